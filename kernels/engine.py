@@ -1,0 +1,61 @@
+"""What the algorithms ask of an engine: one product, one pivot-block closure, and their true-product forms."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.kernels.block import Block
+
+__all__ = ["Engine"]
+
+
+class Engine(Protocol):
+    """One semiring in one dtype on one machine.
+
+    An operand that shares memory with the result is as good as a copy of it: every operation reads the old values.
+
+    Attributes
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+        One for each component.
+    granule : int
+        Blocks begin at multiples of it (1, or the bits of a word where elements are packed).
+    pivot : int
+        The side of the largest block that `close` and `eliminate` take in one go.
+    """
+
+    semiring: Semiring
+    dtypes: tuple[np.dtype[Any], ...]
+    granule: int
+    pivot: int
+
+    def multiply_add(self, A: Block, B: Block, C: Block) -> None:
+        """C ← C ⊕ A⊗B. A tie keeps C's value and `via`; among the new candidates the lowest k wins."""
+
+    def multiply(self, A: Block, B: Block, C: Block) -> None:
+        """C ← A⊗B."""
+
+    def close(self, A: Block) -> None:
+        """A ← A ⊕ A² ⊕ …, in place, for an idempotent ⊕.
+
+        Raises
+        ------
+        HarmfulPivot
+            At the first pivot p with 1 ⊕ p ≠ 1, before it is used.
+        """
+
+    def eliminate(self, A: Block) -> None:
+        """A ← A* = I ⊕ A ⊕ A² ⊕ …, in place, by elimination with star(pivot), for any closed semiring.
+
+        Raises
+        ------
+        HarmfulPivot
+            At the first pivot that has no star.
+        """
+
+    def add_identity(self, A: Block) -> None:
+        """A ← I ⊕ A, for a square A."""

@@ -1,0 +1,142 @@
+"""⊕, ⊗ and star of a semiring on NumPy arrays of any dtype, object included."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import ops
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import DivergenceError
+from semiring.algebra.expression import Expr, evaluate
+
+__all__ = ["Operations", "absorbing"]
+
+Values = Sequence[Any]
+
+
+def absorbing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[int, ...]:
+    """The integers that stand for an infinite zero: a sum with one of them is it again, never a wrapped number."""
+    raw = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
+    zero, _ = semiring.identities(dtypes)
+    values = {z for r, z, d in zip(raw, zero, dtypes, strict=True) if d.kind in "iu" and isinstance(r, float) and math.isinf(r)}
+    return tuple(sorted(values))
+
+
+class Operations:
+    """The operations of a semiring on tuples of arrays, one a component, of the given dtypes."""
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
+        self.semiring = semiring
+        self.dtypes = dtypes
+        self.zero, self.one = semiring.identities(dtypes)
+        self._table: dict[str, Callable[..., Any]] = dict(ops.TABLE)
+        infinities = absorbing(semiring, dtypes)
+        if infinities:
+            self._table["add"] = _absorbing_add(infinities)
+        if any(d.kind == "O" for d in dtypes):
+            self.add = self._exact(semiring.add, lambda: semiring.program.add)
+            self.mul = self._exact(semiring.mul, lambda: semiring.program.mul)
+        elif dtypes == (np.dtype(bool),):
+            self.add, self.mul = _truth_table(semiring.add), _truth_table(semiring.mul)
+        else:
+            self.add, self.mul = self._recorded(semiring.program.add), self._recorded(semiring.program.mul)
+
+    def _recorded(self, expressions: tuple[Expr, ...]) -> Callable[[Values, Values], tuple[Any, ...]]:
+        def apply(x: Values, y: Values) -> tuple[Any, ...]:
+            shape = np.broadcast_shapes(*(np.shape(v) for v in (*x, *y)))
+            results = evaluate(expressions, x, y, self._table)
+            return tuple(
+                np.broadcast_to(np.asarray(r, dtype=d), shape) for r, d in zip(results, self.dtypes, strict=True)
+            )
+
+        return apply
+
+    def _exact(self, function: Callable[..., Any], recorded: Callable[[], tuple[Expr, ...]]) -> Callable[[Values, Values], tuple[Any, ...]]:
+        """The callable itself on every pair of elements; its recording where an entry is a SymPy expression."""
+        width = self.semiring.components
+
+        def scalar(*parts: Any) -> Any:
+            x, y = parts[:width], parts[width:]
+            if any(map(_is_sympy, parts)):
+                result = evaluate(recorded(), x, y, self._table)
+                return result if width > 1 else result[0]
+            return function(x, y) if width > 1 else function(*parts)
+
+        elementwise = np.frompyfunc(scalar, 2 * width, width)
+
+        def apply(x: Values, y: Values) -> tuple[Any, ...]:
+            result = elementwise(*x, *y)
+            return result if width > 1 else (result,)
+
+        return apply
+
+    def harmless(self, pivot: Values) -> bool:
+        """Whether 1 ⊕ p = 1 for every pivot (the sign of a symbol is unknown, so symbols pass)."""
+        total = self.add(self.one, pivot)
+        return all(
+            _is_sympy(t) or bool(t == one)
+            for part, one in zip(total, self.one, strict=True)
+            for t in np.ravel(np.asarray(part))
+        )
+
+    def star(self, pivot: Values) -> tuple[Any, ...] | None:
+        """p* for an array of pivots (one array a component), or None where one has none."""
+        if self.semiring.star is None:
+            return tuple(np.asarray(o, dtype=d) for o, d in zip(self.one, self.dtypes, strict=True)) if self.harmless(pivot) else None
+        shape = np.shape(pivot[0])
+        stars = [self._star(tuple(p)) for p in zip(*(np.ravel(np.asarray(v)) for v in pivot), strict=True)]
+        found = [s for s in stars if s is not None]
+        if len(found) < len(stars):
+            return None
+        out = []
+        for c, dtype in enumerate(self.dtypes):
+            part = np.empty(len(found), dtype=dtype)
+            part[:] = [s[c] for s in found]
+            out.append(part.reshape(shape))
+        return tuple(out)
+
+    def _star(self, pivot: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        assert self.semiring.star is not None
+        if any(map(_is_sympy, pivot)):
+            program = self.semiring.program
+            assert program.star is not None
+            return evaluate(program.star, pivot, (), self._table)
+        exact = tuple(Fraction(p) if isinstance(p, int) and not isinstance(p, bool) else p for p in pivot)
+        try:
+            with np.errstate(all="ignore"):
+                result = self.semiring.star(exact if len(exact) > 1 else exact[0])
+        except (ZeroDivisionError, DivergenceError):
+            return None
+        parts = result if isinstance(result, tuple) else (result,)
+        infinite = any(isinstance(r, float | np.floating) and not math.isfinite(r) for r in parts)
+        return None if infinite else parts
+
+
+def _is_sympy(value: Any) -> bool:
+    return type(value).__module__.startswith("sympy.")
+
+
+def _absorbing_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
+    def add(x: Any, y: Any) -> Any:
+        with np.errstate(over="ignore"):
+            total = np.add(x, y)
+        for infinity in infinities:
+            total = np.where((x == infinity) | (y == infinity), infinity, total)
+        return total
+
+    return add
+
+
+def _truth_table(function: Callable[[Any, Any], Any]) -> Callable[[Values, Values], tuple[Any, ...]]:
+    table = np.array([bool(function(a, b)) for a, b in itertools.product((False, True), repeat=2)])
+
+    def apply(x: Values, y: Values) -> tuple[Any, ...]:
+        return (table[2 * np.asarray(x[0], dtype=np.intp) + np.asarray(y[0], dtype=np.intp)],)
+
+    return apply

@@ -1,0 +1,36 @@
+"""Which engine computes a semiring in a dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import SemiringError
+from semiring.kernels.engine import Engine
+
+__all__ = ["engine_for"]
+
+
+def engine_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: str = "auto", threads: int | None = None) -> Engine:
+    """The engine for matrices over `semiring` whose components have `dtypes`.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    device : {"auto", "cpu", "reference"}
+        "auto" takes the reference engine for object arrays and the CPU's generated kernels otherwise.
+    threads : int, optional
+        How many threads the CPU engine uses; by default ``SEMIRING_NUM_THREADS``, or all cores.
+    """
+    if device not in ("auto", "cpu", "reference"):
+        raise SemiringError(f"unknown device {device!r}; use 'auto', 'cpu' or 'reference'")
+    if device == "reference" or any(d.kind == "O" for d in dtypes):
+        from semiring.kernels.reference.engine import ReferenceEngine
+
+        return ReferenceEngine(semiring, dtypes)
+    from semiring.kernels.reference.engine import ReferenceEngine
+
+    return ReferenceEngine(semiring, dtypes)
