@@ -1,0 +1,124 @@
+"""The semirings that come with the library."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+from semiring.algebra import ops
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import DivergenceError
+
+__all__ = [
+    "BITSET", "BOOLEAN", "DISTANCE_COUNT", "DISTANCE_HOPS", "GF2", "LOG", "MAX_MIN", "MAX_PLUS", "MAX_TIMES", "MIN_MAX", "MIN_PLUS",
+    "PLUS_TIMES", "TROPICAL", "TROPICAL_ARGMIN", "semirings",
+]  # fmt: skip
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def _times(a: Any, b: Any) -> Any:
+    return a * b
+
+
+_LARGEST = sys.float_info.max
+"""The largest finite number: an interval that ends here excludes that infinity."""
+
+MIN_PLUS = Semiring("min-plus", min, _plus, math.inf, 0, domain=(-_LARGEST, math.inf))
+"""Shortest paths: ⊕ keeps the shorter, ⊗ adds lengths."""
+
+TROPICAL = MIN_PLUS
+
+MAX_PLUS = Semiring("max-plus", max, _plus, -math.inf, 0, domain=(-math.inf, _LARGEST))
+"""Longest (critical) paths, scheduling."""
+
+BOOLEAN = Semiring("boolean", lambda a, b: a or b, lambda a, b: a and b, False, True, domain={False, True})
+"""Reachability."""
+
+MAX_MIN = Semiring("max-min", max, min, -math.inf, math.inf)
+"""Widest (bottleneck) paths: a path is as wide as its narrowest edge."""
+
+MIN_MAX = Semiring("min-max", min, max, math.inf, -math.inf)
+"""Minimax paths: a path is as high as its highest edge."""
+
+MAX_TIMES = Semiring("max-times", max, _times, 0, 1, domain=(0, _LARGEST))
+"""Most reliable paths: the probabilities of a path's edges multiply."""
+
+
+def _geometric(a: Any) -> Any:
+    """1 + a + a² + … = 1/(1 − a), by analytic continuation everywhere but at 1."""
+    return 1 / (1 - a)
+
+
+PLUS_TIMES = Semiring("plus-times", _plus, _times, 0, 1, star=_geometric, domain=(-_LARGEST, _LARGEST))
+"""Ordinary arithmetic: the closure is (I − A)⁻¹."""
+
+
+def _log_geometric(a: Any) -> Any:
+    if a >= 0:
+        raise DivergenceError("the sum of exp(k·a) over k ≥ 0 diverges for a ≥ 0")
+    return -ops.log1p(-ops.exp(a))
+
+
+LOG = Semiring("log", ops.logaddexp, _plus, -math.inf, 0, star=_log_geometric, domain=(-math.inf, _LARGEST))
+"""Probabilities kept as logarithms: ⊕ is log(exp a + exp b)."""
+
+
+def _field_star(a: Any) -> Any:
+    if a:
+        raise DivergenceError("1 − a has no inverse for a = 1")
+    return True
+
+
+GF2 = Semiring("gf2", lambda a, b: a ^ b, lambda a, b: a & b, False, True, star=_field_star, domain={False, True})
+"""The field of two elements: counting walks modulo 2."""
+
+BITSET = Semiring("bitset", lambda a, b: a | b, lambda a, b: a & b, 0, ~0)
+"""Sets as the bits of an integer: one Boolean semiring a bit (which labels can a path carry throughout?)."""
+
+
+def _shorter_counting(a: Any, b: Any) -> Any:
+    if a[0] == b[0]:
+        return a[0], a[1] + b[1]
+    return a if a[0] < b[0] else b
+
+
+DISTANCE_COUNT = Semiring(
+    "distance-count",
+    _shorter_counting,
+    lambda a, b: (a[0] + b[0], a[1] * b[1]),
+    (math.inf, 0),
+    (0, 1),
+    domain=lambda a: (a[0] > -math.inf) & (a[1] >= 0) & ((a[0] < math.inf) | (a[1] == 0)),
+)
+"""(distance, number of shortest paths); counts are floats, exact up to 2⁵³."""
+
+DISTANCE_HOPS = Semiring(
+    "distance-hops",
+    min,
+    lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    (math.inf, math.inf),
+    (0, 0),
+    domain=lambda a: (a[0] > -math.inf) & (a[1] >= 0) & ((a[0] < math.inf) == (a[1] < math.inf)),
+)
+"""(distance, edges): the shortest path with the fewest edges, compared in that order."""
+
+TROPICAL_ARGMIN = MIN_PLUS.with_witness()
+"""`TROPICAL`, whose products also tell which k won."""
+
+
+def semirings() -> dict[str, Semiring]:
+    """The built-in semirings by name.
+
+    Examples
+    --------
+    >>> sorted(semirings())[:3]
+    ['bitset', 'boolean', 'distance-count']
+    """
+    every = (
+        MIN_PLUS, MAX_PLUS, BOOLEAN, MAX_MIN, MIN_MAX, MAX_TIMES, PLUS_TIMES, LOG, GF2, BITSET, DISTANCE_COUNT, DISTANCE_HOPS,
+    )  # fmt: skip
+    return {s.name: s for s in every}

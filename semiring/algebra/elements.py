@@ -1,0 +1,91 @@
+"""Elements in a dtype: how ±∞ and the identities of a semiring are written there, and which dtypes it has.
+
+An integer dtype has no infinity, so its largest value stands for +∞ and its smallest for −∞. An identity that no value of the
+dtype can stand for (−∞ in an unsigned one, 0.5 in an integer) makes the dtype meaningless for the semiring.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.errors import DTypeError
+
+__all__ = ["DTYPES", "element", "infinity", "ordinary"]
+
+DTYPES = tuple(
+    np.dtype(name)
+    for name in ("bool", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+)
+"""The dtypes of matrices that the engines compute with; object arrays run on the reference engine."""
+
+
+def infinity(dtype: np.dtype[Any], sign: int = 1) -> Any:
+    """What stands for +∞ (or −∞) in `dtype`, as a Python number.
+
+    >>> infinity(np.dtype("int16")), infinity(np.dtype("float32"), -1)
+    (32767, -inf)
+    """
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        if sign < 0 and dtype.kind == "u":
+            raise DTypeError(f"−∞ has no value in {dtype}; use a signed integer or a float dtype")
+        return int(info.max if sign > 0 else info.min)
+    if dtype.kind in "fO":
+        return math.inf * sign
+    raise DTypeError(f"∞ has no value in {dtype}; use an integer or a float dtype")
+
+
+def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
+    """`value` as a Python number that `dtype` holds exactly (an inexact float is rounded to it).
+
+    Parameters
+    ----------
+    value : scalar
+    dtype : numpy.dtype
+    ordered : bool
+        The semiring only compares elements, so that 0 may stand for −∞ in an unsigned dtype.
+
+    Raises
+    ------
+    DTypeError
+        Where no value of `dtype` can stand for it.
+
+    Examples
+    --------
+    >>> element(math.inf, np.dtype("int32"))
+    2147483647
+    >>> element(~0, np.dtype("uint8"))  # all bits set
+    255
+    """
+    if dtype.kind == "O":
+        return value
+    if dtype.kind == "b":
+        if not isinstance(value, bool | np.bool_):
+            raise DTypeError(f"{value!r} is not a truth value; use an integer or float dtype")
+        return bool(value)
+    if isinstance(value, float) and math.isinf(value):
+        return 0 if ordered and value < 0 and dtype.kind == "u" else infinity(dtype, 1 if value > 0 else -1)
+    if dtype.kind == "f":
+        return float(dtype.type(value))
+    if value != int(value):
+        raise DTypeError(f"{value!r} is not an integer; use float32 or float64 instead of {dtype}")
+    value, info = int(value), np.iinfo(dtype)
+    if value == ~0 and dtype.kind == "u":
+        return int(info.max)
+    if not info.min <= value <= info.max:
+        raise DTypeError(f"{value!r} does not fit {dtype} ({info.min} … {info.max})")
+    return value
+
+
+def ordinary(value: Any, dtype: np.dtype[Any]) -> Any:
+    """The inverse of `element` for infinities: an integer that stands for ±∞ as the float ±inf."""
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        if value == info.max:
+            return math.inf
+        if value == info.min and dtype.kind == "i":
+            return -math.inf
+    return value

@@ -1,0 +1,90 @@
+"""The errors of the library. All derive from `SemiringError`; each message says what was wrong and what would work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = [
+    "DTypeError",
+    "DivergenceError",
+    "DomainError",
+    "GraphError",
+    "HarmfulPivot",
+    "LawError",
+    "NegativeCycleError",
+    "OverflowRiskError",
+    "SemiringError",
+    "ShapeError",
+    "TooLargeError",
+    "TraceError",
+]
+
+
+class SemiringError(Exception):
+    """Root of every error that this library raises on purpose."""
+
+
+class TraceError(SemiringError, TypeError):
+    """A callable of a semiring cannot be recorded as an expression."""
+
+
+class LawError(SemiringError, ValueError):
+    """An algorithm needs a law that the semiring does not satisfy."""
+
+
+class DomainError(SemiringError, ValueError):
+    """An element lies outside the semiring's carrier (NaN always does)."""
+
+
+class DTypeError(SemiringError, TypeError):
+    """The semiring has no meaning, or no identity, in this dtype."""
+
+
+class ShapeError(SemiringError, ValueError):
+    """The operands' shapes do not fit each other or the operation."""
+
+
+class GraphError(SemiringError, ValueError):
+    """The graph cannot be read as a weighted adjacency matrix."""
+
+
+class TooLargeError(SemiringError, MemoryError):
+    """The dense matrix would not fit; raised before anything is allocated."""
+
+
+class OverflowRiskError(SemiringError, OverflowError):
+    """An integer result could leave its dtype; nothing wrapped is ever returned."""
+
+
+class DivergenceError(SemiringError, ArithmeticError):
+    """The closure does not converge.
+
+    Attributes
+    ----------
+    cycle : list or None
+        The vertices of one cycle that makes it diverge, each once, in order (the edge from the last back to the
+        first closes it); None where no such cycle exists or the input was overwritten.
+    """
+
+    def __init__(self, message: str, cycle: Sequence[Any] | None = None) -> None:
+        super().__init__(message)
+        self.cycle = None if cycle is None else list(cycle)
+
+
+class NegativeCycleError(DivergenceError):
+    """The graph has a cycle of negative weight: shortest paths do not exist."""
+
+
+class HarmfulPivot(SemiringError):
+    """Raised by an engine at the first pivot p with 1 ⊕ p ≠ 1 and no star; `closure` turns it into a `DivergenceError`.
+
+    Attributes
+    ----------
+    vertex : int
+        The pivot's global index.
+    """
+
+    def __init__(self, vertex: int) -> None:
+        super().__init__(f"the pivot of vertex {vertex} does not converge")
+        self.vertex = vertex

@@ -1,0 +1,226 @@
+"""Recorded expressions: immutable, interned nodes, so that structural equality is identity.
+
+An expression is what the tracer records of a scalar callable and what every target (NumPy, SymPy, LLVM, CUDA) is generated
+from. A node is an operation name with its arguments; the leaves are ``var`` (operand, component) and ``const`` (value).
+Expressions are graphs with sharing and may be deep: everything here walks them without recursion and visits a node once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+__all__ = ["COMPARISONS", "Expr", "const", "evaluate", "node", "nodes", "show", "var", "where"]
+
+COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True, weakref_slot=True)
+class Expr:
+    """One node. Build it with `node`, `var` or `const`: equal expressions are then the same object."""
+
+    op: str
+    args: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        return show(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and pickles come back through the interning, so that equality stays identity.
+        return {"var": var, "const": const}.get(self.op, node), self.args if self.op in ("var", "const") else (self.op, *self.args)
+
+
+_interned: WeakValueDictionary[Any, Expr] = WeakValueDictionary()
+_interning = threading.Lock()
+
+
+def _intern(op: str, args: tuple[Any, ...], key: Any) -> Expr:
+    with _interning:  # setdefault of a WeakValueDictionary is not atomic
+        expr = _interned.get(key)
+        if expr is None:
+            _interned[key] = expr = Expr(op, args)
+        return expr
+
+
+def node(op: str, *args: Expr) -> Expr:
+    """The operation `op` applied to expressions."""
+    # The arguments are interned and kept alive by their parent, so their identities are their values.
+    return _intern(op, args, (op, *map(id, args)))
+
+
+def var(operand: int, component: int = 0) -> Expr:
+    """Component `component` of the left (0) or right (1) operand."""
+    return _intern("var", (operand, component), ("var", operand, component))
+
+
+def const(value: Any) -> Expr:
+    """A constant; the sign of zero and the type (bool, int, float) are part of it."""
+    return _intern("const", (value,), ("const", type(value), repr(value)))
+
+
+def where(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    """``yes if condition else no``, recognising a minimum or a maximum written as a comparison.
+
+    ``min(x, y)`` means ``y if y < x else x``, as in Python; it must reach the targets as one operation, because a compare and
+    a select cost twice a minimum on every machine.
+    """
+    if yes is no:
+        return yes
+    if condition.op == "const":
+        return yes if condition.args[0] else no
+    if condition.op == "not":
+        return where(condition.args[0], no, yes)
+    if yes is const(True) and no is const(False) and condition.op in COMPARISONS:
+        return condition
+    if condition.op in ("lt", "le", "gt", "ge"):
+        small, large = condition.args if condition.op in ("lt", "le") else condition.args[::-1]
+        strict = condition.op in ("lt", "gt")
+        if yes is small and no is large:
+            return node("min", no, yes) if strict else node("min", yes, no)
+        if yes is large and no is small:
+            return node("max", no, yes) if strict else node("max", yes, no)
+    if condition.op == "eq" and no.op in ("min", "max"):
+        # Where x = y, whatever picks one of them is their minimum too: the first component of a minimum of tuples.
+        if set(no.args) == set(condition.args) and _chooses(yes, condition.args):
+            return no
+    return node("where", condition, yes, no)
+
+
+def _chooses(expr: Expr, options: Sequence[Expr]) -> bool:
+    """Whether `expr` is always one of `options`, whatever its conditions say."""
+    stack, seen = [expr], {expr}
+    while stack:
+        expr = stack.pop()
+        if expr in options:
+            continue
+        if expr.op not in ("where", "min", "max"):
+            return False
+        below = set(expr.args[1:] if expr.op == "where" else expr.args) - seen
+        seen |= below
+        stack.extend(below)
+    return True
+
+
+def chooses_operand(expr: Expr) -> bool:
+    """Whether a scalar expression is by construction one of its two operands, like ``min(a, b)``."""
+    return _chooses(expr, (var(0), var(1)))
+
+
+def nodes(*roots: Expr) -> Iterator[Expr]:
+    """Every node below the roots once, arguments before the operations that use them."""
+    seen: set[Expr] = set()
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        expr, done = stack.pop()
+        if done:
+            yield expr
+        elif expr not in seen:
+            seen.add(expr)
+            stack.append((expr, True))
+            stack.extend((a, False) for a in reversed(expr.args) if isinstance(a, Expr))
+
+
+def evaluate(
+    roots: Sequence[Expr],
+    left: Sequence[Any],
+    right: Sequence[Any],
+    table: Mapping[str, Callable[..., Any]],
+    constant: Callable[[Any], Any] = lambda value: value,
+) -> tuple[Any, ...]:
+    """The values of `roots` for the operands' components, computed with the operations of `table`.
+
+    Examples
+    --------
+    >>> import operator
+    >>> evaluate([node("add", var(0), const(1))], [41], [], {"add": operator.add})
+    (42,)
+    """
+    operands = (left, right)
+    value: dict[Expr, Any] = {}
+    for expr in nodes(*roots):
+        if expr.op == "var":
+            operand, component = expr.args
+            value[expr] = operands[operand][component]
+        elif expr.op == "const":
+            value[expr] = constant(expr.args[0])
+        else:
+            value[expr] = table[expr.op](*(value[a] for a in expr.args))
+    return tuple(value[root] for root in roots)
+
+
+_INFIX = {
+    "eq": ("==", 4), "ne": ("!=", 4), "lt": ("<", 4), "le": ("<=", 4), "gt": (">", 4), "ge": (">=", 4), "or": ("|", 5),
+    "xor": ("^", 6), "and": ("&", 7), "shl": ("<<", 8), "shr": (">>", 8), "add": ("+", 9), "sub": ("-", 9), "mul": ("*", 10),
+    "div": ("/", 10), "floordiv": ("//", 10), "mod": ("%", 10),
+}  # fmt: skip
+_PREFIX = {"not": ("not ", 3), "neg": ("-", 11), "invert": ("~", 11)}
+_ATOM = 12
+"""How tightly Python's operators bind; ``x if c else y`` is 1."""
+
+_LONG = 60
+"""From this many operations on, an expression used more than once is written once and given a name."""
+
+_TOO_LONG = 400
+
+
+def show(expr: Expr, components: int = 1) -> str:
+    """The expression in Python's notation, with operands a and b.
+
+    Parameters
+    ----------
+    expr : Expr
+    components : int
+        How many components an element has; from 2 on, operands are written ``a[0]``, ``a[1]``, ….
+
+    Examples
+    --------
+    >>> show(node("mul", node("add", var(0), var(1)), const(2)))
+    '(a + b) * 2'
+    """
+    order = list(nodes(expr))
+    if len(order) > _TOO_LONG:
+        return f"an expression of {len(order)} operations"
+    size: dict[Expr, int] = {}
+    uses: dict[Expr, int] = {}
+    for e in order:
+        below = [a for a in e.args if isinstance(a, Expr)]
+        size[e] = 1 + sum(size[a] for a in below)
+        for a in below:
+            uses[a] = uses.get(a, 0) + 1
+    named: list[str] = []
+    texts: dict[Expr, tuple[str, int]] = {}
+    for e in order:
+        texts[e] = _text(e, texts, components)
+        if size[expr] > _LONG and size[e] > 3 and uses.get(e, 0) > 1:
+            named.append(f"t{len(named)} = {texts[e][0]}")
+            texts[e] = f"t{len(named) - 1}", _ATOM
+    return texts[expr][0] + (f", where {', '.join(named)}" if named else "")
+
+
+def _text(expr: Expr, texts: Mapping[Expr, tuple[str, int]], components: int) -> tuple[str, int]:
+    """How a node is written, and how tightly its outermost operator binds."""
+
+    def argument(i: int, tighter_than: int) -> str:
+        text, binding = texts[expr.args[i]]
+        return text if binding > tighter_than else f"({text})"
+
+    if expr.op == "var":
+        operand, component = expr.args
+        return "ab"[operand] + ("" if components == 1 and component == 0 else f"[{component}]"), _ATOM
+    if expr.op == "const":
+        text = repr(expr.args[0])
+        return text, 11 if text.startswith("-") else _ATOM
+    if expr.op in _INFIX:
+        symbol, binding = _INFIX[expr.op]
+        # Python chains comparisons, so that neither side of one may be a bare comparison; the others group to the left.
+        left = binding if expr.op in COMPARISONS else binding - 1
+        return f"{argument(0, left)} {symbol} {argument(1, binding)}", binding
+    if expr.op in _PREFIX:
+        symbol, binding = _PREFIX[expr.op]
+        return f"{symbol}{argument(0, binding - 1)}", binding
+    if expr.op == "where":
+        return f"{argument(1, 1)} if {argument(0, 1)} else {argument(2, 0)}", 1
+    return f"{expr.op}({', '.join(texts[a][0] for a in expr.args)})", _ATOM

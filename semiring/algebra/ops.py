@@ -1,0 +1,223 @@
+"""Functions for the callables of a semiring.
+
+They work on Python scalars (Fractions too), NumPy scalars and arrays (of objects too), SymPy expressions, and the symbols with which
+a callable is recorded. Operators (``+ - * / // % & | ^ << >> ~ < <= == != >= >``) and the built-in ``min``, ``max`` and ``abs`` need no
+such help. Where a function of real numbers has no value (the logarithm of −1), it gives NaN, as NumPy does.
+
+Examples
+--------
+>>> from semiring import ops
+>>> ops.logaddexp(0.0, 0.0)  # log(e^0 + e^0)
+0.6931471805599453
+>>> ops.where(3 > 2, "yes", "no")
+'yes'
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.expression import node
+from semiring.algebra.expression import where as _where_node
+from semiring.algebra.symbols import Symbol, lift, symbolic
+
+__all__ = [
+    "TABLE", "absolute", "exp", "expm1", "log", "log1p", "logaddexp", "logical_not", "maximum", "minimum", "sqrt", "where",
+]  # fmt: skip
+
+
+def _kind(*values: Any) -> str:
+    """Which world the values belong to: a recording, SymPy, NumPy (arrays of objects, or not) or plain Python."""
+    if any(symbolic(v) for v in values):
+        return "symbol"
+    if any(isinstance(v, np.ndarray | np.generic) for v in values):
+        return "objects" if any(isinstance(v, np.ndarray) and v.dtype.kind == "O" for v in values) else "numpy"
+    sympy = getattr(sys.modules.get("sympy"), "Basic", None)  # no value is SymPy's unless it is loaded
+    return "sympy" if sympy is not None and any(isinstance(v, sympy) for v in values) else "python"
+
+
+def _sympy() -> Any:
+    import sympy
+
+    return sympy
+
+
+def _each(function: Callable[..., Any], *arrays: Any) -> Any:
+    """The function on each entry of arrays of objects."""
+    return np.frompyfunc(function, len(arrays), 1)(*arrays)
+
+
+def _guarded(function: Callable[[Any], float]) -> Callable[[Any], float]:
+    """A function of `math` that gives +∞ where it overflows and NaN where it is undefined."""
+
+    def guarded(x: Any) -> float:
+        try:
+            return function(x)
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return math.nan
+
+    return guarded
+
+
+def _log(x: Any) -> float:
+    return -math.inf if x == 0 else math.log(x)
+
+
+def _log1p(x: Any) -> float:
+    return -math.inf if x == -1 else math.log1p(x)
+
+
+def _sympy_log(x: Any) -> Any:
+    sympy = _sympy()
+    return -sympy.oo if x == 0 else sympy.log(x)
+
+
+def _unary(name: str, python: Callable[[Any], float], sympy: Callable[[Any], Any], doc: str) -> Callable[[Any], Any]:
+    python = _guarded(python)
+
+    def function(x: Any) -> Any:
+        match _kind(x):
+            case "symbol":
+                return Symbol(node(name, lift(x)))
+            case "sympy":
+                return sympy(x)
+            case "objects":
+                return _each(function, x)
+            case "numpy":
+                with np.errstate(all="ignore"):
+                    return getattr(np, name)(x)
+            case _:
+                return python(x)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+exp = _unary("exp", math.exp, lambda x: _sympy().exp(x), "e to the power `x`; +∞ where that is too large for a float.")
+expm1 = _unary("expm1", math.expm1, lambda x: _sympy().exp(x) - 1, "``exp(x) - 1`` without cancellation near 0.")
+log = _unary("log", _log, _sympy_log, "The natural logarithm of `x`; −∞ at 0.")
+log1p = _unary("log1p", _log1p, lambda x: _sympy_log(1 + x), "``log(1 + x)`` without cancellation near 0; −∞ at −1.")
+sqrt = _unary("sqrt", math.sqrt, lambda x: _sympy().sqrt(x), "The square root of `x`.")
+
+
+def absolute(x: Any) -> Any:
+    """The magnitude of `x`; the built-in ``abs`` is the same."""
+    return abs(x)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """The smaller of `x` and `y` (`x` where they are equal)."""
+    match _kind(x, y):
+        case "symbol":
+            return Symbol(node("min", lift(x), lift(y)))
+        case "sympy":
+            return _sympy().Min(x, y)
+        case "objects":
+            return _each(minimum, x, y)
+        case "numpy":
+            return np.minimum(x, y)
+        case _:
+            return y if y < x else x
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """The larger of `x` and `y` (`x` where they are equal)."""
+    match _kind(x, y):
+        case "symbol":
+            return Symbol(node("max", lift(x), lift(y)))
+        case "sympy":
+            return _sympy().Max(x, y)
+        case "objects":
+            return _each(maximum, x, y)
+        case "numpy":
+            return np.maximum(x, y)
+        case _:
+            return y if y > x else x
+
+
+def where(condition: Any, yes: Any, no: Any) -> Any:
+    """`yes` where `condition` holds, else `no`: both are computed, so neither may fail."""
+    match _kind(condition, yes, no):
+        case "symbol":
+            return Symbol(_where_node(lift(condition), lift(yes), lift(no)))
+        case "sympy" if _kind(condition) == "sympy":
+            return _sympy().Piecewise((yes, condition), (no, True))
+        case "objects":
+            return _each(where, condition, yes, no)
+        case "numpy":
+            return np.where(condition, yes, no)
+        case _:
+            return yes if condition else no
+
+
+def logical_not(condition: Any) -> Any:
+    """The negation of a condition, where ``not`` would fork the recording."""
+    match _kind(condition):
+        case "symbol":
+            return Symbol(node("not", lift(condition)))
+        case "sympy":
+            return _sympy().Not(condition)
+        case "objects":
+            return _each(logical_not, condition)
+        case "numpy":
+            return np.logical_not(condition)
+        case _:
+            return not condition
+
+
+def logaddexp(x: Any, y: Any) -> Any:
+    """``log(exp(x) + exp(y))`` without overflow: max + log1p(exp(min − max)), and −∞ for two −∞."""
+    match _kind(x, y):
+        case "sympy":
+            return log(exp(x) + exp(y))
+        case "objects":
+            return _each(logaddexp, x, y)
+    high, low = maximum(x, y), minimum(x, y)
+    with np.errstate(invalid="ignore"):  # −∞ − (−∞) is NaN; the condition passes it by
+        if _kind(x, y) == "python":
+            return high if high in (-math.inf, math.inf) else high + log1p(exp(low - high))
+        return where(abs(high) == math.inf, high, high + log1p(exp(low - high)))
+
+
+def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    def quiet(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*args)
+
+    return quiet
+
+
+def _comparison(function: Callable[[Any, Any], Any], sympy_name: str) -> Callable[[Any, Any], Any]:
+    """A comparison for the table: symbolic for SymPy (where ``==`` compares how two expressions are written)."""
+
+    def compare(x: Any, y: Any) -> Any:
+        match _kind(x, y):
+            case "sympy":
+                return getattr(_sympy(), sympy_name)(x, y)
+            case "objects":
+                return _each(compare, x, y)
+            case _:
+                return function(x, y)
+
+    return compare
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "add": _quiet(operator.add), "sub": _quiet(operator.sub), "mul": _quiet(operator.mul), "div": _quiet(operator.truediv),
+    "floordiv": _quiet(operator.floordiv), "mod": _quiet(operator.mod), "neg": operator.neg, "abs": abs,
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor, "shl": operator.lshift, "shr": operator.rshift,
+    "invert": operator.invert, "lt": _comparison(operator.lt, "Lt"), "le": _comparison(operator.le, "Le"),
+    "gt": _comparison(operator.gt, "Gt"), "ge": _comparison(operator.ge, "Ge"), "eq": _comparison(operator.eq, "Eq"),
+    "ne": _comparison(operator.ne, "Ne"), "min": minimum, "max": maximum, "where": where, "not": logical_not,
+    "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "sqrt": sqrt,
+}  # fmt: skip
+"""Every recordable operation by its name in an expression: the table of the scalar, NumPy and SymPy targets."""
