@@ -31,6 +31,6 @@ def engine_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: st
         from semiring.kernels.reference.engine import ReferenceEngine
 
         return ReferenceEngine(semiring, dtypes)
-    from semiring.kernels.reference.engine import ReferenceEngine
+    from semiring.kernels.cpu.engine import CpuEngine
 
-    return ReferenceEngine(semiring, dtypes)
+    return CpuEngine(semiring, dtypes, threads)

@@ -1,0 +1,153 @@
+"""LLVM IR to callable machine code, through an object cache on disk.
+
+A kernel is compiled once a machine: the object code is kept under a key of everything that it depends on and loaded in about a
+millisecond afterwards. The cache is an optimisation only: a folder that cannot be read or written, or a damaged file, means a
+compilation, never an error.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from semiring.kernels.cpu.target import Target
+
+__all__ = ["Library", "cache_folder", "compile_library"]
+
+_lock = threading.Lock()
+_DIGEST = 32
+
+
+def cache_folder() -> Path:
+    """Where object code is kept: ``SEMIRING_CACHE_DIR``, or the platform's place for caches."""
+    chosen = os.environ.get("SEMIRING_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "semiring"
+
+
+class Library:
+    """Loaded machine code: functions of one pointer argument by name."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine  # owns the code
+
+    def function(self, name: str) -> Callable[[int], None]:
+        """``name(args)``; it runs without the GIL."""
+        address = self._engine.get_function_address(name)
+        assert address, name
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+
+
+@functools.cache
+def _generator_version() -> str:
+    """A digest of the generator's own source, so that an upgraded library never loads what an older one compiled."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _machine(target: Target) -> Any:
+    from llvmlite import binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()  # inline assembly needs it; without, the process would abort
+    triple = llvm.Target.from_default_triple()
+    return triple.create_target_machine(cpu=target.cpu, features=target.features, opt=3, codemodel="jitdefault", jit=True)
+
+
+def compile_library(key: Iterable[object], target: Target, ir: Callable[[], str]) -> Library:
+    """The library of the functions in ``ir()``, which is only called where the cache does not have it.
+
+    Parameters
+    ----------
+    key : iterable
+        What determines the IR, besides the generator's own source.
+    target : Target
+    ir : callable
+        Generates the LLVM IR.
+    """
+    import llvmlite
+    from llvmlite import binding as llvm
+
+    identity = "\n".join(map(repr, (*key, target, llvmlite.__version__, llvm.llvm_version_info, _generator_version())))
+    path = cache_folder() / f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.o"
+    with _lock:
+        machine = _machine(target)
+        code = _read(path)
+        if code is None:
+            code = _compile(ir(), machine, target)
+            _write(path, code)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        return Library(engine)
+
+
+def attributes(target: Target) -> str:
+    """The attribute groups of generated functions: #0, and #1 for those that are called and must not be inlined."""
+    bits = 8 * target.vector_bytes
+    vectors = f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
+    return f"attributes #0 = {{ nounwind {vectors} }}\nattributes #1 = {{ nounwind noinline {vectors} }}\n"
+
+
+def _compile(ir: str, machine: Any, target: Target) -> bytes:
+    return bytes(machine.emit_object(_optimised(ir, machine, target)))
+
+
+def _optimised(ir: str, machine: Any, target: Target) -> Any:
+    from llvmlite import binding as llvm
+
+    module = llvm.parse_assembly(ir + attributes(target))
+    module.verify()
+    # The vectors, tiles and unrolling are the generator's choice; the optimiser only cleans up.
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_unrolling = False
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def assembly(ir: str, target: Target) -> str:
+    """The machine code of ``ir`` as text, for inspection."""
+    machine = _machine(target)
+    return str(machine.emit_assembly(_optimised(ir, machine, target)))
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    code = data[_DIGEST:]
+    return code if hashlib.sha256(code).digest() == data[:_DIGEST] else None
+
+
+def _write(path: Path, code: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        os.replace(temporary, path)
+    except OSError:
+        return

@@ -1,0 +1,223 @@
+"""Writing LLVM IR as text: names, blocks, loops, and typed vector values."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["I32", "I64", "Emitter", "Scalar", "scalar_type"]
+
+Carried = tuple[str, str]
+
+
+@dataclass(frozen=True, order=True)
+class Scalar:
+    """An element type: ``kind`` is f, i or u; ``bytes`` its size."""
+
+    kind: str
+    bytes: int
+
+    @property
+    def ir(self) -> str:
+        """LLVM's name of the scalar."""
+        return {4: "float", 8: "double"}[self.bytes] if self.kind == "f" else f"i{8 * self.bytes}"
+
+    def overload(self, width: int) -> str:
+        """The part of an intrinsic's name that stands for a vector of them."""
+        name = ("f" if self.kind == "f" else "i") + str(8 * self.bytes)
+        return name if width == 1 else f"v{width}{name}"
+
+    def vector(self, width: int) -> str:
+        """LLVM's name of a vector of `width` of them (the scalar itself for 1)."""
+        return self.ir if width == 1 else f"<{width} x {self.ir}>"
+
+    def literal(self, value: Any) -> str:
+        """A constant as LLVM writes it; floats by their bits, so that nothing is rounded on the way."""
+        if self.kind == "f":
+            rounded = float(np.float32(value)) if self.bytes == 4 else float(value)
+            return f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
+        return str(int(value))
+
+    def constant(self, value: Any, width: int) -> str:
+        """A constant vector."""
+        return self.literal(value) if width == 1 else f"splat ({self.ir} {self.literal(value)})"
+
+
+I32 = Scalar("i", 4)
+I64 = Scalar("i", 8)
+
+
+def scalar_type(dtype: np.dtype[Any]) -> Scalar:
+    """The element type of a NumPy dtype; a bool is a byte."""
+    return Scalar("u", 1) if dtype.kind == "b" else Scalar(dtype.kind, dtype.itemsize)
+
+
+class Emitter:
+    """The body of one function."""
+
+    def __init__(self, name: str, parameters: str, *, result: str = "void", attributes: str = "#0") -> None:
+        self._head = f"define {result} @{name}({parameters}) {attributes} {{\nentry:\n"
+        self._lines: list[str] = []
+        self._count = 0
+        self._block = "entry"
+        self.declarations: set[str] = set()
+
+    def text(self) -> str:
+        """The whole function."""
+        return self._head + "\n".join(self._lines) + "\n}\n"
+
+    def fresh(self, prefix: str = "v") -> str:
+        """A name that nothing else has."""
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def line(self, text: str) -> None:
+        """An instruction without a result."""
+        self._lines.append("  " + text)
+
+    def let(self, text: str) -> str:
+        """An instruction with a result: its name."""
+        name = "%" + self.fresh()
+        self.line(f"{name} = {text}")
+        return name
+
+    def start(self, label: str) -> None:
+        """Begin a basic block."""
+        self._lines.append(f"{label}:")
+        self._block = label
+
+    # Integer arithmetic on i64, folding what is known here.
+
+    def add(self, x: str | int, y: str | int) -> str | int:
+        """x + y."""
+        if isinstance(x, int) and isinstance(y, int):
+            return x + y
+        if y == 0:
+            return x
+        return y if x == 0 else self.let(f"add nsw i64 {x}, {y}")
+
+    def sub(self, x: str | int, y: str | int) -> str | int:
+        """x − y."""
+        return x if y == 0 else self.let(f"sub nsw i64 {x}, {y}")
+
+    def mul(self, x: str | int, y: str | int) -> str | int:
+        """x · y."""
+        if isinstance(x, int) and isinstance(y, int):
+            return x * y
+        if x == 0 or y == 0:
+            return 0
+        if y == 1:
+            return x
+        return y if x == 1 else self.let(f"mul nsw i64 {x}, {y}")
+
+    def smin(self, x: str | int, y: str | int) -> str:
+        """min(x, y)."""
+        return self.call("smin.i64", "i64", ("i64", x), ("i64", y))
+
+    def round_up(self, x: str | int, step: int) -> str | int:
+        """x rounded up to a multiple of step."""
+        return self.mul(self.let(f"sdiv i64 {self.add(x, step - 1)}, {step}"), step)
+
+    def align64(self, x: str | int) -> str | int:
+        """x bytes rounded up to whole cache lines."""
+        return self.round_up(x, 64)
+
+    def select_i64(self, condition: str, yes: str | int, no: str | int) -> str:
+        """``yes if condition else no``."""
+        return self.let(f"select i1 {condition}, i64 {yes}, i64 {no}")
+
+    # Memory.
+
+    def at(self, ir: str, pointer: str, index: str | int) -> str:
+        """The address of element `index`."""
+        return pointer if index == 0 else self.let(f"getelementptr inbounds {ir}, ptr {pointer}, i64 {index}")
+
+    def load(self, ir: str, pointer: str, align: int) -> str:
+        """Read."""
+        return self.let(f"load {ir}, ptr {pointer}, align {align}")
+
+    def store(self, ir: str, value: str, pointer: str, align: int) -> None:
+        """Write."""
+        self.line(f"store {ir} {value}, ptr {pointer}, align {align}")
+
+    def prefetch(self, pointer: str, *, write: bool) -> None:
+        """Ask for a cache line."""
+        self.call("prefetch.p0", "void", ("ptr", pointer), ("i32", int(write)), ("i32", 3), ("i32", 1))
+
+    # Vectors.
+
+    def splat(self, value: str, scalar: Scalar, width: int) -> str:
+        """A vector whose lanes are all `value`."""
+        if width == 1:
+            return value
+        v = scalar.vector(width)
+        one = self.let(f"insertelement {v} poison, {scalar.ir} {value}, i64 0")
+        return self.let(f"shufflevector {v} {one}, {v} poison, <{width} x i32> zeroinitializer")
+
+    def call(self, function: str, result: str, *args: tuple[str, str | int]) -> str:
+        """A call of ``llvm.function`` with (type, value) arguments."""
+        self.declarations.add(f"declare {result} @llvm.{function}({', '.join(ir for ir, _ in args)})")
+        text = f"call {result} @llvm.{function}({', '.join(f'{ir} {value}' for ir, value in args)})"
+        if result == "void":
+            self.line(text)
+            return ""
+        return self.let(text)
+
+    # Control flow.
+
+    def loop(
+        self,
+        start: str | int,
+        stop: str | int,
+        step: str | int,
+        body: Callable[[str, list[str]], Sequence[str] | None],
+        carried: Sequence[Carried] = (),
+    ) -> list[str]:
+        """``for i in range(start, stop, step)``, with values carried from turn to turn; returns their last ones."""
+        before, head, inner, after = self._block, self.fresh("head"), self.fresh("body"), self.fresh("after")
+        self.line(f"br label %{head}")
+        self.start(head)
+        i = "%" + self.fresh("i")
+        here = len(self._lines)
+        self._lines.append("")
+        values = ["%" + self.fresh("c") for _ in carried]
+        more = self.let(f"icmp slt i64 {i}, {stop}")
+        self.line(f"br i1 {more}, label %{inner}, label %{after}")
+        self.start(inner)
+        new = list(body(i, values) or ())
+        following = self.let(f"add nsw i64 {i}, {step}")
+        latch = self._block
+        self.line(f"br label %{head}")
+        phis = [f"  {i} = phi i64 [{start}, %{before}], [{following}, %{latch}]"]
+        phis += [
+            f"  {value} = phi {ir} [{first}, %{before}], [{last}, %{latch}]"
+            for value, (ir, first), last in zip(values, carried, new, strict=True)
+        ]
+        self._lines[here] = "\n".join(phis)
+        self.start(after)
+        return values
+
+    def branch(self, condition: str, yes: Callable[[], None], no: Callable[[], None] | None = None) -> None:
+        """``if condition: yes() else: no()``."""
+        then, other, after = self.fresh("then"), self.fresh("else"), self.fresh("after")
+        self.line(f"br i1 {condition}, label %{then}, label %{other if no else after}")
+        self.start(then)
+        yes()
+        self.line(f"br label %{after}")
+        if no:
+            self.start(other)
+            no()
+            self.line(f"br label %{after}")
+        self.start(after)
+
+    def returning(self, condition: str, result: str = "void") -> None:
+        """``if condition: return result``."""
+        then, after = self.fresh("then"), self.fresh("after")
+        self.line(f"br i1 {condition}, label %{then}, label %{after}")
+        self.start(then)
+        self.line(f"ret {result}")
+        self.start(after)

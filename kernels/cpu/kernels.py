@@ -1,0 +1,71 @@
+"""The compiled kernels of a semiring in its dtypes, each made at its first use."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.compiler import Library, compile_library
+from semiring.kernels.cpu.pivot import PivotKernel
+from semiring.kernels.cpu.product import ProductKernel
+from semiring.kernels.cpu.representation import represent
+from semiring.kernels.cpu.target import Target, host
+from semiring.kernels.cpu.tile import choose
+from semiring.kernels.cpu.witness import WitnessKernel
+
+__all__ = ["Kernels", "kernels_for"]
+
+
+class Kernels:
+    """Machine code for one semiring, its dtypes and one target.
+
+    Attributes
+    ----------
+    representation, tile, target, arguments
+        What the code was generated from.
+    """
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], target: Target) -> None:
+        self.target = target
+        self.representation = represent(semiring, dtypes)
+        self.tile = choose(self.representation, target)
+        self.arguments = Arguments(len(dtypes))
+        self._libraries: dict[str, Library] = {}
+        self._functions: dict[str, Callable[[int], None]] = {}
+
+    def function(self, name: str) -> Callable[[int], None]:
+        """``product``, ``product_witness``, ``transpose``, ``resolve``, ``close``, ``close_witness`` or ``eliminate``."""
+        found = self._functions.get(name)
+        if found is None:
+            unit = "product_witness" if name in ("transpose", "resolve") else name
+            if unit not in self._libraries:
+                key = (unit, self.representation, self.tile)
+                self._libraries[unit] = compile_library(key, self.target, lambda: self.ir(unit))
+            found = self._functions[name] = self._libraries[unit].function(name)
+        return found
+
+    def ir(self, unit: str) -> str:
+        """The LLVM IR of one unit of compilation."""
+        rep, target, tile = self.representation, self.target, self.tile
+        if unit in ("product", "product_witness"):
+            product = ProductKernel(rep, target, tile, witness=unit == "product_witness")
+            text, declarations = product.ir(), product.declarations
+            if product.witness:
+                witness = WitnessKernel(rep, target, tile)
+                text += witness.ir()
+                declarations = declarations | witness.declarations
+        else:
+            pivot = PivotKernel(rep, target, tile.width)
+            text, declarations = pivot.ir(unit), pivot.declarations
+        return text + "\n".join(sorted(declarations)) + "\n"
+
+
+@functools.lru_cache(maxsize=256)
+def kernels_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], isa: str | None = None) -> Kernels:
+    """The kernels of `semiring` in `dtypes` for this processor (or the instruction set `isa` of it)."""
+    return Kernels(semiring, dtypes, host(isa))

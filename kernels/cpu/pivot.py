@@ -1,0 +1,190 @@
+"""The closure of one pivot block in place: ``close(args)`` for an idempotent ⊕ and ``eliminate(args)`` with star(pivot).
+
+The block is the matrix C of the arguments. Each pivot is tested before it is used; the first harmful one ends the kernel with its
+number in ``status``, or becomes 1 where ``forgive`` is set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.target import Target
+from semiring.kernels.cpu.update import update
+
+__all__ = ["PivotKernel"]
+
+Body = Callable[[Lowering, str], None]
+
+
+class PivotKernel:
+    """Generates ``close``, ``close_witness`` and ``eliminate``."""
+
+    def __init__(self, rep: Representation, target: Target, width: int) -> None:
+        self.rep, self.target, self.width = rep, target, width
+        self.components = range(len(rep.outer))
+        self.args = Arguments(len(rep.outer))
+        self.declarations: set[str] = set()
+
+    def ir(self, name: str) -> str:
+        """The function called `name`."""
+        em = self._eliminate() if name == "eliminate" else self._close(name, witness=name == "close_witness")
+        self.declarations |= em.declarations
+        return em.text()
+
+    def _open(self, name: str) -> tuple[Emitter, Lowering, Lowering]:
+        em = Emitter(name, "ptr %args")
+        wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, 1))
+        self._n = self.args.load(em, "n")
+        self._start = [self.args.pointer(em, ("C", c)) for c in self.components]
+        self._down = [self.args.load(em, ("C.rows", c)) for c in self.components]
+        return em, wide, single
+
+    def _rows(self, em: Emitter, i: str) -> list[str]:
+        """The addresses of row i, one a component."""
+        return [em.at(s.ir, self._start[c], em.mul(i, self._down[c])) for c, s in enumerate(self.rep.outer)]
+
+    def _load(self, low: Lowering, rows: list[str], j: str) -> list[Value]:
+        em = low.em
+        return [
+            Value(em.load(s.vector(low.width), em.at(s.ir, rows[c], j), s.bytes), s) for c, s in enumerate(self.rep.outer)
+        ]
+
+    def _store(self, low: Lowering, values: list[Value], rows: list[str], j: str) -> None:
+        for c, s in enumerate(self.rep.outer):
+            low.em.store(s.vector(low.width), values[c].name, low.em.at(s.ir, rows[c], j), s.bytes)
+
+    def _spread(self, low: Lowering, scalars: list[Value]) -> list[Value]:
+        return [Value(low.em.splat(v.name, s, low.width), s) for v, s in zip(scalars, self.rep.outer, strict=True)]
+
+    def _along(self, wide: Lowering, single: Lowering, body: Body) -> None:
+        """``body`` for all columns: by vectors, then one by one."""
+        em = wide.em
+        end = em.mul(em.let(f"sdiv i64 {self._n}, {self.width}"), self.width)
+        em.loop(0, end, self.width, lambda j, _: body(wide, j))
+        em.loop(end, self._n, 1, lambda j, _: body(single, j))
+
+    def _one(self, low: Lowering) -> list[Value]:
+        return [Value(s.constant(v, low.width), s) for v, s in zip(self.rep.one, self.rep.outer, strict=True)]
+
+    def _harmful(self, low: Lowering, pivot: list[Value]) -> str:
+        """Whether 1 ⊕ p ≠ 1, for scalars."""
+        one = self._one(low)
+        total = low.evaluate(self.rep.add, one, pivot, self.rep.outer)
+        tests = [low.compare("ne", s, t.name, o.name) for s, t, o in zip(self.rep.outer, total, one, strict=True)]
+        result = tests[0]
+        for test in tests[1:]:
+            result = low.em.let(f"or i1 {result}, {test}")
+        return result
+
+    def _stop(self, em: Emitter, k: str) -> None:
+        em.store("i64", k, em.at("i64", "%args", self.args.index["status"]), 8)
+
+    def _close(self, name: str, *, witness: bool) -> Emitter:
+        em, wide, single = self._open(name)
+        via = self.args.pointer(em, "via") if witness else ""
+        via_down = self.args.load(em, "via_rows") if witness else ""
+        first = self.args.load(em, "first") if witness else ""
+        forgive = em.let(f"icmp ne i64 {self.args.load(em, 'forgive')}, 0")
+
+        def pivot(k: str, _: list[str]) -> None:
+            row_k = self._rows(em, k)
+            harmful = self._harmful(single, self._load(single, row_k, k))
+            code = em.let(f"trunc i64 {em.add(first, k)} to i32") if witness else ""
+
+            def refuse() -> None:
+                self._stop(em, k)
+                em.returning(em.let(f"xor i1 {forgive}, true"))
+                self._store(single, self._one(single), row_k, k)
+
+            em.branch(harmful, refuse)
+
+            def row(i: str, _: list[str]) -> None:
+                def improve() -> None:
+                    row_i = self._rows(em, i)
+                    scalars = self._load(single, row_i, k)
+                    spread = {low: self._spread(low, scalars) for low in (wide, single)}
+
+                    def at(low: Lowering, j: str) -> None:
+                        # a_ij ← a_ij ⊕ a_ik a_kj
+                        candidate = low.evaluate(self.rep.mul, spread[low], self._load(low, row_k, j), self.rep.outer)
+                        places = [em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)]
+                        where = (em.at("i32", via, em.add(em.mul(i, via_down), j)), code) if witness else None
+                        update(low, self.rep, candidate, places, where)
+
+                    self._along(wide, single, at)
+
+                # Row k would only gain p a_kj, and 1 ⊕ p = 1.
+                em.branch(em.let(f"icmp ne i64 {i}, {k}"), improve)
+
+            em.loop(0, self._n, 1, row)
+
+        em.loop(0, self._n, 1, pivot)
+        em.line("ret void")
+        return em
+
+    def _eliminate(self) -> Emitter:
+        em, wide, single = self._open("eliminate")
+
+        def pivot(k: str, _: list[str]) -> None:
+            row_k = self._rows(em, k)
+            star, missing = self._star(wide, single, self._load(single, row_k, k))
+            em.branch(missing, lambda: self._stop(em, k))
+            em.returning(missing)
+
+            def row(i: str, _: list[str]) -> None:
+                def improve() -> None:
+                    row_i = self._rows(em, i)
+                    # a_ik ← a_ik p*
+                    left = single.evaluate(self.rep.mul, self._load(single, row_i, k), star, self.rep.outer)
+                    spread = {low: self._spread(low, left) for low in (wide, single)}
+
+                    def at(low: Lowering, j: str) -> None:
+                        # a_ij ← a_ij ⊕ (a_ik p*) a_kj
+                        candidate = low.evaluate(self.rep.mul, spread[low], self._load(low, row_k, j), self.rep.outer)
+                        update(low, self.rep, candidate, [em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)], None)
+
+                    self._along(wide, single, at)
+                    self._store(single, left, row_i, k)
+
+                em.branch(em.let(f"icmp ne i64 {i}, {k}"), improve)
+
+            em.loop(0, self._n, 1, row)
+            spread = {low: self._spread(low, star) for low in (wide, single)}
+
+            def scale(low: Lowering, j: str) -> None:
+                # a_kj ← p* a_kj
+                self._store(low, low.evaluate(self.rep.mul, spread[low], self._load(low, row_k, j), self.rep.outer), row_k, j)
+
+            self._along(wide, single, scale)
+            self._store(single, star, row_k, k)
+
+        em.loop(0, self._n, 1, pivot)
+        em.line("ret void")
+        return em
+
+    def _star(self, wide: Lowering, single: Lowering, pivot: list[Value]) -> tuple[list[Value], str]:
+        """p* as scalars, and whether it is missing: undefined, infinite or NaN."""
+        em = single.em
+        if self.rep.star is None:
+            return self._one(single), self._harmful(single, pivot)
+        # On vectors, because the mathematical functions are generated for them.
+        spread = self._spread(wide, pivot)
+        (undefined,) = wide.evaluate([self.rep.star_undefined], spread, (), [wide.flag])
+        missing = wide.compare("ne", wide.flag, undefined.name, wide.flag.constant(0, wide.width))
+        result = wide.evaluate(self.rep.star, spread, (), self.rep.outer)
+        for value, scalar in zip(result, self.rep.outer, strict=True):
+            if scalar.kind == "f":
+                ir = scalar.vector(wide.width)
+                size = em.call(f"fabs.{scalar.overload(wide.width)}", ir, (ir, value.name))
+                infinite = em.let(f"fcmp ueq {ir} {size}, {scalar.constant(math.inf, wide.width)}")
+                missing = em.let(f"or {wide.mask} {missing}, {infinite}")
+        stars = [
+            Value(em.let(f"extractelement {s.vector(wide.width)} {v.name}, i64 0"), s)
+            for v, s in zip(result, self.rep.outer, strict=True)
+        ]
+        return stars, em.let(f"extractelement {wide.mask} {missing}, i64 0")

@@ -1,0 +1,148 @@
+"""How elements are held while they are multiplied: sometimes not as the user wrote them.
+
+- *order keys*: a semiring that only compares floats runs on integers that sort alike, because the machine compares those
+  twice as fast: ``x ^ ((x >> 31) & 0x7fffffff)``, which is its own inverse.
+- *inner infinity*: tropical integers, whose infinity is the dtype's largest (smallest) value for the user, use half of it inside,
+  so that ∞ + ∞ does not wrap and one addition and one minimum are a whole step. On the way out everything at or
+  beyond a threshold between the finite values and the infinite sums is ∞ again.
+- as they are, otherwise. Integer sums then test for an infinite operand.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.kernels.infinities import absorbing
+from semiring.algebra.expression import Expr, const, node, nodes, var
+from semiring.kernels.cpu.emitter import Scalar, scalar_type
+from semiring.kernels.cpu.lowering import Lowering
+
+__all__ = ["Representation", "represent"]
+
+_A, _B = var(0), var(1)
+
+
+@dataclass(frozen=True)
+class Representation:
+    """The operations in the elements' own types (outer) and in the types of packed operands and accumulators (inner).
+
+    Attributes
+    ----------
+    add, mul : tuple of Expr
+    star : tuple of Expr or None
+    star_undefined : Expr
+    outer, inner : tuple of Scalar
+    zero, one : tuple
+        0 and 1 as outer numbers.
+    inner_zero : tuple
+    infinities : tuple of int
+        Outer integers that absorb sums.
+    kind : {"plain", "key", "infinity"}
+    """
+
+    add: tuple[Expr, ...]
+    mul: tuple[Expr, ...]
+    star: tuple[Expr, ...] | None
+    star_undefined: Expr
+    outer: tuple[Scalar, ...]
+    inner: tuple[Scalar, ...]
+    zero: tuple[Any, ...]
+    one: tuple[Any, ...]
+    inner_zero: tuple[Any, ...]
+    infinities: tuple[int, ...] = ()
+    kind: str = "plain"
+    extremum: str | None = field(default=None)
+    """"min" or "max" where ⊕ is that and nothing else."""
+
+    @property
+    def inner_infinities(self) -> tuple[int, ...]:
+        """Inner integers that absorb sums."""
+        return () if self.kind == "infinity" else self.infinities
+
+    def encode(self, low: Lowering, component: int, name: str) -> str:
+        """A vector of outer elements as inner ones."""
+        inner, outer, width = self.inner[component], self.outer[component], low.width
+        if self.kind == "key":
+            bits = low.em.let(f"bitcast {outer.vector(width)} {name} to {inner.vector(width)}")
+            return _key(low, inner, bits)
+        if self.kind == "infinity":
+            half, op = inner.constant(self.inner_zero[component], width), "gt" if self.extremum == "min" else "lt"
+            beyond = low.compare(op, inner, name, half)
+            return low.em.let(f"select {low.mask} {beyond}, {inner.vector(width)} {half}, {inner.vector(width)} {name}")
+        return name
+
+    def decode(self, low: Lowering, component: int, name: str, threshold: str) -> str:
+        """A vector of inner elements as outer ones; `threshold` is a vector for tropical integers."""
+        inner, outer, width = self.inner[component], self.outer[component], low.width
+        if self.kind == "key":
+            bits = _key(low, inner, name)
+            return low.em.let(f"bitcast {inner.vector(width)} {bits} to {outer.vector(width)}")
+        if self.kind == "infinity":
+            infinite = outer.constant(self.zero[component], width)
+            beyond = low.compare("ge" if self.extremum == "min" else "le", inner, name, threshold)
+            return low.em.let(f"select {low.mask} {beyond}, {outer.vector(width)} {infinite}, {outer.vector(width)} {name}")
+        return name
+
+
+def _key(low: Lowering, inner: Scalar, bits: str) -> str:
+    ir = inner.vector(low.width)
+    sign = low.em.let(f"ashr {ir} {bits}, {inner.constant(8 * inner.bytes - 1, low.width)}")
+    flip = low.em.let(f"and {ir} {sign}, {inner.constant((1 << (8 * inner.bytes - 1)) - 1, low.width)}")
+    return low.em.let(f"xor {ir} {bits}, {flip}")
+
+
+def key_of(value: float, size: int) -> int:
+    """The order key of a float of `size` bytes."""
+    pair = ("<f", "<i") if size == 4 else ("<d", "<q")
+    bits = int(struct.unpack(pair[1], struct.pack(pair[0], value))[0])
+    return bits ^ ((1 << (8 * size - 1)) - 1) if bits < 0 else bits
+
+
+def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Representation:
+    """The representation of `semiring` in `dtypes`."""
+    program = semiring.program
+    zero, one = semiring.identities(dtypes)
+    outer = tuple(map(scalar_type, dtypes))
+    add, mul, star, undefined = program.add, program.mul, program.star, program.star_undefined
+    if dtypes == (np.dtype(bool),):
+        add, mul = (truth_table(semiring.add),), (truth_table(semiring.mul),)
+        zero, one = (int(zero[0]),), (int(one[0]),)
+    extremum = add[0].op if len(add) == 1 and add[0].op in ("min", "max") and set(add[0].args) == {_A, _B} else None
+    infinities = absorbing(semiring, dtypes)
+    plain = Representation(add, mul, star, undefined, outer, outer, zero, one, zero, infinities, "plain", extremum)
+    if len(outer) > 1:
+        return plain
+    scalar, operations = outer[0], {e.op for e in nodes(*add, *mul)}
+    if scalar.kind == "f" and operations <= {"var", "min", "max"}:
+        inner = Scalar("i", scalar.bytes)
+        key = key_of(zero[0], scalar.bytes)
+        return Representation(add, mul, star, undefined, outer, (inner,), zero, one, (key,), (), "key", extremum)
+    if scalar.kind in "iu" and extremum and infinities and mul[0].op == "add" and set(mul[0].args) == {_A, _B}:
+        half = zero[0] // 2
+        return Representation(add, mul, star, undefined, outer, outer, zero, one, (half,), infinities, "infinity", extremum)
+    return plain
+
+
+def truth_table(function: Any) -> Expr:
+    """The expression on bytes 0 and 1 that agrees with a callable on all four pairs of truth values."""
+    table = tuple(bool(function(a, b)) for a in (False, True) for b in (False, True))
+    known = {
+        (False, False, False, True): node("and", _A, _B),
+        (False, True, True, True): node("or", _A, _B),
+        (False, True, True, False): node("xor", _A, _B),
+    }
+    if table in known:
+        return known[table]
+    result = const(0)
+    pairs = [(a, b) for a in (False, True) for b in (False, True)]
+    for (a, b), true in zip(pairs, table, strict=True):
+        if true:
+            x = _A if a else node("xor", _A, const(1))
+            y = _B if b else node("xor", _B, const(1))
+            result = node("or", result, node("and", x, y))
+    return result

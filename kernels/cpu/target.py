@@ -1,0 +1,77 @@
+"""The processors that kernels are generated for: vector length, registers, and which instructions are worth choosing.
+
+A new processor is a new row of data. `host()` picks the row; ``SEMIRING_ISA`` (avx512, avx2, sse2, neon) forces a narrower one.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass, replace
+
+from semiring.algebra.errors import SemiringError
+
+__all__ = ["ISAS", "Target", "host"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One instruction set on one processor.
+
+    Attributes
+    ----------
+    isa : str
+    cpu, features : str
+        As LLVM names them.
+    vector_bytes, registers : int
+        Length and number of the vector registers.
+    fma_add : bool
+        Write x + y as fma(x, 1, y): the same result bit for bit, on a pipe that minima do not need (AMD Zen 2 to 5).
+    embedded_broadcast : bool
+        AVX-512's ``{1to16}`` memory operand, which broadcasts for free where a broadcasting load would take a vector slot.
+    """
+
+    isa: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    registers: int
+    fma_add: bool = False
+    embedded_broadcast: bool = False
+
+
+ISAS = {
+    "avx512": Target("avx512", "x86-64-v4", "", 64, 32, embedded_broadcast=True),
+    "avx2": Target("avx2", "x86-64-v3", "", 32, 16),
+    "sse2": Target("sse2", "x86-64", "", 16, 16),
+    "neon": Target("neon", "generic", "+neon", 16, 32),
+}
+"""The rows, widest first for each architecture."""
+
+_NEEDS = {
+    "avx512": ("avx512f", "avx512bw", "avx512dq", "avx512vl"),
+    "avx2": ("avx2", "fma", "bmi2"),
+    "sse2": ("sse2",),
+    "neon": ("neon",),
+}
+
+
+@functools.cache
+def host(isa: str | None = None) -> Target:
+    """The row for this processor, or the one named by `isa` or ``SEMIRING_ISA`` if the processor has it."""
+    from llvmlite import binding as llvm
+
+    wanted = isa or os.environ.get("SEMIRING_ISA")
+    has = llvm.get_host_cpu_features()
+    cpu = llvm.get_host_cpu_name()
+    usable = [name for name, needs in _NEEDS.items() if all(has.get(f, False) for f in needs)]
+    if wanted is not None and wanted not in usable:
+        raise SemiringError(f"this processor ({cpu}) cannot run {wanted!r}; SEMIRING_ISA may be one of {', '.join(usable)}")
+    if not usable:
+        raise SemiringError(f"no kernels for this processor ({cpu}); device='reference' computes with NumPy")
+    target = ISAS[wanted or usable[0]]
+    # AMD's minima and additions share two pipes, and fused multiply-adds have two of their own.
+    zen = cpu.startswith("znver") and target.isa in ("avx512", "avx2")
+    if wanted is None or wanted == usable[0]:
+        target = replace(target, cpu=cpu, features=has.flatten())
+    return replace(target, fma_add=zen)

@@ -1,0 +1,71 @@
+"""Spreading independent tasks over threads; the kernels release the GIL while they run."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from semiring.algebra.errors import SemiringError
+
+__all__ = ["run", "thread_count"]
+
+Task = TypeVar("Task")
+_pool: ThreadPoolExecutor | None = None
+_size = 0
+_lock = threading.Lock()
+
+
+def thread_count(threads: int | None = None) -> int:
+    """`threads`, else ``SEMIRING_NUM_THREADS``, else the cores this process may use."""
+    if threads is None:
+        chosen = os.environ.get("SEMIRING_NUM_THREADS", "").strip()
+        if not chosen:
+            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if not chosen.isdecimal() or int(chosen) < 1:
+            raise SemiringError(f"SEMIRING_NUM_THREADS is {chosen!r}; it must be a whole number from 1")
+        return int(chosen)
+    if isinstance(threads, bool) or int(threads) != threads or threads < 1:
+        raise SemiringError(f"threads is {threads!r}; it must be a whole number from 1, or None for the default")
+    return int(threads)
+
+
+def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) -> None:
+    """``work(task, slot)`` for every task; slot < threads tells which worker runs it. The caller is worker 0."""
+    threads = min(threads, len(tasks))
+    if threads <= 1:
+        for task in tasks:
+            work(task, 0)
+        return
+    queue = iter(tasks)  # next() on it is atomic under the GIL
+
+    def worker(slot: int) -> None:
+        for task in queue:
+            work(task, slot)
+
+    helpers = [_executor(threads - 1).submit(worker, slot) for slot in range(1, threads)]
+    try:
+        worker(0)
+    finally:
+        for helper in helpers:
+            helper.result()
+
+
+def _executor(size: int) -> ThreadPoolExecutor:
+    global _pool, _size
+    with _lock:
+        if _pool is None or _size < size:
+            _pool, _size = ThreadPoolExecutor(size, thread_name_prefix="semiring"), size
+        return _pool
+
+
+def _forget() -> None:
+    """A forked child has none of the parent's threads."""
+    global _pool, _size, _lock
+    _pool, _size, _lock = None, 0, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

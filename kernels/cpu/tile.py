@@ -1,0 +1,55 @@
+"""The register tile and the cache blocks of the CPU product, chosen from the operations and the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.target import Target
+
+__all__ = ["Tile", "choose"]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Sizes of one product kernel.
+
+    Attributes
+    ----------
+    width : int
+        Lanes of a vector.
+    rows, vectors : int
+        The micro-kernel keeps `rows` × `vectors` vectors of C in registers.
+    depth : int
+        Steps of k between two merges with C (KC).
+    block : int
+        Rows of A that are packed at a time (MC), a multiple of `rows`.
+    slab : int
+        Steps of k after which a witness product compares with C; it divides `depth`.
+    """
+
+    width: int
+    rows: int
+    vectors: int
+    depth: int
+    block: int
+    slab: int
+
+    @property
+    def columns(self) -> int:
+        """Columns of C in the micro-kernel (NR)."""
+        return self.width * self.vectors
+
+
+def choose(representation: Representation, target: Target) -> Tile:
+    """The largest register tile that leaves room for one step's operands, and cache blocks in proportion."""
+    scalars = representation.inner
+    components, size = len(scalars), max(max(s.bytes for s in scalars), max(s.bytes for s in representation.outer))
+    width = max(2, target.vector_bytes // size)
+    # Besides C's vectors: the row of B, A's broadcast scalars, and a temporary for each.
+    spare = 1 + any(s.kind == "f" for s in scalars) + (0 if target.embedded_broadcast else components)
+    shapes = [(6, 4), (8, 3), (6, 3), (4, 4), (5, 2), (6, 2), (4, 2), (3, 2), (2, 2), (2, 1), (1, 1)]
+    fitting = [(m, v) for m, v in shapes if components * (m * v + v) + spare <= target.registers]
+    rows, vectors = max(fitting or [(1, 1)], key=lambda shape: shape[0] * shape[1])
+    depth = 512 if size * components <= 8 else 256
+    return Tile(width, rows, vectors, depth, rows * max(1, 96 // rows), max(32, width))
