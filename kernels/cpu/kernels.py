@@ -52,17 +52,14 @@ class Kernels:
     def ir(self, unit: str) -> str:
         """The LLVM IR of one unit of compilation."""
         rep, target, tile = self.representation, self.target, self.tile
-        if unit in ("product", "product_witness"):
-            product = ProductKernel(rep, target, tile, witness=unit == "product_witness")
-            text, declarations = product.ir(), product.declarations
-            if product.witness:
-                witness = WitnessKernel(rep, target, tile)
-                text += witness.ir()
-                declarations = declarations | witness.declarations
+        if unit == "product":
+            functions = ProductKernel(rep, target, tile, witness=False).functions()
+        elif unit == "product_witness":
+            functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
         else:
-            pivot = PivotKernel(rep, target, tile.width)
-            text, declarations = pivot.ir(unit), pivot.declarations
-        return text + "\n".join(sorted(declarations)) + "\n"
+            functions = PivotKernel(rep, target, tile.width).functions(unit)
+        declarations = set[str]().union(*(f.declarations for f in functions))
+        return "\n".join([*(f.text() for f in functions), *sorted(declarations), ""])
 
 
 @functools.lru_cache(maxsize=256)

@@ -6,7 +6,8 @@ is one ``vminps``: exact, without fast-math, and a NaN candidate never wins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +105,13 @@ class Lowering:
             else:
                 value[expr] = self._operation(expr.op, [value[a] for a in expr.args])
         return [self.convert(value[root], scalar) for root, scalar in zip(roots, results, strict=True)]
+
+    @contextmanager
+    def plain_sums(self) -> Iterator[None]:
+        """Sums written as sums: ⊕ has its own pipes to itself."""
+        ones, self.ones = self.ones, {}
+        yield
+        self.ones = ones
 
     # Operands.
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.emitter import I32, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.target import Target
@@ -28,13 +28,10 @@ class PivotKernel:
         self.rep, self.target, self.width = rep, target, width
         self.components = range(len(rep.outer))
         self.args = Arguments(len(rep.outer))
-        self.declarations: set[str] = set()
 
-    def ir(self, name: str) -> str:
+    def functions(self, name: str) -> list[Emitter]:
         """The function called `name`."""
-        em = self._eliminate() if name == "eliminate" else self._close(name, witness=name == "close_witness")
-        self.declarations |= em.declarations
-        return em.text()
+        return [self._eliminate() if name == "eliminate" else self._close(name, witness=name == "close_witness")]
 
     def _open(self, name: str) -> tuple[Emitter, Lowering, Lowering]:
         em = Emitter(name, "ptr %args")
@@ -95,6 +92,7 @@ class PivotKernel:
             row_k = self._rows(em, k)
             harmful = self._harmful(single, self._load(single, row_k, k))
             code = em.let(f"trunc i64 {em.add(first, k)} to i32") if witness else ""
+            codes = {low: em.splat(code, I32, low.width) if witness else "" for low in (wide, single)}
 
             def refuse() -> None:
                 self._stop(em, k)
@@ -113,8 +111,8 @@ class PivotKernel:
                         # a_ij ← a_ij ⊕ a_ik a_kj
                         candidate = low.evaluate(self.rep.mul, spread[low], self._load(low, row_k, j), self.rep.outer)
                         places = [em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)]
-                        where = (em.at("i32", via, em.add(em.mul(i, via_down), j)), code) if witness else None
-                        update(low, self.rep, candidate, places, where)
+                        where = (em.at("i32", via, em.add(em.mul(i, via_down), j)), codes[low]) if witness else None
+                        update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidate, places, where)
 
                     self._along(wide, single, at)
 
@@ -146,7 +144,8 @@ class PivotKernel:
                     def at(low: Lowering, j: str) -> None:
                         # a_ij ← a_ij ⊕ (a_ik p*) a_kj
                         candidate = low.evaluate(self.rep.mul, spread[low], self._load(low, row_k, j), self.rep.outer)
-                        update(low, self.rep, candidate, [em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)], None)
+                        places = [em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)]
+                        update(low, self.rep.add, self.rep.outer, None, candidate, places, None)
 
                     self._along(wide, single, at)
                     self._store(single, left, row_i, k)

@@ -26,14 +26,10 @@ class WitnessKernel:
         self.rep, self.target, self.tile = rep, target, tile
         self.components = range(len(rep.outer))
         self.args = Arguments(len(rep.outer))
-        self.declarations: set[str] = set()
 
-    def ir(self) -> str:
+    def functions(self) -> list[Emitter]:
         """Both functions."""
-        emitters = [self._transpose(), self._resolve()]
-        for em in emitters:
-            self.declarations |= em.declarations
-        return "\n".join(em.text() for em in emitters)
+        return [self._transpose(), self._resolve()]
 
     def _bases(self, em: Emitter) -> list[str]:
         """Where each component of the transposed B begins."""

@@ -1,0 +1,187 @@
+"""The micro-kernel: one register tile of C over packed panels of A and B, and its merge with C.
+
+The accumulators start from ⊕'s zero and merge once with C, so the new values are compared with the old C as a whole. A witness
+product also closes an account every `slab` steps: where the slab's value is strictly better than the best slab before, the tile in
+memory takes it, with −2 − slab as its code; the merge then hands the code to ``via`` wherever C itself improves. Ties keep the
+old value, and among new candidates the lowest k, because only strict improvements count and slabs come in order.
+"""
+
+from __future__ import annotations
+
+from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.emitter import I32, Emitter
+from semiring.kernels.cpu.lowering import Broadcast, Lowering, Value
+from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.target import Target
+from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.update import update
+
+__all__ = ["MicroKernel"]
+
+
+class MicroKernel:
+    """Generates ``micro`` and ``merge_edge`` under the prefix of a product."""
+
+    def __init__(self, rep: Representation, target: Target, tile: Tile, prefix: str, *, witness: bool) -> None:
+        self.rep, self.target, self.tile, self.prefix, self.witness = rep, target, tile, prefix, witness
+        self.components = range(len(rep.outer))
+        self.args = Arguments(len(rep.outer))
+
+    def _outer(self, em: Emitter, width: int) -> Lowering:
+        return Lowering(em, self.target, width, infinities=self.rep.infinities)
+
+    def _merge(self, low: Lowering, found: list[str], places: list[str], via: str, code: str) -> None:
+        """C ← C ⊕ found at `places`, one a component; where that improves C strictly, ``via`` ← code."""
+        threshold = self._threshold(low) if self.rep.kind == "infinity" else ""
+        candidate = [Value(self.rep.decode(low, c, found[c], threshold), s) for c, s in enumerate(self.rep.outer)]
+        update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidate, places, (via, code) if self.witness else None)
+
+    def _threshold(self, low: Lowering) -> str:
+        em, scalar = low.em, self.rep.inner[0]
+        word = self.args.load(em, "threshold")
+        if scalar.bytes < 8:
+            word = em.let(f"trunc i64 {word} to {scalar.ir}")
+        return em.splat(word, scalar, low.width)
+
+    def merge_edge(self) -> Emitter:
+        """``merge_edge(args, tile…, codes, C…, via, rows, columns)``: a tile in memory that hangs over C's edge."""
+        tiles = "".join(f", ptr %tile{c}" for c in self.components)
+        places = "".join(f", ptr %C{c}" for c in self.components)
+        signature = f"ptr %args{tiles}, ptr %codes{places}, ptr %via, i64 %rows, i64 %columns"
+        em = Emitter(f"{self.prefix}_merge_edge", signature, attributes="#1")
+        width, columns = self.tile.width, self.tile.columns
+        down = [self.args.load(em, ("C.rows", c)) for c in self.components]
+        via_down = self.args.load(em, "via_rows")
+        vectors_end = em.mul(em.let(f"sdiv i64 %columns, {width}"), width)
+
+        def at(low: Lowering, i: str, j: str) -> None:
+            found, to, via, code = [], [], "", ""
+            cell = em.add(em.mul(i, columns), j)
+            for c, inner in enumerate(self.rep.inner):
+                found.append(em.load(inner.vector(low.width), em.at(inner.ir, f"%tile{c}", cell), inner.bytes))
+                to.append(em.at(self.rep.outer[c].ir, f"%C{c}", em.add(em.mul(i, down[c]), j)))
+            if self.witness:
+                via = em.at("i32", "%via", em.add(em.mul(i, via_down), j))
+                code = em.load(I32.vector(low.width), em.at("i32", "%codes", cell), 4)
+            self._merge(low, found, to, via, code)
+
+        def row(i: str, _: list[str]) -> None:
+            em.loop(0, vectors_end, width, lambda j, _: at(wide, i, j))
+            em.loop(vectors_end, "%columns", 1, lambda j, _: at(single, i, j))
+
+        wide, single = self._outer(em, width), self._outer(em, 1)
+        em.loop(0, "%rows", 1, row)
+        em.line("ret void")
+        return em
+
+    def micro(self) -> Emitter:
+        """``micro(args, A…, B…, C…, via, k, rows, columns, step)``: one register tile of C over k packed steps."""
+        tile, width = self.tile, self.tile.width
+        pointers = "".join(f", ptr noalias readonly %A{c}, ptr noalias readonly %B{c}, ptr %C{c}" for c in self.components)
+        signature = f"ptr %args{pointers}, ptr %via, i64 %k, i64 %rows, i64 %columns, i64 %step"
+        em = Emitter(f"{self.prefix}_micro", signature, attributes="#1")
+        cells = tile.rows * tile.columns
+        memory = [em.let(f"alloca [{cells} x {s.ir}], align 64") for s in self.rep.inner]
+        codes = em.let(f"alloca [{cells} x i32], align 64") if self.witness else "null"
+        ones = self.args.ones(em, set(self.rep.inner), width) if self.target.fma_add else None
+        low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
+        full = em.let(
+            f"and i1 {em.let(f'icmp eq i64 %rows, {tile.rows}')}, {em.let(f'icmp eq i64 %columns, {tile.columns}')}"
+        )
+        down = [self.args.load(em, ("C.rows", c)) for c in self.components]
+        via_down = self.args.load(em, "via_rows") if self.witness else 0
+        tiles = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]
+
+        def place(c: int, i: int, j: int) -> str:
+            return em.at(self.rep.outer[c].ir, f"%C{c}", em.add(em.mul(down[c], i), j))
+
+        def in_memory(c: int, i: int, j: int) -> str:
+            return em.at(self.rep.inner[c].ir, memory[c], i * tile.columns + j)
+
+        def prefetch() -> None:
+            for c, s in enumerate(self.rep.outer):
+                for i in range(tile.rows):
+                    for j in range(0, tile.columns, max(1, 64 // s.bytes)):
+                        em.prefetch(place(c, i, j), write=True)
+
+        em.branch(full, prefetch)
+        zero = [s.constant(z, width) for s, z in zip(self.rep.inner, self.rep.inner_zero, strict=True)]
+        carried = [(s.vector(width), z) for _ in tiles for s, z in zip(self.rep.inner, zero, strict=True)]
+        parts = len(self.rep.inner)
+
+        def accumulate(start: str | int, stop: str | int) -> list[list[str]]:
+            """⊕ over the steps [start, stop), one list of components a vector of the tile."""
+            flat = em.loop(start, stop, 1, lambda k, acc: self._step(low, k, acc), carried)
+            return [flat[q : q + parts] for q in range(0, len(flat), parts)]
+
+        def spill(found: list[list[str]]) -> None:
+            for values, (i, j) in zip(found, tiles, strict=True):
+                for c, s in enumerate(self.rep.inner):
+                    em.store(s.vector(width), values[c], in_memory(c, i, j), 64)
+
+        def slab(start: str, _: list[str]) -> None:
+            found = accumulate(start, em.smin(em.add(start, tile.slab), "%k"))
+            number = em.let(f"sdiv i64 {em.add('%step', start)}, {tile.slab}")
+            code = em.splat(em.let(f"trunc i64 {em.sub(-2, number)} to i32"), I32, width)
+            for values, (i, j) in zip(found, tiles, strict=True):
+                candidate = [Value(v, s) for v, s in zip(values, self.rep.inner, strict=True)]
+                places = [in_memory(c, i, j) for c in self.components]
+                via = (em.at("i32", codes, i * tile.columns + j), code)
+                with low.plain_sums():
+                    update(low, self.rep.add, self.rep.inner, self.rep.extremum, candidate, places, via)
+
+        def merge(found: list[list[str]] | None) -> None:
+            outer = self._outer(em, width)
+            for q, (i, j) in enumerate(tiles):
+                values = found[q] if found else [em.load(s.vector(width), in_memory(c, i, j), 64) for c, s in enumerate(self.rep.inner)]
+                via, code = "", ""
+                if self.witness:
+                    via = em.at("i32", "%via", em.add(em.mul(via_down, i), j))
+                    code = em.load(I32.vector(width), em.at("i32", codes, i * tile.columns + j), 4)
+                self._merge(outer, values, [place(c, i, j) for c in self.components], via, code)
+
+        def edge(found: list[list[str]] | None) -> None:
+            if found:
+                spill(found)
+            local = "".join(f", ptr {p}" for p in memory)
+            to = "".join(f", ptr %C{c}" for c in self.components)
+            em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {codes}{to}, ptr %via, i64 %rows, i64 %columns)")
+
+        result: list[list[str]] | None = None
+        if self.witness:
+            spill([zero for _ in tiles])
+            em.loop(0, "%k", tile.slab, slab)
+        else:
+            result = accumulate(0, "%k")
+        em.branch(full, lambda: merge(result), lambda: edge(result))
+        em.line("ret void")
+        return em
+
+    def _step(self, low: Lowering, k: str, accumulators: list[str]) -> list[str]:
+        """One k: acc_ij ← acc_ij ⊕ a_i ⊗ b_j."""
+        em, tile, inner = low.em, self.tile, self.rep.inner
+        a_row = [em.at(s.ir, f"%A{c}", em.mul(k, tile.rows)) for c, s in enumerate(inner)]
+        b_row = [em.at(s.ir, f"%B{c}", em.mul(k, tile.columns)) for c, s in enumerate(inner)]
+        b = [
+            [Value(em.load(s.vector(low.width), em.at(s.ir, b_row[c], j * low.width), s.bytes), s) for c, s in enumerate(inner)]
+            for j in range(tile.vectors)
+        ]
+        out: list[str] = []
+        for i in range(tile.rows):
+            # A's scalars stay in memory where each use can broadcast them for free; else they are loaded once for the row.
+            lazy = [Broadcast(em.at(s.ir, a_row[c], i), s) for c, s in enumerate(inner)]
+            a = [x if low.embeds(self.rep.mul, c, inner) else low.convert(x, x.scalar) for c, x in enumerate(lazy)]
+            for j in range(tile.vectors):
+                old = accumulators[len(out) : len(out) + len(inner)]
+                out += self._update(low, [Value(v, s) for v, s in zip(old, inner, strict=True)], a, b[j])
+        return out
+
+    def _update(self, low: Lowering, acc: list[Value], a: list[Broadcast | Value], b: list[Value]) -> list[str]:
+        """acc ⊕ a⊗b."""
+        if len(acc) == 1:
+            fused = low.multiply_accumulate(self.rep.add[0], self.rep.mul[0], acc[0], a[0], b[0])
+            if fused is not None:
+                return [fused]
+        product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
+        with low.plain_sums():
+            return [v.name for v in low.evaluate(self.rep.add, acc, product, self.rep.inner)]
