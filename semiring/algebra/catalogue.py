@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from operator import add, and_, mul, or_, xor
 from typing import Any
 
 from semiring.algebra import ops
@@ -15,27 +16,18 @@ __all__ = [
     "PLUS_TIMES", "TROPICAL", "TROPICAL_ARGMIN", "semirings",
 ]  # fmt: skip
 
-
-def _plus(a: Any, b: Any) -> Any:
-    return a + b
-
-
-def _times(a: Any, b: Any) -> Any:
-    return a * b
-
-
 _LARGEST = sys.float_info.max
 """The largest finite number: an interval that ends here excludes that infinity."""
 
-MIN_PLUS = Semiring("min-plus", min, _plus, math.inf, 0, domain=(-_LARGEST, math.inf))
+MIN_PLUS = Semiring("min-plus", min, add, math.inf, 0, domain=(-_LARGEST, math.inf))
 """Shortest paths: ⊕ keeps the shorter, ⊗ adds lengths."""
 
 TROPICAL = MIN_PLUS
 
-MAX_PLUS = Semiring("max-plus", max, _plus, -math.inf, 0, domain=(-math.inf, _LARGEST))
+MAX_PLUS = Semiring("max-plus", max, add, -math.inf, 0, domain=(-math.inf, _LARGEST))
 """Longest (critical) paths, scheduling."""
 
-BOOLEAN = Semiring("boolean", lambda a, b: a or b, lambda a, b: a and b, False, True, domain={False, True})
+BOOLEAN = Semiring("boolean", or_, and_, False, True, domain={False, True})
 """Reachability."""
 
 MAX_MIN = Semiring("max-min", max, min, -math.inf, math.inf)
@@ -44,7 +36,7 @@ MAX_MIN = Semiring("max-min", max, min, -math.inf, math.inf)
 MIN_MAX = Semiring("min-max", min, max, math.inf, -math.inf)
 """Minimax paths: a path is as high as its highest edge."""
 
-MAX_TIMES = Semiring("max-times", max, _times, 0, 1, domain=(0, _LARGEST))
+MAX_TIMES = Semiring("max-times", max, mul, 0, 1, domain=(0, _LARGEST))
 """Most reliable paths: the probabilities of a path's edges multiply."""
 
 
@@ -53,7 +45,7 @@ def _geometric(a: Any) -> Any:
     return 1 / (1 - a)
 
 
-PLUS_TIMES = Semiring("plus-times", _plus, _times, 0, 1, star=_geometric, domain=(-_LARGEST, _LARGEST))
+PLUS_TIMES = Semiring("plus-times", add, mul, 0, 1, star=_geometric, domain=(-_LARGEST, _LARGEST))
 """Ordinary arithmetic: the closure is (I − A)⁻¹."""
 
 
@@ -63,7 +55,7 @@ def _log_geometric(a: Any) -> Any:
     return -ops.log1p(-ops.exp(a))
 
 
-LOG = Semiring("log", ops.logaddexp, _plus, -math.inf, 0, star=_log_geometric, domain=(-math.inf, _LARGEST))
+LOG = Semiring("log", ops.logaddexp, add, -math.inf, 0, star=_log_geometric, domain=(-math.inf, _LARGEST))
 """Probabilities kept as logarithms: ⊕ is log(exp a + exp b)."""
 
 
@@ -73,10 +65,10 @@ def _field_star(a: Any) -> Any:
     return True
 
 
-GF2 = Semiring("gf2", lambda a, b: a ^ b, lambda a, b: a & b, False, True, star=_field_star, domain={False, True})
+GF2 = Semiring("gf2", xor, and_, False, True, star=_field_star, domain={False, True})
 """The field of two elements: counting walks modulo 2."""
 
-BITSET = Semiring("bitset", lambda a, b: a | b, lambda a, b: a & b, 0, ~0)
+BITSET = Semiring("bitset", or_, and_, 0, ~0)
 """Sets as the bits of an integer: one Boolean semiring a bit (which labels can a path carry throughout?)."""
 
 
@@ -86,24 +78,27 @@ def _shorter_counting(a: Any, b: Any) -> Any:
     return a if a[0] < b[0] else b
 
 
-DISTANCE_COUNT = Semiring(
-    "distance-count",
-    _shorter_counting,
-    lambda a, b: (a[0] + b[0], a[1] * b[1]),
-    (math.inf, 0),
-    (0, 1),
-    domain=lambda a: (a[0] > -math.inf) & (a[1] >= 0) & ((a[0] < math.inf) | (a[1] == 0)),
-)
+def _lengthen_counting(a: Any, b: Any) -> Any:
+    return a[0] + b[0], a[1] * b[1]
+
+
+def _counts(a: Any) -> Any:
+    return (a[0] > -math.inf) & (a[1] >= 0) & (a[1] < math.inf) & ((a[0] < math.inf) | (a[1] == 0))
+
+
+DISTANCE_COUNT = Semiring("distance-count", _shorter_counting, _lengthen_counting, (math.inf, 0), (0, 1), domain=_counts)
 """(distance, number of shortest paths); counts are floats, exact up to 2⁵³."""
 
-DISTANCE_HOPS = Semiring(
-    "distance-hops",
-    min,
-    lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    (math.inf, math.inf),
-    (0, 0),
-    domain=lambda a: (a[0] > -math.inf) & (a[1] >= 0) & ((a[0] < math.inf) == (a[1] < math.inf)),
-)
+
+def _lengthen_hopping(a: Any, b: Any) -> Any:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _hops(a: Any) -> Any:
+    return (a[0] > -math.inf) & (a[1] >= 0) & ((a[0] < math.inf) == (a[1] < math.inf))
+
+
+DISTANCE_HOPS = Semiring("distance-hops", min, _lengthen_hopping, (math.inf, math.inf), (0, 0), domain=_hops)
 """(distance, edges): the shortest path with the fewest edges, compared in that order."""
 
 TROPICAL_ARGMIN = MIN_PLUS.with_witness()

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from semiring.algebra.domain import Carrier, carrier_of
 from semiring.algebra.elements import DTYPES, element
 from semiring.algebra.errors import DTypeError, LawError, SemiringError
 from semiring.algebra.expression import Expr, const, nodes
 from semiring.algebra.tracing import record
 
-__all__ = ["Program", "Semiring"]
+__all__ = ["BITWISE", "REAL", "Program", "Semiring"]
 
 _ARITHMETIC = {"add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs"}
-_REAL = {"div", "exp", "expm1", "log", "log1p", "sqrt"}
-_BITWISE = {"and", "or", "xor", "invert", "shl", "shr"}
+REAL = {"div", "exp", "expm1", "log", "log1p", "sqrt"}
+BITWISE = {"and", "or", "xor", "invert", "shl", "shr"}
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,9 @@ class Program:
     add, mul : tuple of Expr
         a ⊕ b and a ⊗ b; operand 0 is a, operand 1 is b.
     star : tuple of Expr or None
-        a*, of operand 0.
+        a*, of operand 0; where it does not exist its value means nothing.
     star_undefined : Expr
-        Whether a* does not exist (where the callable raises ZeroDivisionError or DivergenceError).
+        Whether a* does not exist: where the callable raises ZeroDivisionError or DivergenceError, or divides by 0.
     """
 
     add: tuple[Expr, ...]
@@ -40,8 +41,18 @@ class Program:
     star: tuple[Expr, ...] | None
     star_undefined: Expr
 
+    @cached_property
+    def operations(self) -> frozenset[str]:
+        """The operations that ⊕ and ⊗ use."""
+        return frozenset(e.op for e in nodes(*self.add, *self.mul))
 
-@dataclass(frozen=True, repr=False)
+    @cached_property
+    def constants(self) -> tuple[Any, ...]:
+        """The constants that ⊕ and ⊗ use."""
+        return tuple(e.args[0] for e in nodes(*self.add, *self.mul) if e.op == "const")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Semiring:
     """A semiring (S, ⊕, ⊗, 0, 1), defined by plain Python callables on scalars.
 
@@ -51,22 +62,30 @@ class Semiring:
     add, mul : callable
         a ⊕ b and a ⊗ b of two elements: two scalars, or two tuples of scalars (structured elements) that give a tuple.
         They are recorded once, at the first compiled use, and may use operators, ``if``/``else``, ``and``/``or``/``not``, ``min``,
-        ``max``, ``abs`` and the functions of `semiring.ops`.
+        ``max``, ``abs`` and the functions of `semiring.ops`. They are functions of their operands alone, and cannot ask for
+        the type of one.
     zero, one : scalar or tuple
         The identity of ⊕ (and annihilator of ⊗: "no edge") and the identity of ⊗. ``math.inf`` stands for the largest value
-        of an integer dtype.
+        of an integer dtype, ``-math.inf`` for the smallest.
     star : callable, optional
         a* = 1 ⊕ a ⊕ a² ⊕ … where it exists; it may raise `DivergenceError` or ZeroDivisionError where it does not. The
         closure of a semiring without it needs 1 ⊕ a = 1 at every pivot.
     domain : optional
         The carrier: an interval ``(low, high)``, a finite set, or a predicate on one element; for structured elements a tuple
         of one of these (or None) a component, or a predicate on the tuple. The laws are checked on it, and elements outside
-        are refused. NaN is outside every carrier.
+        are refused. Without it, every finite number is an element, and those infinities that are `zero` or `one`.
+        NaN is outside every carrier.
+    witness : bool
+        Whether products also tell which k won; set by `with_witness`.
 
     Raises
     ------
     SemiringError
-        Where the identities are no elements.
+        Where an argument is not what it says here, or `zero` or `one` lies outside the domain.
+
+    Notes
+    -----
+    Two semirings are equal if they were built from the same callables and equal other arguments (0 and False are not equal here).
 
     Examples
     --------
@@ -86,14 +105,29 @@ class Semiring:
     witness: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not callable(self.add) or not callable(self.mul):
-            raise SemiringError(f"{self.name}: add and mul must be callables of two elements")
+        if not isinstance(self.name, str) or not self.name:
+            raise SemiringError(f"the name of a semiring is a text, not {self.name!r}")
+        if not callable(self.add) or not callable(self.mul) or not (self.star is None or callable(self.star)):
+            raise SemiringError(f"{self.name}: add and mul must be callables of two elements, and star a callable of one or None")
+        for name in ("zero", "one"):
+            object.__setattr__(self, name, _identity(getattr(self, name), f"{self.name}: {name}"))
         width = [len(v) if isinstance(v, tuple) else 1 for v in (self.zero, self.one)]
         if width[0] != width[1]:
             raise SemiringError(f"{self.name}: zero {self.zero!r} and one {self.one!r} are not elements of one kind")
-        domain = self.domain
-        if isinstance(domain, Iterable) and not isinstance(domain, tuple):
-            object.__setattr__(self, "domain", frozenset(domain))
+        try:
+            carrier, domain = carrier_of(self.domain, self.zero, self.one)
+        except SemiringError as error:
+            raise SemiringError(f"{self.name}: {error}") from None
+        object.__setattr__(self, "domain", domain)
+        self.__dict__["carrier"] = carrier
+        for name, value in (("zero", self.zero), ("one", self.one)):
+            if not carrier.contains(value):
+                raise SemiringError(f"{self.name}: {name} {value!r} lies outside the domain, {carrier}; widen the domain")
+
+    @cached_property
+    def carrier(self) -> Carrier:
+        """The domain, made explicit."""
+        return carrier_of(self.domain, self.zero, self.one)[0]
 
     @property
     def components(self) -> int:
@@ -129,23 +163,49 @@ class Semiring:
         ------
         DTypeError
             Where the semiring has no meaning in a dtype.
+
+        Examples
+        --------
+        >>> from semiring.algebra.catalogue import MIN_PLUS
+        >>> MIN_PLUS.identities("int16")
+        ((32767,), (0,))
         """
         kinds = self.dtypes(dtypes)
+        found = self._identities.get(kinds)
+        if found is None:
+            self._identities[kinds] = found = self._derived_identities(kinds)
+        return found
+
+    @cached_property
+    def _identities(self) -> dict[tuple[np.dtype[Any], ...], tuple[tuple[Any, ...], tuple[Any, ...]]]:
+        return {}
+
+    def _derived_identities(self, kinds: tuple[np.dtype[Any], ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         zero, one = (v if isinstance(v, tuple) else (v,) for v in (self.zero, self.one))
-        operations = {e.op for e in nodes(*self.program.add, *self.program.mul)}
-        ordered = not operations & _ARITHMETIC
+        if all(kind.kind == "O" for kind in kinds):
+            return zero, one  # object arrays run the callables themselves, so nothing need be recorded
+        program = self.program
+        ordered = not program.operations & _ARITHMETIC
         try:
             low = tuple(element(v, d, ordered=ordered) for v, d in zip(zero, kinds, strict=True))
             high = tuple(element(v, d, ordered=ordered) for v, d in zip(one, kinds, strict=True))
+            if all(kind.kind in "iu" for kind in kinds):
+                for value in program.constants:
+                    element(value, kinds[0], ordered=True)
         except DTypeError as error:
             raise DTypeError(f"{self.name} has no meaning in {_names(kinds)}: {error}") from None
         for value, kind in zip(zero + one, kinds + kinds, strict=True):
             if isinstance(value, bool) and kind.kind not in "bO":
                 raise DTypeError(f"{self.name} works on truth values, not on {kind}; use dtype bool")
-        for only, refused in ((_REAL, "biu"), (_BITWISE, "f")):
-            if operations & only and any(d.kind in refused for d in kinds):
-                used, instead = min(operations & only), "float32 or float64" if only is _REAL else "bool or an integer dtype"
-                raise DTypeError(f"{self.name} uses {used!r}, which {_names(kinds)} lacks; use {instead}")
+        for only, refused, instead in (
+            (REAL, "biu", "float32 or float64"),
+            (BITWISE, "f", "bool or an integer dtype"),
+            (_ARITHMETIC, "b", "or and and (or | and &), or a number dtype"),
+        ):
+            used = sorted(program.operations & only)
+            # Structured elements may well use an operation on one component only; then each engine tells for itself.
+            if used and all(kind.kind in refused for kind in kinds):
+                raise DTypeError(f"{self.name} uses {used[0]!r}, which {_names(kinds)} lacks; use {instead}")
         return low, high
 
     def dtypes(self, dtypes: Any) -> tuple[np.dtype[Any], ...]:
@@ -153,11 +213,34 @@ class Semiring:
         parts = dtypes if isinstance(dtypes, list | tuple) else (dtypes,) * self.components
         if len(parts) != self.components:
             raise DTypeError(f"{self.name} has {self.components} components, but {len(parts)} dtypes were given")
-        kinds = tuple(np.dtype(d) for d in parts)
+        try:
+            kinds = tuple(np.dtype(d) for d in parts)
+        except TypeError as error:
+            raise DTypeError(f"{dtypes!r} is no dtype: {error}") from None
         for kind in kinds:
             if kind not in DTYPES and kind.kind != "O":
                 raise DTypeError(f"dtype {kind} is not supported; use one of {', '.join(map(str, DTYPES))}, or object for exact entries")
         return kinds
+
+    @cached_property
+    def supported_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtypes, one for all components, in which the semiring has a meaning.
+
+        Examples
+        --------
+        >>> from semiring.algebra.catalogue import LOG
+        >>> [str(dtype) for dtype in LOG.supported_dtypes]
+        ['float32', 'float64']
+        """
+
+        def supports(dtype: np.dtype[Any]) -> bool:
+            try:
+                self.identities(dtype)
+            except DTypeError:
+                return False
+            return True
+
+        return tuple(filter(supports, DTYPES))
 
     def with_witness(self) -> Semiring:
         """The same semiring, marked so that its products also tell which k won.
@@ -169,14 +252,42 @@ class Semiring:
         ------
         LawError
             Where ⊕ is not selective (a ⊕ b is neither a nor b for some a, b), so that no single k wins.
+
+        Examples
+        --------
+        >>> from semiring.algebra.catalogue import MAX_MIN
+        >>> MAX_MIN.with_witness()
+        <semiring max-min: 0 = -inf, 1 = inf, with witness>
         """
         from semiring.algebra.laws import selective_counterexample
 
         found = selective_counterexample(self)
         if found is not None:
             a, b, c = found
-            raise LawError(f"{self.name} has no witness: ⊕ is not selective ({a!r} ⊕ {b!r} = {c!r}), so no single k wins")
+            raise LawError(
+                f"{self.name} has no witness: ⊕ is not selective ({a!r} ⊕ {b!r} = {c!r}), so no single k wins; multiply without a witness"
+            )
         return replace(self, witness=True)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        # repr tells 0 from False and from -0.0, which == does not and a generated kernel must.
+        return (self.name, self.add, self.mul, repr(self.zero), repr(self.one), self.star, self.domain, self.witness)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Semiring):
+            return NotImplemented
+        return self is other or self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # what is derived is derived again
 
     def __repr__(self) -> str:
         return f"<semiring {self.name}: 0 = {self.zero!r}, 1 = {self.one!r}{', with witness' if self.witness else ''}>"
@@ -185,6 +296,21 @@ class Semiring:
         from semiring.algebra.html import semiring_html
 
         return semiring_html(self)
+
+
+def _identity(value: Any, what: str) -> Any:
+    """An identity as plain Python numbers, or the caller's own objects."""
+    if isinstance(value, tuple):
+        if len(value) < 2 or any(isinstance(v, tuple | list) for v in value):
+            raise SemiringError(f"{what} {value!r} must be a scalar, or a flat tuple of two or more scalars")
+        return tuple(_identity(v, what) for v in value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, list | np.ndarray):
+        raise SemiringError(f"{what} {value!r} is no element; write a scalar or a tuple of scalars")
+    if isinstance(value, float) and value != value:
+        raise SemiringError(f"{what} is NaN, which is no element of any semiring")
+    return value
 
 
 def _names(kinds: tuple[np.dtype[Any], ...]) -> str:

@@ -15,16 +15,20 @@ from semiring.algebra.errors import DTypeError
 
 __all__ = ["DTYPES", "element", "infinity", "ordinary"]
 
-DTYPES = tuple(
-    np.dtype(name)
-    for name in ("bool", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-)
+DTYPES = tuple(np.dtype(name) for name in ("bool", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"))
 """The dtypes of matrices that the engines compute with; object arrays run on the reference engine."""
 
 
 def infinity(dtype: np.dtype[Any], sign: int = 1) -> Any:
     """What stands for +∞ (or −∞) in `dtype`, as a Python number.
 
+    Raises
+    ------
+    DTypeError
+        Where nothing does.
+
+    Examples
+    --------
     >>> infinity(np.dtype("int16")), infinity(np.dtype("float32"), -1)
     (32767, -inf)
     """
@@ -66,11 +70,21 @@ def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
         if not isinstance(value, bool | np.bool_):
             raise DTypeError(f"{value!r} is not a truth value; use an integer or float dtype")
         return bool(value)
-    if isinstance(value, float) and math.isinf(value):
-        return 0 if ordered and value < 0 and dtype.kind == "u" else infinity(dtype, 1 if value > 0 else -1)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer or Fraction beyond every float
+        number = math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        raise DTypeError(f"{value!r} is not a number; use dtype object") from None
+    if isinstance(value, float | np.floating) and math.isinf(number):
+        return 0 if ordered and number < 0 and dtype.kind == "u" else infinity(dtype, 1 if number > 0 else -1)
     if dtype.kind == "f":
-        return float(dtype.type(value))
-    if value != int(value):
+        with np.errstate(over="ignore"):
+            rounded = float(dtype.type(number))
+        if math.isinf(rounded):
+            raise DTypeError(f"{value!r} does not fit {dtype}")
+        return rounded
+    if math.isnan(number) or value != int(value):
         raise DTypeError(f"{value!r} is not an integer; use float32 or float64 instead of {dtype}")
     value, info = int(value), np.iinfo(dtype)
     if value == ~0 and dtype.kind == "u":
@@ -81,7 +95,13 @@ def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
 
 
 def ordinary(value: Any, dtype: np.dtype[Any]) -> Any:
-    """The inverse of `element` for infinities: an integer that stands for ±∞ as the float ±inf."""
+    """The inverse of `element` for infinities: an integer that stands for ±∞ as the float ±inf.
+
+    Examples
+    --------
+    >>> ordinary(32767, np.dtype("int16")), ordinary(7, np.dtype("int16"))
+    (inf, 7)
+    """
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         if value == info.max:

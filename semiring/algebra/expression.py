@@ -82,10 +82,9 @@ def where(condition: Expr, yes: Expr, no: Expr) -> Expr:
             return node("min", no, yes) if strict else node("min", yes, no)
         if yes is large and no is small:
             return node("max", no, yes) if strict else node("max", yes, no)
-    if condition.op == "eq" and no.op in ("min", "max"):
-        # Where x = y, whatever picks one of them is their minimum too: the first component of a minimum of tuples.
-        if set(no.args) == set(condition.args) and _chooses(yes, condition.args):
-            return no
+    # Where x = y, whatever picks one of them is their minimum too: so the first component of a minimum of tuples is a minimum.
+    if condition.op == "eq" and no.op in ("min", "max") and set(no.args) == set(condition.args) and _chooses(yes, condition.args):
+        return no
     return node("where", condition, yes, no)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -62,21 +61,21 @@ class Symbol:
 
     def __pow__(self, exponent: Any) -> Symbol:
         if isinstance(exponent, int) and 0 <= exponent <= 64:
-            result, square, rest = Symbol(const(1)), self, exponent
+            result, square, rest = None, self, exponent
             while rest:
                 if rest & 1:
-                    result = square if result.expr is const(1) else result * square
-                square, rest = square * square, rest >> 1
-            return result
+                    result = square if result is None else _apply("mul", result, square)
+                square, rest = _apply("mul", square, square), rest >> 1
+            return Symbol(const(1)) if result is None else result
         if exponent == 0.5:
             return Symbol(node("sqrt", self.expr))
         refuse(f"** {exponent!r}", "a whole exponent from 0 to 64, 0.5, or semiring.ops.exp(y * semiring.ops.log(x))")
 
     def __divmod__(self, other: Any) -> tuple[Symbol, Symbol]:
-        return self // other, self % other
+        return _apply("floordiv", self, other), _apply("mod", self, other)
 
     def __rdivmod__(self, other: Any) -> tuple[Symbol, Symbol]:
-        return other // self, other % self
+        return _apply("floordiv", other, self), _apply("mod", other, self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Symbol:
         name = _UFUNCS.get(ufunc.__name__)
@@ -92,12 +91,11 @@ class Symbol:
             raise AttributeError(name)
         refuse(f"the attribute .{name}", "operators and the functions of semiring.ops on scalars")
 
+    def __pos__(self) -> Symbol:
+        return self
+
     def __repr__(self) -> str:
         return f"<symbol {self.expr!r}>"
-
-    __mul__: Callable[[Symbol, Any], Symbol]
-    __floordiv__: Callable[[Symbol, Any], Symbol]
-    __mod__: Callable[[Symbol, Any], Symbol]
 
 
 def refuse(what: str, instead: str) -> NoReturn:
@@ -176,7 +174,6 @@ def _install() -> None:
         setattr(Symbol, f"__{name}__", lambda x, y, name=name: _apply(name, x, y))
     for name in ("neg", "abs", "invert"):
         setattr(Symbol, f"__{name}__", lambda x, name=name: _apply(name, x))
-    setattr(Symbol, "__pos__", lambda x: x)
     for python, (what, instead) in _REFUSED.items():
         setattr(Symbol, f"__{python}__", lambda *_, what=what, instead=instead, **__: refuse(what, instead))
 

@@ -1,0 +1,196 @@
+"""A semiring on arrays of sampled elements: what its laws are checked with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import ops
+from semiring.algebra.definition import REAL, Semiring
+from semiring.algebra.errors import DivergenceError, TraceError
+from semiring.algebra.expression import Expr, evaluate, nodes
+from semiring.algebra.sampling import arithmetic, draw
+
+__all__ = ["Model", "model_of"]
+
+Array = np.ndarray[Any, Any]
+Values = Sequence[Array]
+
+_ROUNDINGS = 64
+"""How many roundings a law's two sides may differ by, where the computation is not exact."""
+
+
+class Model:
+    """The operations of a semiring as its laws need them, on tuples of arrays (one a component).
+
+    Object arrays run the callables; every other dtype runs their recording, which is what the engines run.
+
+    Attributes
+    ----------
+    semiring : Semiring
+    kinds : tuple of numpy.dtype
+        What the laws are checked for.
+    types : tuple of numpy.dtype
+        What they are computed in.
+    elements : tuple of arrays of shape (m,)
+        The sample: 0, 1, and others.
+    exhaustive : bool
+        Whether it has every element.
+    tolerance, star_tolerance : float
+        The relative difference of two results that is rounding.
+    """
+
+    def __init__(self, semiring: Semiring, kinds: tuple[np.dtype[Any], ...]) -> None:
+        self.semiring, self.kinds = semiring, kinds
+        self.types = arithmetic(semiring, kinds)
+        sample = draw(semiring, kinds)
+        self.elements, self.exhaustive = sample.values, sample.exhaustive
+        self._objects = any(t.kind == "O" for t in self.types)
+        numbers = [v for part in self.elements for v in part.tolist() if isinstance(v, int | float | Fraction)]
+        self._scale = max((abs(float(v)) for v in numbers if math.isfinite(v)), default=1.0)
+        self.tolerance, self.star_tolerance = self._tolerance()
+
+    def _tolerance(self) -> tuple[float, float]:
+        """The tolerance of ⊕ and ⊗, 0 unless they or the sample need rounding; and that of the star."""
+        try:
+            program = self.semiring.program
+        except TraceError:
+            return 0.0, 0.0  # only objects run without a recording, and their arithmetic is their own
+        floats = [np.finfo(t) for t in self.types if t.kind == "f"]
+        rounding = _ROUNDINGS * max((float(f.eps) for f in floats), default=float(np.finfo(float).eps))
+        exact = not program.operations & REAL
+        if exact and floats:
+            values = [v for part in self.elements if part.dtype.kind == "f" for v in part.tolist()]
+            products = sum(e.op == "mul" for e in nodes(*program.add, *program.mul))
+            bits = _bits([*values, *program.constants])
+            # Three factors and two carries; an operation of more than one product would need a closer look.
+            exact = products <= len(self.kinds) and (3 * bits if products else bits) + 3 <= min(f.nmant for f in floats)
+        star_exact = exact and not any(e.op in REAL for e in nodes(*(program.star or ())))
+        return 0.0 if exact else rounding, 0.0 if star_exact else rounding
+
+    @property
+    def zero(self) -> tuple[Array, ...]:
+        """0, as arrays of one entry."""
+        return tuple(v[:1] for v in self.elements)
+
+    @property
+    def one(self) -> tuple[Array, ...]:
+        """1, as arrays of one entry."""
+        return tuple(v[1:2] for v in self.elements)
+
+    def add(self, x: Values, y: Values) -> tuple[Array, ...]:
+        """x ⊕ y."""
+        return self._apply(self.semiring.add, lambda: self.semiring.program.add, x, y)
+
+    def mul(self, x: Values, y: Values) -> tuple[Array, ...]:
+        """x ⊗ y."""
+        return self._apply(self.semiring.mul, lambda: self.semiring.program.mul, x, y)
+
+    def star(self, x: Values) -> tuple[tuple[Array, ...], Array]:
+        """x*, and where it exists."""
+        if self._objects:
+            assert self.semiring.star is not None
+            exists = np.ones(x[0].shape, dtype=bool)
+            results = tuple(np.array(v) for v in x)
+            for i in np.ndindex(x[0].shape):
+                try:
+                    found = self.call(self.semiring.star, tuple(v[i] for v in x))
+                except (ZeroDivisionError, DivergenceError):
+                    exists[i] = False
+                    continue
+                for result, part in zip(results, found, strict=True):
+                    result[i] = part
+            return results, exists
+        program = self.semiring.program
+        assert program.star is not None
+        undefined = evaluate([program.star_undefined], x, (), ops.TABLE)[0]
+        return self._evaluated(program.star, x, ()), ~np.broadcast_to(np.asarray(undefined, dtype=bool), x[0].shape)
+
+    def call(self, function: Callable[..., Any], *elements: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A callable of the semiring on elements given as tuples; its result as a tuple."""
+        with np.errstate(all="ignore"):
+            result = function(*(e if len(e) > 1 else e[0] for e in elements))
+        return result if isinstance(result, tuple) else (result,)
+
+    def _apply(self, function: Callable[..., Any], recorded: Callable[[], tuple[Expr, ...]], x: Values, y: Values) -> tuple[Array, ...]:
+        if not self._objects:
+            return self._evaluated(recorded(), x, y)
+        width = len(self.types)
+        each = np.frompyfunc(lambda *parts: self.call(function, parts[:width], parts[width:]), 2 * width, 1)
+        tuples = np.asarray(each(*x, *y), dtype=object)
+        return tuple(np.asarray(np.frompyfunc(lambda t, c=c: t[c], 1, 1)(tuples), dtype=object) for c in range(width))
+
+    def _evaluated(self, expressions: tuple[Expr, ...], x: Values, y: Values) -> tuple[Array, ...]:
+        shape = np.broadcast_shapes(*(v.shape for v in (*x, *y)))
+        results = evaluate(expressions, x, y, ops.TABLE)
+        return tuple(np.broadcast_to(np.asarray(r, dtype=t), shape) for r, t in zip(results, self.types, strict=True))
+
+    def equal(self, x: Values, y: Values, tolerance: float) -> Array:
+        """Where two elements are equal, up to rounding."""
+        return np.asarray(np.logical_and.reduce([self._close(a, b, tolerance) for a, b in zip(x, y, strict=True)]))
+
+    def _close(self, a: Array, b: Array, tolerance: float) -> Array:
+        if a.dtype.kind == "O" or b.dtype.kind == "O":
+            return np.asarray(np.frompyfunc(lambda u, v: self._same(u, v, tolerance), 2, 1)(a, b), dtype=bool)
+        same = np.asarray(a == b)
+        if tolerance and a.dtype.kind == "f":
+            with np.errstate(invalid="ignore", over="ignore"):
+                scale = np.maximum(np.maximum(abs(a), abs(b)), a.dtype.type(self._scale))
+                same = same | np.isfinite(scale) & (abs(a - b) <= a.dtype.type(tolerance) * scale)
+        return same
+
+    def _same(self, a: Any, b: Any, tolerance: float) -> bool:
+        if a == b:
+            return True
+        if not tolerance or not all(isinstance(v, int | float | Fraction) and math.isfinite(v) for v in (a, b)):
+            return False
+        return bool(abs(a - b) <= tolerance * max(abs(a), abs(b), self._scale))
+
+    def inside(self, x: Values) -> Array:
+        """Which elements lie in the carrier, and in the range of their dtype."""
+        inside = self.semiring.carrier.holds(x)
+        for array, kind, to in zip(x, self.kinds, self.types, strict=True):
+            if kind.kind in "iu" and to != kind:
+                info = np.iinfo(kind)
+                whole = (array >= info.min) & (array <= info.max) & (array == np.floor(array))
+                inside = inside & (whole | np.isinf(array))
+        return inside
+
+    def scalars(self, values: Values, index: tuple[int, ...]) -> tuple[Any, ...]:
+        """One element as the callables are given it: Python numbers, but float32 and bit patterns in their dtype."""
+        parts = []
+        for array, kind, to in zip(values, self.kinds, self.types, strict=True):
+            value = array[index]
+            own = kind.kind in "iu" and kind == to
+            parts.append(value if own or kind == np.float32 or to.kind == "O" else self.shown((value,), (kind,)))
+        return tuple(parts)
+
+    def shown(self, parts: Sequence[Any], kinds: Sequence[np.dtype[Any]] | None = None) -> Any:
+        """One element for a reader: Python numbers, integers as integers."""
+        numbers = []
+        for value, kind in zip(parts, kinds or self.kinds, strict=True):
+            number = value.item() if isinstance(value, np.generic) else value
+            numbers.append(int(number) if kind.kind in "iu" and isinstance(number, float) and number.is_integer() else number)
+        return tuple(numbers) if len(numbers) > 1 else numbers[0]
+
+
+def _bits(values: Sequence[Any]) -> int:
+    """How many bits a fixed-point number needs to hold each of the values."""
+    whole, fraction = 1, 0
+    for value in values:
+        if math.isfinite(value):
+            exact = Fraction(value)
+            whole = max(whole, math.floor(abs(exact)).bit_length())
+            fraction = max(fraction, exact.denominator.bit_length() - 1)
+    return whole + fraction
+
+
+@lru_cache(maxsize=256)
+def model_of(semiring: Semiring, kinds: tuple[np.dtype[Any], ...]) -> Model:
+    """The model of a semiring in some dtypes, one for each component."""
+    return Model(semiring, kinds)

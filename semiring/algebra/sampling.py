@@ -1,0 +1,218 @@
+"""Elements of a semiring on which its laws are checked: all of a small carrier, and otherwise numbers that a dtype holds exactly.
+
+Sums and products of three sampled numbers are exact too, so that a law which holds for numbers holds to the last bit, and
+small, so that no integer overflows: what the engines do about overflow is no law. Nothing is random: a check says the same every time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import BITWISE, Semiring
+from semiring.algebra.domain import Interval, Part
+from semiring.algebra.elements import element
+from semiring.algebra.errors import DTypeError, TraceError
+
+__all__ = ["Sample", "arithmetic", "as_array", "draw"]
+
+Array = np.ndarray[Any, Any]
+
+EXHAUSTIVE = 64
+"""The largest carrier whose every pair and triple is tried."""
+
+_SCALARS, _STRUCTURED = 16, 24
+"""How many elements are drawn of a larger one; half as many of objects, which run one by one."""
+
+_WHOLE = (0, 1, 2, -1, 3, -2, 5, -3, 7, 10, -5, 4, 6, -7)
+_REAL = (0, 1, 2, -1, 0.5, 3, -2, 0.25, 1.5, -0.5, 5, -3, 0.75, 7, 10, -1.5)
+_EXACT = (0, 1, 2, -1, Fraction(1, 2), 3, -2, Fraction(1, 3), Fraction(-1, 2), 5, Fraction(7, 4), -3, 10)
+_NEAR = 1 << 20
+"""Bounds beyond this are far: numbers near them would not be held exactly."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Elements as arrays, one a component, in the dtypes of `arithmetic`; the first is 0 and the second is 1.
+
+    Attributes
+    ----------
+    values : tuple of arrays of shape (m,)
+    exhaustive : bool
+        Whether these are all elements.
+    """
+
+    values: tuple[Array, ...]
+    exhaustive: bool
+
+
+def arithmetic(semiring: Semiring, kinds: Sequence[np.dtype[Any]]) -> tuple[np.dtype[Any], ...]:
+    """The dtypes in which the laws are computed.
+
+    Integers are computed as float64, which holds those of the sample exactly and has an ∞ that absorbs, as the engines' has; but as
+    themselves where the semiring looks at their bits.
+    """
+    if any(k.kind == "O" for k in kinds):
+        return (np.dtype(object),) * len(kinds)
+    bits = _uses_bits(semiring)
+    return tuple(np.dtype(np.float64) if k.kind in "iu" and not bits else k for k in kinds)
+
+
+def _uses_bits(semiring: Semiring) -> bool:
+    try:
+        return bool(semiring.program.operations & BITWISE)
+    except TraceError:
+        return False  # it runs on objects only
+
+
+def draw(semiring: Semiring, kinds: tuple[np.dtype[Any], ...]) -> Sample:
+    """The sample of a semiring's carrier in some dtypes.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    kinds : tuple of numpy.dtype
+        One for each component.
+    """
+    types, bits = arithmetic(semiring, kinds), _uses_bits(semiring)
+    zero, one = _identities(semiring, kinds, types)
+
+    def columns(elements: Sequence[tuple[Any, ...]]) -> tuple[Array, ...]:
+        return tuple(as_array([e[c] for e in elements], t) for c, t in enumerate(types))
+
+    def inside(more: bool) -> tuple[list[tuple[Any, ...]], bool]:
+        pools = [
+            _candidates(part, kind, (zero[c], one[c]), bits=bits, more=more)
+            for c, (part, kind) in enumerate(zip(semiring.carrier.parts, kinds, strict=True))
+        ]
+        own = _distinct([zero, one])  # they belong to every sample, even where rounding moved one outside
+        elements = _distinct([*own, *_combined([pool for pool, _ in pools])])
+        held = semiring.carrier.holds(columns(elements))
+        return [e for i, e in enumerate(elements) if held[i] or i < len(own)], all(complete for _, complete in pools)
+
+    elements, finite = inside(more=False)
+    if not finite and len(elements) <= _SCALARS // 2:  # a predicate left too few
+        elements, finite = inside(more=True)
+    exhaustive = finite and len(elements) <= EXHAUSTIVE
+    if not exhaustive:
+        elements = _thinned(elements, (_SCALARS if len(kinds) == 1 else _STRUCTURED) // (2 if kinds[0].kind == "O" else 1))
+    return Sample(columns(elements if zero != one else [zero, *elements]), exhaustive)
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    """Each value once, in order; sets and other unhashable ones are compared as text."""
+    found: dict[Any, Any] = {}
+    for value in values:
+        found.setdefault(value if _hashes(value) else repr(value), value)
+    return list(found.values())
+
+
+def _hashes(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def as_array(values: Sequence[Any], dtype: np.dtype[Any]) -> Array:
+    """Scalars as an array; of objects, whatever those are."""
+    array = np.empty(len(values), dtype=dtype)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array
+
+
+def _identities(semiring: Semiring, kinds: Sequence[np.dtype[Any]], types: Sequence[np.dtype[Any]]) -> list[tuple[Any, ...]]:
+    """0 and 1 in the dtypes of `arithmetic`."""
+    found = []
+    for raw, derived in zip((semiring.zero, semiring.one), semiring.identities(kinds), strict=True):
+        parts = raw if isinstance(raw, tuple) else (raw,)
+        found.append(tuple(
+            r if k != t and isinstance(r, float) and math.isinf(r) and not (r < 0 and k.kind == "u") else d
+            for r, d, k, t in zip(parts, derived, kinds, types, strict=True)
+        ))  # fmt: skip
+    return found
+
+
+def _candidates(part: Part, kind: np.dtype[Any], identities: tuple[Any, Any], *, bits: bool, more: bool) -> tuple[list[Any], bool]:
+    """Values to try for one component, the simplest first, and whether they are all that there are."""
+    if kind.kind == "b":
+        return [False, True], True
+    if isinstance(part, frozenset):
+        return [v for v in _sorted(part) if _has(kind, v)], True
+    if kind.kind == "O" and not all(isinstance(v, Number) for v in identities):
+        return list(identities), False
+    if isinstance(part, Interval) and kind.kind in "iu":
+        info = np.iinfo(kind)
+        low, high = max(part.low, info.min), min(part.high, info.max)
+        if high - low < EXHAUSTIVE:
+            return list(range(math.ceil(low), math.floor(high) + 1)), True
+    pool = [math.inf, -math.inf, *_near(part), *(_WHOLE if kind.kind in "iu" else _REAL if kind.kind == "f" else _EXACT)]
+    if kind.kind in "iu" and bits:
+        pool = [*_bit_patterns(kind), *_WHOLE]
+    if more:
+        pool += [*range(-64, 65), *(k / 8 for k in range(-64, 65))]
+    if kind.kind == "O":  # exact numbers stay exact only among themselves
+        pool = [Fraction(v) if isinstance(v, float) and math.isfinite(v) else v for v in pool]
+        pool = [v for v in pool if not bits or isinstance(v, int)]
+    return [v for v in pool if _has(kind, v)], False
+
+
+def _has(kind: np.dtype[Any], value: Any) -> bool:
+    """Whether a dtype has a value, or something that stands for it."""
+    try:
+        element(value, kind)
+    except DTypeError:
+        return False
+    return kind.kind != "u" or value >= 0
+
+
+def _near(part: Part) -> list[Any]:
+    """Numbers within an interval: evenly spread, or from its one bound on."""
+    if not isinstance(part, Interval):
+        return []
+    low, high = (v if abs(v) <= _NEAR else None for v in (part.low, part.high))
+    if low is not None and high is not None:
+        step = Fraction(high) - Fraction(low)
+        spread = [Fraction(low) + step * k / 16 for k in (*range(0, 17, 2), *range(1, 16, 2))]
+        return [int(v) if v.denominator == 1 else float(v) for v in spread]
+    upward = [v for v in _REAL if v >= 0]
+    return [low + v for v in upward] if low is not None else [high - v for v in upward] if high is not None else []
+
+
+def _bit_patterns(kind: np.dtype[Any]) -> list[int]:
+    info, bits = np.iinfo(kind), 8 * kind.itemsize
+    mixed = random.Random(bits)
+    patterns = [0, -1, 1, 2, 3, 1 << (bits - 1), (1 << bits) // 3, 5, *(mixed.getrandbits(bits) for _ in range(_SCALARS))]
+    return [int(np.array(p & ((1 << bits) - 1), dtype=f"u{kind.itemsize}").view(info.dtype)) for p in patterns]
+
+
+def _combined(pools: Sequence[Sequence[Any]]) -> Iterable[tuple[Any, ...]]:
+    """Elements made of candidates for their components."""
+    pools = [_distinct(pool) for pool in pools]
+    if math.prod(map(len, pools)) <= 1 << 12:
+        return itertools.product(*pools)
+    mixed = random.Random(0)
+    return [tuple(mixed.choice(pool[:10]) for pool in pools) for _ in range(1 << 11)]
+
+
+def _thinned(elements: list[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]]:
+    """Some of the elements in their order: the first ones of scalars, any of structured elements."""
+    if len(elements) <= most or len(elements[0]) == 1:
+        return elements[:most]
+    kept = random.Random(0).sample(range(2, len(elements)), most - 2)
+    return [*elements[:2], *(elements[i] for i in sorted(kept))]
+
+
+def _sorted(part: frozenset[Any]) -> list[Any]:
+    """A finite carrier in a fixed order, small numbers first."""
+    return sorted(part, key=lambda v: (0, abs(v), -v, "") if isinstance(v, int | float | Fraction) else (1, 0, 0, repr(v)))
