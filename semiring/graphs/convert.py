@@ -1,0 +1,198 @@
+"""Entries of a matrix from one dtype to another.
+
+Callers go through a matrix in stripes, so that no temporary is as large as the matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.elements import element
+from semiring.algebra.errors import DomainError, DTypeError
+
+__all__ = ["Array", "Conversion", "Place", "conversions", "first", "matches", "nan", "place", "refuse_nan", "stripes", "widened"]
+
+Array = np.ndarray[Any, Any]
+Place = Callable[[tuple[int, ...]], str]
+
+_STRIPE = 1 << 17
+"""Entries handled at a time: a stripe and its temporaries stay within a few MiB."""
+
+
+def stripes(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Slices of the first axis, together all of it."""
+    rows = max(1, _STRIPE // max(1, math.prod(shape[1:])))
+    for start in range(0, shape[0], rows):
+        yield slice(start, min(shape[0], start + rows))
+
+
+def place(index: tuple[int, ...]) -> str:
+    """How a message names an entry of the caller's matrix."""
+    return f"graph[{', '.join(map(str, index))}]"
+
+
+def first(mask: Array) -> tuple[int, ...]:
+    """The index of the first True of a mask that has one."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
+def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which entries of `dtype` are computed when none is asked for.
+
+    float16 and int8 become float32 and int16, which hold them exactly; the rest stay as they are, in native byte order.
+
+    Raises
+    ------
+    DTypeError
+        For dtypes without an exact counterpart.
+    """
+    if dtype == np.float16:
+        return np.dtype(np.float32)
+    if dtype == np.int8:
+        return np.dtype(np.int16)
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        raise DTypeError(f"{dtype} is not supported; pass dtype=np.float64 to round, or use an object array of Fractions for exact entries")
+    if dtype.kind not in "biufO":
+        kind = {"c": "complex numbers have no order", "U": "entries are text", "S": "entries are bytes"}.get(dtype.kind, "not numbers")
+        raise DTypeError(f"{dtype} is not supported ({kind}); use bool, an integer or a float dtype, or an object array for exact entries")
+    return dtype.newbyteorder("=")
+
+
+def nan(entries: Array) -> Array:
+    """Where `entries` are NaN, in an array of any dtype."""
+    if entries.dtype.kind != "O":
+        return np.asarray(entries != entries)
+    # SymPy's nan equals itself.
+    return np.asarray(np.frompyfunc(lambda v: v != v or type(v).__name__ == "NaN", 1, 1)(entries), dtype=bool)
+
+
+def matches(entries: Array, nonedge: Any) -> Array:
+    """Where `entries` equal `nonedge` (NaN equals NaN here)."""
+    return nan(entries) if nonedge != nonedge else np.asarray(entries == nonedge, dtype=bool)
+
+
+def refuse_nan(entries: Array, where: Place = place) -> None:
+    """Raise `DomainError` at the first NaN."""
+    found = nan(entries)
+    if found.any():
+        raise DomainError(f"{where(first(found))} is NaN, which is no element of any semiring; pass nonedge=nan if it means 'no edge'")
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """From one dtype to another, for one component of an element.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        The new one.
+    read, written : mapping
+        What stands for ±∞ in the old and in the new dtype, as far as they belong to the semiring.
+    """
+
+    dtype: np.dtype[Any]
+    read: Mapping[float, Any]
+    written: Mapping[float, Any]
+
+    def __call__(self, entries: Array, where: Place = place) -> Array:
+        """`entries` in the new dtype. Floats may be rounded; nothing else changes a value.
+
+        Raises
+        ------
+        DTypeError
+            Naming the first entry that the dtype cannot hold.
+        DomainError
+            For a NaN that would have to become an integer.
+        """
+        old, new = entries.dtype, self.dtype
+        if old == new:
+            return entries
+        if old.kind == "O":
+            return self._from_objects(entries, where)
+        if new.kind == "b":
+            other = (entries != 0) & (entries != 1)
+            if other.any():
+                raise DTypeError(f"{where(first(other))} is {entries[first(other)]}, neither 0 nor 1, so it is no truth value")
+            return np.asarray(entries != 0)
+        special = [] if old.kind == "b" else [(entries == code, infinity) for infinity, code in self.read.items()]
+        if new.kind in "iu" and old.kind != "b":
+            self._refuse(self._outside(entries, special, where), entries, where)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out = entries.astype(new)
+        if new.kind == "f" and old.kind == "f":
+            self._refuse(np.isinf(out) & np.isfinite(entries), entries, where)
+        for mask, infinity in special:
+            if mask.any():
+                out[mask] = self.written[infinity]
+        return out
+
+    def _from_objects(self, entries: Array, where: Place) -> Array:
+        out = np.empty(entries.shape, self.dtype)
+        for index in np.ndindex(entries.shape):
+            value = entries[index]
+            try:
+                out[index] = bool(value) if self.dtype.kind == "b" and value in (0, 1) else element(value, self.dtype)
+            except (DTypeError, TypeError) as error:
+                raise DTypeError(f"{where(index)}: {error} (dtype=object computes with any Python number)") from None
+        return out
+
+    def _outside(self, entries: Array, special: list[tuple[Array, float]], where: Place) -> Array:
+        """Which numbers the integer dtype cannot hold as themselves."""
+        info = np.iinfo(self.dtype)
+        low, high = int(info.min), int(info.max)
+        outside: Array
+        if entries.dtype.kind == "f":
+            refuse_nan(entries, where)
+            # high + 1 is a power of two, so that it is exact as a float where high is not.
+            outside = (entries != np.floor(entries)) | (entries < low) | (entries >= float(high + 1))
+        else:
+            own = np.iinfo(entries.dtype)
+            outside = np.zeros(entries.shape, dtype=bool)
+            outside |= entries > high if own.max > high else False
+            outside |= entries < low if own.min < low else False
+        for code in self.written.values():  # a finite number must not become what stands for an infinite one
+            outside |= entries == code
+        for mask, _ in special:
+            outside &= ~mask
+        return outside
+
+    def _refuse(self, outside: Array, entries: Array, where: Place) -> None:
+        if outside.any():
+            index = first(outside)
+            raise DTypeError(f"{where(index)} is {entries[index]}, which {self.dtype} cannot hold; use a wider dtype, or a float one")
+
+
+def conversions(semiring: Semiring, old: Sequence[np.dtype[Any]], new: Sequence[np.dtype[Any]]) -> tuple[Conversion, ...]:
+    """One `Conversion` for each component."""
+    return tuple(map(Conversion, new, _infinities(semiring, old), _infinities(semiring, new)))
+
+
+def _infinities(semiring: Semiring, dtypes: Sequence[np.dtype[Any]]) -> list[dict[float, Any]]:
+    """For each component, what stands for those of ±∞ that are identities."""
+    identities = [v if isinstance(v, tuple) else (v,) for v in (semiring.zero, semiring.one)]
+    standing: tuple[tuple[Any, ...], ...]
+    try:
+        standing = semiring.identities(tuple(dtypes))
+    except DTypeError:  # only the dtype that the matrix gets needs a meaning; another one (int8, say) may still write ∞ in its way
+        standing = tuple(tuple(map(_standing, values, dtypes)) for values in identities)
+    return [
+        {plain: code for plain, code in zip(values, codes, strict=True) if code is not None and _is_infinite(plain)}
+        for values, codes in zip(zip(*identities, strict=True), zip(*standing, strict=True), strict=True)
+    ]
+
+
+def _standing(value: Any, dtype: np.dtype[Any]) -> Any:
+    try:
+        return element(value, dtype) if _is_infinite(value) else None
+    except DTypeError:
+        return None
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and math.isinf(value)

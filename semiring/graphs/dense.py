@@ -1,0 +1,175 @@
+"""Dense matrices over a semiring: borrowed as they are, or rewritten where an entry has to change."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.domain import require_inside
+from semiring.algebra.errors import DTypeError, ShapeError
+from semiring.graphs.convert import Array, Place, conversions, first, matches, place, refuse_nan, stripes, widened
+from semiring.graphs.graph import Graph, Options
+from semiring.graphs.memory import require_memory
+from semiring.graphs.sources import Source
+from semiring.graphs.warning import NonEdgeWarning
+
+__all__ = ["read_dense"]
+
+
+def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options) -> Graph:
+    """A `Graph` from one dense source for each component of an element."""
+    shape = _shape(sources)
+    dtypes = _dtypes(sources, semiring, options.dtype)
+    zeros = _zeros(sources, semiring, dtypes)
+    kept = all(s.array.dtype == d for s, d in zip(sources, dtypes, strict=True))
+    in_place = options.overwrite and kept and _writable([s.array for s in sources])
+    require_memory(shape[-1], () if in_place else dtypes, via=options.paths, batch=shape[:-2])
+    if kept and _no_change(sources, semiring, options.nonedge, zeros):
+        values, owned = tuple(s.array for s in sources), in_place
+    else:
+        values, owned = tuple(s.array if in_place else np.empty(shape, d) for s, d in zip(sources, dtypes, strict=True)), True
+        _rewrite(sources, values, semiring, options, zeros)
+    require_inside(semiring, values, "graph")
+    if options.nonedge is None and semiring.components == 1:
+        _warn_of_zeros(values[0], semiring, zeros[0])
+    return Graph(values, owned, sources[0].labels, sources[0].restore)
+
+
+def _shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
+    shapes = {s.array.shape for s in sources}
+    if len(shapes) > 1:
+        raise ShapeError(f"the components of a matrix need one shape, not {' and '.join(map(str, sorted(shapes)))}")
+    shape = shapes.pop()
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ShapeError(f"a graph is a square matrix (or several, of shape (…, n, n)), not an array of shape {shape}")
+    return tuple(map(int, shape))
+
+
+def _dtypes(sources: tuple[Source, ...], semiring: Semiring, dtype: Any) -> tuple[np.dtype[Any], ...]:
+    if dtype is not None:
+        for source in sources:
+            if source.array.dtype.kind not in "biufO":
+                widened(source.array.dtype)  # says why it cannot be read
+        return semiring.dtypes(dtype)
+    own = tuple(widened(s.array.dtype) for s in sources)
+    if semiring.zero is False and own[0].kind != "O":
+        return (np.dtype(bool),)
+    return semiring.dtypes(own)
+
+
+def _zeros(sources: tuple[Source, ...], semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
+    try:
+        return semiring.identities(dtypes)[0]
+    except DTypeError as error:
+        if any(d.kind == "b" for d in dtypes) and any(s.array.dtype.kind == "b" for s in sources):
+            raise DTypeError(f"{error} (dtype=np.float64, with nonedge=False where False means 'no edge')") from None
+        raise
+
+
+def _writable(arrays: list[Array]) -> bool:
+    """Whether the arrays can be overwritten entry by entry: no two entries in one place."""
+    for array in arrays:
+        span = array.itemsize
+        for stride, length in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+            if stride < span:
+                return False
+            span = stride * length
+        if not (array.flags.writeable and array.flags.aligned):
+            return False
+    return not any(np.may_share_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+
+
+def _no_change(sources: tuple[Source, ...], semiring: Semiring, nonedge: Any, zeros: tuple[Any, ...]) -> bool:
+    """Whether matrices of the right dtypes already have the semiring's zero for every missing edge."""
+    if any(s.missing is not None or not s.array.flags.aligned for s in sources):
+        return False
+    return nonedge is None or nonedge == semiring.zero or (nonedge if isinstance(nonedge, tuple) else (nonedge,)) == zeros
+
+
+def _rewrite(sources: tuple[Source, ...], values: tuple[Array, ...], semiring: Semiring, options: Options, zeros: tuple[Any, ...]) -> None:
+    """Fill `values` from the sources, with zero for every non-edge."""
+    nonedge = options.nonedge
+    nonedges = nonedge if semiring.components > 1 and nonedge is not None else (nonedge,)
+    convert = conversions(semiring, [s.array.dtype for s in sources], [v.dtype for v in values])
+    for part in stripes(values[0].shape):
+        chunks = [s.array[part] for s in sources]
+        missing = np.zeros(chunks[0].shape, dtype=bool)
+        if nonedge is not None:
+            missing |= np.logical_and.reduce([matches(c, e) for c, e in zip(chunks, nonedges, strict=True)])
+        for source in sources:
+            if source.missing is not None:
+                missing |= source.missing[part]
+
+        def where(index: tuple[int, ...], start: int = part.start) -> str:
+            return place((start + index[0], *index[1:]))
+
+        for chunk, out, zero, converted in zip(chunks, values, zeros, convert, strict=True):
+            if semiring.zero is False and out.dtype.kind == "b":
+                present = _truth(chunk, missing, options, where)
+            else:
+                if missing.any():  # what stands for a non-edge (NaN, say) need not have a value in the new dtype
+                    chunk = chunk.copy()
+                    chunk[missing] = 0
+                present = converted(chunk, where)
+            out[part] = present
+            out[part][missing] = zero
+
+
+def _truth(chunk: Array, missing: Array, options: Options, where: Place) -> Array:
+    """Which entries are edges."""
+    if options.nonedge is not None:
+        refuse_nan(np.where(missing, 0, chunk), where)
+        return ~missing
+    if chunk.dtype.kind == "f" and options.dtype is None:
+        raise DTypeError(
+            f"which entries of a {chunk.dtype} matrix are edges? Pass nonedge= (0 for SciPy-style matrices, float('inf') for distances), "
+            "or a matrix of bool"
+        )
+    other = (chunk != 0) & (chunk != 1) & ~missing
+    if other.any():
+        index = first(other)
+        raise DTypeError(f"{where(index)} is {chunk[index]}, neither 0 nor 1; pass nonedge=0 if every other number is an edge")
+    return np.asarray(chunk != 0)
+
+
+def _warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
+    """Zeros off the diagonal of a matrix without a single ∞ are probably missing edges, and would be edges of weight 0.
+
+    Max-min stays silent: there a zero is the worst of all non-negative entries, so it does no harm.
+    """
+    infinity, one = semiring.zero, semiring.one
+    if not isinstance(infinity, float) or not (infinity == math.inf or (infinity == -math.inf and math.isfinite(one))):
+        return
+    n = matrix.shape[-1]
+    if matrix.size == 0 or any(_has(matrix[part], zero, infinity) for part in stripes(matrix.shape)):
+        return
+    diagonal = np.arange(n)
+    zeros = matrix.size - np.count_nonzero(matrix) - int((matrix[..., diagonal, diagonal] == 0).sum())
+    if zeros:
+        sign = "" if infinity > 0 else "-"
+        warnings.warn(
+            f"of the entries off the diagonal {zeros:,} are 0 and none is {'−' if sign else ''}∞: each 0 counts as an edge of weight 0. "
+            f"If 0 means 'no edge', pass nonedge=0; if these are edges, pass nonedge={sign}math.inf",
+            NonEdgeWarning,
+            stacklevel=_callers_level(),
+        )
+
+
+def _has(entries: Array, zero: Any, infinity: float) -> bool:
+    """Whether one of `entries` is the semiring's infinite zero, the extreme value of its dtype."""
+    if entries.dtype.kind == "O":
+        return bool(matches(entries, zero).any())
+    return bool((entries.max() if infinity > 0 else entries.min()) == zero)
+
+
+def _callers_level() -> int:
+    """The stack level, seen from the function that asks, of the first frame outside this library: what a warning should point at."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "semiring":
+        level, frame = level + 1, frame.f_back
+    return level

@@ -1,0 +1,154 @@
+"""Graphs as a list of edges, with labels of any hashable kind."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import DTypeError, GraphError
+from semiring.graphs.convert import Array, Place
+
+__all__ = ["EdgeList", "edges", "numbered", "weights_of"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EdgeList:
+    """A graph given by its edges; build it with `edges`.
+
+    Attributes
+    ----------
+    labels : tuple
+        The vertices, in the order of the rows of every matrix that comes out.
+    sources, targets : int array
+        For each edge, the row of its first and of its second vertex.
+    weights : list
+        None for an edge without a weight.
+    directed : bool
+    """
+
+    labels: tuple[Hashable, ...]
+    sources: Array
+    targets: Array
+    weights: list[Any]
+    directed: bool = True
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        return f"<{len(self.labels)} vertices, {len(self.weights)} {kind} edges>"
+
+
+def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hashable] | None = None) -> EdgeList:
+    """A graph from its edges.
+
+    Parameters
+    ----------
+    edge_list : iterable
+        Pairs ``(u, v)`` or triples ``(u, v, weight)``, or an array of such rows; u and v are any hashable labels. An edge
+        without a weight counts 1.
+        Parallel edges combine with the semiring's ⊕ (for distances the shortest counts).
+    directed : bool
+        Whether an edge leads one way only.
+    nodes : iterable, optional
+        All vertices, in the order of the rows: for vertices without edges, or for an order of your own. Otherwise integers are
+        sorted, and other labels come in the order of their first appearance.
+
+    Returns
+    -------
+    EdgeList
+        Accepted wherever a graph is; ``.labels`` tells which row is which vertex.
+
+    Raises
+    ------
+    GraphError
+        For an item that is no edge, an unhashable label, or a vertex that is not in `nodes`.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> streets = sr.edges([("home", "shop", 2.0), ("shop", "park", 1.5), ("home", "park", 5.0)])
+    >>> streets.labels
+    ('home', 'shop', 'park')
+    >>> sr.apsp(streets)[0]
+    array([0. , 2. , 3.5])
+    """
+    ends: list[tuple[Hashable, Hashable]] = []
+    weights: list[Any] = []
+    for position, item in enumerate(_rows(edge_list) if isinstance(edge_list, np.ndarray) else edge_list):
+        parts: tuple[Any, ...] = () if isinstance(item, str | bytes) or not isinstance(item, Iterable) else tuple(item)
+        if len(parts) not in (2, 3):
+            raise GraphError(f"edge {position} is {item!r}; an edge is a pair (u, v) or a triple (u, v, weight)")
+        ends.append(parts[:2])
+        weights.append(parts[2] if len(parts) == 3 else None)
+    try:
+        seen = dict.fromkeys(vertex for pair in ends for vertex in pair)
+        labels = tuple(seen) if nodes is None else tuple(nodes)
+        distinct = len(set(labels)) == len(labels)
+    except TypeError as error:
+        raise GraphError(f"vertices need hashable labels: {error}") from None
+    if not distinct:
+        raise GraphError("nodes names a vertex twice")
+    if nodes is None and all(isinstance(v, int | np.integer) for v in labels):
+        labels = tuple(sorted(labels))  # type: ignore[type-var]  # integers, as just tested
+    sources, targets = numbered(ends, labels)
+    return EdgeList(labels, sources, targets, weights, directed)
+
+
+def _rows(array: Array) -> list[Any]:
+    """The rows of an (m, 2) or (m, 3) array; vertices that had to be floats beside their weights are integers again."""
+    rows: list[Any] = array.tolist()
+    if array.dtype.kind == "f" and array.ndim == 2 and all(v.is_integer() for row in rows for v in row[:2]):
+        return [(int(u), int(v), *weight) for u, v, *weight in rows]
+    return rows
+
+
+def numbered(ends: list[tuple[Hashable, Hashable]], labels: tuple[Hashable, ...]) -> tuple[Array, Array]:
+    """The rows of both ends of each edge."""
+    row = {label: i for i, label in enumerate(labels)}
+    try:
+        sources = np.fromiter((row[u] for u, _ in ends), dtype=np.intp, count=len(ends))
+        targets = np.fromiter((row[v] for _, v in ends), dtype=np.intp, count=len(ends))
+    except KeyError as error:
+        vertex = error.args[0]
+        position = next(i for i, pair in enumerate(ends) if vertex in pair)
+        raise GraphError(f"edge {position}, {ends[position]!r}, has a vertex that is not in nodes: {vertex!r}") from None
+    return sources, targets
+
+
+def weights_of(weights: list[Any], semiring: Semiring, ends: Place) -> tuple[Array, ...]:
+    """The weights of edges as one array for each component; a missing one is 1.
+
+    Parameters
+    ----------
+    weights : list
+    semiring : Semiring
+    ends : callable
+        Names an edge by its position, for messages.
+    """
+    if semiring.components == 1:
+        one = True if isinstance(semiring.zero, bool) else 1
+        filled = [one if w is None else w for w in weights]
+        return (_numbers(filled, ends),)
+    for position, weight in enumerate(weights):
+        if not isinstance(weight, tuple) or len(weight) != semiring.components:
+            raise GraphError(f"{ends((position,))} needs a weight of {semiring.components} components for {semiring.name}, not {weight!r}")
+    columns = zip(*weights, strict=True) if weights else ((),) * semiring.components
+    return tuple(_numbers(list(column), ends) for column in columns)
+
+
+def _numbers(values: list[Any], ends: Place) -> Array:
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    for position, value in enumerate(values):
+        if isinstance(value, str | bytes | complex | tuple | list | dict):
+            raise DTypeError(f"the weight of {ends((position,))} is {value!r}, which is no real number")
+    truths = sum(isinstance(v, bool | np.bool_) for v in values)
+    numeric = all(isinstance(v, int | float | np.bool_ | np.integer | np.floating) for v in values)
+    if numeric and truths in (0, len(values)):  # a truth value among numbers would become a number
+        numbers = np.array(values) if values else np.zeros(0)
+        if numbers.ndim == 1 and numbers.dtype.kind in "biuf":
+            return numbers
+    return objects

@@ -1,0 +1,66 @@
+"""A graph as the algorithms take it: one dense matrix a component, and the labels of its vertices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Graph", "Options"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a graph is to be read: the arguments of `read_graph`."""
+
+    nonedge: Any
+    dtype: Any
+    overwrite: bool
+    presence: bool
+    paths: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A matrix over a semiring, read from what the caller passed.
+
+    Attributes
+    ----------
+    values : tuple of ndarray
+        One array of shape (…, n, n) for each component of an element; any strides. A missing edge is the semiring's zero.
+    owned : bool
+        Whether the arrays may be overwritten. Otherwise they are the caller's memory.
+    labels : tuple or None
+        The vertices in the order of the rows; None where they are 0 … n − 1.
+    """
+
+    values: tuple[np.ndarray[Any, Any], ...]
+    owned: bool
+    labels: tuple[Hashable, ...] | None = None
+    restore: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return int(self.values[0].shape[-1])
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes: several graphs of n vertices in one array."""
+        return tuple(self.values[0].shape[:-2])
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtype of each component."""
+        return tuple(v.dtype for v in self.values)
+
+    def working(self) -> tuple[np.ndarray[Any, Any], ...]:
+        """Arrays that a closure may overwrite: `values` where they are owned, C-contiguous copies otherwise."""
+        return self.values if self.owned else tuple(np.array(v, order="C") for v in self.values)
+
+    def answer(self, *results: np.ndarray[Any, Any]) -> Any:
+        """A result in the caller's own kind: an array, or a tuple of arrays where elements are structured."""
+        restored = results if self.restore is None else tuple(self.restore(r) for r in results)
+        return restored[0] if len(restored) == 1 else restored

@@ -1,0 +1,120 @@
+"""The door: whatever the caller calls a graph, as a `Graph`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import DTypeError, GraphError, ShapeError
+from semiring.graphs.coordinates import from_coordinates
+from semiring.graphs.dense import read_dense
+from semiring.graphs.edge_list import EdgeList, numbered, weights_of
+from semiring.graphs.graph import Graph, Options
+from semiring.graphs.sources import comes_from, dense_source
+
+__all__ = ["read_graph"]
+
+
+def read_graph(
+    graph: Any,
+    semiring: Semiring,
+    *,
+    nonedge: Any = None,
+    dtype: Any = None,
+    overwrite: bool = False,
+    presence: bool = False,
+    paths: bool = False,
+    weight: str = "weight",
+) -> Graph:
+    """A graph as a dense matrix over `semiring`, with the semiring's zero for every missing edge.
+
+    Parameters
+    ----------
+    graph
+        - An array of shape (…, n, n), with any strides; a masked entry of a masked array is a non-edge. Nested lists, SymPy
+          matrices, pandas DataFrames (index and columns name the vertices) and what NumPy reads through DLPack or the array
+          interface are arrays too. None is a non-edge.
+        - A tuple of arrays, one for each component of an element, where elements are structured.
+        - A SciPy sparse array or matrix: an absent entry is a non-edge, an explicit 0 is an edge (but not in the formats that
+          pad with zeros, BSR and DIA). Duplicates add up, because that is what such an array means to SciPy.
+        - A NetworkX graph: vertices keep their labels; an edge without `weight` counts 1; parallel edges combine with ⊕.
+        - An `EdgeList`, from `edges`.
+    semiring : Semiring
+    nonedge : scalar, optional
+        An entry of this value (NaN too) is no edge. For structured elements a tuple.
+    dtype : dtype, optional
+        Of the matrix. By default an array keeps its own (float16 becomes float32 and int8 becomes int16), and the other kinds are
+        float64, or bool for semirings on truth values.
+    overwrite : bool
+        Permits to use the memory of a writable array.
+    presence : bool
+        For truth values: a listed edge or a stored entry is True whatever its number.
+    paths : bool
+        Whether the construction matrix has to fit into memory as well.
+    weight : str
+        The NetworkX edge attribute.
+
+    Raises
+    ------
+    GraphError, ShapeError, DTypeError, DomainError, TooLargeError
+    """
+    width = semiring.components
+    if width > 1 and nonedge is not None and (not isinstance(nonedge, tuple) or len(nonedge) != width):
+        raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")
+    options = Options(nonedge, dtype, overwrite, presence, paths)
+    if comes_from(graph, "scipy") and hasattr(graph, "tocoo"):
+        return _read_sparse(graph, semiring, options)
+    if comes_from(graph, "networkx") and hasattr(graph, "adj"):
+        graph = _from_networkx(graph, weight)
+    if isinstance(graph, EdgeList):
+        return _read_edges(graph, semiring, options)
+    if semiring.components == 1:
+        return read_dense((dense_source(graph),), semiring, options)
+    if not isinstance(graph, tuple | list) or len(graph) != semiring.components:
+        raise ShapeError(f"a matrix over {semiring.name} is a tuple of {semiring.components} equally shaped arrays")
+    return read_dense(tuple(map(dense_source, graph)), semiring, options)
+
+
+def _read_sparse(graph: Any, semiring: Semiring, options: Options) -> Graph:
+    if semiring.components > 1:
+        raise GraphError(
+            f"a sparse array holds single numbers, not the {semiring.components} components of {semiring.name}; use semiring.edges"
+        )
+    if len(graph.shape) != 2 or graph.shape[0] != graph.shape[1]:
+        raise ShapeError(f"a graph is a square matrix, not a sparse array of shape {graph.shape}")
+    if graph.dtype.kind not in "biuf":
+        raise DTypeError(f"a sparse array of {graph.dtype} is not supported; use bool, an integer or a float dtype")
+    padded = graph.format in ("bsr", "dia")
+    coo = graph.tocoo(copy=True)
+    coo.sum_duplicates()
+    rows, columns, data = coo.row, coo.col, coo.data
+    if padded:
+        stored = data != 0
+        rows, columns, data = rows[stored], columns[stored], data[stored]
+
+    def where(index: tuple[int, ...]) -> str:
+        return f"graph[{rows[index[0]]}, {columns[index[0]]}]"
+
+    return from_coordinates(rows, columns, (data,), int(graph.shape[0]), semiring, options, where=where)
+
+
+def _from_networkx(graph: Any, weight: str) -> EdgeList:
+    labels = tuple(graph.nodes)
+    triples = list(graph.edges(data=weight, default=None))
+    sources, targets = numbered([(u, v) for u, v, _ in triples], labels)
+    return EdgeList(labels, sources, targets, [w for _, _, w in triples], graph.is_directed())
+
+
+def _read_edges(graph: EdgeList, semiring: Semiring, options: Options) -> Graph:
+    def where(index: tuple[int, ...]) -> str:
+        e = index[0] % max(1, len(graph.weights))
+        return f"edge {e} from {graph.labels[graph.sources[e]]!r} to {graph.labels[graph.targets[e]]!r}"
+
+    rows, columns, weights = graph.sources, graph.targets, weights_of(graph.weights, semiring, where)
+    if not graph.directed:
+        back = np.flatnonzero(rows != columns)
+        rows, columns = np.concatenate([rows, columns[back]]), np.concatenate([columns, rows[back]])
+        weights = tuple(np.concatenate([w, w[back]]) for w in weights)
+    return from_coordinates(rows, columns, weights, len(graph.labels), semiring, options, where=where, labels=graph.labels)

@@ -1,0 +1,154 @@
+"""What a caller may pass as a dense matrix, as a NumPy array. No other library is imported: its objects bring what is needed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.errors import GraphError, ShapeError
+from semiring.graphs.convert import Array
+
+__all__ = ["Source", "comes_from", "dense_source"]
+
+_HOST = frozenset({1, 3})
+"""DLPack's device types whose memory the CPU reads: CPU and CUDA pinned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A dense matrix as it was passed.
+
+    Attributes
+    ----------
+    array : ndarray
+        The caller's memory wherever that is possible.
+    missing : bool ndarray or None
+        Entries that are non-edges whatever their value (masked, None).
+    labels : tuple or None
+    restore : callable or None
+        Turns a result into the caller's kind; None for arrays.
+    """
+
+    array: Array
+    missing: Array | None = None
+    labels: tuple[Hashable, ...] | None = None
+    restore: Callable[[Array], Any] | None = None
+
+
+def comes_from(value: Any, *libraries: str) -> bool:
+    """Whether the class of `value`, or one that it derives from, belongs to one of the libraries."""
+    return any(c.__module__.partition(".")[0] in libraries for c in type(value).__mro__)
+
+
+def dense_source(value: Any) -> Source:
+    """`value` as an array.
+
+    Raises
+    ------
+    GraphError
+        Where it is nothing like a matrix, or lies on a device.
+    ShapeError
+        Where a nested list is ragged.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        mask = np.ma.getmask(value)
+        return Source(np.asarray(value.data), None if mask is np.ma.nomask else np.asarray(mask))
+    if isinstance(value, np.ndarray):
+        return _objects(np.asarray(value))
+    if isinstance(value, list | tuple):
+        return _nested(value)
+    if comes_from(value, "sympy"):
+        return _sympy_matrix(value)
+    if comes_from(value, "pandas") and hasattr(value, "columns"):
+        return _data_frame(value)
+    if hasattr(value, "__cuda_array_interface__"):
+        raise GraphError(f"the {_name(value)} lies on a GPU; copy it to the host first (CuPy: .get(), PyTorch: .cpu())")
+    if hasattr(value, "__dlpack__"):
+        return _dlpack(value)
+    if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
+        return _objects(np.asarray(value))
+    raise GraphError(
+        f"a {_name(value)} is no graph; pass a square array, a nested list, a SciPy sparse array, a NetworkX graph, "
+        "or semiring.edges([(u, v, weight), …])"
+    )
+
+
+def _name(value: Any) -> str:
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+
+
+def _objects(array: Array) -> Source:
+    """An array whose entries may be None: a non-edge."""
+    if array.dtype.kind != "O":
+        return Source(array)
+    missing = np.asarray(np.frompyfunc(lambda v: v is None, 1, 1)(array), dtype=bool)
+    return Source(array, missing if missing.any() else None)
+
+
+def _nested(rows: Any) -> Source:
+    if len(rows) == 0:
+        return Source(np.empty((0, 0)))
+    try:
+        array = np.array(rows)
+    except ValueError as error:
+        raise ShapeError(f"the nested list is no matrix: {error}") from None
+    source = _objects(array)
+    if source.missing is None:
+        return source
+    # Beside None, numbers are what they would be without it.
+    filled = array.copy()
+    filled[source.missing] = 0
+    typed = np.array(filled.tolist())
+    return Source(typed if typed.shape == array.shape else filled, source.missing)
+
+
+def _sympy_matrix(matrix: Any) -> Source:
+    try:
+        array = np.empty(matrix.shape, dtype=object)
+        array[...] = np.array(matrix.tolist(), dtype=object).reshape(matrix.shape)
+    except (AttributeError, TypeError):
+        raise GraphError(f"a {_name(matrix)} is no matrix") from None
+    kind = type(matrix)
+    return Source(array, restore=lambda result: kind(*result.shape, result.ravel().tolist()))
+
+
+def _data_frame(frame: Any) -> Source:
+    """A pandas DataFrame: the index and the columns name the vertices."""
+    labels = tuple(frame.index)
+    if len(set(labels)) < len(labels):
+        raise GraphError("the index of the DataFrame names a vertex twice")
+    if labels != tuple(frame.columns):
+        if set(labels) != set(frame.columns) or len(frame.columns) != len(labels):
+            only = set(labels) ^ set(frame.columns)
+            raise GraphError(f"the index and the columns of the DataFrame must name the same vertices; {_some(only)} differ")
+        frame = frame[list(labels)]
+    kind, index = type(frame), frame.index
+    return replace(_objects(frame.to_numpy()), labels=labels, restore=lambda result: kind(result, index=index, columns=index))
+
+
+def _some(labels: set[Hashable]) -> str:
+    shown = ", ".join(sorted(map(repr, labels))[:3])
+    return shown + (", …" if len(labels) > 3 else "")
+
+
+def _dlpack(value: Any) -> Source:
+    device = getattr(value, "__dlpack_device__", lambda: (1, 0))()
+    if int(device[0]) not in _HOST:
+        raise GraphError(f"the {_name(value)} lies on a device, not in host memory; copy it there first (PyTorch: .cpu())")
+    try:
+        array = np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise GraphError(f"the {_name(value)} cannot be read through DLPack: {error}") from None
+    return Source(array, restore=_importer(value))
+
+
+def _importer(value: Any) -> Callable[[Array], Any] | None:
+    """How the library of `value` takes an array: its from_dlpack, as the array API standard has it."""
+    standard = getattr(value, "__array_namespace__", None)
+    namespace = standard() if standard else sys.modules.get(type(value).__module__.partition(".")[0])
+    return getattr(namespace, "from_dlpack", None)

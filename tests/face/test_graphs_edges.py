@@ -1,0 +1,261 @@
+"""Edge lists, NetworkX graphs and SciPy sparse arrays."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, GF2, MAX_MIN, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.errors import DomainError, DTypeError, GraphError, ShapeError
+from semiring.graphs import edges, read_graph
+
+INF = math.inf
+
+
+def matrix(graph: Any, semiring: Any = MIN_PLUS, **options: Any) -> Any:
+    return read_graph(graph, semiring, **options).values[0].tolist()
+
+
+class TestEdgeLists:
+    def test_pairs_and_triples(self) -> None:
+        streets = edges([("home", "shop", 2.5), ("shop", "park")])
+        assert streets.labels == ("home", "shop", "park")
+        assert repr(streets) == "<3 vertices, 2 directed edges>"
+        graph = read_graph(streets, MIN_PLUS)
+        assert graph.labels == streets.labels
+        assert graph.owned
+        assert graph.dtypes == (np.dtype("f8"),)
+        assert graph.values[0].tolist() == [[INF, 2.5, INF], [INF, INF, 1], [INF, INF, INF]]
+
+    def test_integer_labels_are_sorted_and_others_as_they_come(self) -> None:
+        assert edges([(2, 0), (1, 2)]).labels == (0, 1, 2)
+        assert edges([(np.int64(5), 3)]).labels == (3, 5)
+        assert edges([("b", "a")]).labels == ("b", "a")
+        assert edges([("b", 1), ((0, 0), frozenset())]).labels == ("b", 1, (0, 0), frozenset())
+
+    def test_nodes_give_the_order_and_the_isolated(self) -> None:
+        assert edges([("b", "a")], nodes="abc").labels == ("a", "b", "c")
+        assert matrix(edges([(0, 2, 7)], nodes=range(3)))[0] == [INF, INF, 7]
+        assert edges([], nodes=[1, 0]).labels == (1, 0)
+
+    def test_nothing(self) -> None:
+        assert read_graph(edges([]), MIN_PLUS).values[0].shape == (0, 0)
+        assert matrix(edges([], nodes=["x"])) == [[INF]]
+        assert read_graph(edges([]), DISTANCE_HOPS).values[1].shape == (0, 0)
+
+    def test_an_array_of_edges(self) -> None:
+        assert edges(np.array([[0, 1], [1, 2]])).labels == (0, 1, 2)
+        weighted = edges(np.array([[0, 1, 2.5], [1, 2, 1]]))
+        assert weighted.labels == (0, 1, 2)
+        assert all(type(v) is int for v in weighted.labels)
+        assert matrix(weighted)[0][1] == 2.5
+
+    def test_any_iterable(self) -> None:
+        assert edges(pair for pair in [(0, 1), [1, 2]]).labels == (0, 1, 2)
+
+    def test_undirected(self) -> None:
+        assert matrix(edges([("a", "b", 3), ("b", "b", 1)], directed=False)) == [[INF, 3], [3, 1]]
+        assert matrix(edges([("a", "b", 3), ("b", "a", 2)], directed=False)) == [[INF, 2], [2, INF]]
+        assert matrix(edges([("a", "a", 3)], directed=False), PLUS_TIMES) == [[3]]
+
+    def test_parallel_edges_combine(self) -> None:
+        several = edges([("a", "b", w) for w in (5, 2, 9, 2, 7)] + [("b", "a", 1)])
+        assert matrix(several) == [[INF, 2], [1, INF]]
+        assert matrix(several, MAX_MIN) == [[-INF, 9], [1, -INF]]
+        assert matrix(several, PLUS_TIMES) == [[0, 25], [1, 0]]
+        assert matrix(several, BITSET, dtype=np.uint8) == [[0, 5 | 2 | 9 | 7], [1, 0]]
+        assert matrix(edges([(0, 0)] * 3), GF2) == [[True]]
+        assert matrix(edges([(0, 0)] * 4), GF2) == [[False]]
+
+    def test_parallel_edges_of_many(self) -> None:
+        rng = np.random.default_rng(0)
+        ends, weights = rng.integers(0, 6, (500, 2)), rng.integers(1, 100, 500)
+        expected = np.full((6, 6), INF)
+        np.minimum.at(expected, (ends[:, 0], ends[:, 1]), weights)
+        listed = [(int(u), int(v), int(w)) for (u, v), w in zip(ends, weights, strict=True)]
+        assert matrix(edges(listed, nodes=range(6))) == expected.tolist()
+
+    def test_structured_weights(self) -> None:
+        flights = edges([("a", "b", (3.0, 1)), ("a", "b", (3.0, 2)), ("b", "a", (1, 1))])
+        graph = read_graph(flights, DISTANCE_COUNT)
+        assert [v.tolist() for v in graph.values] == [[[INF, 3], [1, INF]], [[0, 3], [1, 0]]]
+        with pytest.raises(GraphError, match="edge 0 from 'a' to 'b' needs a weight of 2 components"):
+            read_graph(edges([("a", "b", 3.0)]), DISTANCE_COUNT)
+
+    def test_exact_weights(self) -> None:
+        third = edges([(0, 1, Fraction(1, 3)), (0, 1, Fraction(1, 2))])
+        assert matrix(third)[0][1] == 1 / 3
+        assert matrix(third, dtype=object)[0][1] == Fraction(1, 3)
+        assert matrix(edges([(0, 1, Fraction(1, 3))]), PLUS_TIMES, dtype=object) == [[0, Fraction(1, 3)], [0, 0]]
+        assert matrix(edges([(0, 1, 2**70)]))[0][1] == 2.0**70
+
+    def test_integers_that_float64_would_round(self) -> None:
+        large = edges([("u", "v", 2**53 + 1)])
+        with pytest.raises(DTypeError, match=r"edge 0 from 'u' to 'v' is 9007199254740993, which float64 would round"):
+            read_graph(large, MIN_PLUS)
+        assert matrix(large, dtype=np.int64)[0][1] == 2**53 + 1
+
+    def test_dtype(self) -> None:
+        assert matrix(edges([(0, 1, 5)]), dtype=np.int16) == [[32767, 5], [32767, 32767]]
+        assert matrix(edges([(0, 1, INF), (1, 0, 2.0)]), dtype=np.int16) == [[32767, 32767], [2, 32767]]
+        with pytest.raises(DTypeError, match=r"edge 0 from 0 to 1.*cannot hold"):
+            read_graph(edges([(0, 1, 2.5)]), MIN_PLUS, dtype=np.int32)
+
+    def test_truth_values(self) -> None:
+        links = edges([("a", "b"), ("b", "c", False), ("c", "a", True)])
+        assert matrix(links, BOOLEAN) == [[False, True, False], [False, False, False], [True, False, False]]
+        weighted = edges([("a", "b", 0), ("b", "c", 2.5), ("c", "a", False), ("a", "a", None)])
+        with pytest.raises(DTypeError, match=r"neither 0 nor 1|not a truth value"):
+            read_graph(weighted, BOOLEAN)
+        present = matrix(weighted, BOOLEAN, presence=True)
+        assert present == [[True, True, False], [False, False, True], [False, False, False]]
+        assert matrix(edges([("a", "b", 0), ("b", "a", 2)]), BOOLEAN, presence=True, nonedge=0) == [[False, False], [True, False]]
+        with pytest.raises(DomainError, match="NaN"):
+            read_graph(edges([("a", "b", math.nan)]), BOOLEAN, presence=True)
+
+    def test_nonedge(self) -> None:
+        listed = edges([("a", "b", -1), ("b", "a", 4)])
+        assert matrix(listed, nonedge=-1) == [[INF, INF], [4, INF]]
+        assert matrix(edges([("a", "b", math.nan), ("b", "a", 4)]), nonedge=math.nan) == [[INF, INF], [4, INF]]
+
+    @pytest.mark.parametrize(
+        ("listed", "message"),
+        [
+            ([(0, 1), (2,)], "edge 1 is"),
+            ([(0, 1, 2, 3)], "edge 0 is"),
+            (["ab"], "edge 0 is 'ab'"),
+            ([5], "edge 0 is 5"),
+            ([([], 1)], "hashable"),
+        ],
+    )
+    def test_what_is_no_edge(self, listed: Any, message: str) -> None:
+        with pytest.raises(GraphError, match=message):
+            edges(listed)
+
+    def test_bad_nodes(self) -> None:
+        with pytest.raises(GraphError, match="twice"):
+            edges([("a", "b")], nodes="aba")
+        with pytest.raises(GraphError, match=r"edge 1, .*'c'"):
+            edges([("a", "b"), ("a", "c")], nodes="ab")
+
+    @pytest.mark.parametrize("weight", ["5", b"5", 1j, [1], (1, 2)])
+    def test_bad_weights(self, weight: Any) -> None:
+        with pytest.raises(DTypeError, match=r"edge 1 from 'b' to 'c' is .* no real number"):
+            read_graph(edges([("a", "b", 1), ("b", "c", weight)]), MIN_PLUS)
+
+    @pytest.mark.parametrize("weight", [math.nan, -INF])
+    @pytest.mark.parametrize("directed", [True, False])
+    def test_outside_the_carrier(self, weight: float, directed: bool) -> None:
+        with pytest.raises(DomainError, match="the weight of edge 1 from 'b' to 'c'"):
+            read_graph(edges([("a", "b", 1), ("b", "c", weight)], directed=directed), MIN_PLUS)
+
+
+class TestNetworkX:
+    @pytest.fixture
+    def nx(self) -> Any:
+        return pytest.importorskip("networkx")
+
+    def test_labels_weights_and_direction(self, nx: Any) -> None:
+        graph = nx.Graph()
+        graph.add_edge("a", "b", weight=3)
+        graph.add_edge("b", "c")
+        graph.add_node("d")
+        read = read_graph(graph, MIN_PLUS)
+        assert read.labels == ("a", "b", "c", "d")
+        assert read.values[0].tolist() == [[INF, 3, INF, INF], [3, INF, 1, INF], [INF, 1, INF, INF], [INF] * 4]
+        assert matrix(graph.to_directed()) == read.values[0].tolist()
+        assert matrix(nx.DiGraph([("a", "b")])) == [[INF, 1], [INF, INF]]
+
+    def test_agrees_with_networkx(self, nx: Any) -> None:
+        graph = nx.gnp_random_graph(20, 0.2, seed=1, directed=True)
+        for i, (_, _, data) in enumerate(graph.edges(data=True)):
+            data["weight"] = i % 7
+        np.testing.assert_array_equal(read_graph(graph, MIN_PLUS).values[0], nx.to_numpy_array(graph, nonedge=INF))
+
+    def test_multigraphs(self, nx: Any) -> None:
+        edge = [("a", "b", {"weight": w}) for w in (4, 2, 3)]
+        assert matrix(nx.MultiDiGraph(edge)) == [[INF, 2], [INF, INF]]
+        assert matrix(nx.MultiGraph(edge)) == [[INF, 2], [2, INF]]
+        assert matrix(nx.MultiGraph([("a", "a", {"weight": 4})]), PLUS_TIMES) == [[4]]
+
+    def test_another_attribute_and_a_subclass(self, nx: Any) -> None:
+        class Roads(nx.DiGraph):  # type: ignore[misc]  # networkx has no types
+            pass
+
+        roads = Roads()
+        roads.add_edge(1, 0, km=5)
+        assert read_graph(roads, MIN_PLUS, weight="km").labels == (1, 0)
+        assert matrix(roads, weight="km") == [[INF, 5], [INF, INF]]
+
+    def test_presence_and_bad_weights(self, nx: Any) -> None:
+        graph = nx.DiGraph([("a", "b", {"weight": 0})])
+        assert matrix(graph, BOOLEAN, presence=True) == [[False, True], [False, False]]
+        with pytest.raises(DTypeError, match="edge 0 from 'a' to 'b'"):
+            read_graph(nx.DiGraph([("a", "b", {"weight": "7"})]), MIN_PLUS)
+
+    def test_empty(self, nx: Any) -> None:
+        assert read_graph(nx.Graph(), MIN_PLUS).n == 0
+
+
+class TestSciPy:
+    @pytest.fixture
+    def sparse(self) -> Any:
+        return pytest.importorskip("scipy.sparse")
+
+    @pytest.mark.parametrize("kind", ["array", "matrix"])
+    @pytest.mark.parametrize("form", ["coo", "csr", "csc", "lil", "dok", "bsr", "dia"])
+    def test_every_format(self, sparse: Any, form: str, kind: str) -> None:
+        dense = np.array([[0, 3, 0], [0, 0, 4.5], [2, 0, 1]])
+        graph = getattr(sparse, f"{form}_{kind}")(dense)
+        read = read_graph(graph, MIN_PLUS)
+        assert read.values[0].tolist() == np.where(dense == 0, INF, dense).tolist()
+        assert read.dtypes == (np.dtype("f8"),)
+        assert read.owned
+        assert read.labels is None
+        np.testing.assert_array_equal(graph.toarray(), dense)
+
+    def test_an_explicit_zero_is_an_edge(self, sparse: Any) -> None:
+        graph = sparse.csr_array(([0.0, 2.0], ([0, 1], [1, 0])), shape=(2, 2))
+        assert graph.nnz == 2
+        assert matrix(graph) == [[INF, 0], [2, INF]]
+        assert matrix(graph, BOOLEAN, presence=True) == [[False, True], [True, False]]
+        assert matrix(graph, nonedge=0) == [[INF, INF], [2, INF]]
+
+    def test_padding_is_no_edge(self, sparse: Any) -> None:
+        graph = sparse.bsr_array(np.array([[0, 3.0], [0, 0]]), blocksize=(2, 2))
+        assert matrix(graph) == [[INF, 3], [INF, INF]]
+
+    def test_duplicates_add_up_as_scipy_says(self, sparse: Any) -> None:
+        graph = sparse.coo_array(([2.0, 3.0, 1.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+        assert matrix(graph) == matrix(graph.tocsr()) == [[INF, 5], [1, INF]]
+        assert graph.nnz == 3  # the caller's array is as it was
+
+    def test_integers_and_dtype(self, sparse: Any) -> None:
+        graph = sparse.csr_array(np.array([[0, 3], [0, 0]], dtype=np.int8))
+        assert read_graph(graph, MIN_PLUS).dtypes == (np.dtype("f8"),)
+        assert matrix(graph, dtype=np.int16) == [[32767, 3], [32767, 32767]]
+        assert matrix(graph, BITSET) == [[0, 3], [0, 0]]
+
+    def test_truth_values(self, sparse: Any) -> None:
+        stored = sparse.csr_array(([True, False], ([0, 1], [1, 0])), shape=(2, 2))
+        assert matrix(stored, BOOLEAN) == matrix(stored, BOOLEAN, presence=True) == [[False, True], [False, False]]
+        with pytest.raises(DTypeError, match=r"graph\[0, 1\] is 3.*neither 0 nor 1"):
+            read_graph(sparse.csr_array(np.array([[0, 3], [0, 0]])), BOOLEAN)
+
+    def test_refusals(self, sparse: Any) -> None:
+        with pytest.raises(ShapeError, match=r"\(2, 3\)"):
+            read_graph(sparse.csr_array(np.ones((2, 3))), MIN_PLUS)
+        with pytest.raises(DTypeError, match="complex128"):
+            read_graph(sparse.csr_array(np.eye(2, dtype=complex)), MIN_PLUS)
+        with pytest.raises(DomainError, match=r"graph\[1, 0\]"):
+            read_graph(sparse.csr_array(np.array([[0, 1], [math.nan, 0]])), MIN_PLUS)
+        with pytest.raises(GraphError, match=r"semiring\.edges"):
+            read_graph(sparse.csr_array(np.eye(2)), DISTANCE_HOPS)
+
+    def test_empty(self, sparse: Any) -> None:
+        assert matrix(sparse.csr_array((2, 2))) == [[INF, INF], [INF, INF]]
+        assert read_graph(sparse.coo_array((1, 1)), MIN_PLUS).n == 1
