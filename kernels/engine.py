@@ -26,12 +26,15 @@ class Engine(Protocol):
         Blocks begin at multiples of it (1, or the bits of a word where elements are packed).
     pivot : int
         The side of the largest block that `close` and `eliminate` take in one go.
+    signed : bool
+        Whether tropical integers may be negative, so that ∞ plus one of them has to count as ∞. Set it before the first operation.
     """
 
     semiring: Semiring
     dtypes: tuple[np.dtype[Any], ...]
     granule: int
     pivot: int
+    signed: bool
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B. A tie keeps C's value and `via`; among the new candidates the lowest k wins."""
@@ -39,8 +42,14 @@ class Engine(Protocol):
     def multiply(self, A: Block, B: Block, C: Block) -> None:
         """C ← A⊗B."""
 
-    def close(self, A: Block) -> None:
+    def close(self, A: Block, *, forgive: bool = False) -> None:
         """A ← A ⊕ A² ⊕ …, in place, for an idempotent ⊕.
+
+        Parameters
+        ----------
+        A : Block
+        forgive : bool
+            Reset a pivot p with 1 ⊕ p ≠ 1 to 1 instead of raising, because only rounding made it.
 
         Raises
         ------

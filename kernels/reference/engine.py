@@ -23,6 +23,7 @@ class ReferenceEngine:
 
     granule = 1
     pivot = 64
+    signed = False
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], **_: Any) -> None:
         self.semiring = semiring
@@ -57,12 +58,15 @@ class ReferenceEngine:
         for new, old in zip(better, C.values, strict=True):
             old[...] = new
 
-    def close(self, A: Block) -> None:
+    def close(self, A: Block, *, forgive: bool = False) -> None:
         """A ← A ⊕ A² ⊕ …, by Warshall's algorithm."""
         for k in range(A.shape[0]):
-            pivot = tuple(v[..., k, k] for v in A.values)
-            if not self._ops.harmless(pivot):
-                raise HarmfulPivot(A.row + k)
+            for matrix in np.ndindex(A.batch):
+                if not self._ops.harmless(tuple(v[matrix][k, k] for v in A.values)):
+                    if not forgive:
+                        raise HarmfulPivot(A.row + k)
+                    for v, one in zip(A.values, self._ops.one, strict=True):
+                        v[matrix][k, k] = one
             column = tuple(v[..., :, k, None].copy() for v in A.values)
             row = tuple(v[..., k, None, :].copy() for v in A.values)
             self._update(A, self._ops.mul(column, row), A.row + k)
