@@ -100,7 +100,8 @@ class CpuEngine:
     def _run_product(self, A: Block, B: Block, C: Block, hold_a: bool, hold_b: bool, fresh: bool) -> None:
         (m, n), k = C.shape, A.shape[1]
         kernels, witness = self._kernels, C.via is not None
-        layout = plan(m, n, k, kernels.tile, kernels.representation, self.threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
+        tile = kernels.witness_tile if witness else kernels.tile
+        layout = plan(m, n, k, tile, kernels.representation, self.threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
         product = kernels.function("product_witness" if witness else "product")
         transpose, resolve = (kernels.function(f) if witness else product for f in ("transpose", "resolve"))
         words = self._words(A, B, C, m, n, k)

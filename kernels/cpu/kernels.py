@@ -26,7 +26,7 @@ class Kernels:
 
     Attributes
     ----------
-    representation, tile, target, arguments
+    representation, tile, witness_tile, target, arguments
         What the code was generated from.
     """
 
@@ -34,6 +34,7 @@ class Kernels:
         self.target = target
         self.representation = represent(semiring, dtypes)
         self.tile = choose(self.representation, target)
+        self.witness_tile = choose(self.representation, target, witness=True)
         self.arguments = Arguments(len(dtypes))
         self._libraries: dict[str, Library] = {}
         self._functions: dict[str, Callable[[int], None]] = {}
@@ -44,7 +45,7 @@ class Kernels:
         if found is None:
             unit = "product_witness" if name in ("transpose", "resolve") else name
             if unit not in self._libraries:
-                key = (unit, self.representation, self.tile)
+                key = (unit, self.representation, self.tile, self.witness_tile)
                 self._libraries[unit] = compile_library(key, self.target, lambda: self.ir(unit))
             found = self._functions[name] = self._libraries[unit].function(name)
         return found
@@ -55,6 +56,7 @@ class Kernels:
         if unit == "product":
             functions = ProductKernel(rep, target, tile, witness=False).functions()
         elif unit == "product_witness":
+            tile = self.witness_tile
             functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
         else:
             functions = PivotKernel(rep, target, tile.width).functions(unit)

@@ -103,6 +103,10 @@ class MicroKernel:
                 for i in range(tile.rows):
                     for j in range(0, tile.columns, max(1, 64 // s.bytes)):
                         em.prefetch(place(c, i, j), write=True)
+            if self.witness:
+                for i in range(tile.rows):
+                    for j in range(0, tile.columns, 16):
+                        em.prefetch(em.at("i32", "%via", em.add(em.mul(via_down, i), j)), write=True)
 
         em.branch(full, prefetch)
         zero = [s.constant(z, width) for s, z in zip(self.rep.inner, self.rep.inner_zero, strict=True)]

@@ -41,8 +41,11 @@ class Tile:
         return self.width * self.vectors
 
 
-def choose(representation: Representation, target: Target) -> Tile:
-    """The largest register tile that leaves room for one step's operands, and cache blocks in proportion."""
+def choose(representation: Representation, target: Target, *, witness: bool = False) -> Tile:
+    """The largest register tile that leaves room for one step's operands, and cache blocks in proportion.
+
+    A witness product merges two matrices with C's, so it merges less often.
+    """
     scalars = representation.inner
     components, size = len(scalars), max(max(s.bytes for s in scalars), max(s.bytes for s in representation.outer))
     width = max(2, target.vector_bytes // size)
@@ -51,5 +54,6 @@ def choose(representation: Representation, target: Target) -> Tile:
     shapes = [(6, 4), (8, 3), (6, 3), (4, 4), (5, 2), (6, 2), (4, 2), (3, 2), (2, 2), (2, 1), (1, 1)]
     fitting = [(m, v) for m, v in shapes if components * (m * v + v) + spare <= target.registers]
     rows, vectors = max(fitting or [(1, 1)], key=lambda shape: shape[0] * shape[1])
-    depth = 512 if size * components <= 8 else 256
-    return Tile(width, rows, vectors, depth, rows * max(1, 96 // rows), max(32, width))
+    depth = (512 if size * components <= 8 else 256) * (4 if witness else 1)
+    height = 48 if witness else 96
+    return Tile(width, rows, vectors, depth, rows * max(1, height // rows), 64)

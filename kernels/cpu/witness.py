@@ -6,6 +6,8 @@ read a vector at a time, so an entry costs a few cache lines, whatever the depth
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.emitter import I32, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value
@@ -74,96 +76,125 @@ class WitnessKernel:
     def _resolve(self) -> Emitter:
         """Every −2 − slab in ``via`` becomes first + k. A's columns are contiguous."""
         em = Emitter("resolve", "ptr %args")
-        m, n, k = (self.args.load(em, x) for x in ("m", "n", "k"))
-        first, long = self.args.load(em, "first"), self.args.load(em, "transposed_rows")
+        n, self._k = self.args.load(em, "n"), self.args.load(em, "k")
+        self._first, self._long = self.args.load(em, "first"), self.args.load(em, "transposed_rows")
         via, via_down = self.args.pointer(em, "via"), self.args.load(em, "via_rows")
-        bases = self._bases(em)
-        a = [(self.args.pointer(em, ("A", c)), self.args.load(em, ("A.rows", c))) for c in self.components]
-        to = [(self.args.pointer(em, ("C", c)), self.args.load(em, ("C.rows", c))) for c in self.components]
-        lanes = max(2, self.target.vector_bytes // 4)
-        end = em.mul(em.let(f"sdiv i64 {n}, {lanes}"), lanes)
-        lows = {w: Lowering(em, self.target, w, infinities=self.rep.inner_infinities) for w in (self.tile.width, 1)}
+        self._b = self._bases(em)
+        self._a = [(self.args.pointer(em, ("A", c)), self.args.load(em, ("A.rows", c))) for c in self.components]
+        self._c = [(self.args.pointer(em, ("C", c)), self.args.load(em, ("C.rows", c))) for c in self.components]
+        width = max(2, self.target.vector_bytes // 4)
+        whole = em.mul(em.let(f"sdiv i64 {n}, {width}"), width)
 
         def row(i: str, _: list[str]) -> None:
-            a_row = [em.at(self.rep.outer[c].ir, a[c][0], em.mul(i, a[c][1])) for c in self.components]
-            c_row = [em.at(self.rep.outer[c].ir, to[c][0], em.mul(i, to[c][1])) for c in self.components]
-            via_row = em.at("i32", via, em.mul(i, via_down))
+            codes = em.at("i32", via, em.mul(i, via_down))
+            em.loop(0, whole, width, lambda j, _: self._entries(em, i, j, codes, width))
+            em.loop(whole, n, 1, lambda j, _: self._entries(em, i, j, codes, 1))
 
-            def entry(j: str) -> None:
-                place = em.at("i32", via_row, j)
-                code = em.let(f"sext i32 {em.load('i32', place, 4)} to i64")
-                slab = em.mul(em.sub(em.let(f"sub i64 0, {code}"), 2), self.tile.slab)
-                b_row = [em.at(self.rep.inner[c].ir, bases[c], em.mul(j, long)) for c in self.components]
-                c_place = [em.at(self.rep.outer[c].ir, c_row[c], j) for c in self.components]
-
-                def search(width: int, start: str | int, stop: str | int) -> str:
-                    """The lowest k in [start, stop) that gives C's value; stop if none."""
-                    low = lows[width]
-
-                    def at(p: str, best: list[str]) -> list[str]:
-                        equal = self._equal(low, a_row, b_row, c_place, p)
-                        if width == 1:
-                            hit = equal
-                            found = p
-                        else:
-                            bits = em.let(f"bitcast {low.mask} {equal} to i{width}")
-                            hit = em.let(f"icmp ne i{width} {bits}, 0")
-                            zeros = em.call(f"cttz.i{width}", f"i{width}", (f"i{width}", bits), ("i1", "false"))
-                            offset = zeros if width == 64 else em.let(f"zext i{width} {zeros} to i64")
-                            found = str(em.add(p, offset))
-                        better = em.let(f"icmp slt i64 {found}, {best[0]}")
-                        take = em.let(f"and i1 {hit}, {better}")
-                        return [em.select_i64(take, found, best[0])]
-
-                    return em.loop(start, stop, width, at, [("i64", str(stop))])[0]
-
-                whole = em.let(f"icmp sle i64 {em.add(slab, self.tile.slab)}, {k}")
-
-                def write(found: str) -> None:
-                    em.store("i32", em.let(f"trunc i64 {em.add(first, found)} to i32"), place, 4)
-
-                em.branch(
-                    whole,
-                    lambda: write(search(self.tile.width, slab, em.add(slab, self.tile.slab))),
-                    lambda: write(search(1, slab, k)),
-                )
-
-            def vector(j: str, _: list[str]) -> None:
-                codes = em.load(I32.vector(lanes), em.at("i32", via_row, j), 4)
-                open_ = lows[1].em.let(f"icmp slt {I32.vector(lanes)} {codes}, {I32.constant(-1, lanes)}")
-                bits = em.let(f"bitcast <{lanes} x i1> {open_} to i{lanes}")
-                wide = em.let(f"zext i{lanes} {bits} to i64")
-                count = em.call("ctpop.i64", "i64", ("i64", wide))
-
-                def next_entry(_: str, left: list[str]) -> list[str]:
-                    lane = em.call("cttz.i64", "i64", ("i64", left[0]), ("i1", "true"))
-                    entry(str(em.add(j, lane)))
-                    return [em.let(f"and i64 {left[0]}, {em.sub(left[0], 1)}")]
-
-                em.loop(0, count, 1, next_entry, [("i64", wide)])
-
-            def single(j: str, _: list[str]) -> None:
-                code = em.load("i32", em.at("i32", via_row, j), 4)
-                em.branch(em.let(f"icmp slt i32 {code}, -1"), lambda: entry(j))
-
-            em.loop(0, end, lanes, vector)
-            em.loop(end, n, 1, single)
-
-        em.loop(0, m, 1, row)
+        em.loop(0, self.args.load(em, "m"), 1, row)
         em.line("ret void")
         return em
 
-    def _equal(self, low: Lowering, a_row: list[str], b_row: list[str], c_place: list[str], p: str) -> str:
-        """Whether a⊗b equals C, for `width` values of k from p on."""
+    def _entries(self, em: Emitter, i: str, j: str, codes: str, lanes: int) -> None:
+        """Resolve those of `lanes` entries from (i, j) on that hold a slab."""
+        ir = I32.vector(lanes)
+        waiting = em.let(f"icmp slt {ir} {em.load(ir, em.at('i32', codes, j), 4)}, {I32.constant(-1, lanes)}")
+        if lanes == 1:
+            em.branch(waiting, lambda: self._entry(em, i, j, codes))
+            return
+        mask = em.let(f"zext i{lanes} {em.let(f'bitcast <{lanes} x i1> {waiting} to i{lanes}')} to i64")
+        count = em.call("ctpop.i64", "i64", ("i64", mask))
+
+        def each(visit: Callable[[str], None]) -> None:
+            def following(_: str, left: list[str]) -> list[str]:
+                visit(str(em.add(j, em.call("cttz.i64", "i64", ("i64", left[0]), ("i1", "true")))))
+                return [em.let(f"and i64 {left[0]}, {em.sub(left[0], 1)}")]
+
+            em.loop(0, count, 1, following, [("i64", mask)])
+
+        # The reads are scattered: ask for all of a vector's lines before waiting for the first.
+        each(lambda column: self._prefetch(em, i, column, codes))
+        each(lambda column: self._entry(em, i, column, codes))
+
+    def _slab(self, em: Emitter, j: str, codes: str) -> str:
+        """The first k of the slab that entry j of a row holds."""
+        code = em.let(f"sext i32 {em.load('i32', em.at('i32', codes, j), 4)} to i64")
+        return str(em.mul(em.sub(em.let(f"sub i64 0, {code}"), 2), self.tile.slab))
+
+    def _operands(self, em: Emitter, i: str, j: str) -> tuple[list[str], list[str]]:
+        """Row i of A and row j of Bᵀ, one address a component."""
+        outer, inner = self.rep.outer, self.rep.inner
+        a = [em.at(outer[c].ir, p, em.mul(i, down)) for c, (p, down) in enumerate(self._a)]
+        return a, [em.at(inner[c].ir, p, em.mul(j, self._long)) for c, p in enumerate(self._b)]
+
+    def _prefetch(self, em: Emitter, i: str, j: str, codes: str) -> None:
+        start = self._slab(em, j, codes)
+        for rows, scalars in zip(self._operands(em, i, j), (self.rep.outer, self.rep.inner), strict=True):
+            for row, s in zip(rows, scalars, strict=True):
+                for offset in range(0, self.tile.slab, 64 // s.bytes):
+                    em.prefetch(em.at(s.ir, row, em.add(start, offset)), write=False)
+
+    def _entry(self, em: Emitter, i: str, j: str, codes: str) -> None:
+        """``via[i, j]`` ← first + the lowest k of its slab with a_ik ⊗ b_kj = c_ij."""
+        start = self._slab(em, j, codes)
+        stop = em.smin(em.add(start, self.tile.slab), self._k)
+        a, b = self._operands(em, i, j)
+        c_place = [em.at(s.ir, p, em.add(em.mul(i, down), j)) for s, (p, down) in zip(self.rep.outer, self._c, strict=True)]
+
+        def write(k: str | int) -> None:
+            em.store("i32", em.let(f"trunc i64 {em.add(self._first, k)} to i32"), em.at("i32", codes, j), 4)
+
+        def whole() -> None:
+            low = Lowering(em, self.target, self.tile.width, infinities=self.rep.inner_infinities)
+            bits = self._hits(low, a, b, self._wanted(low, c_place), start, self.tile.slab)
+            write(em.add(start, em.call("cttz.i64", "i64", ("i64", bits), ("i1", "true"))))
+
+        def part() -> None:
+            best, begin = stop, start
+            for width in (self.tile.width, 1):
+                low = Lowering(em, self.target, width, infinities=self.rep.inner_infinities)
+                wanted = self._wanted(low, c_place)
+                end = em.add(begin, em.mul(em.let(f"sdiv i64 {em.sub(stop, begin)}, {width}"), width))
+
+                def search(p: str, found: list[str], low: Lowering = low, wanted: list[str] = wanted) -> list[str]:
+                    bits = self._hits(low, a, b, wanted, p, low.width)
+                    hit = em.let(f"icmp ne i64 {bits}, 0")
+                    none = em.let(f"icmp eq i64 {found[0]}, {stop}")
+                    at = em.add(p, em.call("cttz.i64", "i64", ("i64", bits), ("i1", "false")))
+                    return [em.select_i64(em.let(f"and i1 {hit}, {none}"), at, found[0])]
+
+                best = em.loop(begin, end, width, search, [("i64", best)])[0]
+                begin = str(end)
+            write(best)
+
+        em.branch(em.let(f"icmp sle i64 {em.add(start, self.tile.slab)}, {self._k}"), whole, part)
+
+    def _hits(self, low: Lowering, a: list[str], b: list[str], wanted: list[str], p: str, steps: int) -> str:
+        """One bit for each of `steps` values of k from p on: whether a⊗b is the wanted element."""
+        em, bits = low.em, ""
+        for offset in range(0, steps, low.width):
+            equal = self._equal(low, a, b, wanted, em.add(p, offset))
+            some = equal if low.width == 1 else em.let(f"bitcast {low.mask} {equal} to i{low.width}")
+            if low.width < 64:
+                some = em.let(f"zext i{low.width} {some} to i64")
+            shifted = em.let(f"shl i64 {some}, {offset}") if offset else some
+            bits = em.let(f"or i64 {bits}, {shifted}") if bits else shifted
+        return bits
+
+    def _wanted(self, low: Lowering, places: list[str]) -> list[str]:
+        """C's element in every lane, as inner components."""
+        return [
+            self.rep.encode(low, c, low.em.splat(low.em.load(s.ir, places[c], s.bytes), s, low.width))
+            for c, s in enumerate(self.rep.outer)
+        ]
+
+    def _equal(self, low: Lowering, a_row: list[str], b_row: list[str], wanted: list[str], p: str | int) -> str:
+        """Whether a⊗b is the wanted element, for a vector of values of k from p on."""
         em, width = low.em, low.width
-        a, b, wanted = [], [], []
-        for c in self.components:
-            inner, outer = self.rep.inner[c], self.rep.outer[c]
+        a, b = [], []
+        for c, (inner, outer) in enumerate(zip(self.rep.inner, self.rep.outer, strict=True)):
             value = em.load(outer.vector(width), em.at(outer.ir, a_row[c], p), outer.bytes)
             a.append(Value(self.rep.encode(low, c, value), inner))
             b.append(Value(em.load(inner.vector(width), em.at(inner.ir, b_row[c], p), inner.bytes), inner))
-            value = em.splat(em.load(outer.ir, c_place[c], outer.bytes), outer, width)
-            wanted.append(self.rep.encode(low, c, value))
         product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
         equal = ""
         for value, want, inner in zip(product, wanted, self.rep.inner, strict=True):
