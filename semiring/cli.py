@@ -1,0 +1,243 @@
+"""The command line: ``python -m semiring apsp | closure | demo | info``."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import shutil
+import sys
+import time
+import warnings
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, semirings
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import DivergenceError, GraphError, SemiringError
+from semiring.files import INPUTS, OUTPUTS, read_file, write_file
+from semiring.graphs import EdgeList, NonEdgeWarning
+
+__all__ = ["main"]
+
+Array = np.ndarray[Any, Any]
+
+_TABLE = 12
+"""Vertices up to which the whole matrix is printed."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the program's name; by default those of the process.
+
+    Returns
+    -------
+    int
+        0; 1 where the closure does not converge (a negative cycle); 2 for wrong input.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ∞ shows ?
+    options = _parser().parse_args(arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", NonEdgeWarning)
+            warnings.showwarning = _show_warning
+            options.run(options)
+    except DivergenceError as error:
+        print(f"semiring: {error}", file=sys.stderr)
+        if error.cycle:
+            print("cycle: " + " → ".join(map(str, [*error.cycle, error.cycle[0]])), file=sys.stderr)
+        return 1
+    except OSError as error:
+        named = f"{error.filename}: {error.strerror}" if error.filename is not None else error
+        print(f"semiring: error: {named}", file=sys.stderr)
+        return 2
+    except (SemiringError, ImportError, MemoryError) as error:
+        print(f"semiring: error: {error or type(error).__name__}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
+) -> None:
+    """What `warnings` calls; on the command line no source line explains anything."""
+    text = str(message).replace("nonedge=", "--nonedge=").replace("math.inf", "inf")
+    print(f"semiring: warning: {text}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="semiring", description="Shortest paths and other closures of a graph, over a semiring.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    apsp = commands.add_parser("apsp", help="shortest distances between all pairs of vertices", description="All-pairs shortest paths.")
+    apsp.add_argument("--paths", action="store_true", help="find the paths too (in -o FILE.npz as the construction matrix)")
+    apsp.add_argument("--from", dest="source", metavar="X", help="print the shortest paths from this vertex")
+    apsp.add_argument("--to", dest="target", metavar="Y", help="print the shortest paths to this vertex")
+    apsp.set_defaults(run=_apsp)
+
+    closure = commands.add_parser("closure", help="the closure over another semiring", description="The closure I ⊕ A ⊕ A² ⊕ …")
+    names = sorted(name for name, semiring in semirings().items() if semiring.components == 1)
+    closure.add_argument("--semiring", required=True, choices=names, metavar="NAME", help=", ".join(names))
+    closure.set_defaults(run=_closure)
+
+    for command in (apsp, closure):
+        command.add_argument("file", type=Path, help=INPUTS)
+        command.add_argument("-o", "--output", type=Path, metavar="FILE", help=f"write the matrix: {OUTPUTS}")
+        command.add_argument("--undirected", action="store_true", help="the edges of an edge list go both ways")
+        command.add_argument("--nonedge", type=float, metavar="VALUE", help="matrix entries of this value are no edges (0, inf, nan, …)")
+        command.add_argument("--method", default="auto", choices=("auto", "iterative", "blocked", "recursive"))
+        command.add_argument("--dtype", help="float64, float32, int32, …")
+
+    demo = commands.add_parser("demo", help="all shortest routes of the US airport network")
+    demo.set_defaults(run=lambda _: _demo())
+    info = commands.add_parser("info", help="versions, processor, threads, cache")
+    info.set_defaults(run=lambda _: _info())
+    return parser
+
+
+def _demo() -> None:
+    from semiring.demo import run_demo
+
+    run_demo()
+
+
+def _info() -> None:
+    from semiring.config import show_config
+
+    show_config()
+
+
+def _apsp(options: argparse.Namespace) -> None:
+    from semiring.solve import apsp
+
+    graph, labels = _read(options)
+    ends = [None if end is None else _vertex(end, labels, options.file) for end in (options.source, options.target)]
+    wanted = options.paths or ends != [None, None]
+    start = time.perf_counter()
+    result = apsp(graph, paths=wanted, nonedge=options.nonedge, dtype=options.dtype, method=options.method)
+    seconds = time.perf_counter() - start
+    values, via = (result.distances, result.via) if wanted else (result, None)
+    if options.output:
+        write_file(options.output, values, labels, MIN_PLUS, via)
+    if ends != [None, None]:
+        _print_paths(result, values, labels, *ends)
+        return
+    _print_matrix(values, labels, MIN_PLUS)
+    if options.paths and len(labels) <= _TABLE:
+        _print_paths(result, values, labels, None, None)
+        print()
+    _print_summary(graph, values, labels, MIN_PLUS, options.nonedge, seconds)
+
+
+def _closure(options: argparse.Namespace) -> None:
+    from semiring.solve import closure, transitive_closure
+
+    graph, labels = _read(options)
+    semiring = semirings()[options.semiring]
+    settings = {"nonedge": options.nonedge, "dtype": options.dtype, "method": options.method}
+    start = time.perf_counter()
+    # Reachability asks only where the edges are, so that weighted graphs are welcome.
+    values = transitive_closure(graph, reflexive=True, **settings) if semiring is BOOLEAN else closure(graph, semiring, **settings)
+    seconds = time.perf_counter() - start
+    if options.output:
+        write_file(options.output, values, labels, semiring)
+    _print_matrix(values, labels, semiring)
+    _print_summary(graph, values, labels, semiring, options.nonedge, seconds)
+
+
+def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
+    if options.output and options.output.suffix.lower() not in OUTPUTS.split(", "):
+        raise GraphError(f"{options.output}: the name does not end like a format that can be written: {OUTPUTS}")
+    graph = read_file(options.file, directed=not options.undirected)
+    if isinstance(graph, EdgeList):
+        return graph, graph.labels
+    if graph.ndim != 2:
+        raise GraphError(f"{options.file}: a graph is a square matrix, not an array of shape {graph.shape}")
+    return graph, range(graph.shape[0])
+
+
+def _vertex(name: str, labels: Sequence[Hashable], file: Path) -> int:
+    for i, label in enumerate(labels):
+        if str(label) == name:
+            return i
+    shown = ", ".join(str(label) for label in labels[:5]) + (", …" if len(labels) > 5 else "")
+    raise GraphError(f"{file}: there is no vertex {name!r}; there are {shown}")
+
+
+def _is_zero(values: Array, semiring: Semiring) -> Array:
+    """Where a matrix holds the semiring's zero: no path."""
+    return np.asarray(values == semiring.identities(values.dtype)[0][0])
+
+
+def _print_paths(result: Any, values: Array, labels: Sequence[Hashable], source: int | None, target: int | None) -> None:
+    missing = _is_zero(values, MIN_PLUS)
+    sources = range(len(labels)) if source is None else [source]
+    targets = range(len(labels)) if target is None else [target]
+    for i in sources:
+        for j in targets:
+            if i == j and len(sources) * len(targets) > 1:
+                continue
+            if missing[i, j]:
+                print(f"no path from {labels[i]} to {labels[j]}")
+                continue
+            path = result.path(labels[i], labels[j])
+            print(f"{_text(values[i, j])}: {' → '.join(map(str, path))}")
+
+
+def _print_matrix(values: Array, labels: Sequence[Hashable], semiring: Semiring) -> None:
+    """The matrix as a table, where it is small enough for the terminal."""
+    if not 0 < len(labels) <= _TABLE:
+        return
+    missing = _is_zero(values, semiring)
+    no_path = "·" if isinstance(semiring.zero, float | bool) else "0"
+    cells = [["", *map(str, labels)]]
+    for i, label in enumerate(labels):
+        cells.append([str(label), *(no_path if missing[i, j] else _text(values[i, j]) for j in range(len(labels)))])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    if sum(widths) + 2 * len(widths) > shutil.get_terminal_size().columns:
+        return
+    for row in cells:
+        print(row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)), sep="  ")
+    print()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "1" if value else "0"
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _print_summary(
+    graph: Any, values: Array, labels: Sequence[Hashable], semiring: Semiring, nonedge: float | None, seconds: float
+) -> None:
+    n = len(labels)
+    reached = ~_is_zero(values, semiring)
+    np.fill_diagonal(reached, False)
+    pairs = int(np.count_nonzero(reached))
+    print(f"{n:,} vertices, {_edges(graph, semiring, nonedge):,} edges, {pairs:,} of {n * (n - 1):,} ordered pairs connected")
+    if semiring is MIN_PLUS and pairs:
+        i, j = divmod(int(np.where(reached, values, values.min()).argmax()), n)
+        print(f"diameter {_text(values[i, j])}, from {labels[i]} to {labels[j]}")
+    print(f"{_duration(seconds)} for the closure in {values.dtype}")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
+
+
+def _edges(graph: Any, semiring: Semiring, nonedge: float | None) -> int:
+    if isinstance(graph, EdgeList):
+        return len(graph.weights)
+    if hasattr(graph, "nnz"):
+        return int(graph.nnz)
+    missing = np.isnan(graph) if nonedge is not None and nonedge != nonedge else graph == (semiring.zero if nonedge is None else nonedge)
+    np.fill_diagonal(missing, True)
+    return int(missing.size - np.count_nonzero(missing))

@@ -1,0 +1,126 @@
+"""What the library found on this machine."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+from semiring.algebra.errors import SemiringError
+
+__all__ = ["EXTRAS", "installed", "show_config"]
+
+EXTRAS = {
+    "graphs": ("scipy", "networkx"),
+    "symbolic": ("sympy",),
+    "demo": ("bokeh_sampledata",),
+    "cuda12": ("cupy-cuda12x",),
+    "cuda13": ("cupy-cuda13x",),
+}
+"""The optional packages by the name of the extra that installs them."""
+
+
+def installed(package: str) -> str | None:
+    """The version of a distribution, read from its metadata without importing it; None where it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def show_config() -> None:
+    """Print versions, the processor, and what the library makes of them.
+
+    Shown are the vector instructions that kernels are generated for, the threads, the cache of compiled kernels, the available
+    memory, the engines and the optional packages. The environment variables ``SEMIRING_ISA``, ``SEMIRING_NUM_THREADS`` and
+    ``SEMIRING_CACHE_DIR`` change three of them.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> sr.show_config()  # doctest: +SKIP
+    semiring   0.1.0
+    Python     3.11.7, NumPy 2.4.6, llvmlite 0.50.0
+    processor  AMD EPYC 9R14 (znver4), Linux x86_64
+    vectors    avx512, 32 registers of 64 bytes
+    threads    2
+    cache      /home/ada/.cache/semiring, 12 files, 0.2 MiB
+    memory     22.5 GiB available
+    engines    cpu (LLVM), reference (NumPy, exact objects)
+    extras     graphs: scipy 1.17.1, networkx 3.6.1
+               symbolic: not installed
+    """
+    for name, value in _lines():
+        print(f"{name:<10} {value}")
+
+
+def _lines() -> list[tuple[str, str]]:
+    vectors, engines = _vectors()
+    lines = [
+        ("semiring", installed("semiring") or "not installed (used from its source folder)"),
+        ("Python", f"{platform.python_version()}, NumPy {installed('numpy')}, llvmlite {installed('llvmlite')}"),
+        ("processor", f"{_processor()}, {platform.system()} {platform.machine()}"),
+        ("vectors", vectors),
+        ("threads", _threads()),
+        ("cache", _cache()),
+        ("memory", _memory()),
+        ("engines", engines),
+    ]
+    for extra, packages in EXTRAS.items():
+        found = [f"{p} {version}" for p in packages if (version := installed(p))]
+        lines.append(("", f"{extra}: {', '.join(found) or 'not installed'}"))
+    first = len(lines) - len(EXTRAS)
+    lines[first] = ("extras", lines[first][1])
+    return lines
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def _vectors() -> tuple[str, str]:
+    """The vector instructions, and the engines that run here."""
+    from semiring.kernels.cpu.target import host
+
+    try:
+        target = host()
+    except SemiringError as error:
+        return str(error), "reference (NumPy, exact objects)"
+    return (
+        f"{target.isa}, {target.registers} registers of {target.vector_bytes} bytes, for {target.cpu}",
+        "cpu (LLVM), reference (NumPy, exact objects)",
+    )
+
+
+def _threads() -> str:
+    from semiring.kernels.cpu.threads import thread_count
+
+    try:
+        return str(thread_count())
+    except SemiringError as error:
+        return str(error)
+
+
+def _cache() -> str:
+    from semiring.kernels.cpu.compiler import cache_folder
+
+    folder = cache_folder()
+    try:
+        sizes = [entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()]
+    except OSError:
+        return f"{folder}, empty"
+    return f"{folder}, {len(sizes)} files, {sum(sizes) / 2**20:.1f} MiB"
+
+
+def _memory() -> str:
+    from semiring.graphs.memory import available_memory
+
+    free = available_memory()
+    return "unknown" if free is None else f"{free / 2**30:,.1f} GiB available"

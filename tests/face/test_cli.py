@@ -1,0 +1,288 @@
+"""The command line: what it prints, writes and returns."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiring.cli import main
+
+ROADS = "source,target,weight\nhome,shop,2\nshop,park,1.5\nhome,park,5\npark,home,1\n"
+DISTANCES = [[0, 2, 3.5], [2.5, 0, 1.5], [1, 3, 0]]
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(a) for a in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def roads(tmp_path: Path) -> Path:
+    path = tmp_path / "roads.csv"
+    path.write_text(ROADS)
+    return path
+
+
+class TestAPSP:
+    def test_a_small_graph_is_a_table_with_labels(self, run: Run, roads: Path) -> None:
+        code, out, err = run("apsp", roads)
+        assert (code, err) == (0, "")
+        assert out.splitlines()[:4] == [
+            "      home  shop  park",
+            "home     0     2   3.5",
+            "shop   2.5     0   1.5",
+            "park     1     3     0",
+        ]
+        assert "3 vertices, 4 edges, 6 of 6 ordered pairs connected" in out
+        assert "diameter 3.5, from home to park" in out
+        assert "ms for the closure in float64" in out
+
+    def test_a_large_graph_is_a_summary(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "ring.tsv"
+        path.write_text("".join(f"{i}\t{i + 1}\n" for i in range(40)))
+        code, out, _ = run("apsp", path)
+        assert code == 0
+        assert out.splitlines()[:2] == ["41 vertices, 40 edges, 820 of 1,640 ordered pairs connected", "diameter 40, from 0 to 40"]
+
+    def test_paths(self, run: Run, roads: Path) -> None:
+        code, out, _ = run("apsp", roads, "--paths")
+        assert code == 0
+        assert "3.5: home → shop → park" in out
+        assert "3: park → home → shop" in out
+
+    def test_one_path(self, run: Run, roads: Path) -> None:
+        assert run("apsp", roads, "--from", "home", "--to", "park") == (0, "3.5: home → shop → park\n", "")
+        assert run("apsp", roads, "--from", "home", "--to", "home")[1] == "0: home\n"
+
+    def test_from_one_and_to_one(self, run: Run, roads: Path) -> None:
+        assert run("apsp", roads, "--from", "home")[1] == "2: home → shop\n3.5: home → shop → park\n"
+        assert run("apsp", roads, "--to", "home")[1] == "2.5: shop → park → home\n1: park → home\n"
+
+    def test_no_path_and_no_vertex(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "one_way.txt"
+        path.write_text("7 9\n")
+        assert run("apsp", path, "--from", "9", "--to", "7") == (0, "no path from 9 to 7\n", "")
+        code, _, err = run("apsp", path, "--from", "8")
+        assert code == 2
+        assert "there is no vertex '8'; there are 7, 9" in err
+        assert "·" in run("apsp", path)[1]
+
+    def test_undirected(self, run: Run, roads: Path) -> None:
+        assert run("apsp", roads, "--undirected", "--from", "shop", "--to", "home")[1] == "2: shop → home\n"
+
+    @pytest.mark.parametrize("method", ["iterative", "blocked", "recursive"])
+    def test_methods_and_dtype(self, run: Run, roads: Path, method: str) -> None:
+        code, out, _ = run("apsp", roads, "--method", method, "--dtype", "float32")
+        assert code == 0
+        assert "closure in float32" in out
+        assert "park     1     3     0" in out
+
+    def test_matrix_files_have_numbers_for_vertices(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "graph.npy"
+        np.save(path, np.array([[0, 3, math.inf], [math.inf, 0, 4], [2, math.inf, 0]]))
+        code, out, err = run("apsp", path, "--from", 0, "--to", 2)
+        assert (code, out, err) == (0, "7: 0 → 1 → 2\n", "")
+        assert "3 vertices, 3 edges" in run("apsp", path)[1]
+
+    def test_zeros_warn_and_nonedge_silences(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "graph.npy"
+        np.save(path, np.array([[0, 3], [0, 0]]))
+        code, out, err = run("apsp", path)
+        assert code == 0
+        assert err.startswith("semiring: warning: ")
+        assert "pass --nonedge=0" in err
+        assert "--nonedge=inf" in err
+        code, out, err = run("apsp", path, "--nonedge", 0)
+        assert (code, err) == (0, "")
+        assert "2 vertices, 1 edges, 1 of 2 ordered pairs connected" in out
+        np.save(path, np.array([[0, 3], [np.nan, 0]]))
+        assert "1 edges" in run("apsp", path, "--nonedge", "nan")[1]
+
+    def test_empty_and_single(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "graph.npy"
+        np.save(path, np.zeros((0, 0)))
+        code, out, _ = run("apsp", path)
+        assert code == 0
+        assert out.startswith("0 vertices, 0 edges, 0 of 0")
+        np.save(path, np.zeros((1, 1)))
+        assert "1 vertices, 0 edges, 0 of 0" in run("apsp", path)[1]
+
+
+class TestOutput:
+    def test_numpy(self, run: Run, roads: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out.npy"
+        assert run("apsp", roads, "-o", out)[0] == 0
+        assert np.load(out).tolist() == DISTANCES
+
+    def test_archive(self, run: Run, roads: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out.npz"
+        assert run("apsp", roads, "-o", out)[0] == 0
+        with np.load(out) as archive:
+            assert sorted(archive.files) == ["labels", "values"]
+            assert archive["labels"].tolist() == ["home", "shop", "park"]
+        assert run("apsp", roads, "--paths", "-o", out)[0] == 0
+        with np.load(out) as archive:
+            assert archive["values"].tolist() == DISTANCES
+            middle = np.where(np.eye(3, dtype=bool), -1, archive["via"])
+            assert middle.tolist() == [[-1, -1, 1], [2, -1, -1], [-1, 0, -1]]
+
+    @pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
+    def test_table(self, run: Run, roads: Path, tmp_path: Path, suffix: str, delimiter: str) -> None:
+        out = tmp_path / f"out.{suffix}"
+        assert run("apsp", roads, "-o", out)[0] == 0
+        expected = ",home,shop,park\nhome,0.0,2.0,3.5\nshop,2.5,0.0,1.5\npark,1.0,3.0,0.0\n"
+        assert out.read_text() == expected.replace(",", delimiter)
+
+    def test_tables_have_words_for_what_integers_stand_for(self, run: Run, tmp_path: Path) -> None:
+        graph, out = tmp_path / "graph.txt", tmp_path / "out.csv"
+        graph.write_text("0 1 5\n")
+        assert run("apsp", graph, "--dtype", "int16", "-o", out)[0] == 0
+        assert out.read_text() == ",0,1\n0,0,5\n1,inf,0\n"
+        assert run("closure", graph, "--semiring", "boolean", "-o", out)[0] == 0
+        assert out.read_text() == ",0,1\n0,1,1\n1,0,1\n"
+
+    @pytest.mark.parametrize("name", ["out.json", "out"])
+    def test_another_ending_is_refused_before_the_work(self, run: Run, roads: Path, tmp_path: Path, name: str) -> None:
+        code, out, err = run("apsp", roads, "-o", tmp_path / name)
+        assert (code, out) == (2, "")
+        assert ".npy, .npz, .csv, .tsv" in err
+
+    def test_a_folder_that_is_not_there(self, run: Run, roads: Path, tmp_path: Path) -> None:
+        code, _, err = run("apsp", roads, "-o", tmp_path / "none" / "out.npy")
+        assert code == 2
+        assert "No such file" in err
+
+
+class TestClosure:
+    @pytest.mark.parametrize(
+        ("semiring", "row"),
+        [
+            ("boolean", "home     1     1     1"),
+            ("max-min", "home   inf     2     5"),
+            ("min-max", "home  -inf     2     2"),
+            ("min-plus", "home     0     2   3.5"),
+        ],
+    )
+    def test_named_semirings(self, run: Run, roads: Path, semiring: str, row: str) -> None:
+        code, out, err = run("closure", roads, "--semiring", semiring)
+        assert (code, err) == (0, "")
+        assert row in out.splitlines()
+
+    def test_reachability_of_a_matrix(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "graph.npy"
+        np.save(path, np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]]))
+        code, out, _ = run("closure", path, "--semiring", "boolean")
+        assert code == 0
+        assert out.splitlines()[:4] == ["   0  1  2", "0  1  1  1", "1  ·  1  1", "2  ·  ·  1"]
+        assert "2 edges, 3 of 6 ordered pairs" in out
+
+    def test_unknown_semiring(self, roads: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as caught:
+            main(["closure", str(roads), "--semiring", "nope"])
+        assert caught.value.code == 2
+        assert "'max-min'" in capsys.readouterr().err
+
+
+class TestErrors:
+    def test_a_negative_cycle_is_printed(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "trap.csv"
+        path.write_text("start,a,1\na,b,-3\nb,c,1\nc,a,1\n")
+        code, out, err = run("apsp", path)
+        assert (code, out) == (1, "")
+        (line,) = [line for line in err.splitlines() if line.startswith("cycle: ")]
+        cycle = line.removeprefix("cycle: ").split(" → ")
+        assert cycle[0] == cycle[-1]
+        assert sorted(cycle[1:]) == ["a", "b", "c"]
+
+    @pytest.mark.parametrize(
+        ("name", "content", "message"),
+        [
+            ("a.csv", "", "no edges"),
+            ("a.csv", "\n# only a comment\n", "no edges"),
+            ("a.csv", "source,target,weight\n", "no edges after it"),
+            ("a.csv", "a,b,1\na,c,far\n", "a.csv, line 2: the weight 'far' is no number"),
+            ("a.csv", "a,b,1\n\na,c,nan\n", "a.csv, line 3: the weight 'nan' is no number"),
+            ("a.csv", "a,b\nc\n", "a.csv, line 2: an edge is source, target"),
+            ("a.csv", "a,b,1,2\n", "not 4 fields"),
+            ("a.csv", "source,weight,target\na,1\n", "line 2: an edge needs a source and a target"),
+            ("a.csv", "a,b\n,c\n", "line 2: an edge needs a source and a target"),
+            ("a.csv", b"a,b\n\xff\xfe,c\n", "not a text file in UTF-8"),
+            ("a.csv", "a,b,-inf\n", "edge 0 from 'a' to 'b'"),
+            ("a.json", "{}", "does not end like a format that can be read: .csv"),
+            ("a", "", "does not end like a format"),
+            ("a.npy", "no array", "not a NumPy array"),
+            ("a.npy", "", "not a NumPy array"),
+            ("a.npz", "no archive", "not an archive"),
+            ("a.mtx", "nothing", "not a MatrixMarket file"),
+        ],
+    )
+    def test_bad_files(self, run: Run, tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        code, out, err = run("apsp", path)
+        assert (code, out) == (2, "")
+        assert err.startswith("semiring: error: ")
+        assert message in err
+        assert len(err.splitlines()) == 1
+
+    @pytest.mark.parametrize(
+        ("array", "message"),
+        [
+            (np.zeros((2, 3)), "square"),
+            (np.zeros(3), "square"),
+            (np.zeros((2, 2, 2)), "square"),
+            (np.array([[0, np.nan], [1, 0]]), "graph[0, 1]"),
+            (np.zeros((2, 2), complex), "complex"),
+        ],
+    )
+    def test_bad_matrices(self, run: Run, tmp_path: Path, array: np.ndarray[tuple[int, ...], np.dtype[np.float64]], message: str) -> None:
+        path = tmp_path / "graph.npy"
+        np.save(path, array)
+        code, out, err = run("apsp", path)
+        assert (code, out) == (2, "")
+        assert message in err
+
+    def test_no_such_file(self, run: Run, tmp_path: Path) -> None:
+        code, _, err = run("apsp", tmp_path / "none.csv")
+        assert (code, err) == (2, f"semiring: error: {tmp_path / 'none.csv'}: No such file or directory\n")
+        assert run("apsp", tmp_path)[0] == 2
+
+    def test_bad_dtype(self, run: Run, roads: Path) -> None:
+        assert "no dtype" in run("apsp", roads, "--dtype", "float99")[2]
+        code, _, err = run("apsp", roads, "--dtype", "int32")
+        assert code == 2
+        assert "edge 1 from 'shop' to 'park' is 1.5" in err
+
+    def test_undirected_is_for_edge_lists(self, run: Run, tmp_path: Path) -> None:
+        np.save(tmp_path / "graph.npy", np.ones((2, 2)))
+        code, _, err = run("apsp", tmp_path / "graph.npy", "--undirected")
+        assert code == 2
+        assert "leave out --undirected" in err
+
+    def test_nothing_to_do(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as caught:
+            main([])
+        assert caught.value.code == 2
+        assert "usage:" in capsys.readouterr().err
+
+
+def test_a_terminal_without_unicode(roads: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-m", "semiring", "apsp", str(roads), "--from", "home", "--to", "park"],
+        capture_output=True, text=True, check=True, env={"PYTHONIOENCODING": "ascii", "PATH": "", "PYTHONPATH": ":".join(sys.path)},
+    )  # fmt: skip
+    assert done.stdout == "3.5: home ? shop ? park\n"

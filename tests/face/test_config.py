@@ -1,0 +1,75 @@
+"""`show_config`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from semiring import config
+from semiring.cli import main
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    config.show_config()
+    lines = capsys.readouterr().out.splitlines()
+    return {line[:11].strip() or line[11:].split(":")[0]: line[11:] for line in lines}
+
+
+def test_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys)
+    assert list(lines)[:9] == ["semiring", "Python", "processor", "vectors", "threads", "cache", "memory", "engines", "extras"]
+    assert "NumPy 2" in lines["Python"]
+    assert "llvmlite 0." in lines["Python"]
+    assert "reference" in lines["engines"]
+    assert int(lines["threads"]) >= 1
+
+
+def test_the_environment_counts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SEMIRING_NUM_THREADS", "7")
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
+    (tmp_path / "kernel.o").write_bytes(bytes(2**20))
+    lines = shown(capsys)
+    assert lines["threads"] == "7"
+    assert lines["cache"] == f"{tmp_path}, 1 files, 1.0 MiB"
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path / "none"))
+    assert shown(capsys)["cache"].endswith("empty")
+
+
+def test_a_wrong_setting_is_shown_not_raised(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMIRING_NUM_THREADS", "many")
+    assert "SEMIRING_NUM_THREADS" in shown(capsys)["threads"]
+
+
+def test_extras(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "installed", lambda name: "1.2" if name in ("scipy", "networkx") else None)
+    lines = shown(capsys)
+    assert lines["extras"] == "graphs: scipy 1.2, networkx 1.2"
+    assert lines["symbolic"] == "symbolic: not installed"
+    assert "source folder" in lines["semiring"]
+
+
+def test_the_extras_are_those_of_pyproject() -> None:
+    path = Path(__file__).parents[2] / "pyproject.toml"
+    declared = tomllib.loads(path.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for extra, packages in config.EXTRAS.items():
+        assert set(packages) <= {requirement.split(">")[0] for requirement in declared[extra]}
+
+
+def test_nothing_heavy_is_imported() -> None:
+    program = (
+        "import sys; from semiring.config import show_config; show_config();"
+        "print(sorted({'scipy', 'networkx', 'pandas', 'sympy', 'cupy', 'bokeh_sampledata'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_info_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    config.show_config()
+    expected = capsys.readouterr().out.splitlines()
+    assert main(["info"]) == 0
+    assert [line[:10] for line in capsys.readouterr().out.splitlines()] == [line[:10] for line in expected]
