@@ -14,7 +14,7 @@ from semiring.kernels.cpu.tile import Tile
 
 __all__ = ["Plan", "plan"]
 
-SCRATCH = 16 << 20
+SCRATCH = 8 << 20
 """Bytes that one worker may hold packed, unless the matrices are so large that a share of them is more."""
 
 SERIAL = 160**3

@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.emitter import I32, Emitter
+from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.tile import Tile
 
 __all__ = ["WitnessKernel"]
-
-_STRIP = 16
-"""Columns of B that are transposed together."""
-
 
 class WitnessKernel:
     """Generates ``transpose(args)`` and ``resolve(args)``."""
@@ -55,23 +51,38 @@ class WitnessKernel:
         inner, outer = self.rep.inner[c], self.rep.outer[c]
         start = self.args.pointer(em, ("B", c))
         down, across = self.args.load(em, ("B.rows", c)), self.args.load(em, ("B.columns", c))
+        side = min(16, self.tile.width)
+        wide = Lowering(em, self.target, side)
+        contiguous = em.let(f"icmp eq i64 {across}, 1")
+        whole = em.mul(em.let(f"sdiv i64 {k}, {side}"), side)
 
         def strip(j: str, _: list[str]) -> None:
-            count = em.smin(em.sub(n, j), _STRIP)
+            count = em.smin(em.sub(n, j), side)
+            source = em.at(outer.ir, start, em.mul(j, across))
+            target = em.at(inner.ir, base, em.mul(j, long))
+
+            def square(p: str, _: list[str]) -> None:
+                rows = []
+                for r in range(side):
+                    row = em.load(outer.vector(side), em.at(outer.ir, source, em.mul(em.add(p, r), down)), outer.bytes)
+                    rows.append(self.rep.encode(wide, c, row))
+                for q, column in enumerate(_transposed(em, rows, inner, side)):
+                    em.store(inner.vector(side), column, em.at(inner.ir, target, em.add(em.mul(long, q), p)), inner.bytes)
 
             def row(p: str, _: list[str]) -> None:
-                source = em.at(outer.ir, start, em.add(em.mul(p, down), em.mul(j, across)))
-                target = em.at(inner.ir, base, em.add(em.mul(j, long), p))
-
                 def one(q: str, _: list[str]) -> None:
-                    value = em.load(outer.ir, em.at(outer.ir, source, em.mul(q, across)), outer.bytes)
-                    em.store(inner.ir, self.rep.encode(low, c, value), em.at(inner.ir, target, em.mul(q, long)), inner.bytes)
+                    value = em.load(outer.ir, em.at(outer.ir, source, em.add(em.mul(p, down), em.mul(q, across))), outer.bytes)
+                    to = em.at(inner.ir, target, em.add(em.mul(q, long), p))
+                    em.store(inner.ir, self.rep.encode(low, c, value), to, inner.bytes)
 
                 em.loop(0, count, 1, one)
 
-            em.loop(0, k, 1, row)
+            full = em.let(f"and i1 {contiguous}, {em.let(f'icmp eq i64 {count}, {side}')}")
+            squares = em.select_i64(full, whole, 0)
+            em.loop(0, squares, side, square)
+            em.loop(squares, k, 1, row)
 
-        em.loop(0, n, _STRIP, strip)
+        em.loop(0, n, side, strip)
 
     def _resolve(self) -> Emitter:
         """Every −2 − slab in ``via`` becomes first + k. A's columns are contiguous."""
@@ -201,3 +212,18 @@ class WitnessKernel:
             same = low.compare("eq", inner, value.name, want)
             equal = em.let(f"and {low.mask} {equal}, {same}") if equal else same
         return equal
+
+
+def _transposed(em: Emitter, rows: list[str], scalar: Scalar, side: int) -> list[str]:
+    """The columns of a square of vectors: log₂(side) perfect shuffles of its rows."""
+    ir, half = scalar.vector(side), side // 2
+    halves = [
+        ", ".join(f"i32 {start + i + side * other}" for i in range(half) for other in (0, 1)) for start in (0, half)
+    ]
+    for _ in range(side.bit_length() - 1):
+        rows = [
+            em.let(f"shufflevector {ir} {rows[i]}, {ir} {rows[i + half]}, <{side} x i32> <{lanes}>")
+            for i in range(half)
+            for lanes in halves
+        ]
+    return rows
