@@ -140,15 +140,16 @@ def weights_of(weights: list[Any], semiring: Semiring, ends: Place) -> tuple[Arr
 
 
 def _numbers(values: list[Any], ends: Place) -> Array:
+    """One array of all the values: of numbers, or else of objects (Fractions; truth values among numbers, which would become numbers)."""
+    kinds = set(map(type, values))
+    if any(issubclass(kind, str | bytes | complex | tuple | list | dict) for kind in kinds):
+        position = next(i for i, v in enumerate(values) if isinstance(v, str | bytes | complex | tuple | list | dict))
+        raise DTypeError(f"the weight of {ends((position,))} is {values[position]!r}, which is no real number")
+    truths = {issubclass(kind, bool | np.bool_) for kind in kinds}
+    if len(truths) < 2 and all(issubclass(kind, int | float | np.bool_ | np.integer | np.floating) for kind in kinds):
+        numbers = np.array(values) if values else np.zeros(0)
+        if numbers.dtype.kind in "biuf":
+            return numbers
     objects = np.empty(len(values), dtype=object)
     objects[:] = values
-    for position, value in enumerate(values):
-        if isinstance(value, str | bytes | complex | tuple | list | dict):
-            raise DTypeError(f"the weight of {ends((position,))} is {value!r}, which is no real number")
-    truths = sum(isinstance(v, bool | np.bool_) for v in values)
-    numeric = all(isinstance(v, int | float | np.bool_ | np.integer | np.floating) for v in values)
-    if numeric and truths in (0, len(values)):  # a truth value among numbers would become a number
-        numbers = np.array(values) if values else np.zeros(0)
-        if numbers.ndim == 1 and numbers.dtype.kind in "biuf":
-            return numbers
     return objects
