@@ -9,47 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.domain import Carrier, carrier_of
-from semiring.algebra.elements import DTYPES, element
-from semiring.algebra.errors import DTypeError, LawError, SemiringError
-from semiring.algebra.expression import Expr, const, nodes
+from semiring.algebra.carrier import Carrier, carrier_of
+from semiring.algebra.elements import DTYPES
+from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
+from semiring.algebra.expression import const
+from semiring.algebra.program import Program
 from semiring.algebra.tracing import record
 
-__all__ = ["BITWISE", "REAL", "Program", "Semiring"]
-
-_ARITHMETIC = {"add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs"}
-REAL = {"div", "exp", "expm1", "log", "log1p", "sqrt"}
-BITWISE = {"and", "or", "xor", "invert", "shl", "shr"}
-
-
-@dataclass(frozen=True)
-class Program:
-    """The recorded operations of a semiring: for each, one expression a component of its result.
-
-    Attributes
-    ----------
-    add, mul : tuple of Expr
-        a ⊕ b and a ⊗ b; operand 0 is a, operand 1 is b.
-    star : tuple of Expr or None
-        a*, of operand 0; where it does not exist its value means nothing.
-    star_undefined : Expr
-        Whether a* does not exist: where the callable raises ZeroDivisionError or DivergenceError, or divides by 0.
-    """
-
-    add: tuple[Expr, ...]
-    mul: tuple[Expr, ...]
-    star: tuple[Expr, ...] | None
-    star_undefined: Expr
-
-    @cached_property
-    def operations(self) -> frozenset[str]:
-        """The operations that ⊕ and ⊗ use."""
-        return frozenset(e.op for e in nodes(*self.add, *self.mul))
-
-    @cached_property
-    def constants(self) -> tuple[Any, ...]:
-        """The constants that ⊕ and ⊗ use."""
-        return tuple(e.args[0] for e in nodes(*self.add, *self.mul) if e.op == "const")
+__all__ = ["Program", "Semiring"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -173,40 +140,18 @@ class Semiring:
         kinds = self.dtypes(dtypes)
         found = self._identities.get(kinds)
         if found is None:
-            self._identities[kinds] = found = self._derived_identities(kinds)
+            zero, one = (v if isinstance(v, tuple) else (v,) for v in (self.zero, self.one))
+            if any(kind.kind != "O" for kind in kinds):  # object arrays run the callables themselves: nothing need be recorded
+                try:
+                    zero, one = self.program.identities(zero, one, kinds)
+                except DTypeError as error:
+                    raise DTypeError(f"{self.name} has no meaning in {', '.join(dict.fromkeys(map(str, kinds)))}: {error}") from None
+            self._identities[kinds] = found = zero, one
         return found
 
     @cached_property
     def _identities(self) -> dict[tuple[np.dtype[Any], ...], tuple[tuple[Any, ...], tuple[Any, ...]]]:
         return {}
-
-    def _derived_identities(self, kinds: tuple[np.dtype[Any], ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        zero, one = (v if isinstance(v, tuple) else (v,) for v in (self.zero, self.one))
-        if all(kind.kind == "O" for kind in kinds):
-            return zero, one  # object arrays run the callables themselves, so nothing need be recorded
-        program = self.program
-        ordered = not program.operations & _ARITHMETIC
-        try:
-            low = tuple(element(v, d, ordered=ordered) for v, d in zip(zero, kinds, strict=True))
-            high = tuple(element(v, d, ordered=ordered) for v, d in zip(one, kinds, strict=True))
-            if all(kind.kind in "iu" for kind in kinds):
-                for value in program.constants:
-                    element(value, kinds[0], ordered=True)
-        except DTypeError as error:
-            raise DTypeError(f"{self.name} has no meaning in {_names(kinds)}: {error}") from None
-        for value, kind in zip(zero + one, kinds + kinds, strict=True):
-            if isinstance(value, bool) and kind.kind not in "bO":
-                raise DTypeError(f"{self.name} works on truth values, not on {kind}; use dtype bool")
-        for only, refused, instead in (
-            (REAL, "biu", "float32 or float64"),
-            (BITWISE, "f", "bool or an integer dtype"),
-            (_ARITHMETIC, "b", "or and and (or | and &), or a number dtype"),
-        ):
-            used = sorted(program.operations & only)
-            # Structured elements may well use an operation on one component only; then each engine tells for itself.
-            if used and all(kind.kind in refused for kind in kinds):
-                raise DTypeError(f"{self.name} uses {used[0]!r}, which {_names(kinds)} lacks; use {instead}")
-        return low, high
 
     def dtypes(self, dtypes: Any) -> tuple[np.dtype[Any], ...]:
         """`dtypes` as one NumPy dtype a component, each one that the library computes with."""
@@ -259,6 +204,19 @@ class Semiring:
         >>> MAX_MIN.with_witness()
         <semiring max-min: 0 = -inf, 1 = inf, with witness>
         """
+        if not self.selects:
+            self._require_selective()
+        return replace(self, witness=True)
+
+    @cached_property
+    def selects(self) -> bool:
+        """Whether ⊕ is recorded as one that always gives one of its operands; others may do so too."""
+        try:
+            return self.program.selects
+        except TraceError:
+            return False
+
+    def _require_selective(self) -> None:
         from semiring.algebra.laws import selective_counterexample
 
         found = selective_counterexample(self)
@@ -267,7 +225,6 @@ class Semiring:
             raise LawError(
                 f"{self.name} has no witness: ⊕ is not selective ({a!r} ⊕ {b!r} = {c!r}), so no single k wins; multiply without a witness"
             )
-        return replace(self, witness=True)
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
@@ -311,8 +268,3 @@ def _identity(value: Any, what: str) -> Any:
     if isinstance(value, float) and value != value:
         raise SemiringError(f"{what} is NaN, which is no element of any semiring")
     return value
-
-
-def _names(kinds: tuple[np.dtype[Any], ...]) -> str:
-    names = dict.fromkeys(map(str, kinds))
-    return ", ".join(names)

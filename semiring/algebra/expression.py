@@ -85,6 +85,12 @@ def where(condition: Expr, yes: Expr, no: Expr) -> Expr:
     # Where x = y, whatever picks one of them is their minimum too: so the first component of a minimum of tuples is a minimum.
     if condition.op == "eq" and no.op in ("min", "max") and set(no.args) == set(condition.args) and _chooses(yes, condition.args):
         return no
+    if yes.op == no.op and yes.op not in ("var", "const"):
+        # f(x, z) if c else f(y, z) is f(x if c else y, z): so Python's max of three is two maxima.
+        differ = [i for i, (y, n) in enumerate(zip(yes.args, no.args, strict=True)) if y is not n]
+        if len(differ) == 1:
+            i = differ[0]
+            return node(yes.op, *yes.args[:i], where(condition, yes.args[i], no.args[i]), *yes.args[i + 1 :])
     return node("where", condition, yes, no)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import ops
-from semiring.algebra.definition import REAL, Semiring
+from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DivergenceError, TraceError
 from semiring.algebra.expression import Expr, evaluate, nodes
+from semiring.algebra.program import REAL
 from semiring.algebra.sampling import arithmetic, draw
 
 __all__ = ["Model", "model_of"]
@@ -114,7 +115,7 @@ class Model:
     def call(self, function: Callable[..., Any], *elements: tuple[Any, ...]) -> tuple[Any, ...]:
         """A callable of the semiring on elements given as tuples; its result as a tuple."""
         with np.errstate(all="ignore"):
-            result = function(*(e if len(e) > 1 else e[0] for e in elements))
+            result = function(*elements) if len(self.types) > 1 else function(*(e[0] for e in elements))
         return result if isinstance(result, tuple) else (result,)
 
     def _apply(self, function: Callable[..., Any], recorded: Callable[[], tuple[Expr, ...]], x: Values, y: Values) -> tuple[Array, ...]:

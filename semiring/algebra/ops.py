@@ -50,7 +50,8 @@ def _sympy() -> Any:
 
 def _each(function: Callable[..., Any], *arrays: Any) -> Any:
     """The function on each entry of arrays of objects."""
-    return np.frompyfunc(function, len(arrays), 1)(*arrays)
+    with np.errstate(all="ignore"):  # math.sqrt(-1) leaves a flag that NumPy would report
+        return np.frompyfunc(function, len(arrays), 1)(*arrays)
 
 
 def _guarded(function: Callable[[Any], float]) -> Callable[[Any], float]:

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import BITWISE, Semiring
-from semiring.algebra.domain import Interval, Part
+from semiring.algebra.carrier import Interval, Part
+from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.algebra.errors import DTypeError, TraceError
+from semiring.algebra.program import BITWISE
 
 __all__ = ["Sample", "arithmetic", "as_array", "draw"]
 

@@ -87,6 +87,11 @@ class _Path(Questions):
             return True
         return None if possible & holds else False
 
+    def settled(self, result: Expr) -> Expr:
+        """A result; a condition that is known on this path as the truth value that it is (``x and y`` returns a false x)."""
+        known = self.known(result) if result.op in COMPARISONS else None
+        return result if known is None else const(known)
+
     def _relation(self, comparison: Expr) -> tuple[tuple[Expr, Expr], frozenset[str], frozenset[str]]:
         """The compared pair in one order, the relations for which the comparison holds, and those still possible."""
         x, y = comparison.args
@@ -169,7 +174,7 @@ def _run(function: Callable[..., Any], arguments: Sequence[Any], path: _Path, wi
     """Run the callable along one path."""
     with path:
         try:
-            results = _components(function(*arguments), width)
+            results = tuple(path.settled(e) for e in _components(function(*arguments), width))
         except TraceError:
             raise
         except Exception as error:  # whatever the caller's function raises is to be reported as its own

@@ -1,0 +1,282 @@
+"""The carrier of a semiring: intervals, finite sets and predicates, tested on single elements and on arrays."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import ops
+from semiring.algebra.elements import element
+from semiring.algebra.errors import DTypeError, SemiringError, TraceError
+from semiring.algebra.expression import COMPARISONS, Expr, evaluate, show
+from semiring.algebra.tracing import record
+
+__all__ = ["Carrier", "Interval", "Part", "Predicate", "carrier_of"]
+
+Array = np.ndarray[Any, Any]
+
+_LARGEST = sys.float_info.max
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The numbers from `low` to `high`; a bound of ±`sys.float_info.max` leaves out only that infinity."""
+
+    low: Any
+    high: Any
+
+    def __str__(self) -> str:
+        open_low, open_high = self.low == -_LARGEST, self.high == _LARGEST
+        low = "(−∞" if open_low else f"[{_number(self.low)}"
+        high = "∞)" if open_high else f"{_number(self.high)}]"
+        return f"{low}, {high}"
+
+    def contains(self, value: Any) -> bool:
+        """Whether a number lies in it."""
+        return bool(self.low <= value <= self.high)
+
+    def bounds(self, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+        """Its bounds among the values of a dtype: 0.1 in float32 is what a user's 0.1 is there, and finite stays finite."""
+        if dtype.kind != "f":
+            return self.low, self.high
+        largest = float(np.finfo(dtype).max)
+        low, high = (float(v) if math.isinf(v) else float(dtype.type(min(max(v, -largest), largest))) for v in (self.low, self.high))
+        return low, high
+
+    def holds(self, array: Array) -> Array:
+        """Which entries lie in it."""
+        low, high = self.bounds(array.dtype)
+        return np.asarray((array >= low) & (array <= high))
+
+    def reaches_beyond(self, dtype: np.dtype[Any]) -> tuple[bool, bool]:
+        """Whether no value of a dtype is below it, and whether none is above it."""
+        if dtype.kind == "f":
+            return self.low == -math.inf, self.high == math.inf
+        info = np.iinfo(dtype)
+        return bool(self.low <= info.min), bool(self.high >= info.max)
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """The elements for which a callable holds; `components` is how many scalars it is given."""
+
+    function: Callable[[Any], Any]
+    components: int
+
+    @cached_property
+    def recorded(self) -> Expr | None:
+        """The condition as an expression, or None where the callable cannot be recorded."""
+        try:
+            return record(self.function, 1, self.components, what="domain", results=1).results[0]
+        except TraceError:
+            return None
+
+    def __str__(self) -> str:
+        return "a callable" if self.recorded is None else f"{{a : {show(self.recorded, self.components)}}}"
+
+    def contains(self, value: Any) -> bool:
+        """Whether it holds for one element."""
+        return bool(self.function(value))
+
+    def holds(self, values: Sequence[Array], infinities: frozenset[float]) -> Array:
+        """The condition on whole arrays; integers that stand for `infinities` compare like those."""
+        shape = values[0].shape
+        if self.recorded is None or any(v.dtype.kind == "O" for v in values):
+            return _each(lambda *parts: self.contains(parts if self.components > 1 else parts[0]), *values)
+        table = {**ops.TABLE, **_comparisons(infinities)} if infinities else ops.TABLE
+        answer = evaluate([self.recorded], values, (), table)[0]
+        return np.broadcast_to(np.asarray(answer, dtype=bool), shape)
+
+
+Part = Interval | Predicate | frozenset[Any] | None
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """What the elements of a semiring are.
+
+    Attributes
+    ----------
+    parts : tuple
+        For each component an `Interval`, a frozenset, a `Predicate`, or None for every value.
+    joint : Predicate or None
+        A condition on all components together.
+    infinities : frozenset
+        Which of ±∞ are identities, so that an integer dtype's largest or smallest value stands for them.
+    """
+
+    parts: tuple[Part, ...]
+    joint: Predicate | None
+    infinities: frozenset[float]
+
+    def __str__(self) -> str:
+        return str(self.joint) if self.joint else " × ".join(map(_described, self.parts))
+
+    def contains(self, value: Any) -> bool:
+        """Whether one element, given as Python objects, lies in the carrier (a SymPy symbol does: its value is unknown)."""
+        values = value if isinstance(value, tuple) else (value,)
+        if any(getattr(v, "free_symbols", None) for v in values):
+            return True
+        try:
+            if len(values) != len(self.parts) or any(v != v for v in values):
+                return False
+            each = all(_part_contains(p, v) for p, v in zip(self.parts, values, strict=True))
+            return each and (self.joint is None or self.joint.contains(value))
+        except (TypeError, ValueError):  # text among numbers, NaN of SymPy, a list in a set
+            return False
+
+    def holds(self, values: Sequence[Array]) -> Array:
+        """Which entries of arrays (one a component) lie in the carrier."""
+        if any(v.dtype.kind == "O" for v in values):
+            return _each(lambda first, *rest: self.contains((first, *rest) if rest else first), *values)
+        inside = np.ones(values[0].shape, dtype=bool)
+        for part, array in zip(self.parts, values, strict=True):
+            if array.dtype.kind == "f":
+                inside &= array == array
+            if isinstance(part, Interval):
+                inside &= part.holds(array)
+            elif isinstance(part, frozenset):
+                inside &= np.isin(array, _members(part, array.dtype))
+            elif part is not None:
+                inside &= part.holds((array,), self.infinities)
+        if self.joint is not None:
+            inside &= self.joint.holds(values, self.infinities)
+        return inside
+
+    def contains_every(self, dtypes: Sequence[np.dtype[Any]]) -> bool:
+        """Whether every value of these dtypes is an element, so that nothing needs to be looked at."""
+        return self.joint is None and all(map(_is_every, self.parts, dtypes))
+
+    def surely_holds(self, values: Sequence[Array]) -> bool:
+        """Whether reductions alone tell that every entry lies in the carrier; False says nothing."""
+        return self.joint is None and all(_is_every(p, v.dtype) or _is_within(p, v) for p, v in zip(self.parts, values, strict=True))
+
+
+def _part_contains(part: Part, value: Any) -> bool:
+    if part is None:
+        return True
+    return value in part if isinstance(part, frozenset) else part.contains(value)
+
+
+def _is_every(part: Part, dtype: np.dtype[Any]) -> bool:
+    match dtype.kind, part:
+        case "b", frozenset():
+            return {False, True} <= part
+        case "i" | "u", Interval():
+            return all(part.reaches_beyond(dtype))
+        case "b" | "i" | "u", None:
+            return True
+    return False
+
+
+def _is_within(part: Part, array: Array) -> bool:
+    if array.dtype.kind not in "iuf" or not (part is None or isinstance(part, Interval)):
+        return False
+    if part is None:
+        return bool(array.dtype.kind != "f" or not np.isnan(array.min()))
+    (low, high), (any_low, any_high) = part.bounds(array.dtype), part.reaches_beyond(array.dtype)
+    # A reduction gives NaN if one entry is, and NaN is not within bounds: one of the two always looks at floats.
+    above = (any_low and not any_high) or low <= array.min().item()
+    return bool(above and (any_high or array.max().item() <= high))
+
+
+def _each(test: Callable[..., bool], *arrays: Array) -> Array:
+    with np.errstate(all="ignore"):  # ∞ % 2 of a Python float leaves a flag that NumPy would report
+        return np.asarray(np.frompyfunc(test, len(arrays), 1)(*arrays), dtype=bool)
+
+
+def _members(part: frozenset[Any], dtype: np.dtype[Any]) -> list[Any]:
+    """The elements of a finite carrier that a dtype has."""
+    found = []
+    for value in part:
+        try:
+            found.append(element(value, dtype))
+        except (DTypeError, TypeError, ValueError):
+            continue
+    return found
+
+
+def _comparisons(infinities: frozenset[float]) -> dict[str, Callable[[Any, Any], Any]]:
+    """Comparisons in which the integers that stand for an infinity equal it."""
+
+    def standing(value: Any, other: Any) -> Any:
+        if isinstance(value, float) and value in infinities and isinstance(other, np.ndarray) and other.dtype.kind in "iu":
+            info = np.iinfo(other.dtype)
+            return info.max if value > 0 else info.min
+        return value
+
+    def compare(name: str) -> Callable[[Any, Any], Any]:
+        return lambda x, y: ops.TABLE[name](standing(x, y), standing(y, x))
+
+    return {name: compare(name) for name in COMPARISONS}
+
+
+def carrier_of(domain: Any, zero: Any, one: Any) -> tuple[Carrier, Any]:
+    """The carrier that a `domain` describes, and the domain in a hashable form.
+
+    Raises
+    ------
+    SemiringError
+        Where it is no domain.
+    """
+    zeros, ones = (v if isinstance(v, tuple) else (v,) for v in (zero, one))
+    identities = list(zip(zeros, ones, strict=True))
+    infinities = frozenset(float(v) for v in (*zeros, *ones) if isinstance(v, float) and math.isinf(v))
+    if len(identities) == 1:
+        part, plain = _part(domain, *identities[0])
+        return Carrier((part,), None, infinities), plain
+    if callable(domain):
+        return Carrier((None,) * len(identities), Predicate(domain, len(identities)), infinities), domain
+    own = (None,) * len(identities) if domain is None else domain
+    if not isinstance(own, tuple) or len(own) != len(identities):
+        raise SemiringError(
+            f"the domain {domain!r} does not describe elements of {len(identities)} components; give a predicate on the tuple, or a "
+            f"tuple with an interval, a finite set, a predicate or None for each component"
+        )
+    parts = [_part(d, *both) for d, both in zip(own, identities, strict=True)]
+    return Carrier(tuple(p for p, _ in parts), None, infinities), None if domain is None else tuple(plain for _, plain in parts)
+
+
+def _part(domain: Any, zero: Any, one: Any) -> tuple[Part, Any]:
+    if domain is None:
+        return _usual(zero, one), None
+    if isinstance(domain, tuple):
+        if len(domain) != 2 or not all(isinstance(v, Number) and v == v for v in domain) or not domain[0] <= domain[1]:
+            raise SemiringError(f"the domain {domain!r} is no interval; write (low, high) with low <= high, or a set of elements")
+        return Interval(*domain), domain
+    if isinstance(domain, Iterable) and not isinstance(domain, str | bytes):
+        elements = frozenset(domain)
+        return elements, elements
+    if callable(domain):
+        return Predicate(domain, 1), domain
+    raise SemiringError(f"the domain {domain!r} is neither an interval (low, high), nor a finite set, nor a predicate")
+
+
+def _usual(zero: Any, one: Any) -> Part:
+    """The carrier where none is given: truth values; or the finite numbers with those infinities that are identities."""
+    both = (zero, one)
+    if all(isinstance(v, bool) for v in both):
+        return frozenset({False, True})
+    if all(isinstance(v, Number) for v in both):
+        return Interval(*(sign * math.inf if sign * math.inf in both else sign * _LARGEST for sign in (-1, 1)))
+    return None
+
+
+def _number(value: Any) -> str:
+    return {math.inf: "∞", -math.inf: "−∞"}.get(value, repr(value))
+
+
+def _described(part: Part) -> str:
+    if part is None:
+        return "every value"
+    if isinstance(part, frozenset):
+        members = sorted(part, key=lambda v: (str(type(v)), v) if isinstance(v, Number) else ("", 0))
+        return "{" + ", ".join(map(repr, members[:8])) + (", …}" if len(members) > 8 else "}")
+    return str(part)

@@ -1,0 +1,244 @@
+"""What a semiring may be made of, how it compares, and what it means in a dtype."""
+
+import copy
+import math
+import pickle
+import threading
+from dataclasses import FrozenInstanceError, replace
+from fractions import Fraction
+from operator import add, and_, mul, or_
+
+import numpy as np
+import pytest
+
+from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, LOG, MAX_MIN, MIN_PLUS, PLUS_TIMES, TROPICAL_ARGMIN, semirings
+from semiring.algebra.definition import Semiring
+from semiring.algebra.elements import DTYPES, element, infinity, ordinary
+from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
+
+
+def test_it_is_frozen_and_hashable():
+    with pytest.raises(FrozenInstanceError):
+        MIN_PLUS.zero = 3  # type: ignore[misc]  # what is tested
+    assert {MIN_PLUS: 1}[replace(MIN_PLUS)] == 1
+    assert replace(MIN_PLUS) == MIN_PLUS
+    assert MIN_PLUS != TROPICAL_ARGMIN
+    assert MIN_PLUS != "min-plus"
+
+
+def test_equality_tells_0_from_false():
+    numbers, truths = Semiring("s", max, min, 0, 1), Semiring("s", max, min, False, True)
+    assert numbers != truths
+    assert len({numbers, truths, Semiring("s", max, min, 0, 1), Semiring("s", max, min, 0.0, 1)}) == 3
+
+
+@pytest.mark.parametrize("name", sorted(semirings()))
+def test_built_ins_can_be_pickled_and_copied(name):
+    s = semirings()[name]
+    assert s.program  # what is derived stays behind
+    assert pickle.loads(pickle.dumps(s)) == s
+    assert copy.deepcopy(s) == s
+    assert copy.deepcopy(s).program == s.program
+
+
+def test_numpy_identities_become_python_numbers():
+    s = Semiring("s", max, min, np.float32(0), (np.int64(1)))
+    assert (type(s.zero), type(s.one)) == (float, int)
+    pair = Semiring("p", max, min, (np.int8(0), 0.0), (1, np.float64(2)))
+    assert list(map(type, (*pair.zero, *pair.one))) == [int, float, int, float]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": ""}, "name of a semiring is a text"),
+        ({"name": 3}, "name of a semiring is a text"),
+        ({"add": 3}, "add and mul must be callables"),
+        ({"mul": None}, "add and mul must be callables"),
+        ({"star": 2}, "star a callable"),
+        ({"zero": math.nan}, "zero is NaN"),
+        ({"one": np.float32("nan")}, "one is NaN"),
+        ({"zero": None}, "zero None is no element"),
+        ({"zero": [0, 1]}, "no element; write a scalar or a tuple"),
+        ({"zero": (0, 1)}, "not elements of one kind"),
+        ({"zero": (0,), "one": (1,)}, "flat tuple of two or more"),
+        ({"zero": ((0, 1), 2), "one": (1, 2)}, "flat tuple of two or more"),
+        ({"zero": (0, math.nan), "one": (1, 2)}, "zero is NaN"),
+        ({"domain": (1, 0)}, "no interval"),
+        ({"domain": (0, 1, 2)}, "no interval"),
+        ({"domain": ("a", "b")}, "no interval"),
+        ({"domain": (0, math.nan)}, "no interval"),
+        ({"domain": "01"}, "neither an interval"),
+        ({"domain": 3}, "neither an interval"),
+        ({"domain": (0, 0.5)}, r"one 1 lies outside the domain, \[0, 0.5\]; widen"),
+        ({"domain": {0, 2}}, r"one 1 lies outside the domain, \{0, 2\}"),
+        ({"domain": lambda a: a > 0}, r"zero 0 lies outside the domain, \{a : a > 0\}"),
+        ({"zero": (0, 0), "one": (1, 1), "domain": (0, 1)}, "each component|neither an interval"),
+        ({"zero": (0, 0), "one": (1, 1), "domain": {0, 1}}, "predicate on the tuple"),
+        ({"zero": (0, 0), "one": (1, 1), "domain": ((0, 1), (0, 1), None)}, "for each component"),
+    ],
+)
+def test_what_is_no_semiring_is_refused(changes, message):
+    arguments = {"name": "mine", "add": max, "mul": min, "zero": 0, "one": 1, **changes}
+    with pytest.raises(SemiringError, match=message):
+        Semiring(**arguments)
+
+
+def test_domains_become_hashable():
+    s = Semiring("s", max, min, 0, 1, domain=[0, 1, 2])
+    assert s.domain == frozenset({0, 1, 2})
+    pair = Semiring("p", max, min, (0, 0), (1, 1), domain=({0, 1}, (0, 1)))
+    assert pair.domain == (frozenset({0, 1}), (0, 1))
+    assert hash(s) != hash(pair)
+
+
+def test_the_program_is_recorded_once_and_lazily():
+    calls = []
+
+    def product(a, b):
+        calls.append(a)
+        return a * b
+
+    s = Semiring("lazy", max, product, 0, 1)
+    assert not calls
+    programs = []
+    threads = [threading.Thread(target=lambda: programs.append(s.program)) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    count = len(calls)
+    assert all(p == programs[0] for p in programs)
+    assert s.program.mul is not None
+    assert len(calls) == count
+
+
+def test_an_operation_may_not_raise_but_a_star_may():
+    def harmonic(a, b):
+        if a == b:
+            raise ZeroDivisionError
+        return a * b / (a - b)
+
+    with pytest.raises(TraceError, match=r"harmonic\.add: it raised ZeroDivisionError"):
+        assert Semiring("harmonic", harmonic, mul, math.inf, 1).program
+
+
+SUPPORTED = {
+    "min-plus": "int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64",
+    "max-plus": "int16 int32 int64 float32 float64",
+    "boolean": "bool",
+    "max-min": "int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64",
+    "min-max": "int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64",
+    "max-times": "int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64",
+    "plus-times": "int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64",
+    "log": "float32 float64",
+    "gf2": "bool",
+    "bitset": "int16 int32 int64 uint8 uint16 uint32 uint64",
+    "distance-count": "int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64",
+    "distance-hops": "int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64",
+}
+
+
+@pytest.mark.parametrize("name", sorted(semirings()))
+def test_dtypes_of_the_built_ins(name):
+    assert " ".join(map(str, semirings()[name].supported_dtypes)) == SUPPORTED[name]
+
+
+@pytest.mark.parametrize(
+    ("semiring", "dtype", "zero", "one"),
+    [
+        (MIN_PLUS, "float32", math.inf, 0),
+        (MIN_PLUS, "int16", 32767, 0),
+        (MIN_PLUS, "uint8", 255, 0),
+        (MAX_MIN, "int32", -(2**31), 2**31 - 1),
+        (MAX_MIN, "uint16", 0, 65535),
+        (BITSET, "uint64", 0, 2**64 - 1),
+        (BITSET, "int64", 0, -1),
+        (BOOLEAN, bool, False, True),
+        (PLUS_TIMES, np.float64, 0, 1),
+        (PLUS_TIMES, object, 0, 1),
+    ],
+)
+def test_identities(semiring, dtype, zero, one):
+    assert semiring.identities(dtype) == ((zero,), (one,))
+    assert semiring.identities(dtype) is semiring.identities(dtype)
+
+
+def test_identities_of_structured_elements():
+    assert DISTANCE_COUNT.identities(("float64", "int32")) == ((math.inf, 0), (0, 1))
+    assert DISTANCE_COUNT.identities(["int16", "uint8"]) == ((32767, 0), (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("semiring", "dtype", "message"),
+    [
+        (LOG, "int32", "uses 'exp'|uses .*float32 or float64"),
+        (LOG, "uint8", "−∞ has no value in uint8"),
+        (BITSET, "float32", "bool or an integer dtype"),
+        (BOOLEAN, "float64", "works on truth values; use dtype bool"),
+        (PLUS_TIMES, bool, "0 is not a truth value"),
+        (MIN_PLUS, "float16", "dtype float16 is not supported; use one of bool, int16"),
+        (MIN_PLUS, "complex128", "not supported"),
+        (MIN_PLUS, "no dtype", "is no dtype"),
+        (DISTANCE_COUNT, ("float32",), "has 2 components, but 1 dtypes were given"),
+        (Semiring("half", max, min, 0.5, 1), "int32", "0.5 is not an integer; use float32 or float64"),
+        (Semiring("deep", max, min, -40000, 1), "int16", "-40000 does not fit int16"),
+        (Semiring("huge", max, min, -1e300, 1), "float32", "does not fit float32"),
+        (Semiring("step", max, lambda a, b: max(a + b - 0.5, 0), 0, 1), "int32", "0.5 is not an integer"),
+        (Semiring("cap", max, lambda a, b: min(a + b, 70000), 0, 1), "uint16", "70000 does not fit uint16"),
+        (Semiring("sum of truths", add, mul, False, True), bool, "uses 'add', which bool lacks; use or and and"),
+        (Semiring("sets", or_, and_, frozenset(), frozenset({1})), "float64", "is not a number; use dtype object"),
+    ],
+)
+def test_dtypes_without_a_meaning_are_refused(semiring, dtype, message):
+    with pytest.raises(DTypeError, match=message):
+        semiring.identities(dtype)
+
+
+def test_object_arrays_need_no_recording():
+    s = Semiring("unions", lambda a, b: a.union(b), lambda a, b: a.intersection(b), frozenset(), frozenset({1, 2}))
+    assert s.identities(object) == ((frozenset(),), (frozenset({1, 2}),))
+    with pytest.raises(TraceError, match=r"the attribute \.union"):
+        s.identities("float64")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_elements_come_back(dtype):
+    if dtype.kind == "b":
+        with pytest.raises(DTypeError, match="∞ has no value in bool"):
+            infinity(dtype)
+        return
+    assert ordinary(element(math.inf, dtype), dtype) == math.inf
+    assert ordinary(element(7, dtype), dtype) == 7
+    assert element(np.float64(3), dtype) == 3
+    assert element(Fraction(6, 2), dtype) == 3
+    if dtype.kind == "u":
+        assert element(-math.inf, dtype, ordered=True) == 0
+        with pytest.raises(DTypeError, match="−∞"):
+            element(-math.inf, dtype)
+    else:
+        assert ordinary(element(-math.inf, dtype), dtype) == -math.inf
+    with pytest.raises(DTypeError, match="is not a number"):
+        element("x", dtype)
+
+
+def test_infinite_integers_beyond_every_float():
+    assert element(Fraction(1, 3), np.dtype("float32")) == float(np.float32(1 / 3))
+    with pytest.raises(DTypeError, match="does not fit"):
+        element(10**400, np.dtype("float64"))
+    with pytest.raises(DTypeError, match="does not fit"):
+        element(10**400, np.dtype("int64"))
+
+
+def test_a_witness_needs_a_selective_sum():
+    assert TROPICAL_ARGMIN.witness
+    assert replace(TROPICAL_ARGMIN, witness=False) == MIN_PLUS
+    assert repr(TROPICAL_ARGMIN) == "<semiring min-plus: 0 = inf, 1 = 0, with witness>"
+    with pytest.raises(LawError, match=r"plus-times has no witness: ⊕ is not selective \(1.0 ⊕ 1.0 = 2.0\), so no single k wins"):
+        PLUS_TIMES.with_witness()
+    with pytest.raises(LawError, match="bitset has no witness"):
+        BITSET.with_witness()
+    assert semirings()["distance-hops"].with_witness().witness
+    assert BOOLEAN.with_witness().witness
+    with pytest.raises(LawError):
+        DISTANCE_COUNT.with_witness()
