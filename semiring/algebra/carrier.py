@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Number
+from numbers import Number, Real
 from typing import Any
 
 import numpy as np
@@ -125,12 +125,17 @@ class Carrier:
         if any(getattr(v, "free_symbols", None) for v in values):
             return True
         try:
-            if len(values) != len(self.parts) or any(v != v for v in values):
-                return False
-            each = all(_part_contains(p, v) for p, v in zip(self.parts, values, strict=True))
-            return each and (self.joint is None or self.joint.contains(value))
-        except (TypeError, ValueError):  # text among numbers, NaN of SymPy, a list in a set
+            return self.tests(value)
+        except (AttributeError, TypeError, ValueError):  # text among numbers, NaN of SymPy, a list in a set
             return False
+
+    def tests(self, value: Any) -> bool:
+        """As `contains`, for what surely can be tested: whatever the caller's predicate raises is raised."""
+        values = value if isinstance(value, tuple) else (value,)
+        if len(values) != len(self.parts) or any(v != v for v in values):
+            return False
+        each = all(_part_contains(p, v) for p, v in zip(self.parts, values, strict=True))
+        return each and (self.joint is None or self.joint.contains(value))
 
     def holds(self, values: Sequence[Array]) -> Array:
         """Which entries of arrays (one a component) lie in the carrier."""
@@ -277,6 +282,6 @@ def _described(part: Part) -> str:
     if part is None:
         return "every value"
     if isinstance(part, frozenset):
-        members = sorted(part, key=lambda v: (str(type(v)), v) if isinstance(v, Number) else ("", 0))
+        members = sorted(part, key=lambda v: (0, v, "") if isinstance(v, Real) else (1, 0, repr(v)))
         return "{" + ", ".join(map(repr, members[:8])) + (", …}" if len(members) > 8 else "}")
     return str(part)

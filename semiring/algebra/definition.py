@@ -88,7 +88,11 @@ class Semiring:
         object.__setattr__(self, "domain", domain)
         self.__dict__["carrier"] = carrier
         for name, value in (("zero", self.zero), ("one", self.one)):
-            if not carrier.contains(value):
+            try:
+                inside = carrier.tests(value)
+            except Exception as error:  # whatever the caller's predicate raises is to be reported as its own
+                raise SemiringError(f"{self.name}: the domain raises {type(error).__name__} for {name} {value!r}: {error}") from error
+            if not inside:
                 raise SemiringError(f"{self.name}: {name} {value!r} lies outside the domain, {carrier}; widen the domain")
 
     @cached_property

@@ -57,7 +57,20 @@ def check(semiring: Semiring, dtype: Any = None) -> LawReport:
 
 
 def law(semiring: Semiring, dtypes: Any, name: str) -> LawResult:
-    """The result for one of `LAWS` or `PROPERTIES` (cached)."""
+    """The result for one of `LAWS` or `PROPERTIES` (cached).
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : dtype or sequence of dtype or None
+        One for each component; None for the usual ones.
+    name : str
+
+    Raises
+    ------
+    SemiringError
+        Where there is no such law.
+    """
     return _law(semiring, semiring.dtypes(usual_dtypes(semiring) if dtypes is None else dtypes), name)
 
 
@@ -144,7 +157,7 @@ def require(semiring: Semiring, dtypes: Any, *laws: str, for_what: str, instead:
     Raises
     ------
     LawError
-        Naming the first law that is refuted, its counterexample, what needs it, and what would work.
+        Naming the first law that did not pass, its counterexample, what needs it, and what would work.
 
     Examples
     --------
@@ -157,9 +170,11 @@ def require(semiring: Semiring, dtypes: Any, *laws: str, for_what: str, instead:
     kinds = semiring.dtypes(usual_dtypes(semiring) if dtypes is None else dtypes)
     for name in laws:
         result = law(semiring, kinds, name)
-        if not result:
-            where = ", ".join(dict.fromkeys(map(str, kinds)))
-            raise LawError(
-                f"{for_what} needs {result.statement} ({name}), which {semiring.name} in {where} does not satisfy: "
-                f"{result.counterexample}; {instead}"
-            )
+        if result.status == "passed":
+            continue
+        where = f"{semiring.name} in {', '.join(dict.fromkeys(map(str, kinds)))}"
+        if result.status == "untested":
+            problem = f"which could not be checked for {where}: {result.note}; state the carrier with domain=, or"
+        else:
+            problem = f"which {where} does not satisfy: {result.counterexample};"
+        raise LawError(f"{for_what} needs {result.statement} ({name}), {problem} {instead}")

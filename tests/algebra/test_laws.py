@@ -250,6 +250,9 @@ def test_require_names_the_law_the_counterexample_and_the_way_out():
         "the recursive closure needs a ⊕ a = a (idempotent), which plus-times in float64 does not satisfy: "
         "a = 1.0: a ⊕ a = 2.0, but a = 1.0; use method='blocked'"
     )
+    texts = Semiring("texts", lambda a, b: a if len(a) < len(b) else b, add, "xxxx", "", domain={"", "x", "xxxx", 3})
+    with pytest.raises(LawError, match=r"could not be checked for texts in object: .*; state the carrier with domain=, or do this"):
+        require(texts, object, "associative ⊗", for_what="x", instead="do this")
     with pytest.raises(SemiringError, match="unknown law 'idempotence'; use one of 'closed'"):
         require(MIN_PLUS, None, "idempotence", for_what="x", instead="y")
 
