@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import var
 
-__all__ = ["absorbing"]
+__all__ = ["absorbing", "crosses_infinity", "tropical"]
 
 
 def absorbing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[int, ...]:
@@ -18,3 +19,21 @@ def absorbing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[in
     zero, _ = semiring.identities(dtypes)
     values = {z for r, z, d in zip(raw, zero, dtypes, strict=True) if d.kind in "iu" and isinstance(r, float) and math.isinf(r)}
     return tuple(sorted(values))
+
+
+def tropical(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
+    """Whether elements are single integers with an infinite zero, ⊕ is their minimum or maximum and ⊗ their sum, and nothing else."""
+    program = semiring.program
+    operands = {var(0), var(1)}
+    return (
+        len(dtypes) == 1
+        and bool(absorbing(semiring, dtypes))
+        and program.add[0].op in ("min", "max")
+        and program.mul[0].op == "add"
+        and set(program.add[0].args) == set(program.mul[0].args) == operands
+    )
+
+
+def crosses_infinity(infinity: int, interval: tuple[float, float]) -> bool:
+    """Whether the interval has a value that pulls ∞ back when it is added: a negative one for +∞, a positive one for −∞."""
+    return interval[0] < 0 if infinity > 0 else interval[1] > 0

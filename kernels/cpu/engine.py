@@ -211,13 +211,7 @@ def _address(workspace: dict[str, Array], name: str, size: int) -> int:
 
 def _item(block: Block, index: tuple[int, ...]) -> Block:
     """One matrix of a batch."""
-    values = tuple(np.broadcast_to(v, index_shape(v, index))[index] if v.ndim > 2 else v for v in block.values)
-    return Block(values, None if block.via is None else block.via[index], block.row, block.column)
-
-
-def index_shape(v: Array, index: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of `v` (its batch already has the result's axes)."""
-    return v.shape
+    return Block(tuple(v[index] for v in block.values), None if block.via is None else block.via[index], block.row, block.column)
 
 
 def _rows_contiguous(block: Block) -> Block:

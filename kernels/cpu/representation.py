@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.kernels.infinities import absorbing
+from semiring.kernels.infinities import absorbing, tropical
 from semiring.algebra.expression import Expr, const, node, nodes, var
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
 from semiring.kernels.cpu.lowering import Lowering
@@ -122,7 +122,7 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Represen
         inner = Scalar("i", scalar.bytes)
         key = key_of(zero[0], scalar.bytes)
         return Representation(add, mul, star, undefined, outer, (inner,), zero, one, (key,), (), "key", extremum)
-    if scalar.kind in "iu" and extremum and infinities and mul[0].op == "add" and set(mul[0].args) == {_A, _B}:
+    if tropical(semiring, dtypes):
         half = zero[0] // 2
         return Representation(add, mul, star, undefined, outer, outer, zero, one, (half,), infinities, "infinity", extremum)
     return plain

@@ -1,0 +1,205 @@
+"""The public product."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.domain import require_inside
+from semiring.algebra.errors import DTypeError, LawError, SemiringError, ShapeError
+from semiring.algebra.laws import selective_counterexample
+from semiring.kernels.block import Block
+from semiring.kernels.bounds import certify_product
+from semiring.kernels.select import engine_for
+
+__all__ = ["Witnessed", "matmul"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Witnessed(NamedTuple):
+    """A product and, for each of its elements, the k that won.
+
+    Attributes
+    ----------
+    values : array, or tuple of arrays for structured elements
+    witness : int32 array
+        The lowest k with a_ik ⊗ b_kj equal to the element; −1 where nothing beat the zero (or c).
+    """
+
+    values: Any
+    witness: Any
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    semiring: Semiring,
+    *,
+    c: Any = None,
+    out: Any = None,
+    witness: bool = False,
+    device: str = "auto",
+    threads: int | None = None,
+) -> Any:
+    """The product a ⊗ b over a semiring: element (i, j) is ⊕ over k of a_ik ⊗ b_kj.
+
+    Parameters
+    ----------
+    a : array of shape (…, m, k) or (k,)
+    b : array of shape (…, k, n) or (k,)
+        One- and more-dimensional operands are combined as by `numpy.matmul`; any strides. Over a structured semiring an operand is a
+        tuple of equally shaped arrays, one a component. The dtypes of a and b are promoted to a common one.
+    semiring : Semiring
+        Marked by `Semiring.with_witness`, it asks for the witness too.
+    c : array of the result's shape, optional
+        The result is c ⊕ a ⊗ b; a tie keeps c. It is never modified.
+    out : array of the result's shape and dtype, optional
+        Where the result is put. It may be `c`, `a` or `b` itself.
+    witness : bool
+        Also return which k won. ⊕ must be selective.
+    device : {"auto", "cpu", "reference"}
+    threads : int, optional
+        Threads of the CPU engine; by default ``SEMIRING_NUM_THREADS``, or all cores.
+
+    Returns
+    -------
+    array, tuple of arrays, or Witnessed
+        The product (a tuple over a structured semiring); with `witness`, a named tuple ``(values, witness)``.
+
+    Raises
+    ------
+    ShapeError
+        Operands that do not fit each other, `c` or `out`.
+    DTypeError
+        A dtype in which the semiring has no meaning.
+    DomainError
+        An operand with NaN or an element outside the carrier.
+    OverflowRiskError
+        Integers so large that the product could leave the dtype.
+    LawError
+        A witness is asked for and ⊕ is not selective.
+
+    Notes
+    -----
+    m·n·k steps. A few MiB of scratch a thread. Results do not depend on the number of threads where ⊕ is selective or the data
+    is exactly representable; otherwise they agree to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semiring import MIN_PLUS, TROPICAL_ARGMIN, matmul
+    >>> hours = np.array([[0.0, 4.0], [np.inf, 0.0]])
+    >>> matmul(hours, np.array([[1.0, 9.0], [2.0, 3.0]]), MIN_PLUS)
+    array([[1., 7.],
+           [2., 3.]])
+    >>> matmul(hours, np.array([7.0, 1.0]), TROPICAL_ARGMIN)
+    Witnessed(values=array([5., 1.]), witness=array([1, 1], dtype=int32))
+    """
+    if not isinstance(semiring, Semiring):
+        raise SemiringError(f"semiring is {semiring!r}; pass a Semiring such as semiring.MIN_PLUS")
+    witness = witness or semiring.witness
+    if witness and (found := selective_counterexample(semiring)) is not None:
+        x, y, z = found
+        raise LawError(f"{semiring.name} has no witness: ⊕ is not selective ({x!r} ⊕ {y!r} = {z!r}), so no single k wins")
+    left, right = _operand(a, semiring, "a"), _operand(b, semiring, "b")
+    dtypes = semiring.dtypes([_common(x, y) for x, y in zip(left, right, strict=True)])
+    semiring.identities(dtypes)
+    left, right = (tuple(v.astype(d, copy=False) for v, d in zip(x, dtypes, strict=True)) for x in (left, right))
+    for name, operand in (("a", left), ("b", right)):
+        require_inside(semiring, operand if len(operand) > 1 else operand[0], what=name)
+    shape, row, column = _result_shape(left[0].shape, right[0].shape)
+    left = tuple(v[None, :] if row else v for v in left)
+    right = tuple(v[:, None] if column else v for v in right)
+    batch = np.broadcast_shapes(left[0].shape[:-2], right[0].shape[:-2])
+    full = (*batch, left[0].shape[-2], right[0].shape[-1])
+    old = None if c is None else _matching(_operand(c, semiring, "c"), dtypes, shape, "c", exact=False)
+    if old is not None:
+        require_inside(semiring, old if len(old) > 1 else old[0], what="c")
+    target = None if out is None else _matching(_tuple(out, semiring, "out"), dtypes, shape, "out", exact=True)
+    engine = engine_for(semiring, dtypes, device, threads)
+    engine.signed = certify_product(semiring, dtypes, left, right, old, left[0].shape[-1])
+
+    results = target or tuple(np.empty(shape, dtype=d) for d in dtypes)
+    work = tuple(v.reshape(full) if v.flags.c_contiguous else np.empty(full, dtype=v.dtype) for v in results)
+    via = np.full(full, -1, dtype=np.int32) if witness else None
+    if old is not None:
+        left, right = (_apart(x, work) for x in (left, right))
+        for w, v in zip(work, old, strict=True):
+            w[...] = v.reshape(full)
+    A = Block(tuple(np.broadcast_to(v, (*batch, *v.shape[-2:])) for v in left))
+    B = Block(tuple(np.broadcast_to(v, (*batch, *v.shape[-2:])) for v in right))
+    C = Block(work, via)
+    if old is None:
+        engine.multiply(A, B, C)
+    else:
+        engine.multiply_add(A, B, C)
+    for v, w in zip(results, work, strict=True):
+        if not np.may_share_memory(v, w):
+            v[...] = w.reshape(shape)
+    values = out if out is not None else tuple(v[()] for v in results)
+    if out is None and semiring.components == 1:
+        values = values[0]
+    return Witnessed(values, via.reshape(shape)[()]) if via is not None else values
+
+
+def _tuple(x: Any, semiring: Semiring, name: str) -> tuple[Any, ...]:
+    """The components of an operand."""
+    if semiring.components == 1:
+        return (x,)
+    if not isinstance(x, tuple | list) or len(x) != semiring.components:
+        raise ShapeError(f"{name} must be a tuple of {semiring.components} arrays, one a component of {semiring.name}")
+    return tuple(x)
+
+
+def _operand(x: Any, semiring: Semiring, name: str) -> tuple[Array, ...]:
+    parts = tuple(np.asarray(v) for v in _tuple(x, semiring, name))
+    if any(p.shape != parts[0].shape for p in parts):
+        raise ShapeError(f"the components of {name} have different shapes: {', '.join(str(p.shape) for p in parts)}")
+    return parts
+
+
+def _common(x: Array, y: Array) -> np.dtype[Any]:
+    try:
+        return np.result_type(x, y)
+    except TypeError as error:
+        raise DTypeError(f"a and b have no common dtype: {x.dtype} and {y.dtype}") from error
+
+
+def _result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], bool, bool]:
+    """The shape of the product, and whether a is a row and b a column."""
+    if not a or not b:
+        raise ShapeError(f"operands of matmul need at least one axis; got shapes {a} and {b}")
+    row, column = len(a) == 1, len(b) == 1
+    inner = b[0] if column else b[-2]
+    if a[-1] != inner:
+        raise ShapeError(f"a of shape {a} and b of shape {b} do not fit: a has {a[-1]} columns and b {inner} rows")
+    try:
+        batch = np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError:
+        raise ShapeError(f"the leading axes of a {a} and b {b} do not broadcast") from None
+    return (*batch, *(() if row else a[-2:-1]), *(() if column else b[-1:])), row, column
+
+
+def _matching(parts: tuple[Any, ...], dtypes: tuple[np.dtype[Any], ...], shape: tuple[int, ...], name: str, *, exact: bool) -> tuple[Array, ...]:
+    """`parts` as arrays of the result's shape and dtypes; `exact` for one that will be written to."""
+    arrays = []
+    for part, dtype in zip(parts, dtypes, strict=True):
+        if exact and not isinstance(part, np.ndarray):
+            raise ShapeError(f"{name} must be a NumPy array of shape {shape}, not {type(part).__name__}")
+        array = np.asarray(part)
+        if array.shape != shape:
+            raise ShapeError(f"{name} has shape {array.shape}; the product has {shape}")
+        if exact and (array.dtype != dtype or not array.flags.writeable):
+            raise DTypeError(f"{name} must be a writable array of dtype {dtype}; it is {array.dtype}{'' if array.flags.writeable else ', read-only'}")
+        if not exact and not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise DTypeError(f"{name} has dtype {array.dtype}, which {dtype} cannot hold; convert it, or a and b")
+        arrays.append(array.astype(dtype, copy=False))
+    return tuple(arrays)
+
+
+def _apart(parts: tuple[Array, ...], work: tuple[Array, ...]) -> tuple[Array, ...]:
+    """`parts`, copied where they share memory with what is about to receive c."""
+    return tuple(v.copy() if any(np.may_share_memory(v, w) for w in work) else v for v in parts)
