@@ -34,7 +34,7 @@ class Expr:
 
 
 _interned: WeakValueDictionary[Any, Expr] = WeakValueDictionary()
-_interning = threading.Lock()
+_interning = threading.RLock()  # reentrant: a garbage collection within it may run anything
 
 
 def _intern(op: str, args: tuple[Any, ...], key: Any) -> Expr:

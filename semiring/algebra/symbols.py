@@ -116,6 +116,8 @@ def lift(value: Any) -> Expr:
         value = value.item()
     if isinstance(value, Fraction):
         value = value.numerator if value.denominator == 1 else float(value)
+    if isinstance(value, float) and value != value:
+        refuse("a NaN", "a number or ±math.inf; NaN is no element of any semiring")
     if isinstance(value, bool | int | float):
         return const(value)
     refuse(f"a {type(value).__name__} beside an element", "bool, int or float constants")

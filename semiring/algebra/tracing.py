@@ -108,8 +108,8 @@ class _Path(Questions):
 
 
 def _is_ordered(expr: Expr) -> bool:
-    """Whether it cannot be NaN: an operand (NaN is outside every carrier) or a constant. What is computed may be ∞ − ∞."""
-    return expr.op == "var" or (expr.op == "const" and expr.args[0] == expr.args[0])
+    """Whether it cannot be NaN: an operand, as NaN is outside every carrier, or a constant. What is computed may be ∞ − ∞."""
+    return expr.op in ("var", "const")
 
 
 def record(

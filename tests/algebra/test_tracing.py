@@ -199,6 +199,8 @@ CANNOT = {
     "none returned": (lambda a, b: a if a < b else None, "returned None", "every branch"),
     "nothing returned": (lambda a, b: None, "returned None", "every branch"),
     "two returned": (lambda a, b: (a, b), "returned (", "a scalar"),
+    "NaN": (lambda a, b: a + math.nan, "a NaN", "±math.inf"),
+    "NaN returned": (lambda a, b: math.inf - math.inf, "a NaN", "±math.inf"),
     "list returned": (lambda a, b: [a], "a list", "constants"),
     "text returned": (lambda a, b: "x", "a str", "constants"),
     "too few operands": (lambda a: a, "TypeError", "it must take elements and return one"),
@@ -381,7 +383,7 @@ def test_random_callables_agree_with_python(source):
     try:
         recorded = results(function)
     except TraceError as error:
-        assume("over 256 branches" not in str(error))
+        assume("over 256 branches" not in str(error) and "a NaN" not in str(error))
         raise
     for a in _VALUES:
         for b in _VALUES:
@@ -389,8 +391,7 @@ def test_random_callables_agree_with_python(source):
                 (found,) = evaluate(recorded, [a], [b], _GUARDED)
             except _NaN:
                 continue
-            if found == found:  # a constant may be NaN
-                assert found == function(a, b), (a, b, recorded)
+            assert found == function(a, b), (a, b, recorded)
 
 
 @settings(max_examples=100, deadline=None)
@@ -409,7 +410,7 @@ def test_random_callables_agree_with_numpy(source):
             (found,) = evaluate(recorded, [float(a[i])], [float(b[i])], _GUARDED)
         except _NaN:
             continue
-        assert array[i] == found or found != found
+        assert array[i] == found
 
 
 _BIT_SOURCES = st.recursive(
