@@ -36,6 +36,12 @@ class Engine(Protocol):
     pivot: int
     signed: bool
 
+    def load(self, values: tuple[Any, ...], via: Any = None) -> Block:
+        """The block that stands for `values` while an algorithm runs: the arrays themselves, or a packed copy."""
+
+    def store(self, A: Block, values: tuple[Any, ...]) -> None:
+        """Write a loaded block's elements to `values`; nothing to do where it holds those very arrays."""
+
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B. A tie keeps C's value and `via`; among the new candidates the lowest k wins."""
 

@@ -10,7 +10,6 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import DTypeError, LawError, SemiringError, ShapeError
 from semiring.algebra.laws import selective_counterexample
-from semiring.kernels.block import Block
 from semiring.kernels.bounds import certify_product
 from semiring.kernels.select import engine_for
 
@@ -119,7 +118,7 @@ def matmul(
     if old is not None:
         require_inside(semiring, old if len(old) > 1 else old[0], what="c")
     target = None if out is None else _matching(_tuple(out, semiring, "out"), dtypes, shape, "out", exact=True)
-    engine = engine_for(semiring, dtypes, device, threads)
+    engine = engine_for(semiring, dtypes, device, threads, witness=witness)
     engine.signed = certify_product(semiring, dtypes, left, right, old, left[0].shape[-1])
 
     results = target or tuple(np.empty(shape, dtype=d) for d in dtypes)
@@ -129,13 +128,13 @@ def matmul(
         left, right = (_apart(x, work) for x in (left, right))
         for w, v in zip(work, old, strict=True):
             w[...] = v.reshape(full)
-    A = Block(tuple(np.broadcast_to(v, (*batch, *v.shape[-2:])) for v in left))
-    B = Block(tuple(np.broadcast_to(v, (*batch, *v.shape[-2:])) for v in right))
-    C = Block(work, via)
+    A, B = (engine.load(tuple(np.broadcast_to(v, (*batch, *v.shape[-2:])) for v in x)) for x in (left, right))
+    C = engine.load(work, via)
     if old is None:
         engine.multiply(A, B, C)
     else:
         engine.multiply_add(A, B, C)
+    engine.store(C, work)
     for v, w in zip(results, work, strict=True):
         if not np.may_share_memory(v, w):
             v[...] = w.reshape(shape)

@@ -13,7 +13,14 @@ from semiring.kernels.engine import Engine
 __all__ = ["engine_for"]
 
 
-def engine_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: str = "auto", threads: int | None = None) -> Engine:
+def engine_for(
+    semiring: Semiring,
+    dtypes: tuple[np.dtype[Any], ...],
+    device: str = "auto",
+    threads: int | None = None,
+    *,
+    witness: bool = False,
+) -> Engine:
     """The engine for matrices over `semiring` whose components have `dtypes`.
 
     Parameters
@@ -24,6 +31,8 @@ def engine_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: st
         "auto" takes the reference engine for object arrays and the CPU's generated kernels otherwise.
     threads : int, optional
         How many threads the CPU engine uses; by default ``SEMIRING_NUM_THREADS``, or all cores.
+    witness : bool
+        Blocks will carry `via`, which bit-packed matrices cannot.
     """
     if device not in ("auto", "cpu", "reference"):
         raise SemiringError(f"unknown device {device!r}; use 'auto', 'cpu' or 'reference'")
@@ -31,6 +40,16 @@ def engine_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: st
         from semiring.kernels.reference.engine import ReferenceEngine
 
         return ReferenceEngine(semiring, dtypes)
+    if dtypes == (np.dtype(bool),) and not witness and _is_boolean(semiring):
+        from semiring.kernels.cpu.packed import BooleanEngine
+
+        return BooleanEngine(semiring, dtypes, threads)
     from semiring.kernels.cpu.engine import CpuEngine
 
     return CpuEngine(semiring, dtypes, threads)
+
+
+def _is_boolean(semiring: Semiring) -> bool:
+    """Whether ⊕ is "or" and ⊗ is "and" on truth values, whatever the semiring is called."""
+    pairs = [(a, b) for a in (False, True) for b in (False, True)]
+    return all(bool(semiring.add(a, b)) == (a or b) and bool(semiring.mul(a, b)) == (a and b) for a, b in pairs)

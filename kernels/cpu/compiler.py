@@ -16,11 +16,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.cpu.target import Target
 
-__all__ = ["Library", "cache_folder", "compile_library"]
+__all__ = ["Library", "assembly", "cache_folder", "compile_library", "link"]
 
 _lock = threading.Lock()
 _DIGEST = 32
@@ -50,7 +51,9 @@ class Library:
         """``name(args)``; it runs without the GIL."""
         address = self._engine.get_function_address(name)
         assert address, name
-        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        function.owner = self._engine  # the code lives as long as whoever may call it
+        return cast("Callable[[int], None]", function)
 
 
 @functools.cache
@@ -62,8 +65,8 @@ def _generator_version() -> str:
     return digest.hexdigest()
 
 
-@functools.cache
 def _machine(target: Target) -> Any:
+    """A target machine of its own: an execution engine takes it over and frees it."""
     from llvmlite import binding as llvm
 
     llvm.initialize_native_target()
@@ -106,6 +109,13 @@ def attributes(target: Target) -> str:
     bits = 8 * target.vector_bytes
     vectors = f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
     return f"attributes #0 = {{ nounwind {vectors} }}\nattributes #1 = {{ nounwind noinline {vectors} }}\n"
+
+
+def link(functions: Iterable[Emitter]) -> str:
+    """The IR of a module of `functions`."""
+    functions = list(functions)
+    declarations = set[str]().union(*(f.declarations for f in functions))
+    return "\n".join([*(f.text() for f in functions), *sorted(declarations), ""])
 
 
 def _compile(ir: str, machine: Any, target: Target) -> bytes:

@@ -50,6 +50,16 @@ class CpuEngine:
 
     # The operations of `Engine`.
 
+    def load(self, values: tuple[Any, ...], via: Any = None) -> Block:
+        """The block of the arrays themselves."""
+        return Block(values, via)
+
+    def store(self, A: Block, values: tuple[Any, ...]) -> None:
+        """Write a block's elements to `values`, unless it holds those very arrays."""
+        for source, target in zip(A.values, values, strict=True):
+            if source is not target:
+                target[...] = source
+
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B."""
         self._product(A, B, C, fresh=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.compiler import Library, compile_library
+from semiring.kernels.cpu.compiler import Library, compile_library, link
 from semiring.kernels.cpu.pivot import PivotKernel
 from semiring.kernels.cpu.product import ProductKernel
 from semiring.kernels.cpu.representation import represent
@@ -60,8 +60,7 @@ class Kernels:
             functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
         else:
             functions = PivotKernel(rep, target, tile.width).functions(unit)
-        declarations = set[str]().union(*(f.declarations for f in functions))
-        return "\n".join([*(f.text() for f in functions), *sorted(declarations), ""])
+        return link(functions)
 
 
 @functools.lru_cache(maxsize=256)

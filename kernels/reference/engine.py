@@ -30,6 +30,16 @@ class ReferenceEngine:
         self.dtypes = dtypes
         self._ops = Operations(semiring, dtypes)
 
+    def load(self, values: tuple[Any, ...], via: Any = None) -> Block:
+        """The block of the arrays themselves."""
+        return Block(values, via)
+
+    def store(self, A: Block, values: tuple[Any, ...]) -> None:
+        """Write a block's elements to `values`, unless it holds those very arrays."""
+        for source, target in zip(A.values, values, strict=True):
+            if source is not target:
+                target[...] = source
+
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B."""
         self._accumulate(_own(A, C), _own(B, C), C)

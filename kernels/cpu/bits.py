@@ -1,0 +1,124 @@
+"""Products and closures of bit-packed Boolean matrices, by the method of the Four Russians.
+
+Arlazarov, Dinic, Kronrod and Faradžev (1970): 8 rows of B are combined into a table of their 256 unions, and 8 bits of a row of A pick the
+union that goes into C: one load and one OR stand for 8 × 512 bit-steps. A strip is 512 columns, so a table is 16 KiB.
+
+A packed matrix is rows of 64-bit words, bit j of a row in word j // 64; its columns are padded to whole strips with zeros.
+"""
+
+from __future__ import annotations
+
+from semiring.kernels.cpu.emitter import I64, Emitter
+
+__all__ = ["GROUP", "STRIP", "BitsKernel"]
+
+STRIP = 512
+"""Columns of a strip: what one table row holds."""
+
+_WORDS = STRIP // 64
+_VECTOR = I64.vector(_WORDS)
+_BYTES = STRIP // 8
+GROUP = 64
+"""Steps of k whose tables (one for 8 of them) are built together; C is read and written once for all of them."""
+
+_TABLES = GROUP // 8
+
+
+
+class BitsKernel:
+    """Generates ``bits_product`` and ``bits_close``; strides are in words."""
+
+    def functions(self) -> list[Emitter]:
+        """Both functions."""
+        return [self._product(), self._close()]
+
+    def _words(self, em: Emitter) -> dict[str, str]:
+        pointers = {"a", "b", "c", "tables", "own"}
+        names = ("a", "a_groups", "b", "b_rows", "c", "c_rows", "m", "words", "k", "tables", "own")
+        return {x: em.load("ptr" if x in pointers else "i64", em.at("i64", "%args", i), 8) for i, x in enumerate(names)}
+
+    def _product(self) -> Emitter:
+        """C ← C ∪ A·B for m rows, `words` words (whole strips) of columns and k steps.
+
+        A is given by groups of `GROUP` columns: the bits of one group of all rows are contiguous. A strip of C is copied to `own` and
+        back, because rows of a matrix are often a power of two apart and would evict each other.
+        """
+        em = Emitter("bits_product", "ptr %args")
+        x = self._words(em)
+        bits = f"i{GROUP}"
+
+        def strip(w: str, _: list[str]) -> None:
+            c = em.at("i64", x["c"], w)
+
+            def move(i: str, *, back: bool) -> None:
+                there, here = em.at("i64", c, em.mul(i, x["c_rows"])), em.at(_VECTOR, x["own"], i)
+                source, target = (here, there) if back else (there, here)
+                em.store(_VECTOR, em.load(_VECTOR, source, 8), target, 8)
+
+            def group(g: str, _: list[str]) -> None:
+                for table in range(_TABLES):
+                    self._build(em, x, w, str(em.add(em.mul(g, GROUP), 8 * table)), em.at("i8", x["tables"], table * 256 * _BYTES))
+                numbers = em.at(bits, x["a"], em.mul(g, x["a_groups"]))
+
+                def row(i: str, _: list[str]) -> None:
+                    number = em.load(bits, em.at(bits, numbers, i), _TABLES)
+                    place = em.at(_VECTOR, x["own"], i)
+                    total = em.load(_VECTOR, place, 64)
+                    for table in range(_TABLES):
+                        shifted = em.let(f"lshr {bits} {number}, {8 * table}") if table else number
+                        index = em.let(f"zext i8 {em.let(f'trunc {bits} {shifted} to i8')} to i64")
+                        entry = em.at(_VECTOR, em.at("i8", x["tables"], table * 256 * _BYTES), index)
+                        total = em.let(f"or {_VECTOR} {total}, {em.load(_VECTOR, entry, 64)}")
+                    em.store(_VECTOR, total, place, 64)
+
+                em.loop(0, x["m"], 1, row)
+
+            em.loop(0, x["m"], 1, lambda i, _: move(i, back=False))
+            em.loop(0, em.let(f"sdiv i64 {em.add(x['k'], GROUP - 1)}, {GROUP}"), 1, group)
+            em.loop(0, x["m"], 1, lambda i, _: move(i, back=True))
+
+        em.loop(0, x["words"], _WORDS, strip)
+        em.line("ret void")
+        return em
+
+    def _build(self, em: Emitter, x: dict[str, str], w: str, k: str, table: str) -> None:
+        """All 256 unions of 8 rows of B from row k on. Rows beyond the last are never picked: A's bits there are 0."""
+        em.store(_VECTOR, "zeroinitializer", table, 64)
+        last = em.sub(x["k"], 1)
+        for bit in range(8):
+            row = em.mul(em.smin(em.add(k, bit), last), x["b_rows"])
+            added = em.load(_VECTOR, em.at("i64", x["b"], em.add(row, w)), 8)
+
+            def union(r: str, _: list[str], bit: int = bit, added: str = added) -> None:
+                old = em.load(_VECTOR, em.at(_VECTOR, table, r), 64)
+                new = em.at(_VECTOR, table, em.add(r, 1 << bit))
+                em.store(_VECTOR, em.let(f"or {_VECTOR} {old}, {added}"), new, 64)
+
+            em.loop(0, 1 << bit, 1, union)
+
+    def _close(self) -> Emitter:
+        """Warshall's algorithm on the m × m block C: row i takes in row k wherever it has bit k."""
+        em = Emitter("bits_close", "ptr %args")
+        x = self._words(em)
+
+        def pivot(k: str, _: list[str]) -> None:
+            row_k = em.at("i64", x["c"], em.mul(k, x["c_rows"]))
+            word, bit = em.let(f"lshr i64 {k}, 6"), em.let(f"and i64 {k}, 63")
+
+            def row(i: str, _: list[str]) -> None:
+                row_i = em.at("i64", x["c"], em.mul(i, x["c_rows"]))
+                there = em.let(f"lshr i64 {em.load('i64', em.at('i64', row_i, word), 8)}, {bit}")
+                mask = em.splat(em.let(f"sub i64 0, {em.let(f'and i64 {there}, 1')}"), I64, _WORDS)
+
+                def strip(w: str, _: list[str]) -> None:
+                    place = em.at("i64", row_i, w)
+                    taken = em.let(f"and {_VECTOR} {mask}, {em.load(_VECTOR, em.at('i64', row_k, w), 8)}")
+                    em.store(_VECTOR, em.let(f"or {_VECTOR} {taken}, {em.load(_VECTOR, place, 8)}"), place, 8)
+
+                em.loop(0, x["words"], _WORDS, strip)
+
+            em.loop(0, x["m"], 1, row)
+
+        em.loop(0, x["m"], 1, pivot)
+        em.line("ret void")
+        return em
