@@ -1,0 +1,170 @@
+"""Components before n³ work: what no path connects need not be multiplied.
+
+- Weakly connected components: for every semiring the closure of the matrix is that of its diagonal blocks.
+- Strongly connected components, for reachability alone: their vertices reach the same, so one vertex stands for each.
+
+Both are found by passes over blocks of rows, without recursion and without a second matrix.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["condensed", "groups", "permute", "strong", "weak"]
+
+Array = np.ndarray[Any, Any]
+
+_BLOCK = 1 << 20
+"""Entries of the matrix that are looked at together."""
+
+_SMALLEST = 128
+"""Vertices below which looking for components costs more than it saves."""
+
+
+def weak(values: tuple[Array, ...], zero: tuple[Any, ...]) -> Array | None:
+    """The weakly connected component of each vertex, as its lowest vertex; None if there is only one.
+
+    Parameters
+    ----------
+    values : tuple of arrays of shape (n, n)
+    zero : tuple
+        The element that means "no edge".
+    """
+    n = len(values[0])
+    label = np.arange(n)
+    start, size = 0, 8
+    while start < n:
+        stop = min(n, start + size)
+        edges = np.zeros((stop - start, n), dtype=bool)
+        for array, nothing in zip(values, zero, strict=True):
+            edges |= np.asarray(array[start:stop] != nothing, dtype=bool)
+        source, target = np.nonzero(edges)
+        _unite(label, source + start, target)
+        if not label.any():
+            return None
+        start, size = stop, max(1, min(2 * size, _BLOCK // n))
+    return label
+
+
+def _unite(label: Array, u: Array, v: Array) -> None:
+    """Join the components at both ends of every edge; `label` always points straight at a component's lowest vertex."""
+    while True:
+        low, high = np.minimum(label[u], label[v]), np.maximum(label[u], label[v])
+        differ = low != high
+        if not differ.any():
+            return
+        u, v = u[differ], v[differ]
+        np.minimum.at(label, high[differ], low[differ])
+        while (label[label] != label).any():
+            label[:] = label[label]
+
+
+def groups(label: Array, least: int) -> tuple[Array, list[slice]] | None:
+    """An order of the vertices in which components are contiguous, and their ranges; None where that would not pay.
+
+    Components are joined until a range has `least` vertices, because small matrices are not worth a call each. Within a
+    range the vertices ascend.
+    """
+    n = len(label)
+    sizes = np.bincount(label, minlength=n)
+    ranges, start, end = [], 0, 0
+    rank = np.zeros(n, dtype=np.intp)
+    for component in np.flatnonzero(sizes).tolist():
+        rank[component] = len(ranges)
+        end += int(sizes[component])
+        if end - start >= least:
+            ranges.append(slice(start, end))
+            start = end
+    if start < end:
+        ranges.append(slice(start, end))
+    if n < _SMALLEST or 2 * sum((r.stop - r.start) ** 3 for r in ranges) > n**3:
+        return None
+    return np.argsort(rank[label], kind="stable"), ranges
+
+
+def permute(array: Array, order: Array) -> None:
+    """array ← array[order][:, order], in place: columns by blocks of rows, then rows along the cycles of the permutation."""
+    n = len(order)
+    for start in range(0, n, step := max(1, _BLOCK // n)):
+        array[start : start + step] = array[start : start + step, order]
+    seen = np.zeros(n, dtype=bool)
+    for first in range(n):
+        if seen[first] or order[first] == first:
+            continue
+        held, row = array[first].copy(), first
+        while (source := int(order[row])) != first:
+            array[row] = array[source]
+            seen[row] = True
+            row = source
+        array[row], seen[row] = held, True
+
+
+def strong(edges: Array) -> Array | None:
+    """The strongly connected component of each vertex of a Boolean matrix, numbered from 0; None where that would not pay.
+
+    Searches forward and backward from well connected vertices find the large components; all other vertices count as their own, even
+    where they are strongly connected, which is as good for a closure.
+    """
+    n = len(edges)
+    if n < _SMALLEST:
+        return None
+    packed = np.packbits(edges, axis=1)
+    degree_out = np.bitwise_count(packed).sum(axis=1, dtype=np.int64)
+    degree_in = np.zeros(n, dtype=np.int64)
+    for start in range(0, n, step := max(1, _BLOCK // n)):
+        degree_in += edges[start : start + step].sum(axis=0, dtype=np.int64)
+    weight = degree_out * degree_in
+    component = np.full(n, -1, dtype=np.intp)
+    left, found = n, 0
+    while left:
+        weight[component >= 0] = -1
+        root = int(weight.argmax())
+        both = _reachable(packed, root, forward=True) & _reachable(packed, root, forward=False)
+        if 8 * both.sum() < left:
+            break
+        component[both] = found
+        left, found = left - int(both.sum()), found + 1
+    if 3 * (found + left) > n:
+        return None
+    component[component < 0] = np.arange(found, found + left)
+    return component
+
+
+def _reachable(packed: Array, root: int, *, forward: bool) -> Array:
+    """The vertices that `root` reaches, or that reach it, breadth first over rows of bits."""
+    n = len(packed)
+    reached = np.zeros(n, dtype=bool)
+    reached[root] = True
+    frontier = np.array([root])
+    while len(frontier):
+        if forward:
+            bits = np.bitwise_or.reduce(packed[frontier], axis=0)
+            now = np.unpackbits(bits, count=n).astype(bool)
+        else:
+            mask = np.zeros(n, dtype=bool)
+            mask[frontier] = True
+            columns = np.packbits(mask)
+            used = np.flatnonzero(columns)
+            now = np.zeros(n, dtype=bool)
+            rest = np.flatnonzero(~reached)
+            for start in range(0, len(rest), step := max(1, 8 * _BLOCK // n)):
+                rows = rest[start : start + step]
+                now[rows] = (packed[np.ix_(rows, used)] & columns[used]).any(axis=1)
+        frontier = np.flatnonzero(now & ~reached)
+        reached[frontier] = True
+    return reached
+
+
+def condensed(edges: Array, component: Array) -> Array:
+    """The Boolean matrix of the edges between (and within) components."""
+    count = int(component.max()) + 1
+    order = np.argsort(component, kind="stable")
+    first = np.searchsorted(component[order], np.arange(count))
+    between = np.zeros((count, count), dtype=bool)
+    n = len(edges)
+    for start in range(0, n, step := max(1, _BLOCK // n)):
+        to = np.logical_or.reduceat(edges[start : start + step][:, order], first, axis=1)
+        np.logical_or.at(between, component[start : start + step], to)
+    return between

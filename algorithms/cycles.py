@@ -1,0 +1,152 @@
+"""Why a closure does not converge: a cycle c with 1 ⊕ c ≠ 1, such as one of negative weight.
+
+Bellman's and Ford's algorithm from a virtual source that reaches every vertex, with the graph of predecessors searched for cycles as
+it grows (Cherkassky and Goldberg, 1999). Rounding can invent such a cycle, so each is confirmed with exact weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.laws import is_selective
+from semiring.algorithms.relaxation import Array, Relaxation, Values
+
+__all__ = ["exact_weight", "find_cycle", "rounding"]
+
+
+def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float = 0.0) -> list[int] | None:
+    """The vertices of a cycle whose weight c has 1 ⊕ c ≠ 1, each once and in order, or None.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : tuple of arrays of shape (n, n)
+    start : int
+        A vertex that is likely to reach such a cycle: it is searched from there before it is searched everywhere.
+    tolerance : float
+        By how much the weight of a path may be rounded already: cycles within it are harmless.
+
+    Notes
+    -----
+    Complete for a selective ⊕, but for cycles that rounding hides: O(n³) steps at worst, O(n²) for each sweep over the vertices that
+    changed. For others (distances that count paths) also cycles of edges that tie are tried.
+    """
+    graph = Relaxation(semiring, values)
+    one = graph.everywhere(graph.operations.one)
+    for v in np.flatnonzero(graph.changes(one, graph.diagonal())).tolist():
+        if _harmful(semiring, values, [v], tolerance):
+            return [v]
+    p = graph.everywhere(graph.operations.zero)
+    for vector, element in zip(p, graph.operations.one, strict=True):
+        vector[start] = element
+    cycle = _improving(semiring, graph, p, values, tolerance) or _improving(semiring, graph, one, values, tolerance)
+    if cycle is not None or is_selective(semiring, [v.dtype for v in values]):
+        return cycle
+    return _tying(semiring, graph, one, values, tolerance)
+
+
+def _improving(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tolerance: float) -> list[int] | None:
+    """Relax from p, in place, until nothing improves or the predecessors hold a confirmed cycle."""
+    predecessor = np.full(graph.n, -1, dtype=np.intp)
+    active = np.arange(graph.n)
+    search, chained = 1, 0
+    for sweep in range(1, graph.n + 2):
+        changed = np.zeros(graph.n, dtype=bool)
+        for offer, who in graph.offers(p, active):
+            better = graph.accepts(p, offer, tolerance)
+            for old, new in zip(p, offer, strict=True):
+                old[better] = new[better]
+            predecessor[better] = who[better]
+            changed |= better
+            chained += 1
+        active = np.flatnonzero(changed)[:: -1 if sweep % 2 else 1]
+        # Often at first; and before integers that run around a cycle gain n more weights.
+        if sweep >= search or chained >= graph.n or not len(active) or sweep == graph.n + 1:
+            search, chained = sweep + 1 + sweep // 4, 0
+            for cycle in _cycles(predecessor):
+                if _harmful(semiring, values, cycle, tolerance):
+                    return cycle
+                # Rounding made it: what follows has to improve by more than that.
+                tolerance = max(tolerance, rounding(values, graph.dtypes[0]))
+        if not len(active):
+            break
+    return None
+
+
+def _cycles(predecessor: Array) -> Iterator[list[int]]:
+    """The cycles of a graph in which every vertex has one predecessor or none (−1)."""
+    n = len(predecessor)
+    ancestor = np.append(np.where(predecessor < 0, n, predecessor), n)
+    step = ancestor
+    for _ in range(max(1, n.bit_length())):
+        ancestor = ancestor[ancestor]
+    # Whoever still has an ancestor 2ⁿ or more generations back descends from a cycle, and that ancestor lies on it.
+    left = set(np.unique(ancestor[:n]).tolist()) - {n}
+    while left:
+        start = v = left.pop()
+        cycle = [v]
+        while (v := int(step[v])) != start:
+            cycle.append(v)
+        left.difference_update(cycle)
+        yield cycle[::-1]
+
+
+def _tying(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tolerance: float) -> list[int] | None:
+    """A harmful cycle of edges that change p, though they do not improve it: for a ⊕ that is not selective."""
+    edges = []
+    for u in range(graph.n):
+        offer = graph.multiply(tuple(v[u] for v in p), tuple(r[0] for r in graph.rows(np.array([u]))))
+        edges.append(np.flatnonzero(graph.changes(p, offer)))
+    # Peel off what no edge enters; then each vertex has a predecessor among the rest.
+    source = np.repeat(np.arange(graph.n), [len(e) for e in edges])
+    target = np.concatenate(edges) if edges else source
+    while len(source):
+        inner = np.bincount(target, minlength=graph.n) > 0
+        if inner[source].all():
+            break
+        source, target = source[inner[source]], target[inner[source]]
+    predecessor = np.full(graph.n, -1, dtype=np.intp)
+    predecessor[target] = source
+    return next((c for c in _cycles(predecessor) if _harmful(semiring, values, c, tolerance)), None)
+
+
+def _harmful(semiring: Semiring, values: Values, cycle: Sequence[int], tolerance: float) -> bool:
+    """Whether 1 ⊕ c ≠ 1 for the exact weight c of a cycle."""
+    weight = exact_weight(semiring, values, [*cycle, cycle[0]])
+    if tolerance:
+        first, one = (v[0] if isinstance(v, tuple) else v for v in (weight, semiring.one))
+        if abs(first - one) <= tolerance:
+            return False
+    return bool(semiring.add(semiring.one, weight) != semiring.one)
+
+
+def exact_weight(semiring: Semiring, values: Values, path: Sequence[int]) -> Any:
+    """The ⊗-product of a path's edges, with floats as the fractions they are."""
+    weight = semiring.one
+    for u, v in zip(path, path[1:], strict=False):
+        edge = tuple(_exact(array[u, v]) for array in values)
+        weight = semiring.mul(weight, edge if len(edge) > 1 else edge[0])
+    return weight
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return Fraction(value) if isinstance(value, float) and math.isfinite(value) else value
+
+
+def rounding(values: Values, dtype: np.dtype[Any]) -> float:
+    """How far n sums of the weights, each rounded to `dtype`, can be off: n · ε · the largest finite magnitude (0 where exact)."""
+    if dtype.kind != "f":
+        return 0.0
+    largest = 0.0
+    for row in values[0]:
+        magnitude = np.abs(row)
+        largest = max(largest, float(np.max(magnitude, where=np.isfinite(magnitude), initial=0.0)))
+    return float(len(values[0]) * np.finfo(dtype).eps * largest)

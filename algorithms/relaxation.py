@@ -1,0 +1,140 @@
+"""Relaxing the edges of a dense matrix from the vertices whose value changed: the step of Bellman's and Ford's algorithm.
+
+It serves where the closure's own result does not: to find a cycle that improves, and to find one source's paths when rounding has
+spoiled the construction matrix. It reads the matrix by blocks of rows, and computes floats in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.program import BITWISE
+from semiring.kernels.reference.operations import Operations
+
+__all__ = ["Relaxation"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+_BLOCK = 1 << 16
+"""Entries of the matrix that are relaxed at once."""
+
+_COMPUTES = {"add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs"}
+
+
+class Relaxation:
+    """The values of vertices, p_v ← p_v ⊕ p_u ⊗ a_uv.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : tuple of arrays of shape (n, n)
+    reverse : bool
+        Relax towards the sources of edges instead, p_u ← p_u ⊕ a_uv ⊗ p_v.
+    """
+
+    def __init__(self, semiring: Semiring, values: Values, *, reverse: bool = False) -> None:
+        self.n = int(values[0].shape[0])
+        self.dtypes = _search_dtypes(semiring, tuple(v.dtype for v in values))
+        self.operations = Operations(semiring, self.dtypes)
+        self._reverse = reverse
+        self._values = tuple(v.T for v in values) if reverse else values
+        self._zero, _ = semiring.identities([v.dtype for v in values])
+
+    def everywhere(self, element: tuple[Any, ...]) -> Values:
+        """One element at every vertex."""
+        return tuple(_filled(self.n, e, d) for e, d in zip(element, self.dtypes, strict=True))
+
+    def rows(self, vertices: Array) -> Values:
+        """The edges from some vertices, in the dtypes of the search."""
+        return self._widened(tuple(v[vertices] for v in self._values))
+
+    def diagonal(self) -> Values:
+        """The loops at all vertices, in the dtypes of the search."""
+        return self._widened(tuple(np.diagonal(v) for v in self._values))
+
+    def _widened(self, parts: Values) -> Values:
+        found = []
+        for part, dtype, old, new in zip(parts, self.dtypes, self._zero, self.operations.zero, strict=True):
+            wide = part.astype(dtype)
+            if dtype != part.dtype and part.dtype.kind in "iu":
+                wide[part == old] = new
+            found.append(wide)
+        return tuple(found)
+
+    def multiply(self, p: Values, edges: Values) -> Values:
+        """p ⊗ a (or a ⊗ p, in reverse)."""
+        with np.errstate(all="ignore"):
+            return self.operations.mul(edges, p) if self._reverse else self.operations.mul(p, edges)
+
+    def offers(self, p: Values, active: Array) -> Iterator[tuple[Values, Array]]:
+        """For each block of the `active` vertices: the best values they offer to all vertices, and who offers each.
+
+        `p` is read block by block, so that an offer which is taken at once is passed on within the same sweep.
+        """
+        size = max(1, _BLOCK // max(1, self.n))
+        for start in range(0, len(active), size):
+            block = active[start : start + size]
+            candidates = self.multiply(tuple(v[block, None] for v in p), self.rows(block))
+            yield self._best(candidates, np.broadcast_to(block[:, None], (len(block), self.n)))
+
+    def changes(self, old: Values, new: Values) -> Array:
+        """Where old ⊕ new is not old."""
+        return self._compare(old, new, 0.0)[0]
+
+    def accepts(self, old: Values, new: Values, tolerance: float = 0.0) -> Array:
+        """Where `new` replaces `old`: old ⊕ new is new, and not old (by more than the tolerance)."""
+        changed, wins = self._compare(old, new, tolerance)
+        return changed & wins
+
+    def _compare(self, old: Values, new: Values, tolerance: float) -> tuple[Array, Array]:
+        with np.errstate(all="ignore"):
+            total = self.operations.add(old, new)
+            changed = np.zeros(total[0].shape, dtype=bool)
+            wins = np.ones(total[0].shape, dtype=bool)
+            for t, o, c in zip(total, old, new, strict=True):
+                changed |= np.asarray(t != o, dtype=bool)
+                wins &= np.asarray(t == c, dtype=bool)
+            if tolerance and self.dtypes[0].kind == "f":
+                changed &= ~(np.abs(total[0] - old[0]) <= tolerance)
+        return changed, wins
+
+    def _best(self, candidates: Values, who: Array) -> tuple[Values, Array]:
+        """The best of each column, and its row; among equals the first."""
+        while len(who) > 1:
+            half = -(-len(who) // 2)
+            first, second = (tuple(c[part] for c in candidates) for part in (slice(0, len(who) - half), slice(half, None)))
+            better = self.accepts(first, second)
+            best = tuple(np.where(better, s, f) for f, s in zip(first, second, strict=True))
+            middle = slice(len(who) - half, half)
+            candidates = tuple(np.concatenate([b, c[middle]]) for b, c in zip(best, candidates, strict=True))
+            who = np.concatenate([np.where(better, who[half:], who[: len(who) - half]), who[middle]])
+        return tuple(c[0] for c in candidates), who[0]
+
+
+def _filled(n: int, element: Any, dtype: np.dtype[Any]) -> Array:
+    array = np.empty(n, dtype=dtype)
+    for i in range(n) if dtype.kind == "O" else ():
+        array[i] = element
+    if dtype.kind != "O":
+        array[:] = element
+    return array
+
+
+def _search_dtypes(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
+    if any(d.kind == "O" for d in dtypes):
+        return dtypes
+    operations = semiring.program.operations
+    floats, wide = np.dtype(np.float64), np.dtype(np.int64)
+    if not operations & _COMPUTES or operations & BITWISE:
+        whole = dict[str, np.dtype[Any]]()
+    elif operations & _COMPUTES == {"add"}:
+        # Sums of n weights of the dtype fit, or the closure would have been refused.
+        whole = {"i": wide}
+    else:
+        whole = {"i": floats, "u": floats}
+    return tuple(floats if d.kind == "f" else whole.get(d.kind, d) for d in dtypes)
