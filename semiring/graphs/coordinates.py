@@ -10,6 +10,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import outside, require_inside
 from semiring.algebra.errors import DTypeError
+from semiring.algebra.expression import COMPARISONS, nodes
 from semiring.graphs.convert import Array, Place, conversions, matches, refuse_nan, widened
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.memory import require_memory
@@ -55,7 +56,7 @@ def from_coordinates(
     convert = conversions(semiring, [w.dtype for w in weights], dtypes)
     entries = tuple(to(w, edge) for to, w in zip(convert, weights, strict=True))
     _require_inside(semiring, entries, edge)
-    rows, columns, entries = _combined(rows, columns, entries, n, semiring)
+    rows, columns, entries = _combined(rows, columns, entries, n, semiring, labels)
     values = tuple(np.full((n, n), zero, dtype=d) for zero, d in zip(zeros, dtypes, strict=True))
     for matrix, part in zip(values, entries, strict=True):
         matrix[rows, columns] = part
@@ -103,17 +104,39 @@ def _dtypes(weights: tuple[Array, ...], semiring: Semiring, dtype: Any, where: P
 
 
 def _combined(
-    rows: Array, columns: Array, entries: tuple[Array, ...], n: int, semiring: Semiring
+    rows: Array, columns: Array, entries: tuple[Array, ...], n: int, semiring: Semiring, labels: tuple[Hashable, ...] | None
 ) -> tuple[Array, Array, tuple[Array, ...]]:
-    """Each place once, its entries combined with ⊕: neighbours pairwise, so that k parallel edges take log k rounds."""
+    """Each place once, its entries combined with ⊕."""
     places = rows.astype(np.int64) * n + columns
     order = np.argsort(places, kind="stable")
     places, entries = places[order], tuple(e[order] for e in entries)
+    if (places[1:] == places[:-1]).any():
+        dtypes = tuple(e.dtype for e in entries)
+        if any(d.kind in "iu" for d in dtypes) and not _stays_in_range(semiring):
+            # Python's integers do not wrap, and the way back refuses what does not fit.
+            exact = (np.dtype(object),) * len(dtypes)
+            widen, narrow = conversions(semiring, dtypes, exact), conversions(semiring, exact, dtypes)
+            places, entries = _reduced(places, tuple(to(e) for to, e in zip(widen, entries, strict=True)), semiring)
+
+            def sum_of(index: tuple[int, ...]) -> str:
+                u, v = divmod(int(places[index]), n)
+                return f"the parallel edges from {u if labels is None else labels[u]!r} to {v if labels is None else labels[v]!r} together"
+
+            entries = tuple(to(e, sum_of) for to, e in zip(narrow, entries, strict=True))
+        else:
+            places, entries = _reduced(places, entries, semiring)
+    return places // max(n, 1), places % max(n, 1), entries
+
+
+def _stays_in_range(semiring: Semiring) -> bool:
+    """Whether ⊕ only selects or combines bits, so that no integer outgrows its dtype."""
+    return {e.op for e in nodes(*semiring.program.add)} <= COMPARISONS | {"var", "const", "min", "max", "where", "and", "or", "xor", "not"}
+
+
+def _reduced(places: Array, entries: tuple[Array, ...], semiring: Semiring) -> tuple[Array, tuple[Array, ...]]:
+    """Runs of equal places as one each: neighbours pairwise, so that k parallel edges take log k rounds."""
     ops = Operations(semiring, tuple(e.dtype for e in entries))
-    while True:
-        again = np.concatenate([places[1:] == places[:-1], [False]]) if places.size else np.zeros(0, dtype=bool)
-        if not again.any():
-            return places // max(n, 1), places % max(n, 1), entries
+    while (again := np.append(places[1:] == places[:-1], False)).any():
         starts = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
         rank = np.arange(len(places)) - np.repeat(starts, np.diff(np.append(starts, len(places))))
         left = np.flatnonzero(again & (rank % 2 == 0))
@@ -123,3 +146,4 @@ def _combined(
         keep = np.ones(len(places), dtype=bool)
         keep[left + 1] = False
         places, entries = places[keep], tuple(e[keep] for e in entries)
+    return places, entries

@@ -63,6 +63,8 @@ def read_graph(
     width = semiring.components
     if width > 1 and nonedge is not None and (not isinstance(nonedge, tuple) or len(nonedge) != width):
         raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")
+    if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):
+        raise GraphError(f"nonedge is one number, not {nonedge!r}")
     options = Options(nonedge, dtype, overwrite, presence, paths)
     if comes_from(graph, "scipy") and hasattr(graph, "tocoo"):
         return _read_sparse(graph, semiring, options)
@@ -88,6 +90,8 @@ def _read_sparse(graph: Any, semiring: Semiring, options: Options) -> Graph:
         raise DTypeError(f"a sparse array of {graph.dtype} is not supported; use bool, an integer or a float dtype")
     padded = graph.format in ("bsr", "dia")
     coo = graph.tocoo(copy=True)
+    if coo.dtype.kind in "iu":
+        coo.data = coo.data.astype(coo.dtype.kind + "8")  # so that the sum of small integers does not wrap
     coo.sum_duplicates()
     rows, columns, data = coo.row, coo.col, coo.data
     if padded:

@@ -145,6 +145,11 @@ class TestNonEdges:
         with pytest.raises(GraphError, match="a tuple of 2 numbers"):
             read_graph((ROADS, ROADS), DISTANCE_HOPS, nonedge=nonedge)
 
+    @pytest.mark.parametrize("nonedge", [(0,), [0, 1], np.zeros(2)])
+    def test_nonedge_is_one_number(self, nonedge: Any) -> None:
+        with pytest.raises(GraphError, match="nonedge is one number"):
+            read_graph(ROADS, MIN_PLUS, nonedge=nonedge)
+
     def test_across_stripes(self) -> None:
         n = 700
         weights = np.ones((n, n))

@@ -71,6 +71,17 @@ class TestEdgeLists:
         assert matrix(edges([(0, 0)] * 3), GF2) == [[True]]
         assert matrix(edges([(0, 0)] * 4), GF2) == [[False]]
 
+    def test_parallel_integers_never_wrap(self) -> None:
+        several = edges([("a", "b", 200), ("a", "b", 100), ("b", "a", 7)])
+        with pytest.raises(DTypeError, match="the parallel edges from 'a' to 'b' together: 300 does not fit uint8"):
+            read_graph(several, PLUS_TIMES, dtype=np.uint8)
+        assert matrix(several, PLUS_TIMES, dtype=np.int16) == [[0, 300], [7, 0]]
+        assert matrix(several, MIN_PLUS, dtype=np.uint8) == [[255, 100], [7, 255]]
+        counted = edges([("a", "b", (3, 30000)), ("a", "b", (3, 30000))])
+        with pytest.raises(DTypeError, match="60000"):
+            read_graph(counted, DISTANCE_COUNT, dtype=np.int16)
+        assert read_graph(counted, DISTANCE_COUNT, dtype=np.int32).values[1].tolist() == [[0, 60000], [0, 0]]
+
     def test_parallel_edges_of_many(self) -> None:
         rng = np.random.default_rng(0)
         ends, weights = rng.integers(0, 6, (500, 2)), rng.integers(1, 100, 500)
@@ -233,6 +244,8 @@ class TestSciPy:
         graph = sparse.coo_array(([2.0, 3.0, 1.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
         assert matrix(graph) == matrix(graph.tocsr()) == [[INF, 5], [1, INF]]
         assert graph.nnz == 3  # the caller's array is as it was
+        small = sparse.coo_array((np.array([100, 100], dtype=np.int8), ([0, 0], [1, 1])), shape=(2, 2))
+        assert matrix(small) == [[INF, 200], [INF, INF]]
 
     def test_integers_and_dtype(self, sparse: Any) -> None:
         graph = sparse.csr_array(np.array([[0, 3], [0, 0]], dtype=np.int8))
