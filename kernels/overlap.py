@@ -1,36 +1,65 @@
-"""Whether two strided views share elements."""
+"""Where a matrix lies in memory, and whether two of them share elements."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["overlap", "same"]
+__all__ = ["Layout", "layout", "overlap", "share"]
 
 
-def same(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
-    """Whether `x` and `y` are the same elements in the same order."""
-    return (
-        x.shape == y.shape and x.strides == y.strides and x.dtype == y.dtype and x.ctypes.data == y.ctypes.data
+class Layout(NamedTuple):
+    """A strided matrix: its address, the bytes between rows and between columns, its shape, and the bytes of an element."""
+
+    address: int
+    down: int
+    across: int
+    rows: int
+    columns: int
+    size: int
+
+
+def layout(matrix: np.ndarray[Any, Any]) -> Layout:
+    """The layout of a two-dimensional array."""
+    down, across = matrix.strides
+    rows, columns = matrix.shape
+    return Layout(matrix.ctypes.data, down, across, rows, columns, matrix.itemsize)
+
+
+def share(x: Layout, y: Layout) -> bool | None:
+    """Whether two matrices share elements; None where the strides do not tell."""
+    (x_low, x_high), (y_low, y_high) = _extent(x), _extent(y)
+    if x_high <= y_low or y_high <= x_low:
+        return False
+    if (x.down, x.across) != (y.down, y.across) or x.across <= 0 or x.down < x.across * max(x.columns, y.columns):
+        return None
+    # Blocks of one matrix: two rectangles on the grid of its rows and columns.
+    down, offset = divmod(y.address - x.address, x.down)
+    across, rest = divmod(offset, x.across)
+    if rest:
+        return None
+    return any(
+        -y.rows < i < x.rows and -y.columns < j < x.columns
+        for i, j in ((down, across), (down + 1, across - x.down // x.across))
     )
 
 
 def overlap(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
-    """Whether two matrices share memory: exact for blocks of one matrix, cautious otherwise."""
-    if not np.may_share_memory(x, y):
-        return False
-    if x.ndim == y.ndim == 2 and x.strides == y.strides and x.strides[0] >= abs(x.strides[1]) * max(x.shape[1], y.shape[1]) > 0:
-        # Blocks of one matrix: two rectangles on the grid of its rows and columns.
-        down, across = divmod(y.ctypes.data - x.ctypes.data, x.strides[0])
-        if x.strides[1] > 0 and across % x.strides[1] == 0:
-            across //= x.strides[1]
-            wide = x.strides[0] // x.strides[1]
-            for rows, columns in ((down, across), (down + 1, across - wide)):
-                if -y.shape[0] < rows < x.shape[0] and -y.shape[1] < columns < x.shape[1]:
-                    return True
-            return False
+    """Whether two arrays of two dimensions share memory: exact for blocks of one matrix, cautious otherwise."""
+    known = share(layout(x), layout(y))
+    if known is not None:
+        return known
     try:
         return bool(np.shares_memory(x, y, max_work=1000))
     except np.exceptions.TooHardError:
         return True
+
+
+def _extent(x: Layout) -> tuple[int, int]:
+    """The first byte and the one after the last."""
+    if x.rows == 0 or x.columns == 0:
+        return x.address, x.address
+    ends = [(x.rows - 1) * x.down, (x.columns - 1) * x.across]
+    low = x.address + sum(e for e in ends if e < 0)
+    return low, x.address + sum(e for e in ends if e > 0) + x.size

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from semiring.kernels.cpu.emitter import Emitter, Scalar
 
-__all__ = ["Arguments"]
+__all__ = ["SHARED", "Arguments"]
+
+SHARED = (
+    "m", "n", "k", "first", "hold_a", "hold_b", "fresh", "threshold", "one_f4", "one_f8", "packed_a", "packed_b", "via", "via_rows",
+    "transposed", "transposed_rows", "forgive", "status",
+)  # fmt: skip
+"""The words that do not belong to a matrix."""
 
 
 class Arguments:
@@ -15,17 +21,11 @@ class Arguments:
     """
 
     def __init__(self, components: int) -> None:
-        names: list[str | tuple[str, int]] = [
-            "m", "n", "k", "first", "hold_a", "hold_b", "fresh", "threshold", "one_f4", "one_f8", "packed_a", "packed_b", "via",
-            "via_rows", "transposed", "transposed_rows", "forgive", "status",
-        ]  # fmt: skip
+        names: list[str | tuple[str, int]] = [*SHARED]
         for c in range(components):
             for matrix in "ABC":
                 names += [(matrix, c), (f"{matrix}.rows", c), (f"{matrix}.columns", c)]
         self.index = {name: i for i, name in enumerate(names)}
-
-    def __len__(self) -> int:
-        return len(self.index)
 
     def load(self, em: Emitter, name: str | tuple[str, int]) -> str:
         """The word as i64."""

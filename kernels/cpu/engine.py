@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
+from array import array
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,18 @@ from semiring.kernels.block import Block
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.plan import plan
 from semiring.kernels.cpu.threads import run, thread_count
-from semiring.kernels.overlap import overlap, same
+from semiring.kernels.overlap import Layout, layout, overlap, share
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["CpuEngine"]
 
 Array = np.ndarray[Any, Any]
+
+_ONE_F4, _ONE_F8 = 0x3F800000, 0x3FF0000000000000
+"""1.0 as the bits of a float32 and a float64."""
+
+_SIDE_BY_SIDE = 512
+"""Matrices of a batch up to this side run one a thread."""
 
 
 class CpuEngine:
@@ -34,7 +41,7 @@ class CpuEngine:
     """
 
     granule = 1
-    pivot = 64
+    pivot = 128
 
     def __init__(
         self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None
@@ -85,73 +92,81 @@ class CpuEngine:
 
     # Products.
 
-    def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
+    def _product(self, A: Block, B: Block, C: Block, *, fresh: bool, threads: int | None = None, slot: int = 0) -> None:
         if C.batch:
-            for index in np.ndindex(C.batch):
-                self._product(_item(A, index), _item(B, index), _item(C, index), fresh=fresh)
+            self._batch(C, lambda i, threads, slot: self._product(_item(A, i), _item(B, i), _item(C, i), fresh=fresh, threads=threads, slot=slot))
             return
         if 0 in C.shape:
             return
-        contiguous = _rows_contiguous(C)
-        if contiguous is not C:
-            self._product(A, B, contiguous, fresh=fresh)
+        c = [layout(v) for v in C.values]
+        if not _rows_contiguous(c, C.via):
+            contiguous = _contiguous(C)
+            self._product(A, B, contiguous, fresh=fresh, threads=threads, slot=slot)
             _assign(C, contiguous)
             return
-        hold_a = any(overlap(a, c) for a in A.values for c in C.values)
-        hold_b = any(overlap(b, c) for b in B.values for c in C.values)
-        if hold_a and (hold_b or not all(map(same, A.values, C.values))):
-            A, hold_a = _copy(A), False
-        if hold_b and not all(map(same, B.values, C.values)):
-            B, hold_b = _copy(B), False
-        if C.via is not None and A.values[0].strides[1] != self.dtypes[0].itemsize:
-            A, hold_a = _copy(A), False
-        self._run_product(A, B, C, hold_a, hold_b, fresh)
+        a, b = ([layout(v) for v in X.values] for X in (A, B))
+        hold_a, hold_b = _held(A, a, C, c), _held(B, b, C, c)
+        # An operand that is C itself is packed before C changes; one that is anything else of C, or a second one, is copied.
+        if hold_a and (hold_b or a != c):
+            A, hold_a = _contiguous(A), False
+            a = [layout(v) for v in A.values]
+        if hold_b and b != c:
+            B, hold_b = _contiguous(B), False
+            b = [layout(v) for v in B.values]
+        if C.via is not None and any(x.across != x.size for x in a):
+            A = _contiguous(A)
+            a, hold_a = [layout(v) for v in A.values], False
+        self._run_product(_Operands(A, a, b, c, C.via), hold_a, hold_b, fresh, threads or self.threads, slot)
 
-    def _run_product(self, A: Block, B: Block, C: Block, hold_a: bool, hold_b: bool, fresh: bool) -> None:
-        (m, n), k = C.shape, A.shape[1]
-        kernels, witness = self._kernels, C.via is not None
+    def _run_product(self, x: _Operands, hold_a: bool, hold_b: bool, fresh: bool, threads: int, slot: int) -> None:
+        m, n, k = x.c[0].rows, x.c[0].columns, x.a[0].columns
+        kernels, witness = self._kernels, x.via is not None
         tile = kernels.witness_tile if witness else kernels.tile
-        layout = plan(m, n, k, tile, kernels.representation, self.threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
+        layout_ = plan(m, n, k, tile, kernels.representation, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
         product = kernels.function("product_witness" if witness else "product")
-        transpose, resolve = (kernels.function(f) if witness else product for f in ("transpose", "resolve"))
-        words = self._words(A, B, C, m, n, k)
-        words[self._index["hold_a"]], words[self._index["hold_b"]] = int(hold_a), int(hold_b)
-        words[self._index["fresh"]] = int(fresh)
-        words[self._index["transposed_rows"]] = layout.transposed_rows
 
-        def work(task: tuple[int, int, int, int], slot: int) -> None:
+        def work(task: tuple[int, int, int, int], worker: int) -> None:
             top, bottom, left, right = task
-            own = words.copy()
-            self._move(own, top, left)
-            own[self._index["m"]], own[self._index["n"]] = bottom - top, right - left
-            workspace = self._workspaces[slot]
-            for name, size in layout.workspace.items():
-                own[self._index[name]] = _address(workspace, name, size)
-            address = own.ctypes.data
+            workspace = self._workspaces[slot + worker]
+            packed_a, packed_b = (_address(workspace, name, layout_.workspace[name]) for name in ("packed_a", "packed_b"))
+            transposed = _address(workspace, "transposed", layout_.workspace["transposed"]) if witness else 0
+            via, via_rows = (0, 0) if x.via is None else (x.via.address + top * x.via.down + left * 4, x.via.down // 4)
+            words = array("q", [
+                bottom - top, right - left, k, x.A.column, hold_a, hold_b, fresh, self._threshold, _ONE_F4, _ONE_F8, packed_a, packed_b,
+                via, via_rows, transposed, layout_.transposed_rows, 0, -1, *x.matrices(top, left),
+            ])  # fmt: skip
+            address = words.buffer_info()[0]
             if witness:
-                held = self._held_rows(own, A, top, bottom, slot) if hold_a else own
-                transpose(address)
+                held = self._held_rows(words, x.A, top, bottom, workspace) if hold_a else words
+                kernels.function("transpose")(address)
                 product(address)
-                resolve(held.ctypes.data)
+                kernels.function("resolve")(held.buffer_info()[0])
             else:
                 product(address)
 
-        run(work, layout.tasks, layout.threads)
+        run(work, layout_.tasks, layout_.threads)
 
-    def _held_rows(self, words: Array, A: Block, top: int, bottom: int, slot: int) -> Array:
+    def _held_rows(self, words: array[int], A: Block, top: int, bottom: int, workspace: dict[str, Array]) -> array[int]:
         """Arguments whose A is a copy of the task's rows, which the product is about to overwrite."""
-        own = words.copy()
+        own = array("q", words)
         for c, v in enumerate(A.values):
             rows = v[top:bottom]
-            name = f"held{c}"
-            _address(self._workspaces[slot], name, rows.nbytes)
-            raw = self._workspaces[slot][name]
-            start = -raw.ctypes.data % 64
-            copy = raw[start : start + rows.nbytes].view(v.dtype).reshape(rows.shape)
-            np.copyto(copy, rows)
-            own[self._index[("A", c)]] = copy.ctypes.data
+            start = _address(workspace, f"held{c}", rows.nbytes)
+            raw = workspace[f"held{c}"]
+            offset = start - raw.ctypes.data
+            np.copyto(raw[offset : offset + rows.nbytes].view(v.dtype).reshape(rows.shape), rows)
+            own[self._index[("A", c)]] = start
             own[self._index[("A.rows", c)]] = rows.shape[1]
         return own
+
+    def _batch(self, C: Block, work: Callable[[tuple[int, ...], int, int], None]) -> None:
+        """``work(index, threads, slot)`` for each matrix of a batch: many small ones side by side, large ones one by one."""
+        items = list(np.ndindex(C.batch))
+        if len(items) >= self.threads > 1 and max(C.shape) <= _SIDE_BY_SIDE:
+            run(lambda index, slot: work(index, 1, slot), items, self.threads)
+        else:
+            for index in items:
+                work(index, self.threads, 0)
 
     # Pivot blocks.
 
@@ -160,36 +175,26 @@ class CpuEngine:
             for index in np.ndindex(A.batch):
                 self._pivot(name, _item(A, index), forgive)
             return
-        contiguous = _rows_contiguous(A)
+        c = [layout(v) for v in A.values]
+        if not _rows_contiguous(c, A.via):
+            contiguous = _contiguous(A)
+            try:
+                self._pivot(name, contiguous, forgive)
+            finally:
+                _assign(A, contiguous)
+            return
         n = A.shape[0]
-        words = self._words(contiguous, contiguous, contiguous, n, n, n)
-        words[self._index["forgive"]] = int(forgive)
-        words[self._index["first"]] = A.row
-        self._kernels.function(name)(words.ctypes.data)
-        status = int(words[self._index["status"]])
-        if contiguous is not A:
-            _assign(A, contiguous)
+        x = _Operands(A, c, c, c, A.via)
+        via, via_rows = (0, 0) if x.via is None else (x.via.address, x.via.down // 4)
+        words = array("q", [
+            n, n, n, A.row, 0, 0, 0, self._threshold, _ONE_F4, _ONE_F8, 0, 0, via, via_rows, 0, 0, forgive, -1, *x.matrices(0, 0),
+        ])  # fmt: skip
+        self._kernels.function(name)(words.buffer_info()[0])
+        status = words[self._index["status"]]
         if status >= 0 and not forgive:
             raise HarmfulPivot(A.row + status)
 
-    # Arguments.
-
-    def _words(self, A: Block, B: Block, C: Block, m: int, n: int, k: int) -> Array:
-        index = self._index
-        words = np.zeros(len(index), dtype=np.int64)
-        words[index["m"]], words[index["n"]], words[index["k"]], words[index["first"]] = m, n, k, A.column
-        words[index["status"]] = -1
-        words[index["threshold"]] = self._threshold()
-        words[index["one_f4"]], words[index["one_f8"]] = 0x3F800000, 0x3FF0000000000000
-        for name, block in (("A", A), ("B", B), ("C", C)):
-            for c, v in enumerate(block.values):
-                words[index[(name, c)]] = v.ctypes.data
-                words[index[(f"{name}.rows", c)]] = v.strides[0] // v.itemsize
-                words[index[(f"{name}.columns", c)]] = v.strides[1] // v.itemsize
-        if C.via is not None:
-            words[index["via"]], words[index["via_rows"]] = C.via.ctypes.data, C.via.strides[0] // 4
-        return words
-
+    @property
     def _threshold(self) -> int:
         """The least inner integer that is infinite (see `representation`)."""
         representation = self._kernels.representation
@@ -199,15 +204,34 @@ class CpuEngine:
         # Finite sums stay below 2/3 of half, and ∞ plus a negative weight above it.
         return half - half // 3 if self.signed else half
 
-    def _move(self, words: Array, top: int, left: int) -> None:
-        """Point the arguments at the tile of C that begins at (top, left)."""
-        index = self._index
-        for c, dtype in enumerate(self.dtypes):
-            size = dtype.itemsize
-            words[index[("A", c)]] += top * words[index[("A.rows", c)]] * size
-            words[index[("B", c)]] += left * words[index[("B.columns", c)]] * size
-            words[index[("C", c)]] += (top * words[index[("C.rows", c)]] + left) * size
-        words[index["via"]] += (top * words[index["via_rows"]] + left) * 4
+
+class _Operands:
+    """The operands of a product as the kernels address them."""
+
+    def __init__(self, A: Block, a: list[Layout], b: list[Layout], c: list[Layout], via: Array | None) -> None:
+        self.A, self.a, self.b, self.c = A, a, b, c
+        self.via = None if via is None else layout(via)
+
+    def matrices(self, top: int, left: int) -> list[int]:
+        """The words of the matrices for the tile of C that begins at (top, left)."""
+        words = []
+        for a, b, c in zip(self.a, self.b, self.c, strict=True):
+            words += [
+                *(a.address + top * a.down, a.down // a.size, a.across // a.size),
+                *(b.address + left * b.across, b.down // b.size, b.across // b.size),
+                *(c.address + top * c.down + left * c.size, c.down // c.size, 1),
+            ]
+        return words
+
+
+def _held(X: Block, x: list[Layout], C: Block, c: list[Layout]) -> bool:
+    """Whether an operand shares memory with C."""
+    for v, s in zip(X.values, x, strict=True):
+        for w, t in zip(C.values, c, strict=True):
+            known = share(s, t)
+            if known or (known is None and overlap(v, w)):
+                return True
+    return False
 
 
 def _address(workspace: dict[str, Array], name: str, size: int) -> int:
@@ -224,17 +248,17 @@ def _item(block: Block, index: tuple[int, ...]) -> Block:
     return Block(tuple(v[index] for v in block.values), None if block.via is None else block.via[index], block.row, block.column)
 
 
-def _rows_contiguous(block: Block) -> Block:
-    """`block`, or a copy of it, with contiguous rows."""
-    good = all(v.strides[1] == v.itemsize and v.strides[0] % v.itemsize == 0 or v.shape[1] == 1 and v.strides[0] % v.itemsize == 0 for v in block.values)
-    if good and (block.via is None or block.via.strides[1] == 4):
-        return block
-    via = None if block.via is None else np.ascontiguousarray(block.via)
-    return Block(tuple(np.ascontiguousarray(v) for v in block.values), via, block.row, block.column)
+def _rows_contiguous(c: list[Layout], via: Array | None) -> bool:
+    """Whether kernels can write to a block: contiguous rows, a whole number of elements apart."""
+    return all((x.across == x.size or x.columns == 1) and x.down % x.size == 0 for x in c) and (
+        via is None or via.strides[1] == 4 or via.shape[1] == 1
+    )
 
 
-def _copy(block: Block) -> Block:
-    return Block(tuple(np.array(v, order="C") for v in block.values), None, block.row, block.column)
+def _contiguous(block: Block) -> Block:
+    """A copy of `block`."""
+    via = None if block.via is None else np.array(block.via, order="C")
+    return Block(tuple(np.array(v, order="C") for v in block.values), via, block.row, block.column)
 
 
 def _assign(to: Block, source: Block) -> None:

@@ -21,6 +21,10 @@ __all__ = ["PivotKernel"]
 Body = Callable[[Lowering, str], None]
 
 
+_UNROLLED = 4
+"""Vectors that one turn of the innermost loop handles."""
+
+
 class PivotKernel:
     """Generates ``close``, ``close_witness`` and ``eliminate``."""
 
@@ -37,6 +41,9 @@ class PivotKernel:
         em = Emitter(name, "ptr %args")
         wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, 1))
         self._n = self.args.load(em, "n")
+        self._ends = {
+            v: str(em.mul(em.let(f"sdiv i64 {self._n}, {v * self.width}"), v * self.width)) for v in (_UNROLLED, 1)
+        }
         self._start = [self.args.pointer(em, ("C", c)) for c in self.components]
         self._down = [self.args.load(em, ("C.rows", c)) for c in self.components]
         return em, wide, single
@@ -59,11 +66,16 @@ class PivotKernel:
         return [Value(low.em.splat(v.name, s, low.width), s) for v, s in zip(scalars, self.rep.outer, strict=True)]
 
     def _along(self, wide: Lowering, single: Lowering, body: Body) -> None:
-        """``body`` for all columns: by vectors, then one by one."""
-        em = wide.em
-        end = em.mul(em.let(f"sdiv i64 {self._n}, {self.width}"), self.width)
-        em.loop(0, end, self.width, lambda j, _: body(wide, j))
-        em.loop(end, self._n, 1, lambda j, _: body(single, j))
+        """``body`` for all columns: by several vectors, by vectors, then one by one."""
+        em, width = wide.em, self.width
+
+        def several(j: str, _: list[str]) -> None:
+            for v in range(_UNROLLED):
+                body(wide, str(em.add(j, v * width)))
+
+        em.loop(0, self._ends[_UNROLLED], _UNROLLED * width, several)
+        em.loop(self._ends[_UNROLLED], self._ends[1], width, lambda j, _: body(wide, j))
+        em.loop(self._ends[1], self._n, 1, lambda j, _: body(single, j))
 
     def _one(self, low: Lowering) -> list[Value]:
         return [Value(s.constant(v, low.width), s) for v, s in zip(self.rep.one, self.rep.outer, strict=True)]

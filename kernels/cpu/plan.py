@@ -6,6 +6,7 @@ part of B is packed once for each row of tasks, and a part of A once for each co
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -25,12 +26,13 @@ SERIAL = 160**3
 class Plan:
     """Tasks (top, bottom, left, right), the number of threads, and the bytes of each buffer of a worker."""
 
-    tasks: list[tuple[int, int, int, int]]
+    tasks: tuple[tuple[int, int, int, int], ...]
     threads: int
     workspace: dict[str, int]
     transposed_rows: int
 
 
+@functools.lru_cache(maxsize=512)
 def plan(
     m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, hold_a: bool, hold_b: bool, witness: bool
 ) -> Plan:
@@ -78,4 +80,4 @@ def plan(
     }
     if witness:
         workspace["transposed"] = width * long * size + line
-    return Plan(tasks, min(threads, len(tasks)), workspace, long)
+    return Plan(tuple(tasks), min(threads, len(tasks)), workspace, long)
