@@ -20,8 +20,8 @@ from semiring.algorithms.relaxation import Array, Relaxation, Values
 __all__ = ["exact_weight", "find_cycle", "rounding"]
 
 
-def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float = 0.0) -> list[int] | None:
-    """The vertices of a cycle whose weight c has 1 ⊕ c ≠ 1, each once and in order, or None.
+def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float = 0.0) -> tuple[list[int] | None, Values]:
+    """The vertices of a cycle whose weight c has 1 ⊕ c ≠ 1, each once and in order; or None and potentials that show there is none.
 
     Parameters
     ----------
@@ -32,34 +32,43 @@ def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float 
     tolerance : float
         By how much the weight of a path may be rounded already: cycles within it are harmless.
 
+    Returns
+    -------
+    cycle : list of int or None
+    p : tuple of arrays of shape (n,)
+        Where there is no cycle: p_v ⊕ p_u ⊗ a_uv = p_v for all u and v (with a selective ⊕, and to rounding).
+
     Notes
     -----
     Complete for a selective ⊕, but for cycles that rounding hides: O(n³) steps at worst, O(n²) for each sweep over the vertices that
     changed. For others (distances that count paths) also cycles of edges that tie are tried.
     """
     graph = Relaxation(semiring, values)
-    one = graph.everywhere(graph.operations.one)
-    for v in np.flatnonzero(graph.changes(one, graph.diagonal())).tolist():
+    everywhere = graph.everywhere(graph.operations.one)
+    for v in np.flatnonzero(graph.changes(everywhere, graph.diagonal())).tolist():
         if _harmful(semiring, values, [v], tolerance):
-            return [v]
-    p = graph.everywhere(graph.operations.zero)
-    for vector, element in zip(p, graph.operations.one, strict=True):
+            return [v], everywhere
+    source = graph.everywhere(graph.operations.zero)
+    for vector, element in zip(source, graph.operations.one, strict=True):
         vector[start] = element
-    cycle = _improving(semiring, graph, p, values, tolerance) or _improving(semiring, graph, one, values, tolerance)
-    if cycle is not None or is_selective(semiring, [v.dtype for v in values]):
-        return cycle
-    return _tying(semiring, graph, one, values, tolerance)
+    for p in (source, everywhere):
+        cycle = _improving(semiring, graph, p, values, tolerance)
+        if cycle is not None:
+            return cycle, p
+    if is_selective(semiring, [v.dtype for v in values]):
+        return None, everywhere
+    return _tying(semiring, graph, everywhere, values, tolerance), everywhere
 
 
 def _improving(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tolerance: float) -> list[int] | None:
     """Relax from p, in place, until nothing improves or the predecessors hold a confirmed cycle."""
     predecessor = np.full(graph.n, -1, dtype=np.intp)
     active = np.arange(graph.n)
-    search, chained = 1, 0
+    search, chained, least = 1, 0, tolerance
     for sweep in range(1, graph.n + 2):
         changed = np.zeros(graph.n, dtype=bool)
         for offer, who in graph.offers(p, active):
-            better = graph.accepts(p, offer, tolerance)
+            better = graph.accepts(p, offer, least)
             for old, new in zip(p, offer, strict=True):
                 old[better] = new[better]
             predecessor[better] = who[better]
@@ -73,7 +82,8 @@ def _improving(semiring: Semiring, graph: Relaxation, p: Values, values: Values,
                 if _harmful(semiring, values, cycle, tolerance):
                     return cycle
                 # Rounding made it: what follows has to improve by more than that.
-                tolerance = max(tolerance, rounding(values, graph.dtypes[0]))
+                least = max(2 * least, _ulp(p[0]))
+                predecessor[cycle[0]] = -1
         if not len(active):
             break
     return None
@@ -141,12 +151,16 @@ def _exact(value: Any) -> Any:
     return Fraction(value) if isinstance(value, float) and math.isfinite(value) else value
 
 
-def rounding(values: Values, dtype: np.dtype[Any]) -> float:
-    """How far n sums of the weights, each rounded to `dtype`, can be off: n · ε · the largest finite magnitude (0 where exact)."""
-    if dtype.kind != "f":
+def rounding(values: Values) -> float:
+    """How far n rounded sums of the weights can be off: n · ε · the largest finite magnitude (0 where elements are exact)."""
+    if values[0].dtype.kind != "f":
         return 0.0
-    largest = 0.0
-    for row in values[0]:
-        magnitude = np.abs(row)
-        largest = max(largest, float(np.max(magnitude, where=np.isfinite(magnitude), initial=0.0)))
-    return float(len(values[0]) * np.finfo(dtype).eps * largest)
+    return len(values[0]) * max(map(_ulp, values[0]))
+
+
+def _ulp(array: Array) -> float:
+    """The rounding of the largest finite magnitude of a vector."""
+    if array.dtype.kind != "f":
+        return 0.0
+    magnitude = np.abs(array)
+    return float(np.finfo(array.dtype).eps * np.max(magnitude, where=np.isfinite(magnitude), initial=0.0))

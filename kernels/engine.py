@@ -48,14 +48,8 @@ class Engine(Protocol):
     def multiply(self, A: Block, B: Block, C: Block) -> None:
         """C ← A⊗B."""
 
-    def close(self, A: Block, *, forgive: bool = False) -> None:
+    def close(self, A: Block) -> None:
         """A ← A ⊕ A² ⊕ …, in place, for an idempotent ⊕.
-
-        Parameters
-        ----------
-        A : Block
-        forgive : bool
-            Reset a pivot p with 1 ⊕ p ≠ 1 to 1 instead of raising, because only rounding made it.
 
         Raises
         ------

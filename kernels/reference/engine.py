@@ -68,15 +68,11 @@ class ReferenceEngine:
         for new, old in zip(better, C.values, strict=True):
             old[...] = new
 
-    def close(self, A: Block, *, forgive: bool = False) -> None:
+    def close(self, A: Block) -> None:
         """A ← A ⊕ A² ⊕ …, by Warshall's algorithm."""
         for k in range(A.shape[0]):
-            for matrix in np.ndindex(A.batch):
-                if not self._ops.harmless(tuple(v[matrix][k, k] for v in A.values)):
-                    if not forgive:
-                        raise HarmfulPivot(A.row + k)
-                    for v, one in zip(A.values, self._ops.one, strict=True):
-                        v[matrix][k, k] = one
+            if not self._ops.harmless(tuple(v[..., k, k] for v in A.values)):
+                raise HarmfulPivot(A.row + k)
             column = tuple(v[..., :, k, None].copy() for v in A.values)
             row = tuple(v[..., k, None, :].copy() for v in A.values)
             self._update(A, self._ops.mul(column, row), A.row + k)

@@ -1,0 +1,251 @@
+"""The closure of a matrix over any semiring: laws, integers, components, schedule and convergence in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import DivergenceError, HarmfulPivot, SemiringError
+from semiring.algebra.laws import is_idempotent, require
+from semiring.algorithms import components
+from semiring.algorithms.divergence import Judge
+from semiring.algorithms.integers import guard_for
+from semiring.algorithms.potentials import inverse, reweigh
+from semiring.algorithms.schedules import Pivots, Schedule, schedule_for
+from semiring.kernels.engine import Engine
+from semiring.kernels.reference.operations import Operations
+
+__all__ = ["closure", "require_closure_laws"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+_LAWS = (
+    "associative ⊕", "commutative ⊕", "0 is the identity of ⊕", "associative ⊗", "1 is the identity of ⊗", "0 annihilates",
+    "left distributive", "right distributive",
+)  # fmt: skip
+
+_FEW = 64
+"""Vertices that are worth a closure of their own."""
+
+
+def require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> None:
+    """Refuse a semiring for which a closure (with paths) means nothing.
+
+    Raises
+    ------
+    LawError
+        Naming the law, its counterexample, and what would work.
+    """
+    require(semiring, dtypes, *_LAWS, for_what="a closure", instead="multiply with matmul, which needs no laws, or mend the definition")
+    if paths:
+        require(semiring, dtypes, "selective", for_what="paths=True", instead="without paths the closure is defined: use paths=False")
+    elif semiring.star is not None:
+        require(semiring, dtypes, "star", for_what="a closure by elimination", instead="mend star, or leave it out")
+
+
+def closure(
+    engine: Engine,
+    values: Values,
+    via: Array | None = None,
+    *,
+    method: str = "auto",
+    block: int | None = None,
+    reflexive: bool = True,
+    kept: Callable[[], Values | None] = lambda: None,
+    names: Sequence[Any] | None = None,
+) -> None:
+    """values ← A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ …, in place.
+
+    Parameters
+    ----------
+    engine : Engine
+    values : tuple of arrays of shape (…, n, n)
+        One for each component.
+    via : int32 array of shape (…, n, n), optional
+        The construction matrix to fill; −1 everywhere at first.
+    method : {"auto", "iterative", "blocked", "recursive"}
+    block : int, optional
+        See `schedule_for`.
+    reflexive : bool
+        A* with the identity, or A⁺ without.
+    kept : callable
+        Gives the arrays as they were, to find the cycle that keeps the closure from converging; None if they were overwritten.
+    names : sequence, optional
+        The caller's names of the vertices, for errors.
+
+    Raises
+    ------
+    SemiringError, LawError, OverflowRiskError
+    DivergenceError
+        Where the closure does not exist; `NegativeCycleError` for min-plus. `values` then holds no result.
+
+    Notes
+    -----
+    n³ steps (fewer where the graph falls into components), scratch of one row or stripe; A⁺ by elimination takes 2n³ and a copy of
+    the matrix, because A⁺ = A ⊗ A*.
+    """
+    semiring, dtypes = engine.semiring, engine.dtypes
+    require_closure_laws(semiring, dtypes, paths=via is not None)
+    eliminate = via is None and (semiring.star is not None or not is_idempotent(semiring, dtypes))
+    plan = _Plan(engine, schedule_for(method, block, eliminate=eliminate), eliminate, reflexive)
+    n = int(values[0].shape[-1])
+    if n == 0:
+        return
+    batch = values[0].shape[:-2]
+    for index in np.ndindex(batch):
+
+        def input_matrix(index: tuple[int, ...] = index) -> Values | None:
+            arrays = kept()
+            return None if arrays is None else tuple(v[index] for v in arrays)
+
+        judge = Judge(semiring, input_matrix, lambda v: v if names is None else names[v])
+        try:
+            _close_matrix(plan, tuple(v[index] for v in values), None if via is None else via[index], judge)
+        except SemiringError as error:
+            if batch:
+                error.add_note(f"in the matrix at batch index {index if len(index) > 1 else index[0]}")
+            raise
+
+
+@dataclass(frozen=True)
+class _Plan:
+    engine: Engine
+    schedule: Schedule
+    eliminate: bool
+    reflexive: bool
+
+
+def _close_matrix(plan: _Plan, values: Values, via: Array | None, judge: Judge) -> None:
+    """One matrix: integers, then component by component."""
+    engine, n = plan.engine, len(values[0])
+    guard = guard_for(engine.semiring, engine.dtypes, n - plan.reflexive)
+    guard.before(values)
+    engine.signed = guard.signed
+    if via is None and _is_reachability(engine):
+        component = components.strong(values[0])
+        if component is not None:
+            _close_condensed(plan, values[0], component, judge)
+            return
+    zero, _ = engine.semiring.identities(engine.dtypes)
+    label = components.weak(values, zero)
+    found = None if label is None else components.groups(label, max(_FEW, engine.granule))
+    if found is None:
+        _close_block(plan, values, via, judge, np.arange(n))
+    else:
+        _close_groups(plan, values, via, judge, *found)
+    guard.after(values, via)
+
+
+def _close_groups(plan: _Plan, values: Values, via: Array | None, judge: Judge, order: Array, ranges: list[slice]) -> None:
+    """Close the diagonal blocks that remain when the vertices are ordered by component."""
+    matrices = values if via is None else (*values, via)
+    for matrix in matrices:
+        components.permute(matrix, order)
+    for r in ranges:
+        block = tuple(v[r, r] for v in values)
+        if via is None:
+            _close_block(plan, block, None, judge, order[r])
+        else:
+            _close_block(plan, block, via[r, r], judge, order[r])
+            for row in via[r, r]:
+                row[row >= 0] = order[r][row[row >= 0]]
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
+    for matrix in matrices:
+        components.permute(matrix, inverse)
+
+
+def _close_condensed(plan: _Plan, edges: Array, component: Array, judge: Judge) -> None:
+    """Reachability between strongly connected components, spread out to their vertices."""
+    between = components.condensed(edges, component)
+    # The members of a component reach each other; a component of one vertex needs its own loop, which it has kept.
+    several = np.bincount(component) > 1
+    between[np.diag_indices(len(between))] |= several
+    _close_block(plan, (between,), None, judge, np.arange(len(between)))
+    for row, own in zip(edges, component, strict=True):
+        row[:] = between[own, component]
+
+
+def _close_block(plan: _Plan, values: Values, via: Array | None, judge: Judge, vertices: Array) -> None:
+    """The closure of one matrix as a whole. `vertices` tells the vertex of each row."""
+    engine = plan.engine
+    if plan.eliminate:
+        _eliminate(plan, values, judge, vertices)
+        return
+    A = engine.load(values, via)
+    if plan.reflexive:
+        engine.add_identity(A)
+    try:
+        plan.schedule(Pivots(engine), A)
+        stopped = None
+    except HarmfulPivot as stop:
+        stopped = stop.vertex
+    engine.store(A, values)
+    if stopped is None:
+        stopped = _harmful_loop(engine, values)
+    if stopped is not None:
+        _reweighed(plan, values, via, judge.potentials(stopped, values, via, vertices), judge, vertices)
+
+
+def _harmful_loop(engine: Engine, values: Values) -> int | None:
+    """A vertex whose loop rounding has made harmful after its pivot was tested."""
+    if all(d.kind != "f" for d in engine.dtypes):
+        return None
+    operations = Operations(engine.semiring, engine.dtypes)
+    loops = tuple(np.diagonal(v) for v in values)
+    if operations.harmless(loops):
+        return None
+    return next(v for v in range(len(loops[0])) if not operations.harmless(tuple(d[v] for d in loops)))
+
+
+def _reweighed(plan: _Plan, values: Values, via: Array | None, p: Values, judge: Judge, vertices: Array) -> None:
+    """The closure when rounding made a cycle improve: by potentials, so that none can."""
+    engine = plan.engine
+    back = inverse(engine.semiring, p)
+    if back is None:
+        raise judge.error(None, None, int(vertices[0]))
+    kept = judge.kept()
+    if kept is not None:
+        # Without the input it goes on from what was closed so far, which are weights of paths in any case.
+        for array, original in zip(values, kept, strict=True):
+            array[...] = original if len(vertices) == len(original) else original[np.ix_(vertices, vertices)]
+        if via is not None:
+            via[...] = -1
+    reweigh(engine.semiring, values, p, back, clamp=True)
+    A = engine.load(values, via)
+    if plan.reflexive:
+        engine.add_identity(A)
+    plan.schedule(Pivots(engine), A)
+    engine.store(A, values)
+    reweigh(engine.semiring, values, back, p)
+
+
+def _eliminate(plan: _Plan, values: Values, judge: Judge, vertices: Array) -> None:
+    engine = plan.engine
+    result = values if plan.reflexive else tuple(v.copy() for v in values)
+    A = engine.load(result)
+    try:
+        plan.schedule(Pivots(engine), A)
+    except HarmfulPivot as stop:
+        raise judge.elimination(int(vertices[stop.vertex]), engine.dtypes) from None
+    if not plan.reflexive:
+        # A⁺ = A ⊗ A*
+        star, A = A, engine.load(values)
+        engine.multiply(A, star, A)
+    engine.store(A, values)
+    if any(v.dtype.kind == "f" and np.isnan(row).any() for v in values for row in v):
+        raise DivergenceError(f"the closure over {engine.semiring.name} left the range of {', '.join(map(str, engine.dtypes))}")
+
+
+def _is_reachability(engine: Engine) -> bool:
+    """Whether a ⊕ b is "a or b" and a ⊗ b is "a and b" on truth values."""
+    if engine.dtypes != (np.dtype(bool),):
+        return False
+    add, mul = engine.semiring.add, engine.semiring.mul
+    pairs = [(a, b) for a in (False, True) for b in (False, True)]
+    return all(bool(add(a, b)) == (a or b) and bool(mul(a, b)) == (a and b) for a, b in pairs)

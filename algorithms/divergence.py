@@ -1,0 +1,161 @@
+"""What to do about a pivot p with 1 ⊕ p ≠ 1: a cycle that makes the closure diverge, or a rounding error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError
+from semiring.algebra.laws import is_idempotent, is_selective
+from semiring.algorithms.cycles import exact_weight, find_cycle, rounding
+from semiring.algorithms.extraction import cycle_through
+from semiring.kernels.reference.operations import Operations
+
+__all__ = ["Judge"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+
+class Judge:
+    """Decides for one matrix whether a harmful pivot is real.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    kept : callable
+        Gives the matrix as it was before the closure began, or None if it was overwritten.
+    name : callable
+        The caller's name of a vertex.
+    """
+
+    def __init__(self, semiring: Semiring, kept: Callable[[], Values | None], name: Callable[[int], Any]) -> None:
+        self.semiring, self.kept, self.name = semiring, kept, name
+        self._potentials: Values | None = None
+
+    def potentials(self, vertex: int, values: Values, via: Array | None, vertices: Array) -> Values:
+        """Raise unless only rounding made a pivot of an accumulating closure harmful; then give what `reweigh` needs.
+
+        Parameters
+        ----------
+        vertex : int
+            Its row in `values`.
+        values, via : arrays
+            The matrix at that time.
+        vertices : int array
+            The vertex of each row of `values`.
+
+        Returns
+        -------
+        tuple of arrays
+            A potential for each row of `values`.
+
+        Raises
+        ------
+        DivergenceError
+            With a cycle that was confirmed with exact weights, where there is one.
+        OverflowRiskError
+            For integers with no such cycle, which wrapped.
+        """
+        kept = self.kept()
+        if kept is None:
+            return self._without_input(vertex, values, via, vertices)
+        if self._potentials is None:
+            cycle, p = find_cycle(self.semiring, kept, int(vertices[vertex]))
+            if cycle is not None:
+                raise self.error(cycle, exact_weight(self.semiring, kept, [*cycle, cycle[0]]))
+            self._require_rounding(values, int(vertices[vertex]))
+            self._potentials = p
+        return tuple(p[vertices] for p in self._potentials)
+
+    def elimination(self, vertex: int, dtypes: tuple[np.dtype[Any], ...]) -> DivergenceError:
+        """The error for a pivot of an elimination that has no star."""
+        kept, cycle = self.kept(), None
+        if kept is not None and (self.semiring.star is None or is_idempotent(self.semiring, dtypes)):
+            cycle, _ = find_cycle(self.semiring, kept, vertex)
+        elif kept is not None:
+            operations = Operations(self.semiring, dtypes)
+            loops = [tuple(v[i, i] for v in kept) for i in range(len(kept[0]))]
+            cycle = next(([i] for i, loop in enumerate(loops) if operations.star(loop) is None), None)
+        if cycle is None:
+            singular = ": a leading block of I − A is singular" if self.semiring.name == "plus-times" else ""
+            return DivergenceError(
+                f"the closure over {self.semiring.name} does not converge: the pivot of vertex {self.name(vertex)!r} has no star{singular}"
+            )
+        assert kept is not None
+        return self.error(cycle, exact_weight(self.semiring, kept, [*cycle, cycle[0]]))
+
+    def _without_input(self, vertex: int, values: Values, via: Array | None, vertices: Array) -> Values:
+        """Judge by what the closure made of the input so far, whose entries are rounded weights of paths."""
+        tolerance = rounding(values)
+        pivot = values[0][vertex, vertex]
+        one = self.semiring.one[0] if isinstance(self.semiring.one, tuple) else self.semiring.one
+        if tolerance and abs(pivot - one) <= tolerance:
+            cycle, p = find_cycle(self.semiring, values, vertex, tolerance)
+            if cycle is not None:
+                raise self.error(None, None, int(vertices[vertex]))
+            self._require_rounding(values, int(vertices[vertex]))
+            return p
+        cycle = None if via is None else cycle_through(via, vertex)
+        named = None if cycle is None else [int(vertices[v]) for v in cycle]
+        raise self.error(named, pivot.item() if isinstance(pivot, np.generic) else pivot, int(vertices[vertex]))
+
+    def _require_rounding(self, values: Values, vertex: int) -> None:
+        dtypes = [v.dtype for v in values]
+        if is_selective(self.semiring, dtypes):
+            if any(d.kind == "f" for d in dtypes):
+                return
+            if any(d.kind in "iu" for d in dtypes):
+                raise OverflowRiskError(
+                    f"{self.semiring.name} over {', '.join(map(str, dtypes))}: the closure does not converge at vertex "
+                    f"{self.name(vertex)!r}, though no cycle explains it: a result overflowed; use a wider dtype, float64 or object"
+                )
+        raise self.error(None, None, vertex)
+
+    def error(self, cycle: Sequence[int] | None, weight: Any, vertex: int | None = None) -> DivergenceError:
+        """The error for a cycle, or for a vertex where none is known."""
+        negative = _is_min_plus(self.semiring)
+        kind = NegativeCycleError if negative else DivergenceError
+        named = None if cycle is None else [self.name(v) for v in cycle]
+        problem = (
+            "the graph has a negative cycle, so there are no shortest paths"
+            if negative
+            else f"the closure over {self.semiring.name} does not converge: 1 ⊕ c ≠ 1 for a cycle of weight c"
+        )
+        if named is None:
+            lost = "the input was overwritten" if self.kept() is None else "no single cycle explains it; exact elements may, as Fractions"
+            return kind(f"{problem} (found at vertex {self.name(vertex or 0)!r}; {lost})")
+        return kind(f"{problem}: {_shown(named)}, weight {_number(weight)}", named)
+
+
+def _is_min_plus(semiring: Semiring) -> bool:
+    """Whether this is min-plus, whatever it is called."""
+    if (semiring.add, semiring.mul) == (MIN_PLUS.add, MIN_PLUS.mul):
+        return True
+    try:
+        same = semiring.program.add == MIN_PLUS.program.add and semiring.program.mul == MIN_PLUS.program.mul
+    except TraceError:
+        return False
+    return same and semiring.zero == math.inf and semiring.one == 0
+
+
+def _shown(cycle: Sequence[Any]) -> str:
+    """A cycle as text, shortened where it is long."""
+    closed = [str(v) for v in (*cycle, cycle[0])]
+    if len(closed) > 12:
+        closed = [*closed[:6], f"… {len(closed) - 11} more …", *closed[-5:]]
+    return " → ".join(closed)
+
+
+def _number(weight: Any) -> str:
+    if isinstance(weight, tuple):
+        return f"({', '.join(map(_number, weight))})"
+    if isinstance(weight, Fraction):
+        return str(weight.numerator) if weight.denominator == 1 else repr(float(weight))
+    return str(weight)

@@ -1,0 +1,60 @@
+"""Reweighting by potentials: a matrix whose cycles are harmless becomes one whose every element is.
+
+Johnson (1977): with p_v ⊕ p_u ⊗ a_uv = p_v for all edges, h_u ⊗ a_uv ⊗ h_v⁻¹ is harmless (non-negative, for shortest paths), and the
+closure of that matrix is the wanted one with the same change. Nothing improves on 1 there, so rounding cannot make a cycle improve;
+left alone, such cycles grow exponentially, though each began as one rounding error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import node, var
+from semiring.algorithms.relaxation import Relaxation
+
+__all__ = ["inverse", "reweigh"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+_BLOCK = 1 << 18
+
+
+def inverse(semiring: Semiring, p: Values) -> Values | None:
+    """The inverse of each element under ⊗, where that adds or multiplies component by component; else None."""
+    found = []
+    for c, (product, part) in enumerate(zip(semiring.program.mul, p, strict=True)):
+        operands = (var(0, c), var(1, c))
+        if product in (node("add", *operands), node("add", *operands[::-1])):
+            found.append(-part)
+        elif product in (node("mul", *operands), node("mul", *operands[::-1])) and part.all():
+            found.append(1 / part)
+        else:
+            return None
+    return tuple(found)
+
+
+def reweigh(semiring: Semiring, values: Values, left: Values, right: Values, *, clamp: bool = False) -> None:
+    """values_uv ← left_u ⊗ values_uv ⊗ right_v, in place, computed in double precision.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : tuple of arrays of shape (n, n)
+    left, right : tuples of arrays of shape (n,)
+    clamp : bool
+        Replace what 1 ⊕ w ≠ 1 says is harmful by 1: rounding left it on the wrong side.
+    """
+    graph = Relaxation(semiring, values)
+    one = graph.operations.one
+    for start in range(0, graph.n, step := max(1, _BLOCK // graph.n)):
+        rows = slice(start, start + step)
+        with np.errstate(all="ignore"):
+            weights = graph.operations.mul(tuple(h[rows, None] for h in left), graph.rows(np.arange(graph.n)[rows]))
+            weights = graph.operations.mul(weights, tuple(h[None, :] for h in right))
+        harmful = graph.changes(tuple(np.broadcast_to(np.asarray(o), w.shape) for o, w in zip(one, weights, strict=True)), weights)
+        for array, new, unit in zip(values, weights, one, strict=True):
+            array[rows] = np.where(harmful, unit, new) if clamp else new

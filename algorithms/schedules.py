@@ -1,0 +1,90 @@
+"""Which algorithm runs: iterative, blocked or recursive, accumulating or by elimination."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import SemiringError
+from semiring.algorithms.blocked import blocked, blocked_elimination
+from semiring.algorithms.iterative import iterative
+from semiring.algorithms.recursive import recursive, recursive_elimination
+from semiring.kernels.block import Block
+from semiring.kernels.engine import Engine
+
+__all__ = ["METHODS", "Pivots", "Schedule", "schedule_for"]
+
+METHODS = ("auto", "iterative", "blocked", "recursive")
+
+Schedule = Callable[[Engine, Block], None]
+"""A ← A ⊕ A² ⊕ …, or A ← A* by elimination, in place."""
+
+
+def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule:
+    """The algorithm that `method` names.
+
+    Parameters
+    ----------
+    method : {"auto", "iterative", "blocked", "recursive"}
+        "auto" is recursive, because nearly all of its work is large products.
+    block : int, optional
+        The side of the pivot blocks of the blocked algorithm, or of the base case of the recursive one; by default what suits the
+        engine and n. The iterative algorithm has none.
+    eliminate : bool
+        By elimination with star(pivot), for a ⊕ that is not idempotent.
+
+    Raises
+    ------
+    SemiringError
+        For an unknown method, naming the choices, and for a block that is no positive integer.
+    """
+    if method not in METHODS:
+        raise SemiringError(f"unknown method {method!r}; use one of {', '.join(map(repr, METHODS))}")
+    if block is not None and (isinstance(block, bool) or not isinstance(block, int | np.integer) or block < 1):
+        raise SemiringError(f"block is {block!r}; it must be a whole number from 1, or None for the default")
+    if method == "iterative":
+        # Elimination vertex by vertex is blocked elimination with the smallest blocks.
+        return (lambda engine, A: blocked_elimination(engine, A, 1)) if eliminate else iterative
+    if method == "blocked":
+        by_blocks = blocked_elimination if eliminate else blocked
+        return lambda engine, A: by_blocks(engine, A, _side(A, engine) if block is None else int(block))
+    recurse = recursive_elimination if eliminate else recursive
+    return lambda engine, A: recurse(engine, A, _whole(engine.pivot if block is None else int(block), engine))
+
+
+def _side(A: Block, engine: Engine) -> int:
+    """Side of the pivot blocks: large enough for fast products, small beside n."""
+    return max(engine.pivot, min(256, A.shape[0] // 8))
+
+
+def _whole(side: int, engine: Engine) -> int:
+    return -(-side // engine.granule) * engine.granule
+
+
+class Pivots:
+    """An engine whose pivot blocks may have any side: those larger than it takes in one go are closed recursively."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.semiring: Semiring = engine.semiring
+        self.dtypes: tuple[np.dtype[Any], ...] = engine.dtypes
+        self.granule, self.pivot, self.signed = engine.granule, engine.pivot, engine.signed
+        self.load, self.store, self.add_identity = engine.load, engine.store, engine.add_identity
+        self.multiply_add, self.multiply = engine.multiply_add, engine.multiply
+
+    def close(self, A: Block) -> None:
+        """A ← A ⊕ A² ⊕ …."""
+        if A.shape[0] <= self.pivot:
+            self._engine.close(A)
+        else:
+            recursive(self, A, self.pivot)
+
+    def eliminate(self, A: Block) -> None:
+        """A ← A*."""
+        if A.shape[0] <= self.pivot:
+            self._engine.eliminate(A)
+        else:
+            recursive_elimination(self, A, self.pivot)
