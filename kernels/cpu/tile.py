@@ -56,4 +56,4 @@ def choose(representation: Representation, target: Target, *, witness: bool = Fa
     rows, vectors = max(fitting or [(1, 1)], key=lambda shape: shape[0] * shape[1])
     depth = (512 if size * components <= 8 else 256) * (4 if witness else 1)
     height = 48 if witness else 96
-    return Tile(width, rows, vectors, depth, rows * max(1, height // rows), 64)
+    return Tile(width, rows, vectors, depth, rows * max(1, height // rows), 32)

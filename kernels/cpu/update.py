@@ -38,4 +38,7 @@ def update(
         improved = em.let(f"or {low.mask} {improved}, {changed}") if improved else changed
     place, code = via
     ir = I32.vector(width)
-    em.store(ir, em.let(f"select {low.mask} {improved}, {ir} {code}, {ir} {em.load(ir, place, 4)}"), place, 4)
+    if low.target.isa == "avx512" and width > 1:
+        em.call(f"masked.store.{I32.overload(width)}.p0", "void", (ir, code), ("ptr", place), (low.mask, improved))
+    else:
+        em.store(ir, em.let(f"select {low.mask} {improved}, {ir} {code}, {ir} {em.load(ir, place, 4)}"), place, 4)

@@ -17,6 +17,10 @@ from semiring.kernels.cpu.tile import Tile
 
 __all__ = ["WitnessKernel"]
 
+_NEAR = 1 << 20
+"""Bytes of Bᵀ that a second-level cache may hold: then prefetching only costs."""
+
+
 class WitnessKernel:
     """Generates ``transpose(args)`` and ``resolve(args)``."""
 
@@ -93,6 +97,8 @@ class WitnessKernel:
         self._b = self._bases(em)
         self._a = [(self.args.pointer(em, ("A", c)), self.args.load(em, ("A.rows", c))) for c in self.components]
         self._c = [(self.args.pointer(em, ("C", c)), self.args.load(em, ("C.rows", c))) for c in self.components]
+        size = sum(s.bytes for s in self.rep.inner)
+        self._far = em.let(f"icmp sgt i64 {em.mul(n, em.mul(self._long, size))}, {_NEAR}")
         width = max(2, self.target.vector_bytes // 4)
         whole = em.mul(em.let(f"sdiv i64 {n}, {width}"), width)
 
@@ -123,7 +129,7 @@ class WitnessKernel:
             em.loop(0, count, 1, following, [("i64", mask)])
 
         # The reads are scattered: ask for all of a vector's lines before waiting for the first.
-        each(lambda column: self._prefetch(em, i, column, codes))
+        em.branch(self._far, lambda: each(lambda column: self._prefetch(em, i, column, codes)))
         each(lambda column: self._entry(em, i, column, codes))
 
     def _slab(self, em: Emitter, j: str, codes: str) -> str:
@@ -181,15 +187,18 @@ class WitnessKernel:
 
     def _hits(self, low: Lowering, a: list[str], b: list[str], wanted: list[str], p: str, steps: int) -> str:
         """One bit for each of `steps` values of k from p on: whether a⊗b is the wanted element."""
-        em, bits = low.em, ""
-        for offset in range(0, steps, low.width):
-            equal = self._equal(low, a, b, wanted, em.add(p, offset))
-            some = equal if low.width == 1 else em.let(f"bitcast {low.mask} {equal} to i{low.width}")
-            if low.width < 64:
-                some = em.let(f"zext i{low.width} {some} to i64")
-            shifted = em.let(f"shl i64 {some}, {offset}") if offset else some
-            bits = em.let(f"or i64 {bits}, {shifted}") if bits else shifted
-        return bits
+        em = low.em
+        parts = [self._equal(low, a, b, wanted, em.add(p, offset)) for offset in range(0, steps, low.width)]
+        if low.width == 1:
+            return em.let(f"zext i1 {parts[0]} to i64")
+        lanes = low.width
+        while len(parts) > 1:
+            every = ", ".join(f"i32 {i}" for i in range(2 * lanes))
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [em.let(f"shufflevector <{lanes} x i1> {x}, <{lanes} x i1> {y}, <{2 * lanes} x i32> <{every}>") for x, y in pairs]
+            lanes *= 2
+        bits = em.let(f"bitcast <{lanes} x i1> {parts[0]} to i{lanes}")
+        return bits if lanes == 64 else em.let(f"zext i{lanes} {bits} to i64")
 
     def _wanted(self, low: Lowering, places: list[str]) -> list[str]:
         """C's element in every lane, as inner components."""
