@@ -130,34 +130,18 @@ class CpuEngine:
             workspace = self._workspaces[slot + worker]
             packed_a, packed_b = (_address(workspace, name, layout_.workspace[name]) for name in ("packed_a", "packed_b"))
             transposed = _address(workspace, "transposed", layout_.workspace["transposed"]) if witness else 0
+            matrices = x.matrices(top, left)
+            if witness and hold_a:
+                # The winners are looked up in the rows of A after C has changed: they are copied as they are, not only packed.
+                _hold_rows(workspace, [v[top:bottom] for v in x.A.values], matrices)
             via, via_rows = (0, 0) if x.via is None else (x.via.address + top * x.via.down + left * 4, x.via.down // 4)
             words = array("q", [
-                bottom - top, right - left, k, x.A.column, hold_a, hold_b, fresh, self._threshold, _ONE_F4, _ONE_F8, packed_a, packed_b,
-                via, via_rows, transposed, layout_.transposed_rows, 0, -1, *x.matrices(top, left),
+                bottom - top, right - left, k, x.A.column, hold_a and not witness, hold_b, fresh, self._threshold, _ONE_F4, _ONE_F8, packed_a, packed_b,
+                via, via_rows, transposed, layout_.transposed_rows, 0, -1, *matrices,
             ])  # fmt: skip
-            address = words.buffer_info()[0]
-            if witness:
-                held = self._held_rows(words, x.A, top, bottom, workspace) if hold_a else words
-                kernels.function("transpose")(address)
-                product(address)
-                kernels.function("resolve")(held.buffer_info()[0])
-            else:
-                product(address)
+            product(words.buffer_info()[0])
 
         run(work, layout_.tasks, layout_.threads)
-
-    def _held_rows(self, words: array[int], A: Block, top: int, bottom: int, workspace: dict[str, Array]) -> array[int]:
-        """Arguments whose A is a copy of the task's rows, which the product is about to overwrite."""
-        own = array("q", words)
-        for c, v in enumerate(A.values):
-            rows = v[top:bottom]
-            start = _address(workspace, f"held{c}", rows.nbytes)
-            raw = workspace[f"held{c}"]
-            offset = start - raw.ctypes.data
-            np.copyto(raw[offset : offset + rows.nbytes].view(v.dtype).reshape(rows.shape), rows)
-            own[self._index[("A", c)]] = start
-            own[self._index[("A.rows", c)]] = rows.shape[1]
-        return own
 
     def _batch(self, C: Block, work: Callable[[tuple[int, ...], int, int], None]) -> None:
         """``work(index, threads, slot)`` for each matrix of a batch: many small ones side by side, large ones one by one."""
@@ -232,6 +216,16 @@ def _held(X: Block, x: list[Layout], C: Block, c: list[Layout]) -> bool:
             if known or (known is None and overlap(v, w)):
                 return True
     return False
+
+
+def _hold_rows(workspace: dict[str, Array], rows: list[Array], matrices: list[int]) -> None:
+    """Copy A's rows to the workspace and let the words of the matrices point there."""
+    for c, v in enumerate(rows):
+        start = _address(workspace, f"held{c}", v.nbytes)
+        buffer = workspace[f"held{c}"]
+        offset = start - buffer.ctypes.data
+        np.copyto(buffer[offset : offset + v.nbytes].view(v.dtype).reshape(v.shape), v)
+        matrices[9 * c : 9 * c + 2] = start, v.shape[1]
 
 
 def _address(workspace: dict[str, Array], name: str, size: int) -> int:

@@ -10,13 +10,10 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.compiler import Library, compile_library, link
-from semiring.kernels.cpu.pivot import PivotKernel
-from semiring.kernels.cpu.product import ProductKernel
+from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.representation import represent
 from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.cpu.tile import choose
-from semiring.kernels.cpu.witness import WitnessKernel
 
 __all__ = ["Kernels", "kernels_for"]
 
@@ -36,30 +33,32 @@ class Kernels:
         self.tile = choose(self.representation, target)
         self.witness_tile = choose(self.representation, target, witness=True)
         self.arguments = Arguments(len(dtypes))
-        self._libraries: dict[str, Library] = {}
         self._functions: dict[str, Callable[[int], None]] = {}
 
     def function(self, name: str) -> Callable[[int], None]:
-        """``product``, ``product_witness``, ``transpose``, ``resolve``, ``close``, ``close_witness`` or ``eliminate``."""
+        """``product``, ``product_witness``, ``close``, ``close_witness`` or ``eliminate``."""
         found = self._functions.get(name)
         if found is None:
-            unit = "product_witness" if name in ("transpose", "resolve") else name
-            if unit not in self._libraries:
-                key = (unit, self.representation, self.tile, self.witness_tile)
-                self._libraries[unit] = compile_library(key, self.target, lambda: self.ir(unit))
-            found = self._functions[name] = self._libraries[unit].function(name)
+            key = (name, self.representation, self.tile, self.witness_tile)
+            library = compile_library(key, self.target, lambda: self.ir(name))
+            found = self._functions[name] = library.function(name)
         return found
 
-    def ir(self, unit: str) -> str:
-        """The LLVM IR of one unit of compilation."""
+    def ir(self, name: str) -> str:
+        """The LLVM IR of a function and those that it calls."""
+        # The generator is imported only where the cache does not have its output.
+        from semiring.kernels.cpu.pivot import PivotKernel
+        from semiring.kernels.cpu.product import ProductKernel
+        from semiring.kernels.cpu.witness import WitnessKernel
+
         rep, target, tile = self.representation, self.target, self.tile
-        if unit == "product":
+        if name == "product":
             functions = ProductKernel(rep, target, tile, witness=False).functions()
-        elif unit == "product_witness":
+        elif name == "product_witness":
             tile = self.witness_tile
             functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
         else:
-            functions = PivotKernel(rep, target, tile.width).functions(unit)
+            functions = PivotKernel(rep, target, tile.width).functions(name)
         return link(functions)
 
 

@@ -75,7 +75,7 @@ def plan(
     depth = min(k, tile.depth)
     line = 64 * len(rep.inner)
     workspace = {
-        "packed_a": (height * k if hold_a else tile.block * depth) * size + line,
+        "packed_a": (height * k if hold_a and not witness else tile.block * depth) * size + line,
         "packed_b": width * (k if hold_b else depth) * size + line,
     }
     if witness:

@@ -20,7 +20,7 @@ Index = str | int
 
 
 class ProductKernel:
-    """Generates ``product(args)``, or ``product_witness(args)``, whose ``via`` then awaits `WitnessKernel`."""
+    """Generates ``product(args)``, or ``product_witness(args)``, which uses the functions of `WitnessKernel`."""
 
     def __init__(self, rep: Representation, target: Target, tile: Tile, *, witness: bool) -> None:
         self.rep, self.tile, self.witness = rep, tile, witness
@@ -66,6 +66,8 @@ class ProductKernel:
         def everything_of_b() -> None:
             em.loop(0, k, depth, lambda p, _: pack_b(p, em.smin(em.sub(k, p), depth), em.mul(p, n_padded)))
 
+        if self.witness:
+            em.line("call void @transpose(ptr %args)")
         em.branch(hold_a, everything_of_a)
         em.branch(hold_b, everything_of_b)
         em.branch(fresh, lambda: self._clear(em, m, n))
@@ -104,6 +106,10 @@ class ProductKernel:
                     em.loop(0, mc, rows, row_panel)
 
                 em.loop(0, n, columns, column_panel)
+                if self.witness:
+                    # While the rows are still in cache.
+                    last = em.let(f"icmp sge i64 {em.add(p, kc)}, {k}")
+                    em.branch(last, lambda: em.line(f"call void @resolve(ptr %args, i64 {i}, i64 {mc})"))
 
             em.loop(0, m, block, row_block)
 

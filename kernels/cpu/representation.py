@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.infinities import absorbing, tropical
 from semiring.algebra.expression import Expr, const, node, nodes, var
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
-from semiring.kernels.cpu.lowering import Lowering
+
+if TYPE_CHECKING:
+    from semiring.kernels.cpu.lowering import Lowering
 
 __all__ = ["Representation", "represent"]
 

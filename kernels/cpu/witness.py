@@ -22,7 +22,7 @@ _NEAR = 1 << 20
 
 
 class WitnessKernel:
-    """Generates ``transpose(args)`` and ``resolve(args)``."""
+    """Generates ``transpose(args)`` and ``resolve(args, row, rows)``, which the product calls."""
 
     def __init__(self, rep: Representation, target: Target, tile: Tile) -> None:
         self.rep, self.target, self.tile = rep, target, tile
@@ -43,7 +43,7 @@ class WitnessKernel:
 
     def _transpose(self) -> Emitter:
         """Inner elements of Bᵀ, [n][transposed_rows]."""
-        em = Emitter("transpose", "ptr %args")
+        em = Emitter("transpose", "ptr %args", attributes="#1")
         low = Lowering(em, self.target, 1)
         n, k, long = (self.args.load(em, x) for x in ("n", "k", "transposed_rows"))
         for c, base in enumerate(self._bases(em)):
@@ -89,8 +89,11 @@ class WitnessKernel:
         em.loop(0, n, side, strip)
 
     def _resolve(self) -> Emitter:
-        """Every −2 − slab in ``via`` becomes first + k. A's columns are contiguous."""
-        em = Emitter("resolve", "ptr %args")
+        """``resolve(args, row, rows)``: every −2 − slab in rows [row, row + rows) of ``via`` becomes first + k.
+
+        A's columns are contiguous.
+        """
+        em = Emitter("resolve", "ptr %args, i64 %row, i64 %rows", attributes="#1")
         n, self._k = self.args.load(em, "n"), self.args.load(em, "k")
         self._first, self._long = self.args.load(em, "first"), self.args.load(em, "transposed_rows")
         via, via_down = self.args.pointer(em, "via"), self.args.load(em, "via_rows")
@@ -107,7 +110,7 @@ class WitnessKernel:
             em.loop(0, whole, width, lambda j, _: self._entries(em, i, j, codes, width))
             em.loop(whole, n, 1, lambda j, _: self._entries(em, i, j, codes, 1))
 
-        em.loop(0, self.args.load(em, "m"), 1, row)
+        em.loop("%row", em.add("%row", "%rows"), 1, row)
         em.line("ret void")
         return em
 
