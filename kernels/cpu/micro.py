@@ -1,9 +1,9 @@
 """The micro-kernel: one register tile of C over packed panels of A and B, and its merge with C.
 
 The accumulators start from ⊕'s zero and merge once with C, so the new values are compared with the old C as a whole. A witness
-product also closes an account every `slab` steps: where the slab's value is strictly better than the best slab before, the tile in
-memory takes it, with −2 − slab as its code; the merge then hands the code to ``via`` wherever C itself improves. Ties keep the
-old value, and among new candidates the lowest k, because only strict improvements count and slabs come in order.
+product also closes an account every `slab` steps: where the slab's value is strictly better than the best slab before, it becomes the
+best, with −2 − slab as its code in memory; the merge then hands the code to ``via`` wherever C itself improves. Ties keep the old
+value, and among new candidates the lowest k, because only strict improvements count and slabs come in order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from semiring.kernels.cpu.lowering import Broadcast, Lowering, Value
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.tile import Tile
-from semiring.kernels.cpu.update import update
+from semiring.kernels.cpu.update import improve, store_where, update
 
 __all__ = ["MicroKernel"]
 
@@ -95,9 +95,6 @@ class MicroKernel:
         def place(c: int, i: int, j: int) -> str:
             return em.at(self.rep.outer[c].ir, f"%C{c}", em.add(em.mul(down[c], i), j))
 
-        def in_memory(c: int, i: int, j: int) -> str:
-            return em.at(self.rep.inner[c].ir, memory[c], i * tile.columns + j)
-
         def prefetch() -> None:
             for c, s in enumerate(self.rep.outer):
                 for i in range(tile.rows):
@@ -118,43 +115,40 @@ class MicroKernel:
             flat = em.loop(start, stop, 1, lambda k, acc: self._step(low, k, acc), carried)
             return [flat[q : q + parts] for q in range(0, len(flat), parts)]
 
-        def spill(found: list[list[str]]) -> None:
-            for values, (i, j) in zip(found, tiles, strict=True):
-                for c, s in enumerate(self.rep.inner):
-                    em.store(s.vector(width), values[c], in_memory(c, i, j), 64)
-
-        def slab(start: str, _: list[str]) -> None:
+        def slab(start: str, best: list[str]) -> list[str]:
             found = accumulate(start, em.smin(em.add(start, tile.slab), "%k"))
             number = em.let(f"sdiv i64 {em.add('%step', start)}, {tile.slab}")
             code = em.splat(em.let(f"trunc i64 {em.sub(-2, number)} to i32"), I32, width)
+            out: list[str] = []
             for values, (i, j) in zip(found, tiles, strict=True):
+                old = [Value(v, s) for v, s in zip(best[len(out) :], self.rep.inner, strict=False)]
                 candidate = [Value(v, s) for v, s in zip(values, self.rep.inner, strict=True)]
-                places = [in_memory(c, i, j) for c in self.components]
-                via = (em.at("i32", codes, i * tile.columns + j), code)
                 with low.plain_sums():
-                    update(low, self.rep.add, self.rep.inner, self.rep.extremum, candidate, places, via)
+                    new, improved = improve(low, self.rep.add, self.rep.inner, self.rep.extremum, old, candidate)
+                store_where(low, improved(), (em.at("i32", codes, i * tile.columns + j), code))
+                out += [v.name for v in new]
+            return out
 
-        def merge(found: list[list[str]] | None) -> None:
+        def merge(found: list[list[str]]) -> None:
             outer = self._outer(em, width)
-            for q, (i, j) in enumerate(tiles):
-                values = found[q] if found else [em.load(s.vector(width), in_memory(c, i, j), 64) for c, s in enumerate(self.rep.inner)]
+            for values, (i, j) in zip(found, tiles, strict=True):
                 via, code = "", ""
                 if self.witness:
                     via = em.at("i32", "%via", em.add(em.mul(via_down, i), j))
                     code = em.load(I32.vector(width), em.at("i32", codes, i * tile.columns + j), 4)
                 self._merge(outer, values, [place(c, i, j) for c in self.components], via, code)
 
-        def edge(found: list[list[str]] | None) -> None:
-            if found:
-                spill(found)
+        def edge(found: list[list[str]]) -> None:
+            for values, (i, j) in zip(found, tiles, strict=True):
+                for c, s in enumerate(self.rep.inner):
+                    em.store(s.vector(width), values[c], em.at(s.ir, memory[c], i * tile.columns + j), 64)
             local = "".join(f", ptr {p}" for p in memory)
             to = "".join(f", ptr %C{c}" for c in self.components)
             em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {codes}{to}, ptr %via, i64 %rows, i64 %columns)")
 
-        result: list[list[str]] | None = None
         if self.witness:
-            spill([zero for _ in tiles])
-            em.loop(0, "%k", tile.slab, slab)
+            flat = em.loop(0, "%k", tile.slab, slab, carried)
+            result = [flat[q : q + parts] for q in range(0, len(flat), parts)]
         else:
             result = accumulate(0, "%k")
         em.branch(full, lambda: merge(result), lambda: edge(result))

@@ -58,7 +58,7 @@ def plan(
         down = 1 if hold_b else -(-threads // across)
         if m * n * k >= 64 * SERIAL:
             down, across = (down * 2, across) if not hold_b else (down, across * 2)
-    long = -(-k // 16) * 16 + 16 if witness else 0
+    long = -(-k // 32) * 32 + 32 if witness else 0
     # Whole columns of B that one worker may hold.
     if hold_b or witness:
         columns = max(tile.columns, limit // (size * max(1, k)))

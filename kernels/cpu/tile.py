@@ -44,16 +44,16 @@ class Tile:
 def choose(representation: Representation, target: Target, *, witness: bool = False) -> Tile:
     """The largest register tile that leaves room for one step's operands, and cache blocks in proportion.
 
-    A witness product merges two matrices with C's, so it merges less often.
+    A witness product keeps the best slab's values in registers too, and as it merges two matrices with C's, it merges less often.
     """
     scalars = representation.inner
     components, size = len(scalars), max(max(s.bytes for s in scalars), max(s.bytes for s in representation.outer))
     width = max(2, target.vector_bytes // size)
     # Besides C's vectors: the row of B, A's broadcast scalars, and a temporary for each.
     spare = 1 + any(s.kind == "f" for s in scalars) + (0 if target.embedded_broadcast else components)
-    shapes = [(6, 4), (8, 3), (6, 3), (4, 4), (5, 2), (6, 2), (4, 2), (3, 2), (2, 2), (2, 1), (1, 1)]
-    fitting = [(m, v) for m, v in shapes if components * (m * v + v) + spare <= target.registers]
+    shapes = [(6, 4), (8, 3), (6, 3), (4, 4), (4, 3), (5, 2), (6, 2), (4, 2), (3, 2), (2, 2), (2, 1), (1, 1)]
+    fitting = [(m, v) for m, v in shapes if components * ((1 + witness) * m * v + v) + spare <= target.registers]
     rows, vectors = max(fitting or [(1, 1)], key=lambda shape: shape[0] * shape[1])
     depth = (512 if size * components <= 8 else 256) * (4 if witness else 1)
     height = 48 if witness else 96
-    return Tile(width, rows, vectors, depth, rows * max(1, height // rows), 32)
+    return Tile(width, rows, vectors, depth, rows * max(1, height // rows), max(32, width))

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from semiring.algebra.expression import Expr
 from semiring.kernels.cpu.emitter import I32, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 
-__all__ = ["Via", "update"]
+__all__ = ["Via", "improve", "store_where", "update"]
 
 Via = tuple[str, str]
 """Where the witness is kept (an address), and the vector of i32 to put there."""
+
+
+def improve(
+    low: Lowering, add: Sequence[Expr], scalars: Sequence[Scalar], extremum: str | None, old: Sequence[Value], candidate: Sequence[Value]
+) -> tuple[list[Value], Callable[[], str]]:
+    """old ⊕ candidate, and what emits where that is strictly better; `extremum` says that ⊕ is min or max alone."""
+    new = low.evaluate(add, old, candidate, scalars)
+    order = {"min": "lt", "max": "gt", None: "ne"}[extremum]
+
+    def improved() -> str:
+        result = ""
+        for value, before, scalar in zip(new, old, scalars, strict=True):
+            changed = low.compare(order, scalar, value.name, before.name)
+            result = low.em.let(f"or {low.mask} {result}, {changed}") if result else changed
+        return result
+
+    return new, improved
 
 
 def update(
@@ -23,22 +40,20 @@ def update(
     places: Sequence[str],
     via: Via | None,
 ) -> None:
-    """Emit C ← C ⊕ candidate at `places`, one address a component; `extremum` says that ⊕ is min or max alone."""
+    """Emit C ← C ⊕ candidate at `places`, one address a component."""
     em, width = low.em, low.width
     old = [Value(em.load(s.vector(width), p, s.bytes), s) for s, p in zip(scalars, places, strict=True)]
-    new = low.evaluate(add, old, candidate, scalars)
+    new, improved = improve(low, add, scalars, extremum, old, candidate)
     for value, scalar, place in zip(new, scalars, places, strict=True):
         em.store(scalar.vector(width), value.name, place, scalar.bytes)
-    if via is None:
-        return
-    order = {"min": "lt", "max": "gt", None: "ne"}[extremum]
-    improved = ""
-    for value, before, scalar in zip(new, old, scalars, strict=True):
-        changed = low.compare(order, scalar, value.name, before.name)
-        improved = em.let(f"or {low.mask} {improved}, {changed}") if improved else changed
-    place, code = via
-    ir = I32.vector(width)
-    if low.target.isa == "avx512" and width > 1:
-        em.call(f"masked.store.{I32.overload(width)}.p0", "void", (ir, code), ("ptr", place), (low.mask, improved))
+    if via is not None:
+        store_where(low, improved(), via)
+
+
+def store_where(low: Lowering, condition: str, via: Via) -> None:
+    """Emit the store of witnesses where the condition holds."""
+    em, ir, (place, code) = low.em, I32.vector(low.width), via
+    if low.target.isa == "avx512" and low.width > 1:
+        em.call(f"masked.store.{I32.overload(low.width)}.p0", "void", (ir, code), ("ptr", place), (low.mask, condition))
     else:
-        em.store(ir, em.let(f"select {low.mask} {improved}, {ir} {code}, {ir} {em.load(ir, place, 4)}"), place, 4)
+        em.store(ir, em.let(f"select {low.mask} {condition}, {ir} {code}, {ir} {em.load(ir, place, 4)}"), place, 4)
