@@ -38,6 +38,7 @@ class Engine(Protocol):
 
     def load(self, values: tuple[Any, ...], via: Any = None) -> Block:
         """The block that stands for `values` while an algorithm runs: the arrays themselves, or a packed copy."""
+        ...
 
     def store(self, A: Block, values: tuple[Any, ...]) -> None:
         """Write a loaded block's elements to `values`; nothing to do where it holds those very arrays."""

@@ -108,7 +108,7 @@ def matmul(
     semiring.identities(dtypes)
     left, right = (tuple(v.astype(d, copy=False) for v, d in zip(x, dtypes, strict=True)) for x in (left, right))
     for name, operand in (("a", left), ("b", right)):
-        require_inside(semiring, operand if len(operand) > 1 else operand[0], what=name)
+        require_inside(semiring, operand, what=name)
     shape, row, column = _result_shape(left[0].shape, right[0].shape)
     left = tuple(v[None, :] if row else v for v in left)
     right = tuple(v[:, None] if column else v for v in right)
@@ -116,7 +116,7 @@ def matmul(
     full = (*batch, left[0].shape[-2], right[0].shape[-1])
     old = None if c is None else _matching(_operand(c, semiring, "c"), dtypes, shape, "c", exact=False)
     if old is not None:
-        require_inside(semiring, old if len(old) > 1 else old[0], what="c")
+        require_inside(semiring, old, what="c")
     target = None if out is None else _matching(_tuple(out, semiring, "out"), dtypes, shape, "out", exact=True)
     engine = engine_for(semiring, dtypes, device, threads, witness=witness)
     engine.signed = certify_product(semiring, dtypes, left, right, old, left[0].shape[-1])
@@ -182,7 +182,9 @@ def _result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ..
     return (*batch, *(() if row else a[-2:-1]), *(() if column else b[-1:])), row, column
 
 
-def _matching(parts: tuple[Any, ...], dtypes: tuple[np.dtype[Any], ...], shape: tuple[int, ...], name: str, *, exact: bool) -> tuple[Array, ...]:
+def _matching(
+    parts: tuple[Any, ...], dtypes: tuple[np.dtype[Any], ...], shape: tuple[int, ...], name: str, *, exact: bool
+) -> tuple[Array, ...]:
     """`parts` as arrays of the result's shape and dtypes; `exact` for one that will be written to."""
     arrays = []
     for part, dtype in zip(parts, dtypes, strict=True):
@@ -192,7 +194,8 @@ def _matching(parts: tuple[Any, ...], dtypes: tuple[np.dtype[Any], ...], shape: 
         if array.shape != shape:
             raise ShapeError(f"{name} has shape {array.shape}; the product has {shape}")
         if exact and (array.dtype != dtype or not array.flags.writeable):
-            raise DTypeError(f"{name} must be a writable array of dtype {dtype}; it is {array.dtype}{'' if array.flags.writeable else ', read-only'}")
+            kind = f"{array.dtype}{'' if array.flags.writeable else ', read-only'}"
+            raise DTypeError(f"{name} must be a writable array of dtype {dtype}; it is {kind}")
         if not exact and not np.can_cast(array.dtype, dtype, "same_kind"):
             raise DTypeError(f"{name} has dtype {array.dtype}, which {dtype} cannot hold; convert it, or a and b")
         arrays.append(array.astype(dtype, copy=False))

@@ -24,7 +24,6 @@ GROUP = 64
 _TABLES = GROUP // 8
 
 
-
 class BitsKernel:
     """Generates ``bits_product`` and ``bits_close``; strides are in words."""
 

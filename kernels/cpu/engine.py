@@ -14,7 +14,7 @@ from semiring.kernels.block import Block
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.plan import plan
 from semiring.kernels.cpu.threads import run, thread_count
-from semiring.kernels.overlap import Layout, layout, overlap, share
+from semiring.kernels.overlap import Layout, layout, share
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["CpuEngine"]
@@ -43,9 +43,7 @@ class CpuEngine:
     granule = 1
     pivot = 128
 
-    def __init__(
-        self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None
-    ) -> None:
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
         self.semiring = semiring
         self.dtypes = dtypes
         self.threads = thread_count(threads)
@@ -94,7 +92,9 @@ class CpuEngine:
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool, threads: int | None = None, slot: int = 0) -> None:
         if C.batch:
-            self._batch(C, lambda i, threads, slot: self._product(_item(A, i), _item(B, i), _item(C, i), fresh=fresh, threads=threads, slot=slot))
+            self._batch(
+                C, lambda i, threads, slot: self._product(_item(A, i), _item(B, i), _item(C, i), fresh=fresh, threads=threads, slot=slot)
+            )
             return
         if 0 in C.shape:
             return
@@ -105,7 +105,7 @@ class CpuEngine:
             _assign(C, contiguous)
             return
         a, b = ([layout(v) for v in X.values] for X in (A, B))
-        hold_a, hold_b = _held(A, a, C, c), _held(B, b, C, c)
+        hold_a, hold_b = _held(a, c), _held(b, c)
         # An operand that is C itself is packed before C changes; one that is anything else of C, or a second one, is copied.
         if hold_a and (hold_b or a != c):
             A, hold_a = _contiguous(A), False
@@ -136,8 +136,8 @@ class CpuEngine:
                 _hold_rows(workspace, [v[top:bottom] for v in x.A.values], matrices)
             via, via_rows = (0, 0) if x.via is None else (x.via.address + top * x.via.down + left * 4, x.via.down // 4)
             words = array("q", [
-                bottom - top, right - left, k, x.A.column, hold_a and not witness, hold_b, fresh, self._threshold, _ONE_F4, _ONE_F8, packed_a, packed_b,
-                via, via_rows, transposed, layout_.transposed_rows, 0, -1, *matrices,
+                bottom - top, right - left, k, x.A.column, hold_a and not witness, hold_b, fresh, self._threshold, _ONE_F4, _ONE_F8,
+                packed_a, packed_b, via, via_rows, transposed, layout_.transposed_rows, 0, -1, *matrices,
             ])  # fmt: skip
             product(words.buffer_info()[0])
 
@@ -208,14 +208,9 @@ class _Operands:
         return words
 
 
-def _held(X: Block, x: list[Layout], C: Block, c: list[Layout]) -> bool:
+def _held(x: list[Layout], c: list[Layout]) -> bool:
     """Whether an operand shares memory with C."""
-    for v, s in zip(X.values, x, strict=True):
-        for w, t in zip(C.values, c, strict=True):
-            known = share(s, t)
-            if known or (known is None and overlap(v, w)):
-                return True
-    return False
+    return any(share(s, t) for s in x for t in c)
 
 
 def _hold_rows(workspace: dict[str, Array], rows: list[Array], matrices: list[int]) -> None:

@@ -90,9 +90,7 @@ class Lowering:
         self.mask = "i1" if width == 1 else f"<{width} x i1>"
         self.flag = Scalar("u", 1)
 
-    def evaluate(
-        self, roots: Sequence[Expr], left: Sequence[Operand], right: Sequence[Operand], results: Sequence[Scalar]
-    ) -> list[Value]:
+    def evaluate(self, roots: Sequence[Expr], left: Sequence[Operand], right: Sequence[Operand], results: Sequence[Scalar]) -> list[Value]:
         """The values of `roots` for the components of two operands, each in its result's type."""
         operands = (left, right)
         value: dict[Expr, Operand | _Constant] = {}
@@ -218,9 +216,7 @@ class Lowering:
         place = f"ptr elementtype({scalar.ir}) {memory.pointer}"
         if op == "add" and scalar in self.ones:
             code, one = "vfmadd231" + name[-2:], self.ones[scalar]
-            return Value(
-                self.em.let(f'call {ir} asm "{code} $1{many}, $2, $0", "=v,*m,v,0"({place}, {ir} {one}, {ir} {other})'), scalar
-            )
+            return Value(self.em.let(f'call {ir} asm "{code} $1{many}, $2, $0", "=v,*m,v,0"({place}, {ir} {one}, {ir} {other})'), scalar)
         return Value(self.em.let(f'call {ir} asm "{name} $1{many}, $2, $0", "=v,*m,v"({place}, {ir} {other})'), scalar)
 
     def embeds(self, roots: Sequence[Expr], component: int, scalars: Sequence[Scalar]) -> bool:
@@ -288,9 +284,7 @@ class Lowering:
     def _fused_sum(self, op: str, scalar: Scalar, x: list[str]) -> str:
         ir = scalar.vector(self.width)
         y = x[1] if op == "add" else self.em.let(f"fneg {ir} {x[1]}")
-        return self.em.call(
-            f"fma.{scalar.overload(self.width)}", ir, (ir, x[0]), (ir, self.ones[scalar]), (ir, y)
-        )
+        return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, x[0]), (ir, self.ones[scalar]), (ir, y))
 
     def _absorbing_sum(self, scalar: Scalar, x: list[str], args: Sequence[Operand | _Constant]) -> str:
         total = self.em.let(f"add {scalar.vector(self.width)} {x[0]}, {x[1]}")
@@ -332,9 +326,7 @@ class Lowering:
         return self._select(none, scalar, zero, shifted)
 
     def _real_division(self, op: str, scalar: Scalar, x: list[str]) -> str:
-        raise TraceError(
-            f"{'//' if op == 'floordiv' else '%'} on floats has no vector instruction; use integers, or / with comparisons"
-        )
+        raise TraceError(f"{'//' if op == 'floordiv' else '%'} on floats has no vector instruction; use integers, or / with comparisons")
 
 
 def _fitting(value: Any, scalar: Scalar) -> Any:

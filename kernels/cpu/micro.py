@@ -85,9 +85,7 @@ class MicroKernel:
         codes = em.let(f"alloca [{cells} x i32], align 64") if self.witness else "null"
         ones = self.args.ones(em, set(self.rep.inner), width) if self.target.fma_add else None
         low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
-        full = em.let(
-            f"and i1 {em.let(f'icmp eq i64 %rows, {tile.rows}')}, {em.let(f'icmp eq i64 %columns, {tile.columns}')}"
-        )
+        full = em.let(f"and i1 {em.let(f'icmp eq i64 %rows, {tile.rows}')}, {em.let(f'icmp eq i64 %columns, {tile.columns}')}")
         down = [self.args.load(em, ("C.rows", c)) for c in self.components]
         via_down = self.args.load(em, "via_rows") if self.witness else 0
         tiles = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]

@@ -89,7 +89,7 @@ class BooleanEngine:
         """C ← C ∪ A·B."""
         (a,), (b,), (c,) = A.values, B.values, C.values
         for index in np.ndindex(C.batch):
-            self._multiply_add(*(_apart(v[index], c[index]) for v in (a, b)), c[index], A.shape[1])
+            self._multiply_add(_apart(a[index], c[index]), _apart(b[index], c[index]), c[index], A.shape[1])
 
     def _multiply_add(self, a: Array, b: Array, c: Array, k: int) -> None:
         m, words = c.shape

@@ -6,6 +6,7 @@ number in ``status``, or becomes 1 where ``forgive`` is set.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -41,9 +42,7 @@ class PivotKernel:
         em = Emitter(name, "ptr %args")
         wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, 1))
         self._n = self.args.load(em, "n")
-        self._ends = {
-            v: str(em.mul(em.let(f"sdiv i64 {self._n}, {v * self.width}"), v * self.width)) for v in (_UNROLLED, 1)
-        }
+        self._ends = {v: str(em.mul(em.let(f"sdiv i64 {self._n}, {v * self.width}"), v * self.width)) for v in (_UNROLLED, 1)}
         self._start = [self.args.pointer(em, ("C", c)) for c in self.components]
         self._down = [self.args.load(em, ("C.rows", c)) for c in self.components]
         return em, wide, single
@@ -54,9 +53,7 @@ class PivotKernel:
 
     def _load(self, low: Lowering, rows: list[str], j: str) -> list[Value]:
         em = low.em
-        return [
-            Value(em.load(s.vector(low.width), em.at(s.ir, rows[c], j), s.bytes), s) for c, s in enumerate(self.rep.outer)
-        ]
+        return [Value(em.load(s.vector(low.width), em.at(s.ir, rows[c], j), s.bytes), s) for c, s in enumerate(self.rep.outer)]
 
     def _store(self, low: Lowering, values: list[Value], rows: list[str], j: str) -> None:
         for c, s in enumerate(self.rep.outer):
@@ -85,10 +82,7 @@ class PivotKernel:
         one = self._one(low)
         total = low.evaluate(self.rep.add, one, pivot, self.rep.outer)
         tests = [low.compare("ne", s, t.name, o.name) for s, t, o in zip(self.rep.outer, total, one, strict=True)]
-        result = tests[0]
-        for test in tests[1:]:
-            result = low.em.let(f"or i1 {result}, {test}")
-        return result
+        return functools.reduce(lambda x, y: low.em.let(f"or i1 {x}, {y}"), tests)
 
     def _stop(self, em: Emitter, k: str) -> None:
         em.store("i64", k, em.at("i64", "%args", self.args.index["status"]), 8)
@@ -195,7 +189,6 @@ class PivotKernel:
                 infinite = em.let(f"fcmp ueq {ir} {size}, {scalar.constant(math.inf, wide.width)}")
                 missing = em.let(f"or {wide.mask} {missing}, {infinite}")
         stars = [
-            Value(em.let(f"extractelement {s.vector(wide.width)} {v.name}, i64 0"), s)
-            for v, s in zip(result, self.rep.outer, strict=True)
+            Value(em.let(f"extractelement {s.vector(wide.width)} {v.name}, i64 0"), s) for v, s in zip(result, self.rep.outer, strict=True)
         ]
         return stars, em.let(f"extractelement {wide.mask} {missing}, i64 0")

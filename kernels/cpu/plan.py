@@ -33,9 +33,7 @@ class Plan:
 
 
 @functools.lru_cache(maxsize=512)
-def plan(
-    m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, hold_a: bool, hold_b: bool, witness: bool
-) -> Plan:
+def plan(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, hold_a: bool, hold_b: bool, witness: bool) -> Plan:
     """Tasks of one product.
 
     Parameters
@@ -68,9 +66,7 @@ def plan(
         across = 1
     height = -(-math.ceil(m / down) // tile.rows) * tile.rows
     width = -(-math.ceil(n / across) // tile.columns) * tile.columns
-    tasks = [
-        (top, min(m, top + height), left, min(n, left + width)) for left in range(0, n, width) for top in range(0, m, height)
-    ]
+    tasks = [(top, min(m, top + height), left, min(n, left + width)) for left in range(0, n, width) for top in range(0, m, height)]
     height, width = min(height, -(-m // tile.rows) * tile.rows), min(width, -(-n // tile.columns) * tile.columns)
     depth = min(k, tile.depth)
     line = 64 * len(rep.inner)

@@ -36,12 +36,10 @@ class ProductKernel:
 
     def _macro(self) -> Emitter:
         """``product(args)``."""
-        tile, rows, columns, depth, block = self.tile, self.tile.rows, self.tile.columns, self.tile.depth, self.tile.block
+        rows, columns, depth, block = self.tile.rows, self.tile.columns, self.tile.depth, self.tile.block
         em = Emitter(self.name, "ptr %args")
         m, n, k = (self.args.load(em, x) for x in ("m", "n", "k"))
-        hold_a, hold_b, fresh = (
-            em.let(f"icmp ne i64 {self.args.load(em, x)}, 0") for x in ("hold_a", "hold_b", "fresh")
-        )
+        hold_a, hold_b, fresh = (em.let(f"icmp ne i64 {self.args.load(em, x)}, 0") for x in ("hold_a", "hold_b", "fresh"))
         m_padded, n_padded = em.round_up(m, rows), em.round_up(n, columns)
         packed_a, packed_b = self.args.pointer(em, "packed_a"), self.args.pointer(em, "packed_b")
         depths = em.select_i64(hold_a, k, em.smin(k, depth)), em.select_i64(hold_b, k, em.smin(k, depth))
@@ -99,9 +97,7 @@ class ProductKernel:
                             to = em.at(o.ir, c_pointers[c], em.add(em.mul(row, down[c]), j))
                             parts += f", ptr {a}, ptr {b}, ptr {to}"
                         v = em.at("i32", via, em.add(em.mul(row, via_down), j)) if self.witness else "null"
-                        em.line(
-                            f"call void @{self.name}_micro(ptr %args{parts}, ptr {v}, i64 {kc}, i64 {mr}, i64 {nr}, i64 {p})"
-                        )
+                        em.line(f"call void @{self.name}_micro(ptr %args{parts}, ptr {v}, i64 {kc}, i64 {mr}, i64 {nr}, i64 {p})")
 
                     em.loop(0, mc, rows, row_panel)
 

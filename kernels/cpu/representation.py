@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.kernels.infinities import absorbing, tropical
 from semiring.algebra.expression import Expr, const, node, nodes, var
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
+from semiring.kernels.infinities import absorbing, tropical
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.lowering import Lowering
@@ -113,13 +113,13 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Represen
     add, mul, star, undefined = program.add, program.mul, program.star, program.star_undefined
     if dtypes == (np.dtype(bool),):
         add, mul = (truth_table(semiring.add),), (truth_table(semiring.mul),)
-        zero, one = (int(zero[0]),), (int(one[0]),)
+        zero, one = tuple(map(int, zero)), tuple(map(int, one))
     extremum = add[0].op if len(add) == 1 and add[0].op in ("min", "max") and set(add[0].args) == {_A, _B} else None
     infinities = absorbing(semiring, dtypes)
     plain = Representation(add, mul, star, undefined, outer, outer, zero, one, zero, infinities, "plain", extremum)
-    if len(outer) > 1:
+    if semiring.components > 1:
         return plain
-    scalar, operations = outer[0], {e.op for e in nodes(*add, *mul)}
+    (scalar,), operations = outer, {e.op for e in nodes(*add, *mul)}
     if scalar.kind == "f" and operations <= {"var", "min", "max"}:
         inner = Scalar("i", scalar.bytes)
         key = key_of(zero[0], scalar.bytes)
@@ -133,7 +133,7 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Represen
 def truth_table(function: Any) -> Expr:
     """The expression on bytes 0 and 1 that agrees with a callable on all four pairs of truth values."""
     table = tuple(bool(function(a, b)) for a in (False, True) for b in (False, True))
-    known = {
+    known: dict[tuple[bool, ...], Expr] = {
         (False, False, False, True): node("and", _A, _B),
         (False, True, True, True): node("or", _A, _B),
         (False, True, True, False): node("xor", _A, _B),

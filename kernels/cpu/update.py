@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from semiring.algebra.expression import Expr
@@ -22,11 +23,8 @@ def improve(
     order = {"min": "lt", "max": "gt", None: "ne"}[extremum]
 
     def improved() -> str:
-        result = ""
-        for value, before, scalar in zip(new, old, scalars, strict=True):
-            changed = low.compare(order, scalar, value.name, before.name)
-            result = low.em.let(f"or {low.mask} {result}, {changed}") if result else changed
-        return result
+        changed = [low.compare(order, s, v.name, o.name) for s, v, o in zip(scalars, new, old, strict=True)]
+        return functools.reduce(lambda x, y: low.em.let(f"or {low.mask} {x}, {y}"), changed)
 
     return new, improved
 

@@ -6,6 +6,7 @@ read a vector at a time, so an entry costs a few cache lines, whatever the depth
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import Arguments
@@ -206,8 +207,7 @@ class WitnessKernel:
     def _wanted(self, low: Lowering, places: list[str]) -> list[str]:
         """C's element in every lane, as inner components."""
         return [
-            self.rep.encode(low, c, low.em.splat(low.em.load(s.ir, places[c], s.bytes), s, low.width))
-            for c, s in enumerate(self.rep.outer)
+            self.rep.encode(low, c, low.em.splat(low.em.load(s.ir, places[c], s.bytes), s, low.width)) for c, s in enumerate(self.rep.outer)
         ]
 
     def _equal(self, low: Lowering, a_row: list[str], b_row: list[str], wanted: list[str], p: str | int) -> str:
@@ -219,19 +219,14 @@ class WitnessKernel:
             a.append(Value(self.rep.encode(low, c, value), inner))
             b.append(Value(em.load(inner.vector(width), em.at(inner.ir, b_row[c], p), inner.bytes), inner))
         product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
-        equal = ""
-        for value, want, inner in zip(product, wanted, self.rep.inner, strict=True):
-            same = low.compare("eq", inner, value.name, want)
-            equal = em.let(f"and {low.mask} {equal}, {same}") if equal else same
-        return equal
+        tests = [low.compare("eq", s, v.name, w) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)]
+        return functools.reduce(lambda x, y: em.let(f"and {low.mask} {x}, {y}"), tests)
 
 
 def _transposed(em: Emitter, rows: list[str], scalar: Scalar, side: int) -> list[str]:
     """The columns of a square of vectors: log₂(side) perfect shuffles of its rows."""
     ir, half = scalar.vector(side), side // 2
-    halves = [
-        ", ".join(f"i32 {start + i + side * other}" for i in range(half) for other in (0, 1)) for start in (0, half)
-    ]
+    halves = [", ".join(f"i32 {start + i + side * other}" for i in range(half) for other in (0, 1)) for start in (0, half)]
     for _ in range(side.bit_length() - 1):
         rows = [
             em.let(f"shufflevector {ir} {rows[i]}, {ir} {rows[i + half]}, <{side} x i32> <{lanes}>")

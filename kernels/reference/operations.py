@@ -12,9 +12,9 @@ import numpy as np
 
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
-from semiring.kernels.infinities import absorbing
 from semiring.algebra.errors import DivergenceError
 from semiring.algebra.expression import Expr, evaluate
+from semiring.kernels.infinities import absorbing
 
 __all__ = ["Operations"]
 
@@ -44,9 +44,7 @@ class Operations:
         def apply(x: Values, y: Values) -> tuple[Any, ...]:
             shape = np.broadcast_shapes(*(np.shape(v) for v in (*x, *y)))
             results = evaluate(expressions, x, y, self._table)
-            return tuple(
-                np.broadcast_to(np.asarray(r, dtype=d), shape) for r, d in zip(results, self.dtypes, strict=True)
-            )
+            return tuple(np.broadcast_to(np.asarray(r, dtype=d), shape) for r, d in zip(results, self.dtypes, strict=True))
 
         return apply
 
@@ -72,11 +70,7 @@ class Operations:
     def harmless(self, pivot: Values) -> bool:
         """Whether 1 ⊕ p = 1 for every pivot (the sign of a symbol is unknown, so symbols pass)."""
         total = self.add(self.one, pivot)
-        return all(
-            _is_sympy(t) or bool(t == one)
-            for part, one in zip(total, self.one, strict=True)
-            for t in np.ravel(np.asarray(part))
-        )
+        return all(_is_sympy(t) or bool(t == one) for part, one in zip(total, self.one, strict=True) for t in np.ravel(np.asarray(part)))
 
     def star(self, pivot: Values) -> tuple[Any, ...] | None:
         """p* for an array of pivots (one array a component), or None where one has none."""
@@ -103,7 +97,7 @@ class Operations:
         exact = tuple(Fraction(p) if isinstance(p, int) and not isinstance(p, bool) else p for p in pivot)
         try:
             with np.errstate(all="ignore"):
-                result = self.semiring.star(exact if len(exact) > 1 else exact[0])
+                result = self.semiring.star(exact if self.semiring.components > 1 else next(iter(exact)))
         except (ZeroDivisionError, DivergenceError):
             return None
         parts = result if isinstance(result, tuple) else (result,)
