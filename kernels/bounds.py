@@ -1,21 +1,21 @@
 """Whether an integer product can leave its dtype: interval arithmetic over the recorded operations.
 
 A product is refused before it is computed if any sum or product inside it could wrap, so nothing wrapped is ever returned. What
-stands for ±∞ absorbs sums and takes no part in the intervals.
+stands for ±∞ absorbs sums and takes no part in the intervals; an operation that would make a number of it is refused too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import OverflowRiskError
-from semiring.algebra.expression import COMPARISONS, Expr, nodes
-from semiring.kernels.infinities import absorbing, crosses_infinity, tropical
+from semiring.algebra.expression import COMPARISONS, Expr, nodes, var
+from semiring.kernels.infinities import absorbing, crosses_infinity, own, signed_limit, tropical
 
 __all__ = ["Interval", "certify_product", "finite_range", "wider"]
 
@@ -23,13 +23,23 @@ Interval = tuple[float, float]
 """Lowest and highest value; Python integers, or ±inf for what is not bounded."""
 
 _ARITHMETIC = {"add", "sub", "mul", "neg", "abs", "shl", "floordiv"}
+_KEEP_INFINITY = {"add", "min", "max", "where"}
 _PIECE = 1 << 20
 
 
+class _Range(NamedTuple):
+    """What an expression may be: finite values (None for none), ∞, and its dtype (None for constants and conditions)."""
+
+    finite: Interval | None
+    infinite: bool
+    dtype: np.dtype[Any] | None
+
+
 def finite_range(values: np.ndarray[Any, Any], infinities: Sequence[int]) -> Interval | None:
-    """The least and the greatest entry, leaving out those that stand for ±∞; None where nothing is left."""
+    """The least and the greatest entry, leaving out those that stand for ±∞ in its dtype; None where nothing is left."""
     if values.size == 0:
         return None
+    infinities = own(infinities, values.dtype)
     low, high = int(values.min()), int(values.max())
     if low not in infinities and high not in infinities:
         return low, high
@@ -75,89 +85,143 @@ def certify_product(
         Naming the operation, its range and the next wider dtype.
     """
     program = semiring.program
-    if all(d.kind not in "iu" for d in dtypes) or k == 0:
+    if all(d.kind not in "iu" for d in dtypes) or k == 0 or 0 in (a[0].size, b[0].size):
         return False
     if not {e.op for e in nodes(*program.add, *program.mul)} & _ARITHMETIC:
         return False
     infinities = absorbing(semiring, dtypes)
-    ranges = [[_range(v, d, infinities) for v, d in zip(part, dtypes, strict=True)] for part in (a, b)]
-    if any(r is None for part in ranges for r in part):
-        return False  # an operand is all ∞, and so is the product
-    left, right = ([r for r in part if r is not None] for part in ranges)
     if tropical(semiring, dtypes):
-        return _certify_tropical(semiring, dtypes[0], infinities[0], left[0], right[0])
+        left, right = (finite_range(part[0], infinities) or (0, 0) for part in (a, b))
+        return _certify_tropical(semiring, dtypes[0], infinities[0], left, right)
     limits = _Limits(semiring, dtypes, infinities)
-    total = limits.evaluate(program.mul, left, right)
-    if {e.op for e in nodes(*program.add)} & _ARITHMETIC:
+    ranges = [[_range(v, infinities) for v in part] for part in (a, b)]
+    total = limits.evaluate(program.mul, *ranges)
+    if all(set(e.args) == {var(0, i), var(1, i)} and e.op == "add" for i, e in enumerate(program.add)):
+        total = [limits.sum_of(r, k) for r in total]
+    elif {e.op for e in nodes(*program.add)} & _ARITHMETIC:
         # A sum of k terms, in whatever order, lies within what ⌈log₂ k⌉ doublings reach.
-        for _ in range(max(1, math.ceil(math.log2(k)))):
-            total = limits.evaluate(program.add, total, total)
+        for _ in range(math.ceil(math.log2(k))):
+            total = list(map(_hull, total, limits.evaluate(program.add, total, total)))
+        zero, _ = semiring.identities(dtypes)
+        limits.evaluate(program.add, [_range(np.full(1, z, dtype=d), infinities) for z, d in zip(zero, dtypes, strict=True)], total)
     if c is not None:
-        old = [_range(v, d, infinities) for v, d in zip(c, dtypes, strict=True)]
-        limits.evaluate(program.add, [o or t for o, t in zip(old, total, strict=True)], total)
+        limits.evaluate(program.add, [_range(v, infinities) for v in c], total)
     return False
 
 
-def _range(values: Any, dtype: np.dtype[Any], infinities: Sequence[int]) -> Interval | None:
-    if dtype.kind == "f":
-        return -math.inf, math.inf
-    if dtype.kind == "b":
-        return 0, 1
-    return finite_range(values, infinities)
+def _range(values: Any, infinities: Sequence[int]) -> _Range:
+    if values.dtype.kind == "b":
+        return _Range((0, 1), False, np.dtype(np.uint8))
+    if values.dtype.kind == "f":
+        return _Range((-math.inf, math.inf), False, values.dtype)
+    infinite = any(i in own(infinities, values.dtype) for i in (int(values.min()), int(values.max())))
+    return _Range(finite_range(values, infinities), infinite, values.dtype)
 
 
 def _certify_tropical(semiring: Semiring, dtype: np.dtype[Any], infinity: int, a: Interval, b: Interval) -> bool:
     """Tropical integers: inside, half of ∞ stands for it, and every finite sum must stay on this side."""
-    half = abs(infinity // 2)
     signed = crosses_infinity(infinity, a) or crosses_infinity(infinity, b)
     size = max(map(abs, (*a, *b)))
-    limit = half // 3 if signed else half - 1
+    limit = signed_limit(infinity // 2) if signed else abs(infinity // 2) - 1
     total = max(map(abs, a)) + max(map(abs, b))
     if size > limit or (not signed and total > limit):
         raise OverflowRiskError(
-            f"{semiring.name} in {dtype}: finite entries reach {size:.0f} and sums {total:.0f}, and beside ∞ = {infinity} "
-            f"the library can tell {'them apart from ∞ up to ' if signed else 'sums up to '}{limit:.0f}; use {wider(dtype)}"
+            f"{semiring.name} in {dtype}: finite entries reach {size} and sums {total}, and beside ∞ = {infinity} "
+            f"the library can tell {'entries' if signed else 'sums'} up to {limit} from it; use {wider(dtype)}"
         )
     return signed
 
 
 class _Limits:
-    """Evaluates intervals and refuses those that leave the integers."""
+    """Evaluates ranges and refuses those that leave the integers."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], infinities: Sequence[int]) -> None:
-        self.semiring, self.infinities = semiring, infinities
-        # Operands of several dtypes are computed in the widest of them; the narrowest limit is the safe one.
-        self.dtype = min((d for d in dtypes if d.kind in "iu"), key=lambda d: d.itemsize)
-        info = np.iinfo(self.dtype)
-        self.low = info.min + (info.min in infinities)
-        self.high = info.max - (info.max in infinities)
+        self.semiring, self.dtypes, self.infinities = semiring, dtypes, infinities
 
-    def evaluate(self, roots: Sequence[Expr], left: Sequence[Interval], right: Sequence[Interval]) -> list[Interval]:
-        operands, value = (left, right), dict[Expr, Interval]()
+    def evaluate(self, roots: Sequence[Expr], left: Sequence[_Range], right: Sequence[_Range]) -> list[_Range]:
+        operands, value = (left, right), dict[Expr, _Range]()
         for expr in nodes(*roots):
             if expr.op == "var":
                 operand, component = expr.args
                 value[expr] = operands[operand][component]
             elif expr.op == "const":
-                value[expr] = (expr.args[0], expr.args[0])
+                value[expr] = _constant(expr.args[0])
             else:
                 value[expr] = self._apply(expr.op, [value[a] for a in expr.args])
-        return [value[root] for root in roots]
+        return [self._convert(value[root], dtype, "the result") for root, dtype in zip(roots, self.dtypes, strict=True)]
 
-    def _apply(self, op: str, args: list[Interval]) -> Interval:
-        if op in COMPARISONS or op == "not":
-            return 0, 1
-        low, high = _interval(op, args)
-        bounded = all(math.isfinite(x) for arg in args for x in arg)
-        if op in _ARITHMETIC and bounded and not (self.low <= low and high <= self.high):
+    def sum_of(self, term: _Range, k: int) -> _Range:
+        """The sums of 0 to k terms."""
+        if term.finite is None or term.dtype is None or term.dtype.kind == "f":
+            return term
+        low, high = min(0, k * term.finite[0]), max(0, k * term.finite[1])
+        self._require("'add'", low, high, term.dtype)
+        return _Range((low, high), term.infinite, term.dtype)
+
+    def _apply(self, op: str, args: list[_Range]) -> _Range:
+        condition = _Range((0, 1), False, None)
+        if op == "not":
+            return condition
+        used = args[1:] if op == "where" else args
+        dtype = max((a.dtype for a in used if a.dtype is not None), key=lambda d: (d.kind == "f", d.itemsize, d.kind == "i"), default=None)
+        if dtype is None:
+            dtype = np.dtype(np.int32)
+        if dtype.kind not in "iu":
+            return condition if op in COMPARISONS else _Range((-math.inf, math.inf), False, dtype)
+        used = [self._convert(a, dtype, repr(op)) for a in used]
+        if op in COMPARISONS:
+            return condition
+        infinite = self._infinite(op, used, dtype)
+        finite = [a.finite for a in used if a.finite is not None]
+        if not finite or (len(finite) < len(used) and op == "add"):
+            return _Range(None, infinite, dtype)
+        low, high = _interval(op, finite, dtype) if len(finite) == len(used) else _spanned(finite)
+        if op in _ARITHMETIC:
+            self._require(repr(op), low, high, dtype)
+        return _Range((low, high), infinite, dtype)
+
+    def _infinite(self, op: str, args: Sequence[_Range], dtype: np.dtype[Any]) -> bool:
+        """Whether the result may be ∞; what would make a number of it is refused."""
+        kept = own(self.infinities, dtype)
+        found = [a.infinite for a in args]
+        if any(found) and (op not in _KEEP_INFINITY or (op == "add" and not kept)):
             raise OverflowRiskError(
-                f"{self.semiring.name} in {self.dtype}: {op!r} inside the product may reach {low:.0f} … {high:.0f}, beyond "
-                f"{self.low} … {self.high}; use {wider(self.dtype)}"
+                f"{self.semiring.name} in {dtype}: {op!r} of ∞ has no meaning among integers, where only sums keep it; use float64"
             )
-        return low, high
+        # A minimum is +∞ only if both are.
+        return all(found) if (op, [i > 0 for i in kept]) in (("min", [True]), ("max", [False])) else any(found)
+
+    def _convert(self, value: _Range, dtype: np.dtype[Any], what: str) -> _Range:
+        """`value` in a dtype that its values have to fit."""
+        if value.finite is not None and value.dtype not in (None, dtype) and dtype.kind in "iu":
+            self._require(what, *value.finite, dtype)
+        return value._replace(dtype=dtype)
+
+    def _require(self, what: str, low: float, high: float, dtype: np.dtype[Any]) -> None:
+        info, infinities = np.iinfo(dtype), own(self.infinities, dtype)
+        lowest, highest = info.min + (info.min in infinities), info.max - (info.max in infinities)
+        if not (lowest <= low and high <= highest):
+            raise OverflowRiskError(
+                f"{self.semiring.name} in {dtype}: {what} inside the product may reach {low} … {high}, beyond {lowest} … {highest}; "
+                f"use {wider(dtype)}"
+            )
 
 
-def _interval(op: str, args: list[Interval]) -> Interval:
+def _constant(value: Any) -> _Range:
+    return _Range(None, True, None) if isinstance(value, float) and math.isinf(value) else _Range((value, value), False, None)
+
+
+def _hull(x: _Range, y: _Range) -> _Range:
+    """What is one or the other."""
+    finite = [r.finite for r in (x, y) if r.finite is not None]
+    return _Range(_spanned(finite) if finite else None, x.infinite or y.infinite, x.dtype)
+
+
+def _spanned(intervals: Sequence[Interval]) -> Interval:
+    return min(i[0] for i in intervals), max(i[1] for i in intervals)
+
+
+def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interval:
     """The range of an operation on ranges."""
     (a, b), (c, d) = args[0], args[1] if len(args) > 1 else (0, 0)
     match op:
@@ -166,7 +230,7 @@ def _interval(op: str, args: list[Interval]) -> Interval:
         case "sub":
             return a - d, b - c
         case "mul":
-            products = [_times(x, y) for x in (a, b) for y in (c, d)]
+            products = [x * y for x in (a, b) for y in (c, d)]
             return min(products), max(products)
         case "neg":
             return -b, -a
@@ -177,20 +241,19 @@ def _interval(op: str, args: list[Interval]) -> Interval:
         case "max":
             return max(a, c), max(b, d)
         case "where":
-            return min(args[1][0], args[2][0]), max(args[1][1], args[2][1])
+            return _spanned(args)
         case "mod" if c > 0:
             return 0, d - 1
         case "shl":
-            return min(_times(a, 2**c), _times(a, 2**d)), max(_times(b, 2**c), _times(b, 2**d))
+            # Beyond 64 places only 0 stays.
+            places = [2 ** int(min(max(x, 0), 64)) for x in (c, d)]
+            return min(a * p for p in places), max(b * p for p in places)
         case "invert":
-            return ~int(b), ~int(a)
-        case "and" | "or" | "xor" if all(map(math.isfinite, (a, b, c, d))):
+            top = np.iinfo(dtype).max if dtype.kind == "u" else -1
+            return top - b, top - a
+        case "and" | "or" | "xor":
             bits = max(int(x).bit_length() for x in (a, b, c, d))
             return (0 if min(a, c) >= 0 else -(1 << bits)), (1 << bits) - 1
         case _:
             # Quotients, remainders and shifts to the right are no larger than what they are taken of.
             return min(a, -abs(b), c, 0), max(b, abs(a), d, 0)
-
-
-def _times(x: float, y: float) -> float:
-    return 0 if 0 in (x, y) else x * y

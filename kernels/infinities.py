@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import var
 
-__all__ = ["absorbing", "crosses_infinity", "tropical"]
+__all__ = ["absorbing", "crosses_infinity", "own", "signed_limit", "signed_threshold", "tropical"]
 
 
 def absorbing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[int, ...]:
@@ -19,6 +20,12 @@ def absorbing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[in
     zero, _ = semiring.identities(dtypes)
     values = {z for r, z, d in zip(raw, zero, dtypes, strict=True) if d.kind in "iu" and isinstance(r, float) and math.isinf(r)}
     return tuple(sorted(values))
+
+
+def own(infinities: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Those of `infinities` that are a dtype's own: the largest or smallest value of another dtype is an ordinary number here."""
+    info = np.iinfo(dtype)
+    return tuple(i for i in infinities if i in (info.min, info.max))
 
 
 def tropical(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
@@ -37,3 +44,14 @@ def tropical(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
 def crosses_infinity(infinity: int, interval: tuple[float, float]) -> bool:
     """Whether the interval has a value that pulls ∞ back when it is added: a negative one for +∞, a positive one for −∞."""
     return interval[0] < 0 if infinity > 0 else interval[1] > 0
+
+
+def signed_limit(half: int) -> int:
+    """The largest magnitude of integers beside `half`, the inner ∞, when they may pull it back: two of them stay short of ∞ and one."""
+    return (abs(half) - 1) // 3
+
+
+def signed_threshold(half: int) -> int:
+    """The least magnitude that is ∞ then."""
+    third = abs(half) // 3
+    return half - third if half > 0 else half + third
