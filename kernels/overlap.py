@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Layout", "layout", "overlap", "share"]
+__all__ = ["Layout", "layout", "matched", "overlap", "share"]
 
 
 class Layout(NamedTuple):
@@ -43,8 +43,24 @@ def share(x: Layout, y: Layout) -> bool:
 
 
 def overlap(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
-    """Whether two arrays of two dimensions share elements, as `share` tells."""
-    return share(layout(x), layout(y))
+    """Whether two arrays share elements: of two dimensions as `share` tells, batches as far as their extents tell."""
+    return share(layout(x), layout(y)) if x.ndim == y.ndim == 2 else np.may_share_memory(x, y)
+
+
+def matched(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
+    """Whether a matrix of the batch x shares memory with at most that matrix of the batch y which stands in its place."""
+    if not np.may_share_memory(x, y):
+        return True
+    batch = [(n, s, t) for n, s, t in zip(x.shape[:-2], x.strides, y.strides, strict=False) if n > 1]
+    if any(s != t for _, s, t in batch):
+        return False
+    first = (0,) * (x.ndim - 2)
+    (x_low, x_high), (y_low, y_high) = _extent(layout(x[first])), _extent(layout(y[first]))
+    places = np.zeros(1, dtype=np.int64)
+    for n, stride, _ in batch:
+        places = np.add.outer(places, stride * np.arange(n)).ravel()
+    places.sort()
+    return bool((np.diff(places) >= max(x_high, y_high) - min(x_low, y_low)).all())
 
 
 def _extent(x: Layout) -> tuple[int, int]:

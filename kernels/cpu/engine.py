@@ -14,7 +14,8 @@ from semiring.kernels.block import Block
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.plan import plan
 from semiring.kernels.cpu.threads import run, thread_count
-from semiring.kernels.overlap import Layout, layout, share
+from semiring.kernels.infinities import signed_threshold
+from semiring.kernels.overlap import Layout, layout, matched, share
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["CpuEngine"]
@@ -92,6 +93,8 @@ class CpuEngine:
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool, threads: int | None = None, slot: int = 0) -> None:
         if C.batch:
+            # One matrix of the result is complete before another one begins.
+            A, B = (X if all(matched(v, w) for v in X.values for w in C.values) else _contiguous(X) for X in (A, B))
             self._batch(
                 C, lambda i, threads, slot: self._product(_item(A, i), _item(B, i), _item(C, i), fresh=fresh, threads=threads, slot=slot)
             )
@@ -105,6 +108,13 @@ class CpuEngine:
             _assign(C, contiguous)
             return
         a, b = ([layout(v) for v in X.values] for X in (A, B))
+        # Kernels count in elements; a field of packed records lies between them.
+        if _fractional(a):
+            A = _contiguous(A)
+            a = [layout(v) for v in A.values]
+        if _fractional(b):
+            B = _contiguous(B)
+            b = [layout(v) for v in B.values]
         hold_a, hold_b = _held(a, c), _held(b, c)
         # An operand that is C itself is packed before C changes; one that is anything else of C, or a second one, is copied.
         if hold_a and (hold_b or a != c):
@@ -185,8 +195,7 @@ class CpuEngine:
         if representation.kind != "infinity":
             return 0
         half = int(representation.inner_zero[0])
-        # Finite sums stay below 2/3 of half, and ∞ plus a negative weight above it.
-        return half - half // 3 if self.signed else half
+        return signed_threshold(half) if self.signed else half
 
 
 class _Operands:
@@ -235,6 +244,11 @@ def _address(workspace: dict[str, Array], name: str, size: int) -> int:
 def _item(block: Block, index: tuple[int, ...]) -> Block:
     """One matrix of a batch."""
     return Block(tuple(v[index] for v in block.values), None if block.via is None else block.via[index], block.row, block.column)
+
+
+def _fractional(x: list[Layout]) -> bool:
+    """Whether rows or columns are not a whole number of elements apart."""
+    return any(v.down % v.size or v.across % v.size for v in x)
 
 
 def _rows_contiguous(c: list[Layout], via: Array | None) -> bool:

@@ -13,7 +13,7 @@ from semiring.kernels.cpu.bits import GROUP, STRIP, BitsKernel
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.target import host
 from semiring.kernels.cpu.threads import run, thread_count
-from semiring.kernels.overlap import overlap
+from semiring.kernels.overlap import matched, overlap
 
 __all__ = ["BooleanEngine", "PackedBlock"]
 
@@ -87,7 +87,8 @@ class BooleanEngine:
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ∪ A·B."""
-        (a,), (b,), (c,) = A.values, B.values, C.values
+        (c,) = C.values
+        a, b = (v if matched(v, c) else v.copy() for v in (A.values[0], B.values[0]))
         for index in np.ndindex(C.batch):
             self._multiply_add(_apart(a[index], c[index]), _apart(b[index], c[index]), c[index], A.shape[1])
 
