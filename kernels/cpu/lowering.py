@@ -1,7 +1,7 @@
 """From a recorded expression to LLVM vector instructions: one table from operation to code.
 
-Every constant is emitted in the element's type. A minimum reaches the machine as compare-and-select on ordered values, which
-is one ``vminps``: exact, without fast-math, and a NaN candidate never wins.
+Every constant is emitted in the element's type. A minimum reaches the machine as one instruction, exact and without fast-math: on
+x86 a compare-and-select on ordered values is one ``vminps``, on ARM ``minnum`` is one ``fminnm``. A NaN candidate never wins.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from semiring.algebra.expression import COMPARISONS, Expr, nodes
 from semiring.kernels.cpu.emitter import Emitter, Scalar
 from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.vectormath import VectorMath
+from semiring.kernels.infinities import own
 
 __all__ = ["Broadcast", "Lowering", "Value"]
 
@@ -48,7 +49,7 @@ Operand = Value | Broadcast
 _SIGNED = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
 _UNSIGNED = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
 _FLOAT = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
-_PLAIN = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor", "shl": "shl"}
+_PLAIN = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _EMBEDDED = {
     "add": {"f4": "vaddps", "f8": "vaddpd", "i4": "vpaddd", "i8": "vpaddq", "u4": "vpaddd", "u8": "vpaddq"},
     "mul": {"f4": "vmulps", "f8": "vmulpd", "i4": "vpmulld", "i8": "vpmullq", "u4": "vpmulld", "u8": "vpmullq"},
@@ -254,15 +255,17 @@ class Lowering:
     def _arithmetic(self, op: str, scalar: Scalar, x: list[str], args: Sequence[Operand | _Constant]) -> str:
         ir, real = scalar.vector(self.width), scalar.kind == "f"
         if op in ("min", "max"):
+            if real and self.target.isa == "neon":
+                return self.em.call(f"{op}num.{scalar.overload(self.width)}", ir, (ir, x[0]), (ir, x[1]))
             return self._select(self.compare("lt" if op == "min" else "gt", scalar, x[1], x[0]), scalar, x[1], x[0])
         if op in ("add", "sub") and real and scalar in self.ones:
             return self._fused_sum(op, scalar, x)
         if op == "add" and self.infinities and not real:
             return self._absorbing_sum(scalar, x, args)
-        if op in _PLAIN and not (real and op in ("and", "or", "xor", "shl")):
+        if op in ("shl", "shr") and not real:
+            return self._shift(op, scalar, x)
+        if op in _PLAIN and not (real and op in ("and", "or", "xor")):
             return self.em.let(f"{'f' if real else ''}{_PLAIN[op]} {ir} {x[0]}, {x[1]}")
-        if op == "shr" and not real:
-            return self.em.let(f"{'ashr' if scalar.kind == 'i' else 'lshr'} {ir} {x[0]}, {x[1]}")
         if op == "invert" and not real:
             return self.em.let(f"xor {ir} {x[0]}, {scalar.constant(-1, self.width)}")
         if op == "neg":
@@ -288,12 +291,22 @@ class Lowering:
 
     def _absorbing_sum(self, scalar: Scalar, x: list[str], args: Sequence[Operand | _Constant]) -> str:
         total = self.em.let(f"add {scalar.vector(self.width)} {x[0]}, {x[1]}")
-        for infinity in self.infinities:
+        for infinity in own(self.infinities, np.dtype(f"{scalar.kind}{scalar.bytes}")):
             for name, arg in zip(x, args, strict=True):
                 if not isinstance(arg, _Constant):
                     infinite = scalar.constant(infinity, self.width)
                     total = self._select(self.compare("eq", scalar, name, infinite), scalar, infinite, total)
         return total
+
+    def _shift(self, op: str, scalar: Scalar, x: list[str]) -> str:
+        """As in Python where the count is as large as the element or larger: nothing is left, or only the sign."""
+        ir, last = scalar.vector(self.width), scalar.constant(8 * scalar.bytes - 1, self.width)
+        beyond = self.em.let(f"icmp ugt {ir} {x[1]}, {last}")
+        count = self._select(beyond, scalar, last, x[1])
+        if op == "shr" and scalar.kind == "i":
+            return self.em.let(f"ashr {ir} {x[0]}, {count}")
+        shifted = self.em.let(f"{'shl' if op == 'shl' else 'lshr'} {ir} {x[0]}, {count}")
+        return self._select(beyond, scalar, scalar.constant(0, self.width), shifted)
 
     def _absolute(self, scalar: Scalar, x: str) -> str:
         ir, overload = scalar.vector(self.width), scalar.overload(self.width)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from semiring.algebra.expression import nodes
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.target import Target
 
 __all__ = ["Tile", "choose"]
+
+_SERIES = {"exp", "expm1", "log", "log1p"}
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,9 @@ def choose(representation: Representation, target: Target, *, witness: bool = Fa
     # Besides C's vectors: the row of B, A's broadcast scalars, and a temporary for each.
     spare = 1 + any(s.kind == "f" for s in scalars) + (0 if target.embedded_broadcast else components)
     shapes = [(6, 4), (8, 3), (6, 3), (4, 4), (4, 3), (5, 2), (6, 2), (4, 2), (3, 2), (2, 2), (2, 1), (1, 1)]
-    fitting = [(m, v) for m, v in shapes if components * ((1 + witness) * m * v + v) + spare <= target.registers]
+    # A series is long: a small tile keeps its constants in registers and its code short.
+    most = 4 if {e.op for e in nodes(*representation.add, *representation.mul)} & _SERIES else target.registers
+    fitting = [(m, v) for m, v in shapes if components * ((1 + witness) * m * v + v) + spare <= target.registers and m * v <= most]
     rows, vectors = max(fitting or [(1, 1)], key=lambda shape: shape[0] * shape[1])
     depth = (512 if size * components <= 8 else 256) * (4 if witness else 1)
     height = 48 if witness else 96

@@ -12,9 +12,10 @@ import numpy as np
 
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
+from semiring.algebra.elements import infinity
 from semiring.algebra.errors import DivergenceError
 from semiring.algebra.expression import Expr, evaluate
-from semiring.kernels.infinities import absorbing
+from semiring.kernels.infinities import absorbing, own
 
 __all__ = ["Operations"]
 
@@ -43,10 +44,17 @@ class Operations:
     def _recorded(self, expressions: tuple[Expr, ...]) -> Callable[[Values, Values], tuple[Any, ...]]:
         def apply(x: Values, y: Values) -> tuple[Any, ...]:
             shape = np.broadcast_shapes(*(np.shape(v) for v in (*x, *y)))
-            results = evaluate(expressions, x, y, self._table)
+            results = evaluate(expressions, x, y, self._table, self._constant)
             return tuple(np.broadcast_to(np.asarray(r, dtype=d), shape) for r, d in zip(results, self.dtypes, strict=True))
 
         return apply
+
+    def _constant(self, value: Any) -> Any:
+        """A constant of the callable; ±∞ among integers is what stands for it there."""
+        whole = [d for d in self.dtypes if d.kind in "iu"]
+        if whole == list(self.dtypes) and isinstance(value, float) and math.isinf(value) and len(set(whole)) == 1:
+            return infinity(whole[0], 1 if value > 0 else -1)
+        return value
 
     def _exact(self, function: Callable[..., Any], recorded: Callable[[], tuple[Expr, ...]]) -> Callable[[Values, Values], tuple[Any, ...]]:
         """The callable itself on every pair of elements; its recording where an entry is a SymPy expression."""
@@ -113,8 +121,8 @@ def _absorbing_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
     def add(x: Any, y: Any) -> Any:
         with np.errstate(over="ignore"):
             total = np.add(x, y)
-        for infinity in infinities:
-            total = np.where((x == infinity) | (y == infinity), infinity, total)
+        for value in own(infinities, total.dtype):
+            total = np.where((x == value) | (y == value), total.dtype.type(value), total)
         return total
 
     return add
