@@ -24,6 +24,8 @@ def absorbing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[in
 
 def own(infinities: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Those of `infinities` that are a dtype's own: the largest or smallest value of another dtype is an ordinary number here."""
+    if dtype.kind not in "iu":
+        return ()
     info = np.iinfo(dtype)
     return tuple(i for i in infinities if i in (info.min, info.max))
 

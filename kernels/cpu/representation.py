@@ -1,7 +1,7 @@
 """How elements are held while they are multiplied: sometimes not as the user wrote them.
 
 - *order keys*: a semiring that only compares floats runs on integers that sort alike, because the machine compares those
-  twice as fast: ``x ^ ((x >> 31) & 0x7fffffff)``, which is its own inverse.
+  twice as fast: ``x ^ ((x >> 31) & 0x7fffffff)``, which is its own inverse (but for −0.0, which comes back as 0.0).
 - *inner infinity*: tropical integers, whose infinity is the dtype's largest (smallest) value for the user, use half of it inside,
   so that ∞ + ∞ does not wrap and one addition and one minimum are a whole step. On the way out everything at or
   beyond a threshold between the finite values and the infinite sums is ∞ again.
@@ -70,7 +70,9 @@ class Representation:
         """A vector of outer elements as inner ones."""
         inner, outer, width = self.inner[component], self.outer[component], low.width
         if self.kind == "key":
-            bits = low.em.let(f"bitcast {outer.vector(width)} {name} to {inner.vector(width)}")
+            # The sum makes 0.0 of −0.0, which equals it and must not sort below it.
+            positive = low.em.let(f"fadd {outer.vector(width)} {name}, {outer.constant(0.0, width)}")
+            bits = low.em.let(f"bitcast {outer.vector(width)} {positive} to {inner.vector(width)}")
             return _key(low, inner, bits)
         if self.kind == "infinity":
             half, op = inner.constant(self.inner_zero[component], width), "gt" if self.extremum == "min" else "lt"

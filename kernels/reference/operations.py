@@ -121,7 +121,7 @@ def _absorbing_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
     def add(x: Any, y: Any) -> Any:
         with np.errstate(over="ignore"):
             total = np.add(x, y)
-        for value in own(infinities, total.dtype):
+        for value in own(infinities, np.asarray(total).dtype):
             total = np.where((x == value) | (y == value), total.dtype.type(value), total)
         return total
 
