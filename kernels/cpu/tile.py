@@ -52,11 +52,14 @@ def choose(representation: Representation, target: Target, *, witness: bool = Fa
     scalars = representation.inner
     components, size = len(scalars), max(max(s.bytes for s in scalars), max(s.bytes for s in representation.outer))
     width = max(2, target.vector_bytes // size)
-    # Besides C's vectors: the row of B, A's broadcast scalars, and a temporary for each.
-    spare = 1 + any(s.kind == "f" for s in scalars) + (0 if target.embedded_broadcast else components)
-    shapes = [(6, 4), (8, 3), (6, 3), (4, 4), (4, 3), (5, 2), (6, 2), (4, 2), (3, 2), (2, 2), (2, 1), (1, 1)]
+    # Besides C's vectors and B's row: a temporary for each component, A's broadcast scalars, the 1.0 of fused sums, and the constants.
+    expressions = set(nodes(*representation.add, *representation.mul))
+    sums = target.fma_add and any(s.kind == "f" for s in scalars) and any(e.op in ("add", "sub") for e in nodes(*representation.mul))
+    constants = sum(e.op == "const" for e in expressions)
+    spare = components + (0 if target.embedded_broadcast else components) + sums + constants
+    shapes = [(6, 4), (8, 3), (6, 3), (4, 4), (4, 3), (5, 2), (6, 2), (4, 2), (3, 2), (2, 2), (4, 1), (2, 1), (1, 1)]
     # A series is long: a small tile keeps its constants in registers and its code short.
-    most = 4 if {e.op for e in nodes(*representation.add, *representation.mul)} & _SERIES else target.registers
+    most = 4 if {e.op for e in expressions} & _SERIES else target.registers
     fitting = [(m, v) for m, v in shapes if components * ((1 + witness) * m * v + v) + spare <= target.registers and m * v <= most]
     rows, vectors = max(fitting or [(1, 1)], key=lambda shape: shape[0] * shape[1])
     depth = (512 if size * components <= 8 else 256) * (4 if witness else 1)
