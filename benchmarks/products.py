@@ -1,0 +1,202 @@
+"""Whole products against the limit of their instructions, measured in the same run.
+
+    python -m benchmarks.products                  every table
+    python -m benchmarks.products --only avx2 --sizes 1024
+
+Rates are 10⁹ steps/s, a step being one ⊗ and one ⊕. The percentage compares with the register-resident loop of
+`benchmarks.limits`, which runs in alternation with the product on as many threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.limits import LIMITS, LUKASIEWICZ
+from benchmarks.measure import alternate, cores, machine, print_table
+from semiring.algebra.catalogue import BOOLEAN, DISTANCE_COUNT, LOG, MAX_MIN, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.definition import Semiring
+from semiring.kernels.block import Block
+from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.cpu.packed import BooleanEngine
+from semiring.kernels.matmul import matmul
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A product to measure.
+
+    Attributes
+    ----------
+    limit : str
+        Its loop in `LIMITS`.
+    targets : tuple of float
+        The share of the limit to reach on one thread and on all, at n ≥ 2048; 0 where none is set.
+    largest : int
+        Larger matrices take too long.
+    """
+
+    semiring: Semiring
+    dtypes: tuple[str, ...]
+    limit: str
+    targets: tuple[float, float] = (0.0, 0.0)
+    isa: str | None = None
+    largest: int = 4096
+
+
+CASES = {
+    "f32 min-plus": Case(MIN_PLUS, ("f4",), "f32 min-plus, add as FMA", (0.90, 0.85)),
+    "f64 min-plus": Case(MIN_PLUS, ("f8",), "f64 min-plus", (0.85, 0.85)),
+    "i32 min-plus": Case(MIN_PLUS, ("i4",), "i32 min-plus", (0.85, 0.85)),
+    "i16 min-plus": Case(MIN_PLUS, ("i2",), "i16 min-plus"),
+    "f32 max-min": Case(MAX_MIN, ("f4",), "f32 max-min (int32 keys)", (0.85, 0.85)),
+    "f32 max(a+b-1, 0)": Case(LUKASIEWICZ, ("f4",), "f32 max(a+b-1, 0)", (0.85, 0.85)),
+    "f32 plus-times": Case(PLUS_TIMES, ("f4",), "f32 plus-times"),
+    "f32 min-plus, AVX2": Case(MIN_PLUS, ("f4",), "AVX2: f32 min-plus, add as FMA", (0.75, 0.75), isa="avx2"),
+    "f32 max(a+b-1, 0), AVX2": Case(LUKASIEWICZ, ("f4",), "AVX2: f32 max(a+b-1, 0)", (0.75, 0.75), isa="avx2"),
+    "f32 log": Case(LOG, ("f4",), "f32 log", largest=1024),
+    "f64 distance-count": Case(DISTANCE_COUNT, ("f8", "f8"), "f64 distance-count", largest=2048),
+}
+
+
+def operands(semiring: Semiring, dtypes: tuple[str, ...], n: int) -> tuple[Block, Block, Block]:
+    """Three n × n matrices of elements that every semiring here has."""
+    random = np.random.default_rng(0)
+
+    def component(dtype: str) -> Array:
+        if semiring.components > 1 or dtype[0] == "i":
+            return random.integers(1, 100, (n, n)).astype(dtype)
+        return random.random((n, n)).astype(dtype)
+
+    A, B, C = (Block(tuple(component(d) for d in dtypes)) for _ in range(3))
+    return A, B, C
+
+
+def confirm(semiring: Semiring, A: Block, B: Block, C: Block, rows: int = 2) -> None:
+    """Compare the first rows of C = A⊗B with the definition."""
+    a, b, c = tuple(v[:rows] for v in A.values), B.values, [v[:rows] for v in C.values]
+    single = semiring.components == 1
+    expected = matmul(a[0] if single else a, b[0] if single else b, semiring, device="reference")
+    for x, y in zip(c, (expected,) if single else expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4 if x.dtype == np.float32 else 1e-12)
+
+
+def verdict(reached: float, wanted: float) -> tuple[str, str]:
+    """A target in words, and whether it is met."""
+    return (f"≥ {wanted:g}", "yes" if reached >= wanted else "no") if wanted else ("", "")
+
+
+def measure_products(names: Sequence[str], sizes: Sequence[int], repeats: int) -> None:
+    """Rates of the products of `CASES`."""
+    rows, others = [], 0.0
+    for name in names:
+        case, loop = CASES[name], LIMITS[CASES[name].limit].loop()
+        dtypes = tuple(map(np.dtype, case.dtypes))
+        for n in (s for s in sizes if s <= case.largest):
+            A, B, C = operands(case.semiring, case.dtypes, n)
+            works: dict[str, Callable[[], object]] = {}
+            for threads in dict.fromkeys((1, cores())):
+                works[f"limit {threads}"] = partial(loop.run, threads)
+                works[f"product {threads}"] = partial(CpuEngine(case.semiring, dtypes, threads, case.isa).multiply, A, B, C)
+            if case.semiring is PLUS_TIMES:
+                works["NumPy"] = partial(np.matmul, A.values[0], B.values[0], out=np.empty_like(C.values[0]))
+            timings = alternate(works, repeats)
+            confirm(case.semiring, A, B, C)
+            others = max(others, timings.others)
+            for threads, target in zip(dict.fromkeys((1, cores())), case.targets, strict=False):
+                limit, rate = timings.rate(f"limit {threads}", loop.steps(threads)), timings.rate(f"product {threads}", n**3)
+                wanted, met = verdict(rate / limit, target if n >= 2048 else 0.0)
+                rows.append(
+                    (name, str(n), str(threads), f"{rate:.1f}", f"{limit:.1f}", f"{rate / limit:.0%}", wanted and f"≥ {target:.0%}", met)
+                )
+            if "NumPy" in works:
+                rows.append(("NumPy's BLAS", str(n), str(cores()), f"{timings.rate('NumPy', n**3):.1f}", "", "", "", ""))
+    print_table(("product", "n", "threads", "G steps/s", "limit", "share", "target", "met"), rows)
+    print(f"other processes used up to {others:.2f} cores meanwhile")
+
+
+def measure_matmul(sizes: Sequence[int], repeats: int) -> None:
+    """`matmul` from arrays to an array, with its checks, against the engine's bare product."""
+    rows = []
+    for n in sizes:
+        A, B, C = operands(MIN_PLUS, ("f4",), n)
+        (a,), (b,) = A.values, B.values
+        engine = CpuEngine(MIN_PLUS, (np.dtype("f4"),))
+        timings = alternate({"product": partial(engine.multiply, A, B, C), "matmul": partial(matmul, a, b, MIN_PLUS)}, repeats)
+        rows.append(
+            (str(n), *(f"{1e3 * timings.median(x):.2f}" for x in ("product", "matmul")), f"{timings.ratio('matmul', 'product'):.2f}")
+        )
+    print_table(("f32 min-plus, n", "product, ms", "matmul, ms", "ratio"), rows)
+
+
+def measure_witness(sizes: Sequence[int], repeats: int) -> None:
+    """The product that also tells which k won, against the plain one, in pairs."""
+    rows = []
+    for n in sizes:
+        for threads in dict.fromkeys((1, cores())):
+            A, B, C = operands(MIN_PLUS, ("f4",), n)
+            D = Block(tuple(np.empty_like(v) for v in C.values), np.empty((n, n), dtype=np.int32))
+            engine = CpuEngine(MIN_PLUS, (np.dtype("f4"),), threads)
+            timings = alternate({"plain": partial(engine.multiply, A, B, C), "witness": partial(engine.multiply, A, B, D)}, repeats)
+            (a,), (b,), (d,), k = A.values, B.values, D.values, D.via
+            np.testing.assert_array_equal(C.values[0], d)
+            i, j = np.indices((n, n), sparse=True)
+            np.testing.assert_array_equal(a[i, k] + b[k, j], d)
+            ratio = timings.ratio("witness", "plain")
+            wanted = ("≤ 1.40", "yes" if ratio <= 1.4 else "no") if n >= 4096 else ("", "")
+            rows.append((str(n), str(threads), *(f"{1e3 * timings.median(x):.1f}" for x in ("plain", "witness")), f"{ratio:.2f}", *wanted))
+    print_table(("f32 min-plus with witness, n", "threads", "plain, ms", "witness, ms", "ratio", "target", "met"), rows)
+
+
+def measure_boolean(sizes: Sequence[int], repeats: int) -> None:
+    """Boolean products on packed matrices, and from arrays of bools to an array of bools."""
+    rows = []
+    for n in sizes:
+        random = np.random.default_rng(0)
+        a, b = (random.random((n, n)) < 2 / n for _ in range(2))
+        expected = (a[:2].astype("f4") @ b.astype("f4")) > 0
+        for threads in dict.fromkeys((1, cores())):
+            engine = BooleanEngine(BOOLEAN, (np.dtype(bool),), threads)
+            A, B, C = (engine.load((x,)) for x in (a, b, np.zeros_like(a)))
+            out = np.empty_like(a)
+            works = {
+                "packed": partial(engine.multiply_add, A, B, C),
+                "arrays": partial(matmul, a, b, BOOLEAN, out=out, threads=threads),
+            }
+            timings = alternate(works, repeats)
+            np.testing.assert_array_equal(out[:2], expected)
+            rate = timings.rate("packed", n**3)
+            target = threads > 1 and n >= 2048
+            wanted = ("≥ 4000", "yes" if rate >= 4000 else "no") if target else ("", "")
+            rows.append((str(n), str(threads), f"{rate:.0f}", f"{timings.rate('arrays', n**3):.0f}", *wanted))
+    print_table(("boolean, n", "threads", "packed, G bit-steps/s", "bool arrays, G bit-steps/s", "target (packed)", "met"), rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Products against their limits")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1024, 2048, 4096])
+    parser.add_argument("--only", default="", help="only what has this in its name")
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    print(machine())
+
+    def chosen(names: Sequence[str]) -> Iterator[str]:
+        return (name for name in names if options.only.lower() in name.lower())
+
+    names = list(chosen([*CASES]))
+    if names:
+        measure_products(names, options.sizes, options.repeats)
+    others = {"matmul": measure_matmul, "witness": measure_witness, "boolean": measure_boolean}
+    for name in chosen([*others]):
+        others[name](options.sizes, options.repeats)
+
+
+if __name__ == "__main__":
+    main()
