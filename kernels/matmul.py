@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
-from semiring.algebra.errors import DTypeError, LawError, SemiringError, ShapeError
+from semiring.algebra.errors import DTypeError, LawError, OverflowRiskError, SemiringError, ShapeError
 from semiring.algebra.laws import selective_counterexample
 from semiring.kernels.bounds import certify_product
 from semiring.kernels.select import engine_for
@@ -50,7 +51,7 @@ def matmul(
     a : array of shape (…, m, k) or (k,)
     b : array of shape (…, k, n) or (k,)
         One- and more-dimensional operands are combined as by `numpy.matmul`; any strides. Over a structured semiring an operand is a
-        tuple of equally shaped arrays, one a component. The dtypes of a and b are promoted to a common one.
+        tuple of equally shaped arrays, one a component. The dtypes of a and b are promoted to a common one, in which ∞ stays ∞.
     semiring : Semiring
         Marked by `Semiring.with_witness`, it asks for the witness too.
     c : array of the result's shape, optional
@@ -106,7 +107,7 @@ def matmul(
     left, right = _operand(a, semiring, "a"), _operand(b, semiring, "b")
     dtypes = semiring.dtypes([_common(x, y) for x, y in zip(left, right, strict=True)])
     semiring.identities(dtypes)
-    left, right = (tuple(v.astype(d, copy=False) for v, d in zip(x, dtypes, strict=True)) for x in (left, right))
+    left, right = (_promoted(x, dtypes, semiring) for x in (left, right))
     for name, operand in (("a", left), ("b", right)):
         require_inside(semiring, operand, what=name)
     shape, row, column = _result_shape(left[0].shape, right[0].shape)
@@ -114,7 +115,7 @@ def matmul(
     right = tuple(v[:, None] if column else v for v in right)
     batch = np.broadcast_shapes(left[0].shape[:-2], right[0].shape[:-2])
     full = (*batch, left[0].shape[-2], right[0].shape[-1])
-    old = None if c is None else _matching(_operand(c, semiring, "c"), dtypes, shape, "c", exact=False)
+    old = None if c is None else _promoted(_matching(_operand(c, semiring, "c"), dtypes, shape, "c", exact=False), dtypes, semiring)
     if old is not None:
         require_inside(semiring, old, what="c")
     target = None if out is None else _matching(_tuple(out, semiring, "out"), dtypes, shape, "out", exact=True)
@@ -126,6 +127,7 @@ def matmul(
     via = np.full(full, -1, dtype=np.int32) if witness else None
     if old is not None:
         left, right = (_apart(x, work) for x in (left, right))
+        old = _apart(old, work) if len(old) > 1 else old
         for w, v in zip(work, old, strict=True):
             w[...] = v.reshape(full)
     A, B = (engine.load(tuple(np.broadcast_to(v, (*batch, *v.shape[-2:])) for v in x)) for x in (left, right))
@@ -154,7 +156,10 @@ def _tuple(x: Any, semiring: Semiring, name: str) -> tuple[Any, ...]:
 
 
 def _operand(x: Any, semiring: Semiring, name: str) -> tuple[Array, ...]:
-    parts = tuple(np.asarray(v) for v in _tuple(x, semiring, name))
+    try:
+        parts = tuple(np.asarray(v) for v in _tuple(x, semiring, name))
+    except ValueError as error:
+        raise ShapeError(f"{name} is no array: {error}") from error
     if any(p.shape != parts[0].shape for p in parts):
         raise ShapeError(f"the components of {name} have different shapes: {', '.join(str(p.shape) for p in parts)}")
     return parts
@@ -165,6 +170,27 @@ def _common(x: Array, y: Array) -> np.dtype[Any]:
         return np.result_type(x, y)
     except TypeError as error:
         raise DTypeError(f"a and b have no common dtype: {x.dtype} and {y.dtype}") from error
+
+
+def _promoted(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semiring: Semiring) -> tuple[Array, ...]:
+    """`parts` in the dtypes of the product; integers that stand for ±∞ become what stands for it there."""
+    kinds = tuple(v.dtype for v in parts)
+    if kinds == dtypes:
+        return parts
+    try:
+        with np.errstate(over="raise"):
+            promoted = tuple(v.astype(d, copy=False) for v, d in zip(parts, dtypes, strict=True))
+    except FloatingPointError:
+        raise OverflowRiskError(f"an entry of c is beyond {', '.join(map(str, dtypes))}; use {', '.join(map(str, kinds))} for a and b") from None
+    try:
+        before, after = semiring.identities(kinds), semiring.identities(dtypes)
+    except DTypeError:
+        return promoted  # where the semiring has no meaning, nothing stands for ∞
+    for raw, old, new in zip((semiring.zero, semiring.one), before, after, strict=True):
+        for value, x, y, v, w in zip(raw if isinstance(raw, tuple) else (raw,), old, new, parts, promoted, strict=True):
+            if v.dtype.kind in "iu" and v.dtype != w.dtype and isinstance(value, float) and math.isinf(value):
+                w[v == x] = y
+    return promoted
 
 
 def _result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], bool, bool]:
@@ -196,9 +222,9 @@ def _matching(
         if exact and (array.dtype != dtype or not array.flags.writeable):
             kind = f"{array.dtype}{'' if array.flags.writeable else ', read-only'}"
             raise DTypeError(f"{name} must be a writable array of dtype {dtype}; it is {kind}")
-        if not exact and not np.can_cast(array.dtype, dtype, "same_kind"):
+        if not exact and not np.can_cast(array.dtype, dtype, "same_kind" if dtype.kind == "f" else "safe"):
             raise DTypeError(f"{name} has dtype {array.dtype}, which {dtype} cannot hold; convert it, or a and b")
-        arrays.append(array.astype(dtype, copy=False))
+        arrays.append(array)
     return tuple(arrays)
 
 

@@ -62,6 +62,6 @@ def choose(representation: Representation, target: Target, *, witness: bool = Fa
     most = 4 if {e.op for e in expressions} & _SERIES else target.registers
     fitting = [(m, v) for m, v in shapes if components * ((1 + witness) * m * v + v) + spare <= target.registers and m * v <= most]
     rows, vectors = max(fitting or [(1, 1)], key=lambda shape: shape[0] * shape[1])
-    depth = (512 if size * components <= 8 else 256) * (4 if witness else 1)
+    depth = (512 if size * components <= 8 else 256) * (2 if witness else 1)
     height = 48 if witness else 96
     return Tile(width, rows, vectors, depth, rows * max(1, height // rows), max(32, width))
