@@ -181,7 +181,9 @@ def _promoted(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semir
         with np.errstate(over="raise"):
             promoted = tuple(v.astype(d, copy=False) for v, d in zip(parts, dtypes, strict=True))
     except FloatingPointError:
-        raise OverflowRiskError(f"an entry of c is beyond {', '.join(map(str, dtypes))}; use {', '.join(map(str, kinds))} for a and b") from None
+        raise OverflowRiskError(
+            f"an entry of c is beyond {', '.join(map(str, dtypes))}; use {', '.join(map(str, kinds))} for a and b"
+        ) from None
     try:
         before, after = semiring.identities(kinds), semiring.identities(dtypes)
     except DTypeError:
