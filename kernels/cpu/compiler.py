@@ -7,6 +7,7 @@ compilation, never an error.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -27,18 +28,29 @@ _lock = threading.Lock()
 _DIGEST = 32
 
 
+def _forget() -> None:
+    """A forked child has none of the parent's threads, so nobody would release a lock that one of them held."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
 def cache_folder() -> Path:
     """Where object code is kept: ``SEMIRING_CACHE_DIR``, or the platform's place for caches."""
     chosen = os.environ.get("SEMIRING_CACHE_DIR")
     if chosen:
         return Path(chosen)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "semiring"
+    base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    if base:
+        return Path(base) / "semiring"
+    try:
+        home = Path.home()
+    except RuntimeError:  # a user without a home: nothing can be kept there
+        home = Path(os.devnull)
+    return home / {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache") / "semiring"
 
 
 class Library:
@@ -156,8 +168,12 @@ def _write(path: Path, code: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    except OSError:
+        return
+    try:
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(code).digest() + code)
         os.replace(temporary, path)
     except OSError:
-        return
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import Expr, const, nodes
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.representation import represent
+from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.cpu.tile import choose
 
@@ -39,7 +41,7 @@ class Kernels:
         """``product``, ``product_witness``, ``close``, ``close_witness`` or ``eliminate``."""
         found = self._functions.get(name)
         if found is None:
-            key = (name, self.representation, self.tile, self.witness_tile)
+            key = (name, *_identity(self.representation), self.tile, self.witness_tile)
             library = compile_library(key, self.target, lambda: self.ir(name))
             found = self._functions[name] = library.function(name)
         return found
@@ -60,6 +62,22 @@ class Kernels:
         else:
             functions = PivotKernel(rep, target, tile.width).functions(name)
         return link(functions)
+
+
+def _identity(rep: Representation) -> tuple[object, ...]:
+    """A representation for the key of a cache: its repr, and in full the expressions, which their repr abbreviates."""
+    programs = (rep.add, rep.mul, rep.star or (), (rep.star_undefined,))
+    return (replace(rep, add=(), mul=(), star=None, star_undefined=const(False)), *map(_written, programs))
+
+
+def _written(roots: Sequence[Expr]) -> tuple[str, ...]:
+    """Expressions as text, each node once."""
+    number: dict[Expr, int] = {}
+    lines = []
+    for expr in nodes(*roots):
+        number[expr] = len(number)
+        lines.append(f"{expr.op} {[number[a] if isinstance(a, Expr) else repr(a) for a in expr.args]}")
+    return (*lines, repr([number[root] for root in roots]))
 
 
 @functools.lru_cache(maxsize=256)

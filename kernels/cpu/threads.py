@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from numbers import Integral
 from typing import TypeVar
 
 from semiring.algebra.errors import SemiringError
@@ -27,7 +28,7 @@ def thread_count(threads: int | None = None) -> int:
         if not chosen.isdecimal() or int(chosen) < 1:
             raise SemiringError(f"SEMIRING_NUM_THREADS is {chosen!r}; it must be a whole number from 1")
         return int(chosen)
-    if isinstance(threads, bool) or int(threads) != threads or threads < 1:
+    if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
         raise SemiringError(f"threads is {threads!r}; it must be a whole number from 1, or None for the default")
     return int(threads)
 
@@ -49,6 +50,7 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
     try:
         worker(0)
     finally:
+        wait(helpers)  # also after an error: they write to what the caller owns
         for helper in helpers:
             helper.result()
 
