@@ -2,11 +2,11 @@
 
 Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: the path from i to j is the edge itself where `via` is −1, and otherwise the path
 from i to k = via[i, j] followed by the one from k to j. Here all segments of all wanted paths are expanded together, one generation a
-pass. What comes out need not be simple: blocked and recursive schedules repeat vertices around cycles of weight 1 (zero, for shortest
-paths), and those loops are erased.
+pass. What comes out need not be simple: blocked and recursive schedules wander around cycles of weight 1 (zero, for shortest
+paths), again and again on every level. Such loops are erased, on the way already where a path grows beyond n vertices.
 
-The expansion ends where ⊕ improves strictly and arithmetic is exact, or no cycle improves on 1. With negative floats rounding
-may bend `via` into a circle; a path that grows beyond all measure is given up here and found again in `semiring.algorithms.sources`.
+The expansion ends where ⊕ improves strictly and arithmetic is exact, or where no cycle improves on 1. With negative floats rounding
+may bend `via` into a circle; such a path is given up here and found again by `semiring.algorithms.sources`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 
 def expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]:
-    """A path for each pair of vertices that has one, as the list of its vertices; None where it was given up.
+    """A simple path for each pair of vertices that has one, as the list of its vertices; None where it was given up.
 
     Parameters
     ----------
@@ -32,17 +32,17 @@ def expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]
 
     Notes
     -----
-    O(h) for each pass over all segments of paths with h edges in total; the number of passes is the depth of the expansion.
+    Each pass is linear in the number of vertices on the paths so far; there are as many as generations of `via`, at most n for
+    the iterative schedule and usually about log₂ of a path's edges.
     """
     n, m = len(via), len(sources)
-    longest = 16 * n + 64
     owner, tail, head = np.arange(m), np.array(sources, dtype=np.intp), np.array(targets, dtype=np.intp)
     unsettled = np.ones(m, dtype=bool)
-    given_up = np.zeros(m, dtype=bool)
-    while unsettled.any():
+    for _ in range(2 * n + 64):
         middle = np.full(len(owner), -1, dtype=np.intp)
         middle[unsettled] = via[tail[unsettled], head[unsettled]]
         split = middle >= 0
+        unsettled &= split
         if not split.any():
             break
         # Segment s becomes tail → middle and middle → head.
@@ -50,20 +50,49 @@ def expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]
         first = (np.cumsum(1 + split) - 1 - split)[split]
         owner, tail, head, unsettled = owner[copies], tail[copies], head[copies], split[copies]
         head[first] = tail[first + 1] = middle[split]
-        long = np.bincount(owner, minlength=m) > longest
-        if long.any():
-            given_up |= long
-            rest = ~long[owner]
-            owner, tail, head, unsettled = owner[rest], tail[rest], head[rest], unsettled[rest]
-    ends = np.searchsorted(owner, np.arange(m + 1))
-    vertices = tail.tolist()
-    paths: list[list[int] | None] = []
-    for pair in range(m):
-        if given_up[pair]:
-            paths.append(None)
-        else:
-            paths.append(erase_loops([*vertices[ends[pair] : ends[pair + 1]], int(targets[pair])]))
-    return paths
+        if (np.bincount(owner) > n).any():
+            left = np.array(_without_loops(owner, tail, targets, n), dtype=np.intp)
+            owner, tail, unsettled = owner[left], tail[left], unsettled[left]
+            last = np.append(owner[1:] != owner[:-1], True)
+            head = np.where(last, np.asarray(targets)[owner], np.append(tail[1:], 0))
+    given_up = np.bincount(owner[unsettled], minlength=m) > 0
+    ends = np.searchsorted(owner, np.arange(m + 1)).tolist()
+    vertices, goals = tail.tolist(), np.asarray(targets).tolist()
+    return [
+        None if given_up[pair] else erase_loops([*vertices[ends[pair] : ends[pair + 1]], goals[pair]]) for pair in range(m)
+    ]
+
+
+def _without_loops(owner: Array, tail: Array, targets: Array, n: int) -> list[int]:
+    """The segments that are left when every path of more than n of them drops its loops."""
+    left: list[int] = []
+    for pair in np.unique(owner).tolist():
+        start, end = np.searchsorted(owner, [pair, pair + 1]).tolist()
+        segments = range(start, end)
+        left += segments if len(segments) <= n else _loopless(segments, tail, int(targets[pair]))
+    return left
+
+
+def _loopless(segments: range, tail: Array, target: int) -> list[int]:
+    place: dict[int, int] = {}
+    path: list[int] = []
+
+    def cut(v: int) -> None:
+        """Drop what came after the first visit of v, and that visit."""
+        if v in place:
+            start = place[v]
+            for s in path[start:]:
+                del place[int(tail[s])]
+            del path[start:]
+
+    for s in segments:
+        v = int(tail[s])
+        cut(v)
+        place[v] = len(path)
+        path.append(s)
+    if int(tail[path[0]]) != target:
+        cut(target)
+    return path
 
 
 def erase_loops(walk: Sequence[int]) -> list[int]:

@@ -1,0 +1,68 @@
+"""The paths of one source on the matrix itself, where rounding has spoiled the construction matrix.
+
+Bellman's and Ford's algorithm, one edge a round, which remembers when each vertex changed: a path is read backwards through ever earlier
+rounds, so it ends even where rounding makes a cycle improve; such loops are then erased.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.extraction import erase_loops
+from semiring.algorithms.relaxation import Relaxation
+
+__all__ = ["SingleSource"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+
+class SingleSource:
+    """The best paths of at least one edge from a vertex to all.
+
+    Parameters
+    ----------
+    semiring : Semiring
+        With a selective ⊕.
+    values : tuple of arrays of shape (n, n)
+        The matrix, not its closure.
+    source : int
+
+    Notes
+    -----
+    At most n rounds of O(n) steps for each vertex that changed; floats in double precision.
+    """
+
+    def __init__(self, semiring: Semiring, values: Values, source: int) -> None:
+        graph = Relaxation(semiring, values)
+        self._source = source
+        p = tuple(row[0] for row in graph.rows(np.array([source])))
+        nothing = graph.everywhere(graph.operations.zero)
+        active = np.flatnonzero(graph.changes(nothing, p))
+        self._rounds = [(active, np.full(len(active), source))]
+        for _ in range(graph.n - 1):
+            changed = np.zeros(graph.n, dtype=bool)
+            predecessor = np.full(graph.n, -1)
+            for offer, who in graph.offers(tuple(v.copy() for v in p), active):
+                better = graph.accepts(p, offer)
+                for old, new in zip(p, offer, strict=True):
+                    old[better] = new[better]
+                predecessor[better] = who[better]
+                changed |= better
+            active = np.flatnonzero(changed)
+            if not len(active):
+                break
+            self._rounds.append((active, predecessor[active]))
+
+    def path(self, target: int) -> list[int]:
+        """The vertices of the path to `target` (a cycle for the source itself); empty where there is none."""
+        walk, v = [target], target
+        for vertices, predecessors in reversed(self._rounds):
+            i = int(np.searchsorted(vertices, v))
+            if i < len(vertices) and vertices[i] == v:
+                v = int(predecessors[i])
+                walk.append(v)
+        return erase_loops(walk[::-1]) if len(walk) > 1 else []

@@ -1,0 +1,191 @@
+"""Predecessor and next-hop matrices: one tree for each source, and one for each target.
+
+The last vertex before j on the path from i is found by following `via` down column j: from x to via[x, j] until that is −1. These
+pointers are followed for whole blocks at once, by doubling. Where elements tie, the paths found pair by pair need not form a tree:
+predecessors may run in a circle of weight 1. Every tree is checked, and what does not lead back to the root is attached again, by
+an edge that ties from a vertex that does; where rounding hides such an edge, by the path of the construction matrix itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.kernels.reference.operations import Operations
+
+__all__ = ["NONE", "next_hops", "predecessors"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+PathFinder = Callable[[Array, Array], list[list[int]]]
+
+NONE = -9999
+"""SciPy's number for "no predecessor"."""
+
+_BLOCK = 1 << 17
+"""Pointers that are followed together: they fit a core's own cache."""
+
+_EDGES = 1 << 20
+"""Edges that are tried together."""
+
+
+def predecessors(semiring: Semiring, values: Values, via: Array, paths: PathFinder) -> Array:
+    """The vertex before j on a best path from i to j, as an int32 matrix; −9999 on the diagonal and where there is no path.
+
+    Row i is a tree with root i: its paths are best paths all along.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : tuple of arrays of shape (n, n)
+        The closure.
+    via : int32 array of shape (n, n)
+    paths : callable
+        A simple path for each of several pairs of vertices (arrays of sources and of targets).
+
+    Notes
+    -----
+    O(n² log h) steps for paths of h edges, in blocks that take little memory beside the result.
+    """
+    return _Forest(semiring, values, via, paths, backward=False).grow()
+
+
+def next_hops(semiring: Semiring, values: Values, via: Array, paths: PathFinder) -> Array:
+    """The vertex after i on a best path from i to j: column j is a tree with root j. See `predecessors`."""
+    transposed = tuple(v.T for v in values)
+
+    def reversed_paths(roots: Array, ends: Array) -> list[list[int]]:
+        return [path[::-1] for path in paths(ends, roots)]
+
+    return np.ascontiguousarray(_Forest(semiring, transposed, via.T, reversed_paths, backward=True).grow().T)
+
+
+class _Forest:
+    """The trees of all rows; `backward` where the matrices are transposed, so that ⊗ takes its operands the other way round."""
+
+    def __init__(self, semiring: Semiring, values: Values, via: Array, paths: PathFinder, *, backward: bool) -> None:
+        self.operations = Operations(semiring, tuple(v.dtype for v in values))
+        self.values, self.via, self.paths, self.backward = values, via, paths, backward
+        self.n = len(via)
+        self.step = max(1, _BLOCK // max(1, self.n))
+
+    def grow(self) -> Array:
+        """The tree of each row."""
+        n = self.n
+        result = np.empty((n, n), dtype=np.int32)
+        everyone = np.arange(n, dtype=np.int32)
+        for start in range(0, n, self.step):
+            columns = slice(start, start + self.step)
+            down = np.ascontiguousarray(self.via[:, columns].T)
+            last = _follow(np.where(down < 0, everyone, down))
+            # Where rounding has bent `via` itself into a circle, j becomes its own predecessor, which the check finds.
+            spoilt = np.take_along_axis(down, last, axis=1) >= 0
+            result[:, columns] = np.where(spoilt, everyone[columns, None], last).T
+        for start in range(0, n, self.step):
+            rows = slice(start, start + self.step)
+            roots = np.arange(n)[rows]
+            there = self.connected(rows, slice(None))
+            there[np.arange(len(roots)), roots] = False
+            tree = result[rows]
+            tree[~there] = NONE
+            self.mend(tree, there, roots)
+        return result
+
+    def connected(self, rows: slice, columns: slice) -> Array:
+        """Where an element is not zero."""
+        found = np.zeros(self.values[0][rows, columns].shape, dtype=bool)
+        for v, zero in zip(self.values, self.operations.zero, strict=True):
+            found |= np.asarray(v[rows, columns] != zero, dtype=bool)
+        return found
+
+    @cached_property
+    def direct(self) -> tuple[Array, Array]:
+        """The edges that are best paths themselves: those into v are sources[starts[v] : starts[v + 1]]."""
+        sources, counts = [], [np.zeros(1, dtype=np.intp)]
+        for start in range(0, self.n, self.step):
+            columns = slice(start, start + self.step)
+            edges = ((self.via[:, columns] < 0) & self.connected(slice(None), columns)).T
+            sources.append(np.nonzero(edges)[1].astype(np.int32))
+            counts.append(edges.sum(axis=1))
+        return np.concatenate(sources), np.cumsum(np.concatenate(counts))
+
+    def mend(self, tree: Array, there: Array, roots: Array) -> None:
+        """Attach again what does not lead back to its row's root."""
+        everyone = np.arange(self.n, dtype=np.int32)
+        rows = np.arange(len(roots))
+        circles_only = True
+        while True:
+            end = _follow(np.where(there[rows], tree[rows], everyone))
+            lost = there[rows] & (end != roots[rows, None])
+            bad = lost.any(axis=1)
+            if not bad.any():
+                return
+            rows, end, lost = rows[bad], end[bad], lost[bad]
+            # A circle comes along as a whole when one of its vertices is attached.
+            wanted = np.zeros_like(lost)
+            np.put_along_axis(wanted, end, lost, axis=1)
+            if not circles_only:
+                wanted = lost
+            own = tree[rows]
+            if not self.attach_by_ties(own, lost, wanted, roots[rows]):
+                if circles_only:
+                    circles_only = False
+                    continue
+                self.attach_by_paths(own, lost, roots[rows])
+            tree[rows], circles_only = own, True
+
+    def attach_by_ties(self, tree: Array, lost: Array, wanted: Array, roots: Array) -> bool:
+        """Attach wanted vertices to ones that are not lost, by edges that tie: d(root, u) ⊗ a_uv = d(root, v). Whether any was."""
+        sources, starts = self.direct
+        degree = np.diff(starts)
+        edges = np.cumsum(wanted @ degree)
+        progress = False
+        for rows in np.split(np.arange(len(roots)), np.unique(np.searchsorted(edges, np.arange(_EDGES, edges[-1], _EDGES)))):
+            row, v = np.nonzero(wanted[rows])
+            row += rows[0] if len(rows) else 0
+            pair = np.repeat(np.arange(len(v)), degree[v])
+            u = sources[starts[v][pair] + np.arange(len(pair)) - (np.cumsum(degree[v]) - degree[v])[pair]]
+            row, v = row[pair], v[pair]
+            kept = ~lost[row, u]
+            row, u, v = row[kept], u[kept], v[kept]
+            ties = self._ties(roots[row], u, v)
+            tree[row[ties], v[ties]] = u[ties]
+            progress |= bool(ties.any())
+        return progress
+
+    def _ties(self, root: Array, u: Array, v: Array) -> Array:
+        """Where the path to u and the edge from there are as good as the path to v; the root itself needs no path."""
+        to_u, edge, to_v = (tuple(a[at] for a in self.values) for at in ((root, u), (u, v), (root, v)))
+        with np.errstate(all="ignore"):
+            total = self.operations.mul(edge, to_u) if self.backward else self.operations.mul(to_u, edge)
+        equal = np.ones(len(root), dtype=bool)
+        begins = root == u
+        for t, e, d in zip(total, edge, to_v, strict=True):
+            equal &= np.where(begins, np.asarray(e == d, dtype=bool), np.asarray(t == d, dtype=bool))
+        return equal & (u != v)
+
+    def attach_by_paths(self, tree: Array, lost: Array, roots: Array) -> None:
+        """Attach one lost vertex of each row by its own path, from where that leaves the tree for good."""
+        v = lost.argmax(axis=1)
+        for i, path in enumerate(self.paths(roots, v)):
+            last = len(path) - 1
+            while lost[i, path[last]]:
+                last -= 1
+            tree[i, path[last + 1 :]] = path[last:-1]
+
+
+def _follow(pointer: Array) -> Array:
+    """Where each pointer of a row ends, in the same row; somewhere on a circle if it never does."""
+    rows, n = pointer.shape
+    offset = np.arange(0, rows * n, n, dtype=np.intp)[:, None]
+    at = (pointer + offset).ravel()
+    for _ in range(n.bit_length()):
+        further = at[at]
+        if np.array_equal(further, at):
+            break
+        at = further
+    return np.asarray(at.reshape(rows, n) - offset)

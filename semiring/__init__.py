@@ -1,0 +1,94 @@
+"""Semiring matrix algebra: products, closures and paths from one definition in plain Python.
+
+>>> import numpy as np, semiring as sr
+>>> sr.apsp(np.array([[0.0, 1.0], [np.inf, 0.0]]))
+array([[ 0.,  1.],
+       [inf,  0.]])
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from semiring import ops as ops
+    from semiring import testing as testing
+    from semiring.algebra.catalogue import BITSET as BITSET
+    from semiring.algebra.catalogue import BOOLEAN as BOOLEAN
+    from semiring.algebra.catalogue import DISTANCE_COUNT as DISTANCE_COUNT
+    from semiring.algebra.catalogue import DISTANCE_HOPS as DISTANCE_HOPS
+    from semiring.algebra.catalogue import GF2 as GF2
+    from semiring.algebra.catalogue import LOG as LOG
+    from semiring.algebra.catalogue import MAX_MIN as MAX_MIN
+    from semiring.algebra.catalogue import MAX_PLUS as MAX_PLUS
+    from semiring.algebra.catalogue import MAX_TIMES as MAX_TIMES
+    from semiring.algebra.catalogue import MIN_MAX as MIN_MAX
+    from semiring.algebra.catalogue import MIN_PLUS as MIN_PLUS
+    from semiring.algebra.catalogue import PLUS_TIMES as PLUS_TIMES
+    from semiring.algebra.catalogue import TROPICAL as TROPICAL
+    from semiring.algebra.catalogue import TROPICAL_ARGMIN as TROPICAL_ARGMIN
+    from semiring.algebra.catalogue import semirings as semirings
+    from semiring.algebra.definition import Semiring as Semiring
+    from semiring.algebra.errors import DivergenceError as DivergenceError
+    from semiring.algebra.errors import DomainError as DomainError
+    from semiring.algebra.errors import DTypeError as DTypeError
+    from semiring.algebra.errors import GraphError as GraphError
+    from semiring.algebra.errors import LawError as LawError
+    from semiring.algebra.errors import NegativeCycleError as NegativeCycleError
+    from semiring.algebra.errors import OverflowRiskError as OverflowRiskError
+    from semiring.algebra.errors import SemiringError as SemiringError
+    from semiring.algebra.errors import ShapeError as ShapeError
+    from semiring.algebra.errors import TooLargeError as TooLargeError
+    from semiring.algebra.errors import TraceError as TraceError
+    from semiring.algebra.laws import check as check
+    from semiring.config import show_config as show_config
+    from semiring.graphs import EdgeList as EdgeList
+    from semiring.graphs import NonEdgeWarning as NonEdgeWarning
+    from semiring.graphs import edges as edges
+    from semiring.kernels.matmul import Witnessed as Witnessed
+    from semiring.kernels.matmul import matmul as matmul
+    from semiring.paths import Paths as Paths
+    from semiring.solve import apsp as apsp
+    from semiring.solve import closure as closure
+    from semiring.solve import power as power
+    from semiring.solve import transitive_closure as transitive_closure
+
+__version__ = "0.1.0"
+
+_CATALOGUE = (
+    "BITSET BOOLEAN DISTANCE_COUNT DISTANCE_HOPS GF2 LOG MAX_MIN MAX_PLUS MAX_TIMES MIN_MAX MIN_PLUS PLUS_TIMES TROPICAL TROPICAL_ARGMIN semirings"
+)
+_ERRORS = (
+    "DTypeError DivergenceError DomainError GraphError LawError NegativeCycleError OverflowRiskError SemiringError ShapeError TooLargeError TraceError"
+)
+_HOMES = {
+    "semiring.algebra.catalogue": _CATALOGUE,
+    "semiring.algebra.definition": "Semiring",
+    "semiring.algebra.errors": _ERRORS,
+    "semiring.algebra.laws": "check",
+    "semiring.config": "show_config",
+    "semiring.graphs": "EdgeList NonEdgeWarning edges",
+    "semiring.kernels.matmul": "Witnessed matmul",
+    "semiring.paths": "Paths",
+    "semiring.solve": "apsp closure power transitive_closure",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+_MODULES = ("algebra", "algorithms", "graphs", "kernels", "ops", "testing")
+
+__all__ = [*_HOME, "ops", "testing"]  # pyright: ignore[reportUnsupportedDunderAll] (the names are in _HOME, which __getattr__ serves)
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, imported at their first use."""
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return importlib.import_module(f"semiring.{name}")
+    raise AttributeError(f"module 'semiring' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME, *_MODULES})

@@ -1,0 +1,228 @@
+"""What a closure with paths returns: the elements, and a way to each of them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import GraphError
+from semiring.algorithms.extraction import expand
+from semiring.algorithms.sources import SingleSource
+from semiring.algorithms.trees import next_hops, predecessors
+
+__all__ = ["Paths"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+
+class Paths:
+    """The closure of a matrix together with its construction matrix.
+
+    `apsp`, `closure` and `transitive_closure` make it with ``paths=True``. Vertices are named by the caller's labels where the graph had
+    some, and by their index otherwise. A batch is indexed: ``paths[b]`` are the paths of matrix b.
+
+    Attributes
+    ----------
+    semiring : Semiring
+    values : array of shape (…, n, n), or tuple of arrays
+        The closure, as it would have been returned without paths.
+    via : int32 array of shape (…, n, n)
+        The construction matrix: an intermediate vertex of the path from i to j, −1 where it is an edge or there is none.
+    nodes : tuple
+        The names of the vertices in the order of the rows.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)]), paths=True)
+    >>> paths.path("a", "c")
+    ['a', 'b', 'c']
+    >>> float(paths.distance("a", "c"))
+    3.0
+    >>> paths.predecessors()
+    array([[-9999,     0,     1],
+           [-9999, -9999,     1],
+           [-9999, -9999, -9999]], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        semiring: Semiring,
+        values: Values,
+        via: Array,
+        *,
+        nodes: Sequence[Hashable] | None = None,
+        kept: Callable[[], Values | None] = lambda: None,
+        restore: Callable[..., Any] | None = None,
+    ) -> None:
+        self.semiring = semiring
+        self.via = via
+        self.nodes: tuple[Any, ...] = tuple(range(via.shape[-1])) if nodes is None else tuple(nodes)
+        self._values, self._kept, self._restore = values, kept, restore
+        self._index = None if nodes is None else {node: i for i, node in enumerate(self.nodes)}
+
+    @property
+    def values(self) -> Any:
+        """The closure."""
+        if self._restore is not None:
+            return self._restore(*self._values)
+        return self._values[0] if len(self._values) == 1 else self._values
+
+    @property
+    def distances(self) -> Any:
+        """The distances of shortest paths; only for min-plus.
+
+        Raises
+        ------
+        AttributeError
+            Over any other semiring, whose elements are in `values`.
+        """
+        if self.semiring.add is not MIN_PLUS.add or self.semiring.mul is not MIN_PLUS.mul:
+            raise AttributeError(f"elements of {self.semiring.name} are no distances; they are in .values")
+        return self.values
+
+    def distance(self, source: Hashable, target: Hashable) -> Any:
+        """The element for one pair of vertices (a tuple where elements are structured)."""
+        self._require_one()
+        at = self._number(source), self._number(target)
+        return self._values[0][at] if len(self._values) == 1 else tuple(v[at] for v in self._values)
+
+    def path(self, source: Hashable, target: Hashable) -> list[Any]:
+        """The vertices of a best path from `source` to `target`, both included.
+
+        Returns
+        -------
+        list
+            Empty where there is no path. From a vertex to itself it is that vertex alone, or a cycle that ends where it begins if the
+            closure was not reflexive.
+
+        Raises
+        ------
+        GraphError
+            For a vertex that is not in the graph.
+
+        Notes
+        -----
+        Linear in the length of the path. Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2, without recursion; loops of weight 1 (zero,
+        for shortest paths) are erased, so that no vertex comes twice.
+        """
+        return self.paths([(source, target)])[0]
+
+    def paths_from(self, source: Hashable) -> list[list[Any]]:
+        """The paths from one vertex to every vertex, in the order of `nodes`."""
+        return self.paths((source, target) for target in self.nodes)
+
+    def paths(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> list[list[Any]]:
+        """The paths of many pairs (source, target) at once; see `path`."""
+        self._require_one()
+        numbers = np.array([(self._number(s), self._number(t)) for s, t in pairs], dtype=np.intp).reshape(-1, 2)
+        found = self._find(numbers[:, 0], numbers[:, 1])
+        return found if self._index is None else [[self.nodes[v] for v in path] for path in found]
+
+    def predecessors(self) -> Array:
+        """The vertex before j on a best path from i to j, as SciPy gives it: int32, −9999 on the diagonal and where there is none.
+
+        Each row is a tree whose paths are best paths. O(n² log h) for paths of h edges.
+        """
+        return self._forest(predecessors)
+
+    def next_hops(self) -> Array:
+        """The vertex after i on a best path from i to j: int32, −9999 on the diagonal and where there is none.
+
+        Each column is a tree whose paths are best paths. O(n² log h) for paths of h edges.
+        """
+        return self._forest(next_hops)
+
+    def __getitem__(self, index: Any) -> Paths:
+        """The paths of one matrix of a batch."""
+        batch = self.via.ndim - 2
+        key = index if isinstance(index, tuple) else (index,)
+        if batch == 0 or len(key) > batch:
+            raise IndexError(f"paths of {'one matrix' if batch == 0 else f'a batch with {batch} axes'} take no index {index!r}")
+
+        def kept() -> Values | None:
+            arrays = self._kept()
+            return None if arrays is None else tuple(v[key] for v in arrays)
+
+        nodes = None if self._index is None else self.nodes
+        return Paths(self.semiring, tuple(v[key] for v in self._values), self.via[key], nodes=nodes, kept=kept, restore=self._restore)
+
+    def __len__(self) -> int:
+        """How many matrices a batch holds."""
+        if self.via.ndim == 2:
+            raise TypeError("the paths of one matrix have no length; .nodes tells its vertices")
+        return len(self.via)
+
+    def __repr__(self) -> str:
+        n, batch = self.via.shape[-1], self.via.shape[:-2]
+        many = f", batch of {' × '.join(map(str, batch))}" if batch else ""
+        return f"<paths over {self.semiring.name}: {n} vertices{many}, {self._reached()} pairs connected>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("semiring", self.semiring.name),
+            ("vertices", f"{self.via.shape[-1]:,}"),
+            ("connected pairs", self._reached()),
+            ("elements", ", ".join(str(v.dtype) for v in self._values)),
+        ]
+        cells = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{html.escape(v)}</td></tr>" for k, v in rows)
+        return f"<table><caption>Paths</caption>{cells}</table>"
+
+    def _reached(self) -> str:
+        zero, _ = self.semiring.identities([v.dtype for v in self._values])
+        there = np.zeros(self.via.shape, dtype=bool)
+        for v, nothing in zip(self._values, zero, strict=True):
+            there |= np.asarray(v != nothing, dtype=bool)
+        diagonal = np.diagonal(there, axis1=-2, axis2=-1)
+        return f"{int(there.sum() - diagonal.sum()):,}"
+
+    def _require_one(self) -> None:
+        if self.via.ndim > 2:
+            raise GraphError(f"these are the paths of a batch of shape {self.via.shape[:-2]}; choose one first, as in paths[0].path(…)")
+
+    def _number(self, node: Any) -> int:
+        n = len(self.nodes)
+        if self._index is not None:
+            try:
+                return self._index[node]
+            except (KeyError, TypeError):
+                raise GraphError(f"there is no vertex {node!r}; .nodes lists all {n}") from None
+        if isinstance(node, int | np.integer) and not isinstance(node, bool) and 0 <= node < n:
+            return int(node)
+        raise GraphError(f"there is no vertex {node!r}; vertices are the numbers from 0 to {n - 1}")
+
+    def _find(self, sources: Array, targets: Array) -> list[list[int]]:
+        """Simple paths as vertex numbers; empty where there is none."""
+        zero, one = self.semiring.identities([v.dtype for v in self._values])
+        there, whole = np.zeros(len(sources), dtype=bool), sources == targets
+        for v, nothing, unit in zip(self._values, zero, one, strict=True):
+            elements = v[sources, targets]
+            there |= np.asarray(elements != nothing, dtype=bool)
+            whole &= np.asarray(elements == unit, dtype=bool)
+        found: list[list[int]] = [[] for _ in range(len(sources))]
+        wanted = np.flatnonzero(there & ~whole)
+        for pair, path in zip(wanted.tolist(), expand(self.via, sources[wanted], targets[wanted]), strict=True):
+            found[pair] = self._again(int(sources[pair]), int(targets[pair])) if path is None else path
+        for pair in np.flatnonzero(whole & there).tolist():
+            found[pair] = [int(sources[pair])]
+        return found
+
+    def _again(self, source: int, target: int) -> list[int]:
+        """A path that rounding has spoiled in `via`, found on the input itself."""
+        kept = self._kept()
+        if kept is None:
+            raise GraphError("rounding of negative weights has bent this path into a circle, and the input was overwritten; use overwrite=False")
+        return SingleSource(self.semiring, kept, source).path(target)
+
+    def _forest(self, grow: Callable[..., Array]) -> Array:
+        result = np.empty_like(self.via)
+        for index in np.ndindex(self.via.shape[:-2]):
+            one = self[index] if index else self
+            result[index] = grow(self.semiring, one._values, one.via, one._find)
+        return result

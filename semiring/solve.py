@@ -1,0 +1,296 @@
+"""Graphs in, answers out: all-pairs shortest paths, closures over any semiring, reachability, powers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import SemiringError
+from semiring.algorithms.closure import closure as close
+from semiring.algorithms.closure import require_closure_laws
+from semiring.algorithms.power import power as raise_to
+from semiring.graphs import Graph, read_graph
+from semiring.kernels.select import engine_for
+from semiring.paths import Paths
+
+__all__ = ["apsp", "closure", "power", "transitive_closure"]
+
+Array = np.ndarray[Any, Any]
+
+
+def apsp(
+    graph: Any,
+    *,
+    paths: bool = False,
+    method: str = "auto",
+    block: int | None = None,
+    nonedge: Any = None,
+    dtype: Any = None,
+    device: str = "auto",
+    overwrite: bool = False,
+    threads: int | None = None,
+) -> Any:
+    """All-pairs shortest paths: the weight of a shortest path between every two vertices, and the paths if wanted.
+
+    Parameters
+    ----------
+    graph : array of shape (…, n, n), sparse array, NetworkX graph, or what `edges` gives
+        The weight of the edge from i to j at [i, j]. Dense: a missing edge is ∞ (the largest value of an integer dtype), or `nonedge`.
+        Sparse: what is absent is no edge, and an explicit 0 is one. NetworkX: the attribute ``weight``, 1 where it is missing.
+        Leading axes hold several graphs.
+    paths : bool
+        Return a `Paths`, which knows the paths too.
+    method : {"auto", "iterative", "blocked", "recursive"}
+        "auto" is recursive: nearly all work is large products.
+    block : int, optional
+        Side of the pivot blocks (blocked) or of the base case (recursive).
+    nonedge : scalar, optional
+        What stands for a missing edge in a dense matrix, 0 or NaN for instance.
+    dtype : dtype, optional
+        Of the computation; by default the graph's own, float64 for sparse arrays, NetworkX graphs and edge lists.
+    device : {"auto", "cpu", "reference"}
+    overwrite : bool
+        Permit that the result takes the place of an array that was passed.
+    threads : int, optional
+        By default ``SEMIRING_NUM_THREADS``, or all cores.
+
+    Returns
+    -------
+    array of shape (…, n, n), or Paths
+        Distances of the graph's dtype, ∞ where there is no path and 0 on the diagonal.
+
+    Raises
+    ------
+    NegativeCycleError
+        With one negative cycle in ``.cycle``.
+    OverflowRiskError
+        Integer weights so large that a distance could leave the dtype.
+    GraphError, ShapeError, DTypeError, DomainError, TooLargeError
+        Input that is no graph, not square, of no such dtype, with NaN, or too large to be dense.
+    SemiringError
+        An unknown method or device, or a bad block.
+
+    Notes
+    -----
+    n³ steps; memory for the result (and 4n² bytes for the paths) and a few percent beside it. The recursive algorithm is Buluç, Gilbert
+    and Budak (2010), Fig. 3; the blocked one Katz and Kider (2008), with paths Matsumoto, Nakasato and Sedukhin (2012), Alg. 3–6.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> inf = np.inf
+    >>> sr.apsp(np.array([[0, 3, inf], [inf, 0, 4], [2, inf, 0]]))
+    array([[0., 3., 7.],
+           [6., 0., 4.],
+           [2., 5., 0.]])
+    >>> sr.apsp(sr.edges([("Bern", "Basel", 95), ("Basel", "Genf", 250)]), paths=True).path("Bern", "Genf")
+    ['Bern', 'Basel', 'Genf']
+    """
+    options = _Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
+    return _solve(graph, MIN_PLUS, options, reflexive=True)
+
+
+def closure(
+    a: Any,
+    semiring: Semiring,
+    *,
+    reflexive: bool = True,
+    paths: bool = False,
+    method: str = "auto",
+    block: int | None = None,
+    nonedge: Any = None,
+    dtype: Any = None,
+    device: str = "auto",
+    overwrite: bool = False,
+    threads: int | None = None,
+) -> Any:
+    """The closure of a matrix over any semiring: A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ ….
+
+    Element (i, j) is the sum over all paths from i to j of the product of their edges.
+
+    Parameters
+    ----------
+    a : array of shape (…, n, n), tuple of such arrays, sparse array, NetworkX graph, or what `edges` gives
+        A tuple holds one array for each component of a structured element. See `apsp` for graphs.
+    semiring : Semiring
+    reflexive : bool
+        A*, with the empty path from each vertex to itself, or A⁺ without.
+    paths, method, block, nonedge, dtype, device, overwrite, threads
+        As for `apsp`. Paths need a selective ⊕. ``nonedge`` stands for the semiring's zero.
+
+    Returns
+    -------
+    array of shape (…, n, n), tuple of arrays, or Paths
+
+    Raises
+    ------
+    DivergenceError
+        Where the closure does not exist, with a cycle that shows it in ``.cycle`` where there is one.
+    LawError
+        Where the semiring lacks a law that this needs, with a counterexample and what would work.
+    SemiringError
+        And the other errors of `apsp`.
+
+    Notes
+    -----
+    n³ steps. A semiring with an idempotent ⊕ runs the accumulating schedules; any other is eliminated with ``star`` as Gauss and Jordan
+    do, so that the closure over `PLUS_TIMES` is (I − A)⁻¹ without pivoting.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> width = np.array([[0, 5, 2], [0, 0, 3], [0, 0, 0]])
+    >>> sr.closure(width, sr.MAX_MIN, nonedge=0, reflexive=False, dtype=float)
+    array([[-inf,   5.,   3.],
+           [-inf, -inf,   3.],
+           [-inf, -inf, -inf]])
+    >>> sr.closure(np.array([[0.5, 0.25], [0.0, 0.5]]), sr.PLUS_TIMES)
+    array([[2., 1.],
+           [0., 2.]])
+    """
+    if not isinstance(semiring, Semiring):
+        raise SemiringError(f"semiring is {semiring!r}; pass a Semiring such as semiring.MIN_PLUS")
+    options = _Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
+    return _solve(a, semiring, options, reflexive=reflexive)
+
+
+def transitive_closure(
+    graph: Any,
+    *,
+    reflexive: bool = False,
+    paths: bool = False,
+    method: str = "auto",
+    block: int | None = None,
+    nonedge: Any = None,
+    device: str = "auto",
+    overwrite: bool = False,
+    threads: int | None = None,
+) -> Any:
+    """Which vertices can be reached from which.
+
+    Parameters
+    ----------
+    graph : array of shape (…, n, n), sparse array, NetworkX graph, or what `edges` gives
+        Dense: truth values, or integers 0 and 1; other dtypes need `nonedge`. Every stored entry of a sparse array is an edge, whatever
+        its weight.
+    reflexive : bool
+        Every vertex reaches itself; otherwise only through a cycle.
+    paths, method, block, nonedge, device, overwrite, threads
+        As for `apsp`.
+
+    Returns
+    -------
+    bool array of shape (…, n, n), or Paths
+
+    Raises
+    ------
+    GraphError, ShapeError, DTypeError, TooLargeError, SemiringError
+        As for `apsp`.
+
+    Notes
+    -----
+    n³ bit-steps on a matrix of bits, after strongly connected components have been condensed where that pays.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> sr.transitive_closure([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    array([[False,  True,  True],
+           [False, False,  True],
+           [False, False, False]])
+    """
+    options = _Options(paths, method, block, nonedge, None, device, overwrite, threads)
+    return _solve(graph, BOOLEAN, options, reflexive=reflexive, presence=True)
+
+
+def power(
+    a: Any, k: int, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, device: str = "auto", threads: int | None = None
+) -> Any:
+    """The k-th power of a matrix: the sum over the paths of exactly k edges.
+
+    Parameters
+    ----------
+    a : array of shape (…, n, n), or anything that `closure` takes
+    k : int
+        At least 0; the 0-th power is the identity matrix.
+    semiring : Semiring
+    nonedge, dtype, device, threads
+        As for `closure`.
+
+    Returns
+    -------
+    array of shape (…, n, n), or tuple of arrays
+
+    Raises
+    ------
+    SemiringError
+        A power below 0, and the errors of `closure` and `matmul`.
+
+    Notes
+    -----
+    At most 2 log₂ k products.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> sr.power(np.array([[1, 1], [1, 0]]), 10, sr.PLUS_TIMES)  # Fibonacci's numbers
+    array([[89, 55],
+           [55, 34]])
+    """
+    if not isinstance(semiring, Semiring):
+        raise SemiringError(f"semiring is {semiring!r}; pass a Semiring such as semiring.MIN_PLUS")
+    try:
+        exponent = operator.index(k)
+    except TypeError:
+        raise SemiringError(f"the power is {k!r}; it must be a whole number from 0") from None
+    if exponent < 0:
+        raise SemiringError(f"the power is {exponent}; a matrix over a semiring has no inverse, so it must be at least 0")
+    read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype)
+    return read.answer(*raise_to(read.values, exponent, semiring, device=device, threads=threads))
+
+
+class _Options:
+    """The arguments that every closure takes."""
+
+    def __init__(
+        self, paths: bool, method: str, block: int | None, nonedge: Any, dtype: Any, device: str, overwrite: bool, threads: int | None
+    ) -> None:
+        self.paths, self.method, self.block, self.nonedge, self.dtype = bool(paths), method, block, nonedge, dtype
+        self.device, self.overwrite, self.threads = device, overwrite, threads
+
+
+def _solve(graph: Any, semiring: Semiring, options: _Options, *, reflexive: bool, presence: bool = False) -> Any:
+    def read(*, overwrite: bool) -> Graph:
+        return read_graph(
+            graph, semiring, nonedge=options.nonedge, dtype=options.dtype, overwrite=overwrite, presence=presence, paths=options.paths
+        )
+
+    g = read(overwrite=options.overwrite)
+    require_closure_laws(semiring, g.dtypes, paths=options.paths)
+    engine = engine_for(semiring, g.dtypes, options.device, options.threads, witness=options.paths)
+    values = tuple(v if v.strides[-1:] == (v.itemsize,) and v.flags.writeable else np.array(v, order="C") for v in g.working())
+    kept = _kept(graph, g, values, read)
+    via = np.full(values[0].shape, -1, dtype=np.int32) if options.paths else None
+    close(
+        engine, values, via, method=options.method, block=options.block, reflexive=reflexive, kept=kept, names=g.labels
+    )
+    if via is None:
+        return g.answer(*values)
+    return Paths(semiring, values, via, nodes=g.labels, kept=kept, restore=g.answer)
+
+
+def _kept(
+    graph: Any, g: Graph, values: tuple[Array, ...], read: Callable[..., Graph]
+) -> Callable[[], tuple[Array, ...] | None]:
+    """Gives the matrix as it was, if it still exists: the caller's own, or the graph read once more."""
+    if not any(np.may_share_memory(v, w) for v, w in zip(values, g.values, strict=True)):
+        return lambda: g.values
+    sources = graph if isinstance(graph, tuple | list) else (graph,)
+    if any(isinstance(s, np.ndarray) and np.may_share_memory(s, v) for s in sources for v in values):
+        return lambda: None
+    return lambda: read(overwrite=False).values
