@@ -217,7 +217,9 @@ class Paths:
         """A path that rounding has spoiled in `via`, found on the input itself."""
         kept = self._kept()
         if kept is None:
-            raise GraphError("rounding of negative weights has bent this path into a circle, and the input was overwritten; use overwrite=False")
+            raise GraphError(
+                "rounding of negative weights has bent this path into a circle, and the input was overwritten; use overwrite=False"
+            )
         return SingleSource(self.semiring, kept, source).path(target)
 
     def _forest(self, grow: Callable[..., Array]) -> Array:

@@ -167,6 +167,7 @@ def transitive_closure(
     method: str = "auto",
     block: int | None = None,
     nonedge: Any = None,
+    dtype: Any = None,
     device: str = "auto",
     overwrite: bool = False,
     threads: int | None = None,
@@ -180,8 +181,8 @@ def transitive_closure(
         its weight.
     reflexive : bool
         Every vertex reaches itself; otherwise only through a cycle.
-    paths, method, block, nonedge, device, overwrite, threads
-        As for `apsp`.
+    paths, method, block, nonedge, dtype, device, overwrite, threads
+        As for `apsp`; the only dtype is bool.
 
     Returns
     -------
@@ -204,7 +205,7 @@ def transitive_closure(
            [False, False,  True],
            [False, False, False]])
     """
-    options = _Options(paths, method, block, nonedge, None, device, overwrite, threads)
+    options = _Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
     return _solve(graph, BOOLEAN, options, reflexive=reflexive, presence=True)
 
 
@@ -276,17 +277,13 @@ def _solve(graph: Any, semiring: Semiring, options: _Options, *, reflexive: bool
     values = tuple(v if v.strides[-1:] == (v.itemsize,) and v.flags.writeable else np.array(v, order="C") for v in g.working())
     kept = _kept(graph, g, values, read)
     via = np.full(values[0].shape, -1, dtype=np.int32) if options.paths else None
-    close(
-        engine, values, via, method=options.method, block=options.block, reflexive=reflexive, kept=kept, names=g.labels
-    )
+    close(engine, values, via, method=options.method, block=options.block, reflexive=reflexive, kept=kept, names=g.labels)
     if via is None:
         return g.answer(*values)
     return Paths(semiring, values, via, nodes=g.labels, kept=kept, restore=g.answer)
 
 
-def _kept(
-    graph: Any, g: Graph, values: tuple[Array, ...], read: Callable[..., Graph]
-) -> Callable[[], tuple[Array, ...] | None]:
+def _kept(graph: Any, g: Graph, values: tuple[Array, ...], read: Callable[..., Graph]) -> Callable[[], tuple[Array, ...] | None]:
     """Gives the matrix as it was, if it still exists: the caller's own, or the graph read once more."""
     if not any(np.may_share_memory(v, w) for v, w in zip(values, g.values, strict=True)):
         return lambda: g.values
