@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import OverflowRiskError
-from semiring.algebra.expression import COMPARISONS, Expr, nodes, var
+from semiring.algebra.expression import COMPARISONS, Expr, nodes
 from semiring.kernels.infinities import absorbing, crosses_infinity, own, signed_limit, tropical
 
 __all__ = ["Interval", "certify_product", "finite_range", "wider"]
@@ -96,12 +96,8 @@ def certify_product(
     limits = _Limits(semiring, dtypes, infinities)
     ranges = [[_range(v, infinities) for v in part] for part in (a, b)]
     total = limits.evaluate(program.mul, *ranges)
-    if all(set(e.args) == {var(0, i), var(1, i)} and e.op == "add" for i, e in enumerate(program.add)):
-        total = [limits.sum_of(r, k) for r in total]
-    elif {e.op for e in nodes(*program.add)} & _ARITHMETIC:
-        # A sum of k terms, in whatever order, lies within what ⌈log₂ k⌉ doublings reach.
-        for _ in range(math.ceil(math.log2(k))):
-            total = list(map(_hull, total, limits.evaluate(program.add, total, total)))
+    if {e.op for e in nodes(*program.add)} & _ARITHMETIC:
+        total = limits.sum_of(total, k)
         zero, _ = semiring.identities(dtypes)
         limits.evaluate(program.add, [_range(np.full(1, z, dtype=d), infinities) for z, d in zip(zero, dtypes, strict=True)], total)
     if c is not None:
@@ -150,13 +146,16 @@ class _Limits:
                 value[expr] = self._apply(expr.op, [value[a] for a in expr.args])
         return [self._convert(value[root], dtype, "the result") for root, dtype in zip(roots, self.dtypes, strict=True)]
 
-    def sum_of(self, term: _Range, k: int) -> _Range:
-        """The sums of 0 to k terms."""
-        if term.finite is None or term.dtype is None or term.dtype.kind == "f":
-            return term
-        low, high = min(0, k * term.finite[0]), max(0, k * term.finite[1])
-        self._require("'add'", low, high, term.dtype)
-        return _Range((low, high), term.infinite, term.dtype)
+    def sum_of(self, terms: list[_Range], k: int) -> list[_Range]:
+        """What up to k terms add up to, in whatever order: by doubling, as in powers by squaring."""
+        add, total, power = self.semiring.program.add, list[_Range](), terms
+        while True:
+            if k & 1:
+                total = list(map(_hull, total, self.evaluate(add, total, power))) if total else power
+            k >>= 1
+            if not k:
+                return total
+            power = list(map(_hull, power, self.evaluate(add, power, power)))
 
     def _apply(self, op: str, args: list[_Range]) -> _Range:
         condition = _Range((0, 1), False, None)
