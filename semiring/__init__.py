@@ -56,8 +56,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_CATALOGUE = "BITSET BOOLEAN DISTANCE_COUNT DISTANCE_HOPS GF2 LOG MAX_MIN MAX_PLUS MAX_TIMES MIN_MAX MIN_PLUS PLUS_TIMES TROPICAL TROPICAL_ARGMIN semirings"
-_ERRORS = "DTypeError DivergenceError DomainError GraphError LawError NegativeCycleError OverflowRiskError SemiringError ShapeError TooLargeError TraceError"
+_CATALOGUE = """
+    BITSET BOOLEAN DISTANCE_COUNT DISTANCE_HOPS GF2 LOG MAX_MIN MAX_PLUS MAX_TIMES MIN_MAX MIN_PLUS PLUS_TIMES TROPICAL TROPICAL_ARGMIN
+    semirings
+"""
+_ERRORS = """
+    DTypeError DivergenceError DomainError GraphError LawError NegativeCycleError OverflowRiskError SemiringError ShapeError TooLargeError
+    TraceError
+"""
 _HOMES = {
     "semiring.algebra.catalogue": _CATALOGUE,
     "semiring.algebra.definition": "Semiring",

@@ -218,7 +218,7 @@ class Paths:
         kept = self._kept()
         if kept is None:
             raise GraphError(
-                "rounding of negative weights has bent this path into a circle, and the input was overwritten; use overwrite=False"
+                "rounding of negative weights bent this path into a circle, and the input was overwritten: use overwrite=False"
             )
         return SingleSource(self.semiring, kept, source).path(target)
 
