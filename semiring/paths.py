@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -165,6 +164,8 @@ class Paths:
         return f"<paths over {self.semiring.name}: {n} vertices{many}, {self._reached()} pairs connected>"
 
     def _repr_html_(self) -> str:
+        import html
+
         rows = [
             ("semiring", self.semiring.name),
             ("vertices", f"{self.via.shape[-1]:,}"),

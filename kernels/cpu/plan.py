@@ -15,8 +15,8 @@ from semiring.kernels.cpu.tile import Tile
 
 __all__ = ["Plan", "plan"]
 
-SCRATCH = 8 << 20
-"""Bytes that one worker may hold packed, unless the matrices are so large that a share of them is more."""
+SCRATCH = 20 << 20
+"""Bytes that all workers together may hold of B, of its transpose, and of A's rows, unless a twentieth of C is more."""
 
 SERIAL = 160**3
 """Steps below which waking another thread costs more than it saves."""
@@ -47,7 +47,7 @@ def plan(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, 
         A task also holds its part of Bᵀ.
     """
     size = sum(s.bytes for s in rep.inner)
-    limit = max(SCRATCH, m * n * size // 50)
+    limit = max(SCRATCH, m * n * size // 20) // threads
     threads = 1 if m * n * k < SERIAL else threads
     down = across = 1
     if threads > 1:

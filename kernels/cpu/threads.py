@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from numbers import Integral
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from semiring.algebra.errors import SemiringError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["run", "thread_count"]
 
@@ -46,6 +48,8 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
         for task in queue:
             work(task, slot)
 
+    from concurrent.futures import wait  # here, because a small product never needs it
+
     helpers = [_executor(threads - 1).submit(worker, slot) for slot in range(1, threads)]
     try:
         worker(0)
@@ -56,6 +60,8 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
 
 
 def _executor(size: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
     global _pool, _size
     with _lock:
         if _pool is None or _size < size:
