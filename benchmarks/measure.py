@@ -45,13 +45,13 @@ class Timings:
         return statistics.median(x / y for x, y in zip(self.seconds[name], self.seconds[base], strict=True))
 
 
-def alternate(works: Mapping[str, Callable[[], object]], repeats: int = 5, patience: int = 3) -> Timings:
+def alternate(works: Mapping[str, Callable[[], object]], repeats: int = 5, *, patience: int = 3, warm: bool = False) -> Timings:
     """Run every work in turn, again and again, so that noise of the machine hits all of them alike.
 
     Rounds during which other processes were busy do not count: `repeats` quiet rounds are wanted, and after `patience` times as many
-    the quietest ones are taken. One more round goes before, to warm up.
+    the quietest ones are taken. One more round goes before, unless the works are warm.
     """
-    for work in works.values():
+    for work in works.values() if not warm else ():
         work()
     rounds: list[tuple[float, dict[str, float]]] = []
     while len(rounds) < patience * repeats and sum(others <= _QUIET for others, _ in rounds) < repeats:

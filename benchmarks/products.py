@@ -17,14 +17,12 @@ from typing import Any
 
 import numpy as np
 
+import semiring as sr
 from benchmarks.limits import LIMITS, LUKASIEWICZ
 from benchmarks.measure import alternate, cores, machine, print_table
-from semiring.algebra.catalogue import BOOLEAN, DISTANCE_COUNT, LOG, MAX_MIN, MIN_PLUS, PLUS_TIMES
-from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.packed import BooleanEngine
-from semiring.kernels.matmul import matmul
 
 Array = np.ndarray[Any, Any]
 
@@ -43,7 +41,7 @@ class Case:
         Larger matrices take too long.
     """
 
-    semiring: Semiring
+    semiring: sr.Semiring
     dtypes: tuple[str, ...]
     limit: str
     targets: tuple[float, float] = (0.0, 0.0)
@@ -52,21 +50,21 @@ class Case:
 
 
 CASES = {
-    "f32 min-plus": Case(MIN_PLUS, ("f4",), "f32 min-plus, add as FMA", (0.90, 0.85)),
-    "f64 min-plus": Case(MIN_PLUS, ("f8",), "f64 min-plus", (0.85, 0.85)),
-    "i32 min-plus": Case(MIN_PLUS, ("i4",), "i32 min-plus", (0.85, 0.85)),
-    "i16 min-plus": Case(MIN_PLUS, ("i2",), "i16 min-plus"),
-    "f32 max-min": Case(MAX_MIN, ("f4",), "f32 max-min (int32 keys)", (0.85, 0.85)),
+    "f32 min-plus": Case(sr.MIN_PLUS, ("f4",), "f32 min-plus, add as FMA", (0.90, 0.85)),
+    "f64 min-plus": Case(sr.MIN_PLUS, ("f8",), "f64 min-plus", (0.85, 0.85)),
+    "i32 min-plus": Case(sr.MIN_PLUS, ("i4",), "i32 min-plus", (0.85, 0.85)),
+    "i16 min-plus": Case(sr.MIN_PLUS, ("i2",), "i16 min-plus"),
+    "f32 max-min": Case(sr.MAX_MIN, ("f4",), "f32 max-min (int32 keys)", (0.85, 0.85)),
     "f32 max(a+b-1, 0)": Case(LUKASIEWICZ, ("f4",), "f32 max(a+b-1, 0)", (0.85, 0.85)),
-    "f32 plus-times": Case(PLUS_TIMES, ("f4",), "f32 plus-times"),
-    "f32 min-plus, AVX2": Case(MIN_PLUS, ("f4",), "AVX2: f32 min-plus, add as FMA", (0.75, 0.75), isa="avx2"),
+    "f32 plus-times": Case(sr.PLUS_TIMES, ("f4",), "f32 plus-times"),
+    "f32 min-plus, AVX2": Case(sr.MIN_PLUS, ("f4",), "AVX2: f32 min-plus, add as FMA", (0.75, 0.75), isa="avx2"),
     "f32 max(a+b-1, 0), AVX2": Case(LUKASIEWICZ, ("f4",), "AVX2: f32 max(a+b-1, 0)", (0.75, 0.75), isa="avx2"),
-    "f32 log": Case(LOG, ("f4",), "f32 log", largest=1024),
-    "f64 distance-count": Case(DISTANCE_COUNT, ("f8", "f8"), "f64 distance-count", largest=2048),
+    "f32 log": Case(sr.LOG, ("f4",), "f32 log", largest=1024),
+    "f64 distance-count": Case(sr.DISTANCE_COUNT, ("f8", "f8"), "f64 distance-count", largest=2048),
 }
 
 
-def operands(semiring: Semiring, dtypes: tuple[str, ...], n: int) -> tuple[Block, Block, Block]:
+def operands(semiring: sr.Semiring, dtypes: tuple[str, ...], n: int) -> tuple[Block, Block, Block]:
     """Three n × n matrices of elements that every semiring here has."""
     random = np.random.default_rng(0)
 
@@ -79,11 +77,11 @@ def operands(semiring: Semiring, dtypes: tuple[str, ...], n: int) -> tuple[Block
     return A, B, C
 
 
-def confirm(semiring: Semiring, A: Block, B: Block, C: Block, rows: int = 2) -> None:
+def confirm(semiring: sr.Semiring, A: Block, B: Block, C: Block, rows: int = 2) -> None:
     """Compare the first rows of C = A⊗B with the definition."""
     a, b, c = tuple(v[:rows] for v in A.values), B.values, [v[:rows] for v in C.values]
     single = semiring.components == 1
-    expected = matmul(a[0] if single else a, b[0] if single else b, semiring, device="reference")
+    expected = sr.matmul(a[0] if single else a, b[0] if single else b, semiring, device="reference")
     for x, y in zip(c, (expected,) if single else expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-4 if x.dtype == np.float32 else 1e-12)
 
@@ -105,7 +103,7 @@ def measure_products(names: Sequence[str], sizes: Sequence[int], repeats: int) -
             for threads in dict.fromkeys((1, cores())):
                 works[f"limit {threads}"] = partial(loop.run, threads)
                 works[f"product {threads}"] = partial(CpuEngine(case.semiring, dtypes, threads, case.isa).multiply, A, B, C)
-            if case.semiring is PLUS_TIMES:
+            if case.semiring is sr.PLUS_TIMES:
                 works["NumPy"] = partial(np.matmul, A.values[0], B.values[0], out=np.empty_like(C.values[0]))
             timings = alternate(works, repeats)
             confirm(case.semiring, A, B, C)
@@ -126,10 +124,10 @@ def measure_matmul(sizes: Sequence[int], repeats: int) -> None:
     """`matmul` from arrays to an array, with its checks, against the engine's bare product."""
     rows = []
     for n in sizes:
-        A, B, C = operands(MIN_PLUS, ("f4",), n)
+        A, B, C = operands(sr.MIN_PLUS, ("f4",), n)
         (a,), (b,) = A.values, B.values
-        engine = CpuEngine(MIN_PLUS, (np.dtype("f4"),))
-        timings = alternate({"product": partial(engine.multiply, A, B, C), "matmul": partial(matmul, a, b, MIN_PLUS)}, repeats)
+        engine = CpuEngine(sr.MIN_PLUS, (np.dtype("f4"),))
+        timings = alternate({"product": partial(engine.multiply, A, B, C), "matmul": partial(sr.matmul, a, b, sr.MIN_PLUS)}, repeats)
         rows.append(
             (str(n), *(f"{1e3 * timings.median(x):.2f}" for x in ("product", "matmul")), f"{timings.ratio('matmul', 'product'):.2f}")
         )
@@ -141,9 +139,9 @@ def measure_witness(sizes: Sequence[int], repeats: int) -> None:
     rows = []
     for n in sizes:
         for threads in dict.fromkeys((1, cores())):
-            A, B, C = operands(MIN_PLUS, ("f4",), n)
+            A, B, C = operands(sr.MIN_PLUS, ("f4",), n)
             D = Block(tuple(np.empty_like(v) for v in C.values), np.empty((n, n), dtype=np.int32))
-            engine = CpuEngine(MIN_PLUS, (np.dtype("f4"),), threads)
+            engine = CpuEngine(sr.MIN_PLUS, (np.dtype("f4"),), threads)
             timings = alternate({"plain": partial(engine.multiply, A, B, C), "witness": partial(engine.multiply, A, B, D)}, repeats)
             (a,), (b,), (d,), k = A.values, B.values, D.values, D.via
             np.testing.assert_array_equal(C.values[0], d)
@@ -163,12 +161,12 @@ def measure_boolean(sizes: Sequence[int], repeats: int) -> None:
         a, b = (random.random((n, n)) < 2 / n for _ in range(2))
         expected = (a[:2].astype("f4") @ b.astype("f4")) > 0
         for threads in dict.fromkeys((1, cores())):
-            engine = BooleanEngine(BOOLEAN, (np.dtype(bool),), threads)
+            engine = BooleanEngine(sr.BOOLEAN, (np.dtype(bool),), threads)
             A, B, C = (engine.load((x,)) for x in (a, b, np.zeros_like(a)))
             out = np.empty_like(a)
             works = {
                 "packed": partial(engine.multiply_add, A, B, C),
-                "arrays": partial(matmul, a, b, BOOLEAN, out=out, threads=threads),
+                "arrays": partial(sr.matmul, a, b, sr.BOOLEAN, out=out, threads=threads),
             }
             timings = alternate(works, repeats)
             np.testing.assert_array_equal(out[:2], expected)
