@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import shutil
 import sys
 import time
@@ -50,11 +51,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", NonEdgeWarning)
             warnings.showwarning = _show_warning
             options.run(options)
+        sys.stdout.flush()
     except DivergenceError as error:
         print(f"semiring: {error}", file=sys.stderr)
-        if error.cycle:
-            print("cycle: " + " → ".join(map(str, [*error.cycle, error.cycle[0]])), file=sys.stderr)
+        cycle = " → ".join(map(str, [*error.cycle, error.cycle[0]])) if error.cycle else ""
+        if cycle not in str(error):  # a long one is cut short there
+            print(f"cycle: {cycle}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # whoever reads (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:
         named = f"{error.filename}: {error.strerror}" if error.filename is not None else error
         print(f"semiring: error: {named}", file=sys.stderr)
