@@ -15,7 +15,7 @@ from semiring.kernels.cpu.tile import Tile
 
 __all__ = ["Plan", "plan"]
 
-SCRATCH = 20 << 20
+SCRATCH = 16 << 20
 """Bytes that all workers together may hold of B, of its transpose, and of A's rows, unless a twentieth of C is more."""
 
 SERIAL = 160**3
