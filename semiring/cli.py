@@ -184,17 +184,14 @@ def _is_zero(values: Array, semiring: Semiring) -> Array:
 
 
 def _print_paths(result: Any, values: Array, labels: Sequence[Hashable], source: int | None, target: int | None) -> None:
-    missing = _is_zero(values, MIN_PLUS)
     sources = range(len(labels)) if source is None else [source]
     targets = range(len(labels)) if target is None else [target]
-    for i in sources:
-        for j in targets:
-            if i == j and len(sources) * len(targets) > 1:
-                continue
-            if missing[i, j]:
-                print(f"no path from {labels[i]} to {labels[j]}")
-                continue
-            path = result.path(labels[i], labels[j])
+    pairs = [(i, j) for i in sources for j in targets if i != j or (i == source and j == target)]
+    missing = _is_zero(values, MIN_PLUS)
+    for (i, j), path in zip(pairs, result.paths((labels[i], labels[j]) for i, j in pairs), strict=True):
+        if missing[i, j]:
+            print(f"no path from {labels[i]} to {labels[j]}")
+        else:
             print(f"{_text(values[i, j])}: {' → '.join(map(str, path))}")
 
 
@@ -232,7 +229,7 @@ def _print_summary(
     if semiring is MIN_PLUS and pairs:
         i, j = divmod(int(np.where(reached, values, values.min()).argmax()), n)
         print(f"diameter {_text(values[i, j])}, from {labels[i]} to {labels[j]}")
-    print(f"{_duration(seconds)} for the closure in {values.dtype}")
+    print(f"{_duration(seconds)} in {values.dtype}, including the loading of the kernels")
 
 
 def _duration(seconds: float) -> str:

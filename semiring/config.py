@@ -56,9 +56,11 @@ def show_config() -> None:
 
 
 def _lines() -> list[tuple[str, str]]:
+    from semiring import __version__
+
     vectors, engines = _vectors()
     lines = [
-        ("semiring", installed("semiring") or "not installed (used from its source folder)"),
+        ("semiring", __version__ if installed("semiring") else f"{__version__}, used from its source folder"),
         ("Python", f"{platform.python_version()}, NumPy {installed('numpy')}, llvmlite {installed('llvmlite')}"),
         ("processor", f"{_processor()}, {platform.system()} {platform.machine()}"),
         ("vectors", vectors),

@@ -139,7 +139,8 @@ class Conversion:
             try:
                 out[index] = bool(value) if self.dtype.kind == "b" and value in (0, 1) else element(value, self.dtype)
             except (DTypeError, TypeError) as error:
-                raise DTypeError(f"{where(index)}: {error} (dtype=object computes with any Python number)") from None
+                hint = "" if self.dtype.kind == "b" else " (dtype=object computes with any Python number)"
+                raise DTypeError(f"{where(index)}: {error}{hint}") from None
         return out
 
     def _outside(self, entries: Array, special: list[tuple[Array, float]], where: Place) -> Array:
