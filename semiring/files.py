@@ -164,7 +164,7 @@ def _matrix_market(path: Path) -> Any:
     except ImportError:
         raise GraphError(f'{path}: MatrixMarket files need SciPy: pip install "semiring[graphs]"') from None
     try:
-        return mmread(path)
+        return mmread(path, spmatrix=False)
     except (ValueError, TypeError, OverflowError) as error:
         raise GraphError(f"{path}: not a MatrixMarket file ({error})") from None
 

@@ -68,8 +68,9 @@ def nan(entries: Array) -> Array:
     """Where `entries` are NaN, in an array of any dtype."""
     if entries.dtype.kind != "O":
         return np.asarray(entries != entries)
-    # SymPy's nan equals itself.
-    return np.asarray(np.frompyfunc(lambda v: v != v or type(v).__name__ == "NaN", 1, 1)(entries), dtype=bool)
+    # SymPy's nan equals itself. Comparing a float NaN is no reason to warn.
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.frompyfunc(lambda v: v != v or type(v).__name__ == "NaN", 1, 1)(entries), dtype=bool)
 
 
 def matches(entries: Array, nonedge: Any) -> Array:
