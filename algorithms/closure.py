@@ -18,6 +18,7 @@ from semiring.algorithms.potentials import inverse, reweigh
 from semiring.algorithms.schedules import Pivots, Schedule, schedule_for
 from semiring.kernels.engine import Engine
 from semiring.kernels.reference.operations import Operations
+from semiring.kernels.select import is_reachability
 
 __all__ = ["closure", "require_closure_laws"]
 
@@ -126,7 +127,7 @@ def _close_matrix(plan: _Plan, values: Values, via: Array | None, judge: Judge) 
     guard = guard_for(engine.semiring, engine.dtypes, n - plan.reflexive)
     guard.before(values)
     engine.signed = guard.signed
-    if via is None and _is_reachability(engine):
+    if via is None and is_reachability(engine.semiring, engine.dtypes):
         component = components.strong(values[0])
         if component is not None:
             _close_condensed(plan, values[0], component, judge)
@@ -240,12 +241,3 @@ def _eliminate(plan: _Plan, values: Values, judge: Judge, vertices: Array) -> No
     engine.store(A, values)
     if any(v.dtype.kind == "f" and np.isnan(row).any() for v in values for row in v):
         raise DivergenceError(f"the closure over {engine.semiring.name} left the range of {', '.join(map(str, engine.dtypes))}")
-
-
-def _is_reachability(engine: Engine) -> bool:
-    """Whether a ⊕ b is "a or b" and a ⊗ b is "a and b" on truth values."""
-    if engine.dtypes != (np.dtype(bool),):
-        return False
-    add, mul = engine.semiring.add, engine.semiring.mul
-    pairs = [(a, b) for a in (False, True) for b in (False, True)]
-    return all(bool(add(a, b)) == (a or b) and bool(mul(a, b)) == (a and b) for a, b in pairs)

@@ -10,7 +10,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError
 from semiring.kernels.engine import Engine
 
-__all__ = ["engine_for"]
+__all__ = ["engine_for", "is_reachability"]
 
 
 def engine_for(
@@ -40,7 +40,7 @@ def engine_for(
         from semiring.kernels.reference.engine import ReferenceEngine
 
         return ReferenceEngine(semiring, dtypes)
-    if dtypes == (np.dtype(bool),) and not witness and _is_boolean(semiring):
+    if not witness and is_reachability(semiring, dtypes):
         from semiring.kernels.cpu.packed import BooleanEngine
 
         return BooleanEngine(semiring, dtypes, threads)
@@ -49,7 +49,9 @@ def engine_for(
     return CpuEngine(semiring, dtypes, threads)
 
 
-def _is_boolean(semiring: Semiring) -> bool:
-    """Whether ⊕ is "or" and ⊗ is "and" on truth values, whatever the semiring is called."""
+def is_reachability(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
+    """Whether a ⊕ b is "a or b" and a ⊗ b is "a and b" on truth values, whatever the semiring is called."""
+    if dtypes != (np.dtype(bool),):
+        return False
     pairs = [(a, b) for a in (False, True) for b in (False, True)]
     return all(bool(semiring.add(a, b)) == (a or b) and bool(semiring.mul(a, b)) == (a and b) for a, b in pairs)
