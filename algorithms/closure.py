@@ -133,7 +133,7 @@ def _close_matrix(plan: _Plan, values: Values, via: Array | None, judge: Judge) 
             _close_condensed(plan, values[0], component, judge)
             return
     zero, _ = engine.semiring.identities(engine.dtypes)
-    label = components.weak(values, zero)
+    label = components.weak(values, zero) if n >= components.SMALLEST else None
     found = None if label is None else components.groups(label, max(_FEW, engine.granule))
     if found is None:
         _close_block(plan, values, via, judge, np.arange(n))

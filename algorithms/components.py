@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["condensed", "groups", "permute", "strong", "weak"]
+__all__ = ["SMALLEST", "condensed", "groups", "permute", "strong", "weak"]
 
 Array = np.ndarray[Any, Any]
 
 _BLOCK = 1 << 20
 """Entries of the matrix that are looked at together."""
 
-_SMALLEST = 128
+SMALLEST = 128
 """Vertices below which looking for components costs more than it saves."""
 
 
@@ -69,7 +69,8 @@ def groups(label: Array, least: int) -> tuple[Array, list[slice]] | None:
     """
     n = len(label)
     sizes = np.bincount(label, minlength=n)
-    ranges, start, end = [], 0, 0
+    ranges: list[slice] = []
+    start = end = 0
     rank = np.zeros(n, dtype=np.intp)
     for component in np.flatnonzero(sizes).tolist():
         rank[component] = len(ranges)
@@ -79,7 +80,7 @@ def groups(label: Array, least: int) -> tuple[Array, list[slice]] | None:
             start = end
     if start < end:
         ranges.append(slice(start, end))
-    if n < _SMALLEST or 2 * sum((r.stop - r.start) ** 3 for r in ranges) > n**3:
+    if 2 * sum((r.stop - r.start) ** 3 for r in ranges) > n**3:
         return None
     return np.argsort(rank[label], kind="stable"), ranges
 
@@ -108,8 +109,6 @@ def strong(edges: Array) -> Array | None:
     where they are strongly connected, which is as good for a closure.
     """
     n = len(edges)
-    if n < _SMALLEST:
-        return None
     packed = np.packbits(edges, axis=1)
     degree_out = np.bitwise_count(packed).sum(axis=1, dtype=np.int64)
     degree_in = np.zeros(n, dtype=np.int64)

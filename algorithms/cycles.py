@@ -6,6 +6,7 @@ it grows (Cherkassky and Goldberg, 1999). Rounding can invent such a cycle, so e
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -139,7 +140,7 @@ def _harmful(semiring: Semiring, values: Values, cycle: Sequence[int], tolerance
 def exact_weight(semiring: Semiring, values: Values, path: Sequence[int]) -> Any:
     """The ⊗-product of a path's edges, with floats as the fractions they are."""
     weight = semiring.one
-    for u, v in zip(path, path[1:], strict=False):
+    for u, v in itertools.pairwise(path):
         edge = tuple(_exact(array[u, v]) for array in values)
         weight = semiring.mul(weight, edge if len(edge) > 1 else edge[0])
     return weight

@@ -17,7 +17,7 @@ from semiring.algorithms.cycles import exact_weight, find_cycle, rounding
 from semiring.algorithms.extraction import cycle_through
 from semiring.kernels.reference.operations import Operations
 
-__all__ = ["Judge"]
+__all__ = ["Judge", "is_min_plus"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -120,7 +120,7 @@ class Judge:
 
     def error(self, cycle: Sequence[int] | None, weight: Any, vertex: int | None = None) -> DivergenceError:
         """The error for a cycle, or for a vertex where none is known."""
-        negative = _is_min_plus(self.semiring)
+        negative = is_min_plus(self.semiring)
         kind = NegativeCycleError if negative else DivergenceError
         named = None if cycle is None else [self.name(v) for v in cycle]
         problem = (
@@ -134,7 +134,7 @@ class Judge:
         return kind(f"{problem}: {_shown(named)}, weight {_number(weight)}", named)
 
 
-def _is_min_plus(semiring: Semiring) -> bool:
+def is_min_plus(semiring: Semiring) -> bool:
     """Whether this is min-plus, whatever it is called."""
     if (semiring.add, semiring.mul) == (MIN_PLUS.add, MIN_PLUS.mul):
         return True

@@ -58,9 +58,7 @@ def expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]
     given_up = np.bincount(owner[unsettled], minlength=m) > 0
     ends = np.searchsorted(owner, np.arange(m + 1)).tolist()
     vertices, goals = tail.tolist(), np.asarray(targets).tolist()
-    return [
-        None if given_up[pair] else erase_loops([*vertices[ends[pair] : ends[pair + 1]], goals[pair]]) for pair in range(m)
-    ]
+    return [None if given_up[pair] else erase_loops([*vertices[ends[pair] : ends[pair + 1]], goals[pair]]) for pair in range(m)]
 
 
 def _without_loops(owner: Array, tail: Array, targets: Array, n: int) -> list[int]:

@@ -6,15 +6,18 @@ rounds, so it ends even where rounding makes a cycle improve; such loops are the
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.cycles import exact_weight
 from semiring.algorithms.extraction import erase_loops
 from semiring.algorithms.relaxation import Relaxation
 
-__all__ = ["SingleSource"]
+__all__ = ["SingleSource", "weighs"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -66,3 +69,14 @@ class SingleSource:
                 v = int(predecessors[i])
                 walk.append(v)
         return erase_loops(walk[::-1]) if len(walk) > 1 else []
+
+
+def weighs(semiring: Semiring, values: Values, path: Sequence[int], element: Sequence[Any]) -> bool:
+    """Whether a path of the matrix has the weight `element`, to the rounding that its sum may suffer: 4 · hops · ε · Σ|w|."""
+    array, weight = values[0], exact_weight(semiring, values, path)
+    first = weight[0] if isinstance(weight, tuple) else weight
+    if array.dtype.kind != "f":
+        return bool(first == element[0])
+    hops = len(path) - 1
+    size = sum(abs(float(array[u, v])) for u, v in itertools.pairwise(path))
+    return bool(abs(float(first) - float(element[0])) <= 4 * hops * float(np.finfo(array.dtype).eps) * max(size, abs(float(first))))

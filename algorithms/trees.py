@@ -8,6 +8,7 @@ an edge that ties from a vertex that does; where rounding hides such an edge, by
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -31,6 +32,9 @@ _BLOCK = 1 << 17
 
 _EDGES = 1 << 20
 """Edges that are tried together."""
+
+_CIRCLES = 2
+"""How often only circles are mended: enough where they are few; where they nest, all that is lost is better done at once."""
 
 
 def predecessors(semiring: Semiring, values: Values, via: Array, paths: PathFinder) -> Array:
@@ -117,26 +121,22 @@ class _Forest:
         """Attach again what does not lead back to its row's root."""
         everyone = np.arange(self.n, dtype=np.int32)
         rows = np.arange(len(roots))
-        circles_only = True
-        while True:
+        for attempt in itertools.count():
             end = _follow(np.where(there[rows], tree[rows], everyone))
             lost = there[rows] & (end != roots[rows, None])
             bad = lost.any(axis=1)
             if not bad.any():
                 return
             rows, end, lost = rows[bad], end[bad], lost[bad]
-            # A circle comes along as a whole when one of its vertices is attached.
-            wanted = np.zeros_like(lost)
-            np.put_along_axis(wanted, end, lost, axis=1)
-            if not circles_only:
-                wanted = lost
+            wanted = lost
+            if attempt < _CIRCLES:
+                # A circle, and what hangs on it, comes along when one of its vertices is attached.
+                wanted = np.zeros_like(lost)
+                np.put_along_axis(wanted, end, lost, axis=1)
             own = tree[rows]
-            if not self.attach_by_ties(own, lost, wanted, roots[rows]):
-                if circles_only:
-                    circles_only = False
-                    continue
+            if not self.attach_by_ties(own, lost, wanted, roots[rows]) and attempt >= _CIRCLES:
                 self.attach_by_paths(own, lost, roots[rows])
-            tree[rows], circles_only = own, True
+            tree[rows] = own
 
     def attach_by_ties(self, tree: Array, lost: Array, wanted: Array, roots: Array) -> bool:
         """Attach wanted vertices to ones that are not lost, by edges that tie: d(root, u) ⊗ a_uv = d(root, v). Whether any was."""
@@ -150,11 +150,8 @@ class _Forest:
             pair = np.repeat(np.arange(len(v)), degree[v])
             u = sources[starts[v][pair] + np.arange(len(pair)) - (np.cumsum(degree[v]) - degree[v])[pair]]
             row, v = row[pair], v[pair]
-            kept = ~lost[row, u]
-            row, u, v = row[kept], u[kept], v[kept]
             ties = self._ties(roots[row], u, v)
-            tree[row[ties], v[ties]] = u[ties]
-            progress |= bool(ties.any())
+            progress |= _search(tree, lost, row[ties], u[ties], v[ties])
         return progress
 
     def _ties(self, root: Array, u: Array, v: Array) -> Array:
@@ -166,7 +163,7 @@ class _Forest:
         begins = root == u
         for t, e, d in zip(total, edge, to_v, strict=True):
             equal &= np.where(begins, np.asarray(e == d, dtype=bool), np.asarray(t == d, dtype=bool))
-        return equal & (u != v)
+        return np.asarray(equal & (u != v))
 
     def attach_by_paths(self, tree: Array, lost: Array, roots: Array) -> None:
         """Attach one lost vertex of each row by its own path, from where that leaves the tree for good."""
@@ -176,6 +173,25 @@ class _Forest:
             while lost[i, path[last]]:
                 last -= 1
             tree[i, path[last + 1 :]] = path[last:-1]
+
+
+def _search(tree: Array, lost: Array, row: Array, u: Array, v: Array) -> bool:
+    """Attach, breadth first, what edges u → v in some rows reach from vertices that are not lost. Whether any was."""
+    n = lost.shape[1]
+    order = np.argsort(row * n + u, kind="stable")
+    tail, head = (row * n + u)[order], (row * n + v)[order]
+    flat, parents = lost.reshape(-1), tree.reshape(-1)
+    edges = np.flatnonzero(~flat[tail] & flat[head])
+    progress = len(edges) > 0
+    while len(edges):
+        parents[head[edges]] = tail[edges] % n
+        flat[head[edges]] = False
+        frontier = np.unique(head[edges])
+        first, last = np.searchsorted(tail, frontier, side="left"), np.searchsorted(tail, frontier, side="right")
+        size = last - first
+        edges = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
+        edges = edges[flat[head[edges]]]
+    return progress
 
 
 def _follow(pointer: Array) -> Array:

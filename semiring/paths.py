@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import GraphError
+from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.extraction import expand
-from semiring.algorithms.sources import SingleSource
+from semiring.algorithms.sources import SingleSource, weighs
 from semiring.algorithms.trees import next_hops, predecessors
 
 __all__ = ["Paths"]
@@ -35,6 +35,8 @@ class Paths:
         The construction matrix: an intermediate vertex of the path from i to j, −1 where it is an edge or there is none.
     nodes : tuple
         The names of the vertices in the order of the rows.
+    reflexive : bool
+        Whether the empty path from each vertex to itself counts.
 
     Examples
     --------
@@ -57,11 +59,13 @@ class Paths:
         via: Array,
         *,
         nodes: Sequence[Hashable] | None = None,
+        reflexive: bool = True,
         kept: Callable[[], Values | None] = lambda: None,
         restore: Callable[..., Any] | None = None,
     ) -> None:
         self.semiring = semiring
         self.via = via
+        self.reflexive = reflexive
         self.nodes: tuple[Any, ...] = tuple(range(via.shape[-1])) if nodes is None else tuple(nodes)
         self._values, self._kept, self._restore = values, kept, restore
         self._index = None if nodes is None else {node: i for i, node in enumerate(self.nodes)}
@@ -82,7 +86,7 @@ class Paths:
         AttributeError
             Over any other semiring, whose elements are in `values`.
         """
-        if self.semiring.add is not MIN_PLUS.add or self.semiring.mul is not MIN_PLUS.mul:
+        if not is_min_plus(self.semiring):
             raise AttributeError(f"elements of {self.semiring.name} are no distances; they are in .values")
         return self.values
 
@@ -150,7 +154,8 @@ class Paths:
             return None if arrays is None else tuple(v[key] for v in arrays)
 
         nodes = None if self._index is None else self.nodes
-        return Paths(self.semiring, tuple(v[key] for v in self._values), self.via[key], nodes=nodes, kept=kept, restore=self._restore)
+        values = tuple(v[key] for v in self._values)
+        return Paths(self.semiring, values, self.via[key], nodes=nodes, reflexive=self.reflexive, kept=kept, restore=self._restore)
 
     def __len__(self) -> int:
         """How many matrices a batch holds."""
@@ -176,12 +181,14 @@ class Paths:
         return f"<table><caption>Paths</caption>{cells}</table>"
 
     def _reached(self) -> str:
-        zero, _ = self.semiring.identities([v.dtype for v in self._values])
         there = np.zeros(self.via.shape, dtype=bool)
-        for v, nothing in zip(self._values, zero, strict=True):
-            there |= np.asarray(v != nothing, dtype=bool)
+        for v, zero in zip(self._values, self._zero(), strict=True):
+            there |= np.asarray(v != zero, dtype=bool)
         diagonal = np.diagonal(there, axis1=-2, axis2=-1)
         return f"{int(there.sum() - diagonal.sum()):,}"
+
+    def _zero(self) -> tuple[Any, ...]:
+        return self.semiring.identities([v.dtype for v in self._values])[0]
 
     def _require_one(self) -> None:
         if self.via.ndim > 2:
@@ -200,17 +207,15 @@ class Paths:
 
     def _find(self, sources: Array, targets: Array) -> list[list[int]]:
         """Simple paths as vertex numbers; empty where there is none."""
-        zero, one = self.semiring.identities([v.dtype for v in self._values])
-        there, whole = np.zeros(len(sources), dtype=bool), sources == targets
-        for v, nothing, unit in zip(self._values, zero, one, strict=True):
-            elements = v[sources, targets]
-            there |= np.asarray(elements != nothing, dtype=bool)
-            whole &= np.asarray(elements == unit, dtype=bool)
+        there = np.zeros(len(sources), dtype=bool)
+        for v, zero in zip(self._values, self._zero(), strict=True):
+            there |= np.asarray(v[sources, targets] != zero, dtype=bool)
+        empty = (sources == targets) & self.reflexive
         found: list[list[int]] = [[] for _ in range(len(sources))]
-        wanted = np.flatnonzero(there & ~whole)
+        wanted = np.flatnonzero(there & ~empty)
         for pair, path in zip(wanted.tolist(), expand(self.via, sources[wanted], targets[wanted]), strict=True):
             found[pair] = self._again(int(sources[pair]), int(targets[pair])) if path is None else path
-        for pair in np.flatnonzero(whole & there).tolist():
+        for pair in np.flatnonzero(empty).tolist():
             found[pair] = [int(sources[pair])]
         return found
 
@@ -221,7 +226,10 @@ class Paths:
             raise GraphError(
                 "rounding of negative weights bent this path into a circle, and the input was overwritten: use overwrite=False"
             )
-        return SingleSource(self.semiring, kept, source).path(target)
+        path = SingleSource(self.semiring, kept, source).path(target)
+        if not path or not weighs(self.semiring, kept, path, tuple(v[source, target] for v in self._values)):
+            raise GraphError("this path has to be found again on the input, which has changed since: keep it unchanged, or pass a copy")
+        return path
 
     def _forest(self, grow: Callable[..., Array]) -> Array:
         result = np.empty_like(self.via)

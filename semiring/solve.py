@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from semiring.algebra.errors import SemiringError
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.closure import require_closure_laws
 from semiring.algorithms.power import power as raise_to
+from semiring.algorithms.schedules import schedule_for
 from semiring.graphs import Graph, read_graph
 from semiring.kernels.select import engine_for
 from semiring.paths import Paths
@@ -121,7 +124,8 @@ def closure(
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
     paths, method, block, nonedge, dtype, device, overwrite, threads
-        As for `apsp`. Paths need a selective ⊕. ``nonedge`` stands for the semiring's zero.
+        As for `apsp`. Paths need a selective ⊕; a semiring with its witness (`Semiring.with_witness`) gives them unasked. ``nonedge``
+        stands for the semiring's zero.
 
     Returns
     -------
@@ -255,39 +259,58 @@ def power(
     return read.answer(*raise_to(read.values, exponent, semiring, device=device, threads=threads))
 
 
+@dataclass(frozen=True)
 class _Options:
     """The arguments that every closure takes."""
 
-    def __init__(
-        self, paths: bool, method: str, block: int | None, nonedge: Any, dtype: Any, device: str, overwrite: bool, threads: int | None
-    ) -> None:
-        self.paths, self.method, self.block, self.nonedge, self.dtype = bool(paths), method, block, nonedge, dtype
-        self.device, self.overwrite, self.threads = device, overwrite, threads
+    paths: bool
+    method: str
+    block: int | None
+    nonedge: Any
+    dtype: Any
+    device: str
+    overwrite: bool
+    threads: int | None
 
 
 def _solve(graph: Any, semiring: Semiring, options: _Options, *, reflexive: bool, presence: bool = False) -> Any:
+    paths = bool(options.paths or semiring.witness)
+    schedule_for(options.method, options.block, eliminate=False)  # refuses what it does not know before anything is read
+
     def read(*, overwrite: bool) -> Graph:
         return read_graph(
-            graph, semiring, nonedge=options.nonedge, dtype=options.dtype, overwrite=overwrite, presence=presence, paths=options.paths
+            graph, semiring, nonedge=options.nonedge, dtype=options.dtype, overwrite=overwrite, presence=presence, paths=paths
         )
 
     g = read(overwrite=options.overwrite)
-    require_closure_laws(semiring, g.dtypes, paths=options.paths)
-    engine = engine_for(semiring, g.dtypes, options.device, options.threads, witness=options.paths)
-    values = tuple(v if v.strides[-1:] == (v.itemsize,) and v.flags.writeable else np.array(v, order="C") for v in g.working())
-    kept = _kept(graph, g, values, read)
-    via = np.full(values[0].shape, -1, dtype=np.int32) if options.paths else None
-    close(engine, values, via, method=options.method, block=options.block, reflexive=reflexive, kept=kept, names=g.labels)
+    try:
+        require_closure_laws(semiring, g.dtypes, paths=paths)
+        engine = engine_for(semiring, g.dtypes, options.device, options.threads, witness=paths)
+        values = tuple(v if v.strides[-1:] == (v.itemsize,) and v.flags.writeable else np.array(v, order="C") for v in g.working())
+        kept = _kept(g, values, read)
+        via = np.full(values[0].shape, -1, dtype=np.int32) if paths else None
+        close(engine, values, via, method=options.method, block=options.block, reflexive=reflexive, kept=kept, names=g.labels)
+    except SemiringError as error:
+        shape, dtypes = " × ".join(map(str, g.values[0].shape)), ", ".join(map(str, g.dtypes))
+        error.add_note(f"in the closure of a matrix of {shape} elements over {semiring.name} ({dtypes})")
+        raise
     if via is None:
         return g.answer(*values)
-    return Paths(semiring, values, via, nodes=g.labels, kept=kept, restore=g.answer)
+    return Paths(semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.answer)
 
 
-def _kept(graph: Any, g: Graph, values: tuple[Array, ...], read: Callable[..., Graph]) -> Callable[[], tuple[Array, ...] | None]:
+def _kept(g: Graph, values: tuple[Array, ...], read: Callable[..., Graph]) -> Callable[[], tuple[Array, ...] | None]:
     """Gives the matrix as it was, if it still exists: the caller's own, or the graph read once more."""
     if not any(np.may_share_memory(v, w) for v, w in zip(values, g.values, strict=True)):
         return lambda: g.values
-    sources = graph if isinstance(graph, tuple | list) else (graph,)
-    if any(isinstance(s, np.ndarray) and np.may_share_memory(s, v) for s in sources for v in values):
-        return lambda: None
-    return lambda: read(overwrite=False).values
+
+    def again() -> tuple[Array, ...] | None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the first reading has warned
+            try:
+                arrays = read(overwrite=False).values
+            except SemiringError:
+                return None
+        return None if any(np.may_share_memory(v, w) for v, w in zip(values, arrays, strict=True)) else arrays
+
+    return again

@@ -1,0 +1,246 @@
+"""Helpers for tests of code that uses semirings: exactly representable matrices, brute force, and proofs that paths are right.
+
+Nothing here imports a test library before it is used.
+
+>>> import numpy as np, semiring as sr
+>>> from semiring import testing
+>>> graph = testing.random_matrix(sr.MIN_PLUS, 6, rng=np.random.default_rng(0))
+>>> np.array_equal(sr.apsp(graph), testing.brute_force(sr.MIN_PLUS, graph).astype(float))
+True
+>>> testing.assert_paths_valid(sr.apsp(graph, paths=True), graph)
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.laws import usual_dtypes
+from semiring.algebra.sampling import draw
+from semiring.algorithms.cycles import exact_weight
+from semiring.kernels.reference.operations import Operations
+from semiring.paths import Paths
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["assert_paths_valid", "brute_force", "elements", "matrices", "path_weight", "random_matrix"]
+
+Array = np.ndarray[Any, Any]
+
+
+def elements(semiring: Semiring, dtype: Any = None, *, harmless: bool = True) -> list[Any]:
+    """Some elements of a semiring whose sums and products the dtype holds exactly; 0 and 1 come first.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtype : dtype or sequence of dtype, optional
+        One for each component; by default the usual one of the semiring.
+    harmless : bool
+        Only those with 1 ⊕ a = 1, on which every closure converges.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> elements(sr.MIN_PLUS, "int32")[:5]
+    [2147483647, 0, 1, 2, 3]
+    """
+    kinds = semiring.dtypes(usual_dtypes(semiring) if dtype is None else dtype)
+    zero, one = semiring.identities(kinds)
+    operations = Operations(semiring, kinds)
+    found = [zero, one]
+    sample = draw(semiring, kinds).values
+    for column in zip(*(values.tolist() for values in sample), strict=True):
+        element = tuple(_in_dtype(v, d, z) for v, d, z in zip(column, kinds, zero, strict=True))
+        if element not in found and (not harmless or operations.harmless(tuple(map(np.asarray, element)))):
+            found.append(element)
+    return found if semiring.components > 1 else [e[0] for e in found]
+
+
+def _in_dtype(value: Any, dtype: np.dtype[Any], zero: Any) -> Any:
+    if dtype.kind in "iu":
+        return int(value) if not isinstance(value, float) or math.isfinite(value) else zero
+    return value
+
+
+def random_matrix(
+    semiring: Semiring,
+    shape: int | Sequence[int],
+    dtype: Any = None,
+    *,
+    density: float = 0.5,
+    harmless: bool = True,
+    rng: np.random.Generator | None = None,
+) -> Any:
+    """A random square matrix over a semiring, of elements that its dtype holds exactly.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    shape : int or sequence of int
+        n, or (…, n, n).
+    dtype : dtype or sequence of dtype, optional
+    density : float
+        The share of entries that are not the semiring's zero.
+    harmless : bool
+        See `elements`.
+    rng : numpy.random.Generator, optional
+
+    Returns
+    -------
+    array of shape (…, n, n), or tuple of such arrays for structured elements
+    """
+    rng = np.random.default_rng() if rng is None else rng
+    kinds = semiring.dtypes(usual_dtypes(semiring) if dtype is None else dtype)
+    full = (shape, shape) if isinstance(shape, int) else tuple(shape)
+    pool = elements(semiring, kinds, harmless=harmless)
+    pick = np.where(rng.random(full) < density, rng.integers(1, len(pool), full), 0)
+    columns = list(zip(*pool, strict=True)) if semiring.components > 1 else [tuple(pool)]
+    arrays = []
+    for column, kind in zip(columns, kinds, strict=True):
+        table = np.empty(len(column), dtype=kind)
+        table[:] = column
+        arrays.append(table[pick])
+    return tuple(arrays) if semiring.components > 1 else arrays[0]
+
+
+def matrices(semiring: Semiring, dtype: Any = None, *, max_n: int = 8, harmless: bool = True) -> SearchStrategy[Any]:
+    """A Hypothesis strategy for square matrices of `elements`."""
+    from hypothesis import strategies as st
+
+    kinds = semiring.dtypes(usual_dtypes(semiring) if dtype is None else dtype)
+    pool = elements(semiring, kinds, harmless=harmless)
+
+    def build(n: int) -> SearchStrategy[Any]:
+        # The zero again and again, so that sparse graphs are likely.
+        entry = st.one_of(st.just(pool[0]), st.sampled_from(pool))
+        return st.lists(entry, min_size=n * n, max_size=n * n).map(lambda entries: _matrix(entries, n, kinds))
+
+    return st.integers(0, max_n).flatmap(build)
+
+
+def _matrix(entries: list[Any], n: int, kinds: tuple[np.dtype[Any], ...]) -> Any:
+    arrays = []
+    for c, kind in enumerate(kinds):
+        array = np.empty(n * n, dtype=kind)
+        array[:] = [e[c] for e in entries] if len(kinds) > 1 else entries
+        arrays.append(array.reshape(n, n))
+    return tuple(arrays) if len(kinds) > 1 else arrays[0]
+
+
+def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
+    """The closure by adding up every simple path (and simple cycle), exactly; for small n and matrices whose cycles are harmless.
+
+    Returns
+    -------
+    object array of shape (n, n), or tuple of such arrays
+        Floats count as the fractions they are; ∞ of an integer dtype is ``math.inf``, as is every infinite element.
+    """
+    arrays = a if isinstance(a, tuple) else (a,)
+    n = len(arrays[0])
+    zero, one = semiring.zero, semiring.one
+    nothing = tuple(semiring.identities([v.dtype for v in arrays])[0])
+    pairs = list(itertools.product(range(n), repeat=2))
+    edges = {pair for pair in pairs if any(v[pair] != z for v, z in zip(arrays, nothing, strict=True))}
+    total = dict.fromkeys(pairs, zero)
+    for i in range(n):
+        if reflexive:
+            total[i, i] = semiring.add(one, zero)
+        stack: list[list[int]] = [[i]]
+        while stack:
+            path = stack.pop()
+            for j in range(n):
+                if (path[-1], j) not in edges or j in path[1:] or (j == i and reflexive):
+                    continue
+                longer = [*path, j]
+                total[i, j] = semiring.add(total[i, j], exact_weight(semiring, arrays, longer))
+                if j != i:
+                    stack.append(longer)
+    results = tuple(np.empty((n, n), dtype=object) for _ in arrays)
+    for (i, j), element in total.items():
+        for c, result in enumerate(results):
+            result[i, j] = element[c] if isinstance(element, tuple) else element
+    return results if len(results) > 1 else results[0]
+
+
+def path_weight(semiring: Semiring, a: Any, path: Sequence[int]) -> Any:
+    """The product of a path's edges, exactly: floats count as the fractions they are."""
+    return exact_weight(semiring, a if isinstance(a, tuple) else (a,), path)
+
+
+def assert_paths_valid(
+    paths: Paths, a: Any, pairs: Iterable[tuple[int, int]] | None = None, *, slack: float = 4.0, trees: bool = True
+) -> None:
+    """Raise AssertionError unless every path is a simple path of the matrix whose weight is its element.
+
+    Parameters
+    ----------
+    paths : Paths
+        Of one matrix.
+    a : array of shape (n, n), or tuple of arrays
+        The matrix.
+    pairs : iterable of (int, int), optional
+        Rows and columns to look at; all by default.
+    slack : float
+        How many times hops · ε · Σ|w| the weight of a path of floats may be away from its element.
+    trees : bool
+        Also check the predecessor and next-hop matrices.
+    """
+    arrays = a if isinstance(a, tuple) else (a,)
+    values = paths.values if isinstance(paths.values, tuple) else (paths.values,)
+    n = len(arrays[0])
+    zero = paths.semiring.identities([v.dtype for v in arrays])[0]
+    chosen = list(itertools.product(range(n), repeat=2)) if pairs is None else [(int(i), int(j)) for i, j in pairs]
+    found = paths.paths([(paths.nodes[i], paths.nodes[j]) for i, j in chosen])
+    number = {node: i for i, node in enumerate(paths.nodes)}
+    grown = {"predecessors": paths.predecessors(), "next_hops": paths.next_hops()} if trees else {}
+    for (i, j), labels in zip(chosen, found, strict=True):
+        path = [number[v] for v in labels]
+        reached = any(v[i, j] != z for v, z in zip(values, zero, strict=True))
+        if not reached:
+            assert path == [], f"a path {path} from {i} to {j}, whose element is the zero"
+            continue
+        _assert_path(paths.semiring, arrays, values, zero, path, i, j, slack)
+        if i == j and paths.reflexive:
+            assert path == [i], f"the path from {i} to itself is {path}"
+        for kind, matrix in grown.items():
+            if i != j:
+                walked = _walk(matrix, i, j, backwards=kind == "predecessors")
+                _assert_path(paths.semiring, arrays, values, zero, walked, i, j, slack)
+            else:
+                assert matrix[i, j] == -9999, f"{kind}[{i}, {j}] is {matrix[i, j]}"
+
+
+def _walk(matrix: Array, i: int, j: int, *, backwards: bool) -> list[int]:
+    path = [j if backwards else i]
+    while path[-1] != (i if backwards else j):
+        path.append(int(matrix[i, path[-1]] if backwards else matrix[path[-1], j]))
+        assert 0 <= path[-1] < len(matrix), f"no tree: {path} between {i} and {j}"
+        assert len(path) <= len(matrix), f"no tree: {path} between {i} and {j}"
+    return path[::-1] if backwards else path
+
+
+def _assert_path(
+    semiring: Semiring, arrays: Sequence[Array], values: Sequence[Array], zero: Sequence[Any], path: list[int], i: int, j: int, slack: float
+) -> None:
+    assert path[:1] == [i], f"{path} does not begin at {i}"
+    assert path[-1] == j, f"{path} does not end at {j}"
+    inner = path[:-1] if i == j and len(path) > 1 else path
+    assert len(set(inner)) == len(inner), f"{path} visits a vertex twice"
+    for u, v in itertools.pairwise(path):
+        assert any(a[u, v] != z for a, z in zip(arrays, zero, strict=True)), f"{path} uses {u} → {v}, which is no edge"
+    weight = exact_weight(semiring, tuple(arrays), path)
+    for w, array, value in zip(weight if isinstance(weight, tuple) else (weight,), arrays, values, strict=True):
+        element = value[i, j]
+        if array.dtype.kind != "f" or not math.isfinite(element):
+            assert w == element, f"{path} has weight {w}, not {element}"
+        else:
+            size = sum(abs(float(array[u, v])) for u, v in itertools.pairwise(path))
+            bound = slack * (len(path) - 1) * float(np.finfo(array.dtype).eps) * size
+            assert abs(float(w) - float(element)) <= bound, f"{path} has weight {float(w)}, not {element} (± {bound})"
