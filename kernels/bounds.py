@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import OverflowRiskError
+from semiring.algebra.errors import DTypeError, OverflowRiskError
 from semiring.algebra.expression import COMPARISONS, Expr, nodes
 from semiring.kernels.infinities import absorbing, crosses_infinity, own, signed_limit, tropical
 
@@ -162,9 +162,8 @@ class _Limits:
         if op == "not":
             return condition
         used = args[1:] if op == "where" else args
-        dtype = max((a.dtype for a in used if a.dtype is not None), key=lambda d: (d.kind == "f", d.itemsize, d.kind == "i"), default=None)
-        if dtype is None:
-            dtype = np.dtype(np.int32)
+        # Conditions and constants alone have the elements' dtype.
+        dtype = _widest([a.dtype for a in used if a.dtype is not None] or self.dtypes)
         if dtype.kind not in "iu":
             return condition if op in COMPARISONS else _Range((-math.inf, math.inf), False, dtype)
         used = [self._convert(a, dtype, repr(op)) for a in used]
@@ -206,6 +205,10 @@ class _Limits:
             )
 
 
+def _widest(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    return max(dtypes, key=lambda d: (d.kind == "f", d.itemsize, d.kind == "i"))
+
+
 def _constant(value: Any) -> _Range:
     return _Range(None, True, None) if isinstance(value, float) and math.isinf(value) else _Range((value, value), False, None)
 
@@ -241,12 +244,18 @@ def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interv
             return max(a, c), max(b, d)
         case "where":
             return _spanned(args)
-        case "mod" if c > 0:
-            return 0, d - 1
-        case "shl":
-            # Beyond 64 places only 0 stays.
-            places = [2 ** int(min(max(x, 0), 64)) for x in (c, d)]
-            return min(a * p for p in places), max(b * p for p in places)
+        case "floordiv" if c >= 0:
+            quotients = [x // max(y, 1) for x in (a, b) for y in (c, d)] + [0] * (c == 0)  # by 0 it is 0, as in NumPy
+            return min(quotients), max(quotients)
+        case "floordiv":
+            return -max(abs(a), abs(b)), max(abs(a), abs(b))
+        case "mod":
+            return min(c + 1, 0), max(d - 1, 0)
+        case "shl" | "shr":
+            # Beyond 64 places only 0 (or −1) stays.
+            powers = [2 ** int(min(max(x, 0), 64)) for x in (c, d)]
+            shifted = [x * p if op == "shl" else x // p for x in (a, b) for p in powers]
+            return min(shifted), max(shifted)
         case "invert":
             top = np.iinfo(dtype).max if dtype.kind == "u" else -1
             return top - b, top - a
@@ -254,5 +263,4 @@ def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interv
             bits = max(int(x).bit_length() for x in (a, b, c, d))
             return (0 if min(a, c) >= 0 else -(1 << bits)), (1 << bits) - 1
         case _:
-            # Quotients, remainders and shifts to the right are no larger than what they are taken of.
-            return min(a, -abs(b), c, 0), max(b, abs(a), d, 0)
+            raise DTypeError(f"{op!r} has no meaning for integers")

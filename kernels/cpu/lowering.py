@@ -90,10 +90,12 @@ class Lowering:
         self.infinities = infinities
         self.mask = "i1" if width == 1 else f"<{width} x i1>"
         self.flag = Scalar("u", 1)
+        self._default: Scalar | None = None
 
     def evaluate(self, roots: Sequence[Expr], left: Sequence[Operand], right: Sequence[Operand], results: Sequence[Scalar]) -> list[Value]:
         """The values of `roots` for the components of two operands, each in its result's type."""
         operands = (left, right)
+        self._default = _widest([*(x.scalar for x in (*left, *right)), *results])
         value: dict[Expr, Operand | _Constant] = {}
         for expr in nodes(*roots):
             if expr.op == "var":
@@ -150,11 +152,8 @@ class Lowering:
         return found.name
 
     def _common(self, args: Sequence[Operand | _Constant]) -> Scalar:
-        types = [a.scalar for a in args if not isinstance(a, _Constant)]
-        known = [t for t in types if t is not None]
-        if not known:
-            return Scalar("f", 8) if any(isinstance(a, _Constant) and isinstance(a.value, float) for a in args) else Scalar("i", 4)
-        return max(known, key=lambda t: (t.kind == "f", t.bytes, t.kind == "i"))
+        """The type in which an operation is computed; conditions and constants alone have the elements'."""
+        return _widest([a.scalar for a in args if not isinstance(a, _Constant)]) or self._default or Scalar("i", 4)
 
     # Operations.
 
@@ -340,6 +339,11 @@ class Lowering:
 
     def _real_division(self, op: str, scalar: Scalar, x: list[str]) -> str:
         raise TraceError(f"{'//' if op == 'floordiv' else '%'} on floats has no vector instruction; use integers, or / with comparisons")
+
+
+def _widest(scalars: Sequence[Scalar | None]) -> Scalar | None:
+    """The type that holds the values of all (None is a condition): a float, else the longest, else a signed one."""
+    return max((s for s in scalars if s is not None), key=lambda s: (s.kind == "f", s.bytes, s.kind == "i"), default=None)
 
 
 def _fitting(value: Any, scalar: Scalar) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
-from semiring.algebra.elements import infinity
+from semiring.algebra.elements import element
 from semiring.algebra.errors import DivergenceError
 from semiring.algebra.expression import Expr, evaluate
 from semiring.kernels.infinities import absorbing, own
@@ -50,11 +50,9 @@ class Operations:
         return apply
 
     def _constant(self, value: Any) -> Any:
-        """A constant of the callable; ±∞ among integers is what stands for it there."""
-        whole = [d for d in self.dtypes if d.kind in "iu"]
-        if whole == list(self.dtypes) and isinstance(value, float) and math.isinf(value) and len(set(whole)) == 1:
-            return infinity(whole[0], 1 if value > 0 else -1)
-        return value
+        """A constant of the callable in the elements' dtype, where they have one: there ±∞ and ~0 (all bits) have their integers."""
+        kind = self.dtypes[0]
+        return kind.type(element(value, kind, ordered=True)) if set(self.dtypes) == {kind} else value
 
     def _exact(self, function: Callable[..., Any], recorded: Callable[[], tuple[Expr, ...]]) -> Callable[[Values, Values], tuple[Any, ...]]:
         """The callable itself on every pair of elements; its recording where an entry is a SymPy expression."""
