@@ -54,7 +54,8 @@ def dense_source(value: Any) -> Source:
     ShapeError
         Where a nested list is ragged.
     """
-    if isinstance(value, np.ma.MaskedArray):
+    # numpy.ma is slow to import, and nobody has a masked array without it.
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
         mask = np.ma.getmask(value)
         return Source(np.asarray(value.data), None if mask is np.ma.nomask else np.asarray(mask))
     if isinstance(value, np.ndarray):
