@@ -19,7 +19,6 @@ from semiring.algorithms.power import power as raise_to
 from semiring.algorithms.schedules import schedule_for
 from semiring.graphs import Graph, read_graph
 from semiring.kernels.select import engine_for
-from semiring.paths import Paths
 
 __all__ = ["apsp", "closure", "power", "transitive_closure"]
 
@@ -296,6 +295,8 @@ def _solve(graph: Any, semiring: Semiring, options: _Options, *, reflexive: bool
         raise
     if via is None:
         return g.answer(*values)
+    from semiring.paths import Paths  # only where they are wanted: a first call should be quick
+
     return Paths(semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.answer)
 
 
