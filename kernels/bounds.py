@@ -191,7 +191,7 @@ class _Limits:
 
     def _convert(self, value: _Range, dtype: np.dtype[Any], what: str) -> _Range:
         """`value` in a dtype that its values have to fit."""
-        if value.finite is not None and value.dtype not in (None, dtype) and dtype.kind in "iu":
+        if value.finite is not None and value.dtype is not None and value.dtype != dtype and dtype.kind in "iu":
             self._require(what, *value.finite, dtype)
         return value._replace(dtype=dtype)
 
