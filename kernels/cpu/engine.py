@@ -169,6 +169,8 @@ class CpuEngine:
             for index in np.ndindex(A.batch):
                 self._pivot(name, _item(A, index), forgive)
             return
+        if 0 in A.shape:
+            return
         c = [layout(v) for v in A.values]
         if not _rows_contiguous(c, A.via):
             contiguous = _contiguous(A)
