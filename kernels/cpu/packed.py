@@ -36,12 +36,13 @@ class PackedBlock(Block):
         return int(self.values[0].shape[-2]), self.columns
 
     def __getitem__(self, key: tuple[slice, slice]) -> PackedBlock:
-        """The view ``block[rows, columns]``; columns begin at whole strips."""
+        """The view ``block[rows, columns]``; columns begin at whole strips, and end at the next or the last one."""
         (m, n), (rows, columns) = self.shape, key
         top, bottom, _ = rows.indices(m)
         left, right, _ = columns.indices(n)
         right = max(left, right)
         assert left % STRIP == 0, left
+        assert right in (left, n) or right % STRIP == 0, right
         words = self.values[0][..., top : max(top, bottom), left // 64 : -(-right // STRIP) * (STRIP // 64)]
         return PackedBlock((words,), None, self.row + top, self.column + left, right - left)
 
