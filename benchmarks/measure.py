@@ -16,6 +16,9 @@ __all__ = ["Timings", "alternate", "cores", "machine", "print_table", "version"]
 _QUIET = 0.05
 """What other processes may use of one core in a round that counts."""
 
+_WAIT = 10.0
+"""Seconds to wait for them at most."""
+
 
 @dataclass(frozen=True)
 class Timings:
@@ -48,13 +51,16 @@ class Timings:
 def alternate(works: Mapping[str, Callable[[], object]], repeats: int = 5, *, patience: int = 3, warm: bool = False) -> Timings:
     """Run every work in turn, again and again, so that noise of the machine hits all of them alike.
 
-    Rounds during which other processes were busy do not count: `repeats` quiet rounds are wanted, and after `patience` times as many
-    the quietest ones are taken. One more round goes before, unless the works are warm.
+    A round begins when the other processes are idle (but nothing waits longer than `_WAIT` in all), and those during which they were
+    busy do not count: `repeats` quiet rounds are wanted, and after `patience` times as many the quietest ones are taken. One more
+    round goes before, unless the works are warm.
     """
     for work in works.values() if not warm else ():
         work()
     rounds: list[tuple[float, dict[str, float]]] = []
+    deadline = time.perf_counter() + _WAIT
     while len(rounds) < patience * repeats and sum(others <= _QUIET for others, _ in rounds) < repeats:
+        _wait_for_quiet(deadline)
         seconds, begin, used = {}, time.perf_counter(), _used_by_others()
         for name, work in works.items():
             start = time.perf_counter()
@@ -64,6 +70,14 @@ def alternate(works: Mapping[str, Callable[[], object]], repeats: int = 5, *, pa
     rounds.sort(key=lambda r: r[0])
     taken = rounds[:repeats]
     return Timings({name: [seconds[name] for _, seconds in taken] for name in works}, max(0.0, taken[-1][0]))
+
+
+def _wait_for_quiet(deadline: float) -> None:
+    while time.perf_counter() < deadline:
+        used = _used_by_others()
+        time.sleep(0.1)
+        if _used_by_others() - used <= 0.1 * _QUIET:
+            return
 
 
 def _used_by_others() -> float:
