@@ -18,7 +18,8 @@ __all__ = ["blocked", "blocked_elimination"]
 def blocked(engine: Engine, A: Block, b: int) -> None:
     """A ← A ⊕ A² ⊕ … in place with blocks of side b, for an idempotent ⊕; with `via` where A has one.
 
-    n³ steps; each of the n/b rounds sweeps over the matrix once. Any b works: the last block is what is left.
+    n³ steps; each of the n/b rounds sweeps over the matrix once. Any b up to `engine.pivot` works
+    (`Pivots` lifts that limit); the last block is what is left.
     """
     for K, others in blocks(A, b, engine.granule):
         # Phase 1: A_KK ← A_KK ⊕ A_KK² ⊕ …

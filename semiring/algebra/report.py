@@ -94,7 +94,7 @@ class LawResult:
         return ("for every element" if self.exhaustive else "on a sample") + (f", up to {self.tolerance:.1g}" if self.tolerance else "")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LawReport:
     """The laws of a semiring in a dtype, each passed or refuted with a counterexample.
 
@@ -117,7 +117,12 @@ class LawReport:
     @property
     def ok(self) -> bool:
         """Whether no law is refuted; properties do not count."""
-        return all(r for r in self.results if r.required)
+        return not self.refuted
+
+    @property
+    def refuted(self) -> tuple[LawResult, ...]:
+        """The laws that do not hold; properties do not count."""
+        return tuple(r for r in self.results if r.required and not r)
 
     def __bool__(self) -> bool:
         return self.ok
@@ -142,18 +147,19 @@ class LawReport:
         LawError
             With the counterexample.
         """
-        for r in self.results:
-            if r.required and not r:
-                raise LawError(f"{self.semiring} in {self.dtypes} is no semiring: {r.law}: {r.statement} fails for {r.counterexample}")
+        for r in self.refuted:
+            raise LawError(f"{self.semiring} in {self.dtypes} is no semiring: {r.law}: {r.statement} fails for {r.counterexample}")
 
     @property
     def summary(self) -> str:
         """One line."""
-        refuted = [r.law for r in self.results if r.required and not r]
-        if refuted:
-            return f"{self.semiring} in {self.dtypes} is no semiring: {', '.join(refuted)} refuted"
+        if self.refuted:
+            return f"{self.semiring} in {self.dtypes} is no semiring: {', '.join(r.law for r in self.refuted)} refuted"
         every = all(r.exhaustive for r in self.results if r.required and r.status == "passed")
         return f"{self.semiring} in {self.dtypes}: every law passed on {'all' if every else 'a sample of'} {self.elements} elements"
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         rows = [(r.law, r.statement, r.verdict, r.evidence) for r in self.results]
