@@ -32,7 +32,7 @@ def share(x: Layout, y: Layout) -> bool:
     (x_low, x_high), (y_low, y_high) = _extent(x), _extent(y)
     if x_high <= y_low or y_high <= x_low:
         return False
-    if (x.down, x.across) != (y.down, y.across) or x.across <= 0 or x.down < x.across * max(x.columns, y.columns):
+    if (x.down, x.across) != (y.down, y.across) or x.across < max(x.size, y.size) or x.down < x.across * max(x.columns, y.columns):
         return True
     # Blocks of one matrix: two rectangles on the grid of its rows and columns.
     down, offset = divmod(y.address - x.address, x.down)
