@@ -1,0 +1,273 @@
+"""The cache of object code: an optimisation only, whatever its folder is like."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiring.algebra.catalogue import MAX_PLUS, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import SemiringError
+from semiring.kernels.cpu import compiler
+from semiring.kernels.cpu.compiler import assembly, cache_folder
+from semiring.kernels.cpu.kernels import Kernels, kernels_for
+from semiring.kernels.cpu.target import ISAS, Target, host
+from tests.kernels.samples import ISAS as USABLE
+
+F4, F8 = np.dtype(np.float32), np.dtype(np.float64)
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def compute(semiring: Semiring = MIN_PLUS, dtype: np.dtype[Any] = F4, isa: str | None = None) -> None:
+    """A product by kernels that this process has not loaded yet."""
+    kernels = Kernels(semiring, (dtype,), host(isa))
+    from semiring.kernels.block import Block
+    from semiring.kernels.cpu.engine import CpuEngine
+
+    engine = CpuEngine(semiring, (dtype,), 1)
+    engine._kernels = kernels
+    C = Block((np.empty((1, 1), dtype),))
+    engine.multiply(Block((np.full((1, 1), 3, dtype),)), Block((np.full((1, 1), 4, dtype),)), C)
+    assert C.values[0].item() == semiring.mul(3, 4)
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The IR of everything that is compiled."""
+    seen: list[str] = []
+    compile_ir = compiler._compile
+
+    def spy(ir: str, machine: Any, target: Target) -> bytes:
+        seen.append(ir)
+        return compile_ir(ir, machine, target)
+
+    monkeypatch.setattr(compiler, "_compile", spy)
+    return seen
+
+
+def test_cold_then_warm(folder: Path, compilations: list[str]) -> None:
+    compute()
+    assert len(compilations) == 1
+    (entry,) = folder.iterdir()
+    assert entry.suffix == ".o"
+    compute()
+    assert len(compilations) == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[:40],
+        lambda data: data[:-1],
+        lambda data: data[:-9] + b"damaged!!",
+        lambda data: b"x" * len(data),
+    ],
+)
+def test_a_damaged_entry_is_compiled_again(folder: Path, compilations: list[str], damage: Any) -> None:
+    compute()
+    (entry,) = folder.iterdir()
+    whole = entry.read_bytes()
+    entry.write_bytes(damage(whole))
+    compute()
+    assert len(compilations) == 2
+    compute()
+    assert len(compilations) == 2
+    assert len(entry.read_bytes()) == len(whole)
+
+
+def test_an_entry_that_is_a_folder(folder: Path, compilations: list[str]) -> None:
+    compute()
+    (entry,) = folder.iterdir()
+    entry.unlink()
+    entry.mkdir()
+    compute()
+    assert len(compilations) == 2
+    assert list(folder.iterdir()) == [entry]  # no temporary file stays behind
+
+
+def test_a_folder_that_is_a_file(folder: Path, compilations: list[str]) -> None:
+    folder.write_text("")
+    compute()
+    compute()
+    assert len(compilations) == 2
+    assert folder.read_text() == ""
+
+
+def test_a_folder_that_cannot_be_written(folder: Path, compilations: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)  # the superuser may write anywhere
+    compute()
+    compute()
+    assert len(compilations) == 2
+    assert list(folder.iterdir()) == []
+
+
+def test_a_full_disk_leaves_nothing_behind(folder: Path, compilations: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    compute()
+    assert list(folder.iterdir()) == []
+
+
+def test_what_tells_entries_apart(folder: Path, compilations: list[str]) -> None:
+    """The operations, identities, dtype and instruction set do; the name does not."""
+    variants: list[tuple[Semiring, Any, str | None]] = [
+        (MIN_PLUS, F4, None),
+        (MIN_PLUS, F8, None),
+        (MAX_PLUS, F4, None),
+        (PLUS_TIMES, F4, None),
+        (Semiring("0.1", min, lambda a, b: a + b + 0.1 * 0, np.inf, 0), F4, None),
+        (Semiring("0.5", min, lambda a, b: a + b + 0.0 * a, np.inf, 0), F4, None),
+        *((MIN_PLUS, F4, isa) for isa in USABLE[1:]),
+    ]
+    for count, variant in enumerate(variants, start=1):
+        compute(*variant)
+        assert len(compilations) == count
+    assert len(list(folder.iterdir())) == len(variants)
+    compute(Semiring("renamed", min, lambda a, b: a + b, np.inf, 0))
+    assert len(compilations) == len(variants)
+
+
+def test_an_upgraded_generator_compiles_again(folder: Path, compilations: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    compute()
+    monkeypatch.setattr(compiler, "_generator_version", lambda: "another")
+    compute()
+    assert len(compilations) == 2
+
+
+PROGRAM = """
+import sys
+import numpy as np
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.kernels.matmul import matmul
+a = np.arange(90.0).reshape(9, 10) % 7
+values, witness = matmul(a, a.T, MIN_PLUS, witness=True)
+sums = a[:, :, None] + a.T[None]
+assert (values == sums.min(axis=1)).all() and (witness == sums.argmin(axis=1)).all()
+print("generated" if "semiring.kernels.cpu.micro" in sys.modules else "loaded")
+"""
+
+
+def processes(count: int, environment: dict[str, str]) -> list[str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SEMIRING_", "XDG_"))} | environment | {"PYTHONPATH": str(ROOT)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(count)
+    ]
+    outputs = [process.communicate(timeout=60) for process in started]
+    for process, (_, errors) in zip(started, outputs, strict=True):
+        assert process.returncode == 0, errors
+    return [out.strip() for out, _ in outputs]
+
+
+def test_processes_share_the_cache(tmp_path: Path) -> None:
+    environment = {"SEMIRING_CACHE_DIR": str(tmp_path / "cache")}
+    assert processes(2, environment)  # both begin with an empty cache
+    entries = list((tmp_path / "cache").iterdir())
+    assert {entry.suffix for entry in entries} == {".o"}
+    assert processes(1, environment) == ["loaded"]
+    assert list((tmp_path / "cache").iterdir()) == entries
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch, compilations: list[str]) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("SEMIRING_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    compute()
+    assert len(compilations) == 1
+    assert not cache_folder().exists()
+
+
+@pytest.mark.parametrize(
+    ("platform", "environment", "expected"),
+    [
+        ("linux", {}, "home/.cache/semiring"),
+        ("linux", {"XDG_CACHE_HOME": "xdg"}, "xdg/semiring"),
+        ("darwin", {}, "home/Library/Caches/semiring"),
+        ("win32", {}, "home/AppData/Local/semiring"),
+        ("win32", {"LOCALAPPDATA": "local"}, "local/semiring"),
+        ("linux", {"SEMIRING_CACHE_DIR": "own"}, "own"),
+    ],
+)
+def test_where_the_cache_lies(monkeypatch: pytest.MonkeyPatch, platform: str, environment: dict[str, str], expected: str) -> None:
+    for variable in ("SEMIRING_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(Path, "home", lambda: Path("home"))
+    monkeypatch.setattr(sys, "platform", platform)
+    assert cache_folder() == Path(expected)
+
+
+# Processors.
+
+
+def test_the_processor_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert host().isa == USABLE[0]
+    for isa in USABLE:
+        assert host(isa).vector_bytes == ISAS[isa].vector_bytes
+    with pytest.raises(SemiringError, match=r"cannot run 'itanium'.*may be one of"):
+        host("itanium")
+    monkeypatch.setenv("SEMIRING_ISA", USABLE[-1])
+    host.cache_clear()
+    try:
+        assert host().isa == USABLE[-1]
+    finally:
+        host.cache_clear()
+
+
+def test_a_processor_without_kernels_is_told_about_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    from llvmlite import binding
+
+    monkeypatch.setattr(binding, "get_host_cpu_features", dict)
+    host.cache_clear()
+    try:
+        with pytest.raises(SemiringError, match="device='reference'"):
+            host()
+    finally:
+        host.cache_clear()
+
+
+@pytest.mark.skipif("avx512" not in USABLE, reason="the names of AVX-512's instructions")
+def test_a_minimum_is_one_instruction() -> None:
+    target = host("avx512")
+    for semiring, dtype, minimum, sums in (
+        (MIN_PLUS, F4, "vminps", ("vfmadd", "vaddps")),
+        (MIN_PLUS, np.dtype(np.int32), "vpminsd", ("vpaddd",)),
+    ):
+        text = assembly(kernels_for(semiring, (dtype,), "avx512").ir("product"), target)
+        assert minimum in text
+        assert any(s in text for s in sums)
+        assert "{1to16}" in text
+
+
+def test_neon_can_be_generated() -> None:
+    """No such processor at hand; at least its vectors are well-formed IR."""
+    from llvmlite import binding
+
+    for semiring, dtype in ((MIN_PLUS, F4), (PLUS_TIMES, F8)):
+        kernels = Kernels(semiring, (dtype,), ISAS["neon"])
+        for function in ("product", "close", "eliminate"):
+            binding.parse_assembly(kernels.ir(function) + compiler.attributes(ISAS["neon"])).verify()

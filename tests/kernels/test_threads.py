@@ -1,0 +1,175 @@
+"""Threads: how many, the same results for any number, several callers at once, forks, and errors of workers."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiring.algebra.catalogue import BOOLEAN, LOG, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.errors import SemiringError
+from semiring.kernels.cpu import threads as module
+from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.cpu.threads import run, thread_count
+from semiring.kernels.matmul import matmul
+from semiring.kernels.select import engine_for
+
+F8 = (np.dtype(np.float64),)
+
+
+@pytest.mark.parametrize("value", ["", "  "])
+def test_all_cores_by_default(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("SEMIRING_NUM_THREADS", value)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert thread_count() == cores
+    monkeypatch.delenv("SEMIRING_NUM_THREADS")
+    assert thread_count() == cores
+    assert CpuEngine(MIN_PLUS, F8).threads == cores
+
+
+def test_the_environment_and_the_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMIRING_NUM_THREADS", " 3 ")
+    assert thread_count() == 3
+    assert CpuEngine(MIN_PLUS, F8).threads == 3
+    assert thread_count(2) == 2
+    assert thread_count(np.int64(4)) == 4  # type: ignore[arg-type]  # NumPy's integers are integers too
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "2 3"])
+def test_a_wrong_environment_is_named(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("SEMIRING_NUM_THREADS", value)
+    with pytest.raises(SemiringError, match=f"SEMIRING_NUM_THREADS is '{value}'"):
+        matmul(np.ones((2, 2)), np.ones((2, 2)), MIN_PLUS)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "2", True, float("inf")])
+@pytest.mark.parametrize("semiring", [MIN_PLUS, BOOLEAN])
+def test_a_wrong_argument_is_named(value: Any, semiring: Any) -> None:
+    with pytest.raises(SemiringError, match="threads is"):
+        matmul(np.ones((2, 2), dtype=bool), np.ones((2, 2), dtype=bool), semiring, threads=value) if semiring is BOOLEAN else matmul(
+            np.ones((2, 2)), np.ones((2, 2)), semiring, threads=value
+        )
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, 300, 300))
+    for semiring in (MIN_PLUS, PLUS_TIMES, LOG):
+        first, *others = (matmul(a, b, semiring, threads=threads) for threads in (1, 2, 3, 5, 40))
+        for other in others:
+            if semiring is MIN_PLUS:
+                np.testing.assert_array_equal(other, first)
+            else:
+                np.testing.assert_allclose(other, first, rtol=1e-12)
+    first, *others = (matmul(a, b, MIN_PLUS, witness=True, threads=threads).witness for threads in (1, 2, 3, 5, 40))
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+def test_many_callers_at_once() -> None:
+    """Each call has its own engine; the pool of workers is everybody's."""
+    rng = np.random.default_rng(0)
+    problems = [
+        rng.integers(0, 99, (2, n, n)).astype(dtype)
+        for n, dtype in ((40, np.float32), (200, np.float64), (90, np.int32), (260, np.float32))
+    ] * 4
+    expected = [matmul(a, b, MIN_PLUS, threads=1) for a, b in problems]
+
+    def solve(problem: Any) -> Any:
+        a, b = problem
+        matmul(a > 50, b > 50, BOOLEAN, threads=2)
+        return matmul(a, b, MIN_PLUS, witness=True, threads=2).values
+
+    with ThreadPoolExecutor(8) as callers:
+        for found, wanted in zip(callers.map(solve, problems), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_callers_that_compile_at_once() -> None:
+    from semiring.algebra.definition import Semiring
+
+    def compute(i: int) -> Any:
+        semiring = Semiring("own", max, lambda a, b: a + b - i, -np.inf, i)
+        return matmul(np.full((3, 3), 2.0), np.full((3, 3), 5.0), semiring)[0, 0]
+
+    with ThreadPoolExecutor(8) as callers:
+        assert list(callers.map(compute, range(8))) == [7 - i for i in range(8)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    a = np.random.default_rng(0).random((300, 300))
+    expected = matmul(a, a, MIN_PLUS, threads=2)  # the pool exists
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if (matmul(a, a, MIN_PLUS, threads=2) == expected).all() else 2
+        finally:
+            os._exit(status)
+    deadline = time.monotonic() + 20
+    while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if done == (0, 0):
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert done[0] == child, "the child hangs"
+    assert os.waitstatus_to_exitcode(done[1]) == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_every_task_runs_once(threads: int) -> None:
+    done: list[tuple[int, int]] = []
+
+    def work(task: int, slot: int) -> None:
+        done.append((task, slot))
+
+    run(work, range(50), threads)
+    assert sorted(task for task, _ in done) == list(range(50))
+    assert {slot for _, slot in done} <= set(range(threads))
+    run(work, [], threads)
+    assert len(done) == 50
+
+
+@pytest.mark.parametrize("bad", [0, 7, 19])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_error_of_a_worker_reaches_the_caller(bad: int, threads: int) -> None:
+    """After all workers have stopped: they write to memory that is the caller's."""
+    active = []
+    lock = threading.Lock()
+
+    def work(task: int, slot: int) -> None:
+        with lock:
+            active.append(task)
+        time.sleep(0.002)
+        with lock:
+            active.remove(task)
+        if task == bad:
+            raise ValueError(f"task {task}")
+
+    with pytest.raises(ValueError, match=f"task {bad}"):
+        run(work, range(20), threads)
+    assert not active
+
+
+def test_the_pool_grows() -> None:
+    run(lambda task, slot: None, range(4), 2)
+    barrier = threading.Barrier(7, timeout=20)
+
+    def meet(task: int, slot: int) -> None:
+        barrier.wait()
+
+    run(meet, range(7), 7)  # all seven at once
+    assert module._size >= 6
+
+
+def test_an_engine_for_more_threads_than_tasks() -> None:
+    engine = engine_for(MIN_PLUS, F8, threads=64)
+    assert isinstance(engine, CpuEngine)
+    np.testing.assert_array_equal(matmul(np.ones((1, 1)), np.ones((1, 1)), MIN_PLUS, threads=64), [[2]])
