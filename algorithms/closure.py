@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DivergenceError, HarmfulPivot, SemiringError
+from semiring.algebra.errors import DivergenceError, DTypeError, HarmfulPivot, SemiringError
+from semiring.algebra.expression import nodes
 from semiring.algebra.laws import is_idempotent, require
+from semiring.algebra.program import REAL
 from semiring.algorithms import components
 from semiring.algorithms.divergence import Judge
 from semiring.algorithms.integers import guard_for
@@ -41,12 +43,26 @@ def require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], 
     ------
     LawError
         Naming the law, its counterexample, and what would work.
+    DTypeError
+        Where star divides and the elements are integers.
     """
     require(semiring, dtypes, *_LAWS, for_what="a closure", instead="multiply with matmul, which needs no laws, or mend the definition")
     if paths:
         require(semiring, dtypes, "selective", for_what="paths=True", instead="without paths the closure is defined: use paths=False")
     elif semiring.star is not None:
+        _require_star_in(semiring, dtypes)
         require(semiring, dtypes, "star", for_what="a closure by elimination", instead="mend star, or leave it out")
+
+
+def _require_star_in(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
+    if any(d.kind == "O" for d in dtypes) or all(d.kind not in "iu" for d in dtypes):
+        return
+    used = sorted(REAL & {e.op for e in nodes(*(semiring.program.star or ()))})
+    if used:
+        raise DTypeError(
+            f"the star of {semiring.name} uses {used[0]!r}, which {', '.join(map(str, dtypes))} lacks; use float64, or an object array of "
+            f"Fractions for exact results"
+        )
 
 
 def closure(
@@ -109,7 +125,7 @@ def closure(
             _close_matrix(plan, tuple(v[index] for v in values), None if via is None else via[index], judge)
         except SemiringError as error:
             if batch:
-                error.add_note(f"in the matrix at batch index {index if len(index) > 1 else index[0]}")
+                error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
             raise
 
 

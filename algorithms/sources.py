@@ -6,14 +6,13 @@ rounds, so it ends even where rounding makes a cycle improve; such loops are the
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.cycles import exact_weight
+from semiring.algorithms.cycles import exact_weight, rounding
 from semiring.algorithms.extraction import erase_loops
 from semiring.algorithms.relaxation import Relaxation
 
@@ -72,11 +71,9 @@ class SingleSource:
 
 
 def weighs(semiring: Semiring, values: Values, path: Sequence[int], element: Sequence[Any]) -> bool:
-    """Whether a path of the matrix has the weight `element`, to the rounding that its sum may suffer: 4 · hops · ε · Σ|w|."""
-    array, weight = values[0], exact_weight(semiring, values, path)
+    """Whether a path of the matrix has the weight `element`, as far as rounding may tell: else the matrix is another one."""
+    weight = exact_weight(semiring, values, path)
     first = weight[0] if isinstance(weight, tuple) else weight
-    if array.dtype.kind != "f":
+    if values[0].dtype.kind != "f":
         return bool(first == element[0])
-    hops = len(path) - 1
-    size = sum(abs(float(array[u, v])) for u, v in itertools.pairwise(path))
-    return bool(abs(float(first) - float(element[0])) <= 4 * hops * float(np.finfo(array.dtype).eps) * max(size, abs(float(first))))
+    return bool(abs(float(first) - float(element[0])) <= 4 * rounding(values))

@@ -58,7 +58,8 @@ def elements(semiring: Semiring, dtype: Any = None, *, harmless: bool = True) ->
     sample = draw(semiring, kinds).values
     for column in zip(*(values.tolist() for values in sample), strict=True):
         element = tuple(_in_dtype(v, d, z) for v, d, z in zip(column, kinds, zero, strict=True))
-        if element not in found and (not harmless or operations.harmless(tuple(map(np.asarray, element)))):
+        arrays = tuple(np.full((), v, dtype=d) for v, d in zip(element, kinds, strict=True))
+        if element not in found and (not harmless or operations.harmless(arrays)):
             found.append(element)
     return found if semiring.components > 1 else [e[0] for e in found]
 
@@ -140,12 +141,12 @@ def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
     Returns
     -------
     object array of shape (n, n), or tuple of such arrays
-        Floats count as the fractions they are; ∞ of an integer dtype is ``math.inf``, as is every infinite element.
+        Floats count as the fractions they are. In an integer dtype what stands for ∞ there stands for it here.
     """
     arrays = a if isinstance(a, tuple) else (a,)
     n = len(arrays[0])
-    zero, one = semiring.zero, semiring.one
-    nothing = tuple(semiring.identities([v.dtype for v in arrays])[0])
+    nothing, unit = semiring.identities([v.dtype for v in arrays])
+    zero, one = (nothing, unit) if semiring.components > 1 else (nothing[0], unit[0])
     pairs = list(itertools.product(range(n), repeat=2))
     edges = {pair for pair in pairs if any(v[pair] != z for v, z in zip(arrays, nothing, strict=True))}
     total = dict.fromkeys(pairs, zero)
@@ -162,7 +163,7 @@ def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
                 total[i, j] = semiring.add(total[i, j], exact_weight(semiring, arrays, longer))
                 if j != i:
                     stack.append(longer)
-    results = tuple(np.empty((n, n), dtype=object) for _ in arrays)
+    results: tuple[Array, ...] = tuple(np.empty((n, n), dtype=object) for _ in arrays)
     for (i, j), element in total.items():
         for c, result in enumerate(results):
             result[i, j] = element[c] if isinstance(element, tuple) else element
@@ -175,7 +176,7 @@ def path_weight(semiring: Semiring, a: Any, path: Sequence[int]) -> Any:
 
 
 def assert_paths_valid(
-    paths: Paths, a: Any, pairs: Iterable[tuple[int, int]] | None = None, *, slack: float = 4.0, trees: bool = True
+    paths: Paths, a: Any, pairs: Iterable[tuple[int, int]] | None = None, *, slack: float = 4.0, absolute: float = 0.0, trees: bool = True
 ) -> None:
     """Raise AssertionError unless every path is a simple path of the matrix whose weight is its element.
 
@@ -189,6 +190,8 @@ def assert_paths_valid(
         Rows and columns to look at; all by default.
     slack : float
         How many times hops · ε · Σ|w| the weight of a path of floats may be away from its element.
+    absolute : float
+        And how far in any case.
     trees : bool
         Also check the predecessor and next-hop matrices.
     """
@@ -206,13 +209,13 @@ def assert_paths_valid(
         if not reached:
             assert path == [], f"a path {path} from {i} to {j}, whose element is the zero"
             continue
-        _assert_path(paths.semiring, arrays, values, zero, path, i, j, slack)
+        _assert_path(paths.semiring, arrays, values, zero, path, i, j, (slack, absolute))
         if i == j and paths.reflexive:
             assert path == [i], f"the path from {i} to itself is {path}"
         for kind, matrix in grown.items():
             if i != j:
                 walked = _walk(matrix, i, j, backwards=kind == "predecessors")
-                _assert_path(paths.semiring, arrays, values, zero, walked, i, j, slack)
+                _assert_path(paths.semiring, arrays, values, zero, walked, i, j, (slack, absolute))
             else:
                 assert matrix[i, j] == -9999, f"{kind}[{i}, {j}] is {matrix[i, j]}"
 
@@ -227,7 +230,14 @@ def _walk(matrix: Array, i: int, j: int, *, backwards: bool) -> list[int]:
 
 
 def _assert_path(
-    semiring: Semiring, arrays: Sequence[Array], values: Sequence[Array], zero: Sequence[Any], path: list[int], i: int, j: int, slack: float
+    semiring: Semiring,
+    arrays: Sequence[Array],
+    values: Sequence[Array],
+    zero: Sequence[Any],
+    path: list[int],
+    i: int,
+    j: int,
+    tolerance: tuple[float, float],
 ) -> None:
     assert path[:1] == [i], f"{path} does not begin at {i}"
     assert path[-1] == j, f"{path} does not end at {j}"
@@ -242,5 +252,5 @@ def _assert_path(
             assert w == element, f"{path} has weight {w}, not {element}"
         else:
             size = sum(abs(float(array[u, v])) for u, v in itertools.pairwise(path))
-            bound = slack * (len(path) - 1) * float(np.finfo(array.dtype).eps) * size
+            bound = tolerance[0] * (len(path) - 1) * float(np.finfo(array.dtype).eps) * size + tolerance[1]
             assert abs(float(w) - float(element)) <= bound, f"{path} has weight {float(w)}, not {element} (± {bound})"

@@ -1,0 +1,163 @@
+"""Integer closures are exact or refused, never wrapped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import semiring as sr
+from semiring import testing
+
+DTYPES = ["int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+METHODS = ("iterative", "blocked", "recursive")
+
+pytestmark = pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")  # zeros everywhere, on purpose
+
+
+def exact_distances(a: Any, infinity: int, *, reflexive: bool, best: Any = min) -> list[list[Any]] | None:
+    """Floyd and Warshall on Python integers; None for a cycle that improves."""
+    n = len(a)
+    d: list[list[Any]] = [[None if w == infinity else int(w) for w in row] for row in a.tolist()]
+    for i in range(n):
+        own = d[i][i]
+        if own is not None and best(own, 0) == own != 0:
+            return None
+        if reflexive:
+            d[i][i] = 0
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                if d[i][k] is not None and d[k][j] is not None:
+                    total = d[i][k] + d[k][j]
+                    d[i][j] = total if d[i][j] is None else best(d[i][j], total)
+        if any(d[i][i] is not None and best(d[i][i], 0) == d[i][i] != 0 for i in range(n)):
+            return None
+    return d
+
+
+@given(data=st.data())
+def test_near_the_limits_distances_are_exact_or_refused(data: st.DataObject) -> None:
+    dtype = np.dtype(data.draw(st.sampled_from(DTYPES)))
+    semiring, best = data.draw(st.sampled_from([(sr.MIN_PLUS, min), (sr.MAX_PLUS, max)] if dtype.kind == "i" else [(sr.MIN_PLUS, min)]))
+    info: Any = np.iinfo(dtype)
+    infinity = info.max if semiring is sr.MIN_PLUS else info.min
+    n = data.draw(st.integers(1, 6))
+    scale = data.draw(st.sampled_from([5, info.max // 20, info.max // 6, info.max // 2, info.max]))
+    low = data.draw(st.sampled_from([0, -scale // 4])) if dtype.kind == "i" else 0
+    sign = 1 if semiring is sr.MIN_PLUS else -1
+    weight = st.integers(low, scale).map(lambda w: max(min(sign * w, info.max), info.min))
+    entries = data.draw(st.lists(st.one_of(st.just(infinity), weight), min_size=n * n, max_size=n * n))
+    a = np.array(entries, dtype=dtype).reshape(n, n)
+    before, reflexive = a.copy(), data.draw(st.booleans())
+    expected = exact_distances(a, infinity, reflexive=reflexive, best=best)
+    try:
+        paths = sr.closure(
+            a, semiring, reflexive=reflexive, paths=True, method=data.draw(st.sampled_from(METHODS)),
+            block=data.draw(st.sampled_from([None, 1, 2])), device=data.draw(st.sampled_from(["cpu", "reference"])),
+        )  # fmt: skip
+    except sr.OverflowRiskError:
+        return
+    except sr.DivergenceError:
+        assert expected is None
+        return
+    finally:
+        assert np.array_equal(a, before)
+    assert expected is not None
+    found = [[None if w == infinity else int(w) for w in row] for row in paths.values.tolist()]
+    assert found == expected
+    testing.assert_paths_valid(paths, a)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wider"), [("int16", "int32"), ("int32", "int64"), ("int64", "float64"), ("uint8", "uint16"), ("uint32", "uint64")]
+)
+def test_the_error_names_a_wider_dtype(dtype: str, wider: str) -> None:
+    infinity = np.iinfo(dtype).max
+    chain = np.full((5, 5), infinity, dtype=dtype)
+    chain[np.arange(4), np.arange(1, 5)] = infinity // 7
+    with pytest.raises(sr.OverflowRiskError, match=wider):
+        sr.apsp(chain)
+    chain[np.arange(4), np.arange(1, 5)] = infinity // 11
+    assert sr.apsp(chain)[0, 4] == 4 * (infinity // 11)
+
+
+def test_negative_weights_need_room_for_three_paths() -> None:
+    n, infinity = 20, np.iinfo(np.int16).max
+    limit = (infinity // 2 - 1) // (3 * (n - 1))
+    a = np.full((n, n), infinity, dtype=np.int16)
+    a[np.arange(n - 1), np.arange(1, n)] = -limit
+    assert sr.apsp(a)[0, -1] == -limit * (n - 1)
+    a[0, 1] = -limit - 1
+    with pytest.raises(sr.OverflowRiskError, match="int32"):
+        sr.apsp(a)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.MAX_PLUS], ids=lambda s: s.name)
+def test_no_path_stays_infinite_beside_negative_weights(method: str, semiring: sr.Semiring) -> None:
+    n, info = 150, np.iinfo(np.int16)
+    sign, infinity = (1, info.max) if semiring is sr.MIN_PLUS else (-1, info.min)
+    rng = np.random.default_rng(0)
+    a = np.full((n, n), infinity, dtype=np.int16)
+    edges = np.triu(rng.random((n, n)) < 0.03, 1)
+    a[edges] = sign * rng.integers(-30, 31, edges.sum())
+    paths = sr.closure(a, semiring, paths=True, method=method)
+    floats = sr.closure(np.where(edges, a.astype(float), sign * np.inf), semiring, method=method)
+    assert np.array_equal(paths.values == infinity, np.isinf(floats))
+    assert np.array_equal(paths.values[np.isfinite(floats)], floats[np.isfinite(floats)])
+    assert (paths.via[paths.values == infinity] == -1).all()
+
+
+def test_cycles_of_positive_weight_in_one_vertex() -> None:
+    a = np.array([[7]], dtype=np.int16)
+    assert sr.closure(a, sr.MIN_PLUS, reflexive=False)[0, 0] == 7
+    assert sr.closure(np.array([[7, -1], [-3, 5]], dtype=np.int32) + 4, sr.MIN_PLUS, reflexive=False).tolist() == [[4, 3], [1, 4]]
+
+
+def test_comparisons_alone_use_the_whole_range() -> None:
+    info = np.iinfo(np.int16)
+    a = np.array([[info.min, 32766, info.min], [info.min, info.min, -32767], [info.min] * 3], dtype=np.int16)
+    assert sr.closure(a, sr.MAX_MIN)[0, 2] == -32767
+    bits = np.array([[0, 0b1100], [0b1010, 0]], dtype=np.uint8)
+    assert sr.closure(bits, sr.BITSET, reflexive=False).tolist() == [[0b1000, 0b1100], [0b1010, 0b1000]]
+
+
+def test_products_are_bounded_by_input_and_result() -> None:
+    a = np.array([[0, 1], [1, 0]], dtype=np.int16)
+    assert sr.closure(a, sr.MAX_TIMES).tolist() == [[1, 1], [1, 1]]
+    large = np.array([[0, 300, 0], [0, 0, 300], [0, 0, 0]], dtype=np.int16)
+    with pytest.raises(sr.OverflowRiskError):
+        sr.closure(large, sr.MAX_TIMES)
+    assert sr.closure(large.astype(np.int64), sr.MAX_TIMES)[0, 2] == 90000
+
+
+def test_sums_in_several_components() -> None:
+    inf = np.iinfo(np.int32).max
+    distance = np.array([[inf, 2, inf], [inf, inf, 2], [inf, inf, inf]], dtype=np.int32)
+    hops = np.where(distance < inf, 1, inf).astype(np.int32)
+    found = sr.closure((distance, hops), sr.DISTANCE_HOPS)
+    assert found[0][0, 2] == 4
+    assert found[1][0, 2] == 2
+    with pytest.raises(sr.OverflowRiskError, match="int64"):
+        sr.closure((np.where(distance < inf, 2**29, inf).astype(np.int32), hops), sr.DISTANCE_HOPS)
+
+
+def test_what_cannot_be_certified_is_refused() -> None:
+    ones = np.ones((3, 3), dtype=np.int64)
+    with pytest.raises(sr.DTypeError, match="Fractions"):
+        sr.closure(ones * 0, sr.PLUS_TIMES)
+    with pytest.raises(sr.OverflowRiskError, match="float64"):
+        sr.closure((ones, ones), sr.DISTANCE_COUNT)
+
+
+def test_python_integers_have_no_limit() -> None:
+    huge = 10**30
+    a = np.array([[0, huge, None], [None, 0, huge], [-2 * huge, None, 0]], dtype=object)
+    a[a == None] = float("inf")  # noqa: E711 (elementwise)
+    d = sr.apsp(a)
+    assert d[0, 2] == 2 * huge
+    assert d[2, 1] == -huge

@@ -1,0 +1,120 @@
+"""The Paths object: labels, batches, bad questions, and how it shows itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import semiring as sr
+
+INF = np.inf
+
+
+@pytest.fixture
+def flights() -> sr.Paths:
+    paths: sr.Paths = sr.apsp(
+        sr.edges([("Bern", "Rom", 700), ("Rom", "Oslo", 2000), ("Bern", "Oslo", 3000), ("Kiel", "Kiel", 5)]), paths=True
+    )
+    return paths
+
+
+def test_labels(flights: sr.Paths) -> None:
+    assert flights.nodes == ("Bern", "Rom", "Oslo", "Kiel")
+    assert flights.path("Bern", "Oslo") == ["Bern", "Rom", "Oslo"]
+    assert flights.path("Oslo", "Bern") == []
+    assert flights.path("Kiel", "Kiel") == ["Kiel"]
+    assert flights.distance("Bern", "Oslo") == 2700
+    assert flights.paths([("Bern", "Rom"), ("Rom", "Bern")]) == [["Bern", "Rom"], []]
+    assert flights.paths([]) == []
+    assert flights.paths_from("Bern") == [["Bern"], ["Bern", "Rom"], ["Bern", "Rom", "Oslo"], []]
+
+
+@pytest.mark.parametrize("node", ["Paris", 0, None, ["Bern"], 3.5])
+def test_unknown_labels(flights: sr.Paths, node: Any) -> None:
+    with pytest.raises(sr.GraphError, match="no vertex"):
+        flights.path(node, "Bern")
+    with pytest.raises(sr.GraphError, match="no vertex"):
+        flights.distance("Bern", node)
+
+
+@pytest.mark.parametrize("node", [-1, 2, 1.0, "0", True, None])
+def test_unknown_numbers(node: Any) -> None:
+    paths = sr.apsp(np.array([[0.0, 1.0], [INF, 0.0]]), paths=True)
+    with pytest.raises(sr.GraphError, match="from 0 to 1"):
+        paths.path(0, node)
+    assert paths.path(np.int64(0), np.int8(1)) == [0, 1]
+
+
+def test_a_cycle_is_the_path_from_a_vertex_to_itself_unless_the_empty_one_counts() -> None:
+    a = np.array([[INF, 0.0, INF], [0.0, INF, INF], [INF, INF, 0.0]])
+    plus = sr.closure(a, sr.MIN_PLUS, reflexive=False, paths=True)
+    assert plus.path(0, 0) == [0, 1, 0]
+    assert plus.path(2, 2) == [2, 2]
+    assert sr.apsp(a, paths=True).path(0, 0) == [0]
+    reach = sr.transitive_closure(a < INF, paths=True)
+    assert reach.path(0, 0) == [0, 1, 0]
+    assert reach.path(2, 2) == [2, 2]
+    assert sr.transitive_closure(np.zeros((2, 2), dtype=bool), paths=True).path(0, 0) == []
+
+
+def test_batches_are_indexed() -> None:
+    a = np.full((2, 3, 4, 4), INF)
+    a[..., 0, 1] = a[..., 1, 2] = 1
+    a[1, 2, 0, 2] = 0.5
+    paths = sr.apsp(a, paths=True)
+    assert len(paths) == 2
+    assert len(paths[0]) == 3
+    assert paths[1][2].path(0, 2) == paths[1, 2].path(0, 2) == [0, 2]
+    assert paths[1, -2].path(0, 2) == [0, 1, 2]
+    assert [p[0].path(0, 2) for p in paths] == [[0, 1, 2]] * 2
+    assert paths[:, 1].via.shape == (2, 4, 4)
+    assert paths.predecessors().shape == a.shape
+    assert np.array_equal(paths.next_hops()[1, 2], paths[1, 2].next_hops())
+    with pytest.raises(sr.GraphError, match="batch"):
+        paths.path(0, 1)
+    with pytest.raises(IndexError):
+        paths[0, 0, 0]
+    with pytest.raises(IndexError):
+        paths[5]
+    with pytest.raises(TypeError):
+        len(paths[0, 0])
+
+
+def test_values_come_in_the_callers_kind() -> None:
+    import pandas as pd  # type: ignore[import-untyped]  # it ships no types
+
+    frame = pd.DataFrame([[0.0, 2.0], [INF, 0.0]], index=["a", "b"], columns=["a", "b"])
+    paths = sr.apsp(frame, paths=True)
+    assert isinstance(paths.distances, pd.DataFrame)
+    assert paths.path("a", "b") == ["a", "b"]
+
+
+def test_distances_are_for_min_plus() -> None:
+    paths = sr.closure(np.array([[1.0]]), sr.MAX_MIN, paths=True)
+    with pytest.raises(AttributeError, match="values"):
+        paths.distances  # noqa: B018 (the access is what is tested)
+    hops = sr.closure((np.array([[INF]]), np.array([[INF]])), sr.DISTANCE_HOPS, paths=True)
+    assert isinstance(hops.values, tuple)
+    assert hops.distance(0, 0) == (0, 0)
+
+
+def test_text_and_html(flights: sr.Paths) -> None:
+    assert repr(flights) == "<paths over min-plus: 4 vertices, 3 pairs connected>"
+    assert "min-plus" in flights._repr_html_()
+    assert "batch of 2" in repr(sr.apsp(np.zeros((2, 3, 3)), paths=True, nonedge=5))
+    assert "0 vertices" in repr(sr.apsp(np.zeros((0, 0)), paths=True))
+
+
+def test_trees_of_labelled_graphs_hold_row_numbers(flights: sr.Paths) -> None:
+    assert flights.predecessors().tolist() == [[-9999, 0, 1, -9999], [-9999, -9999, 1, -9999], [-9999] * 4, [-9999] * 4]
+    assert flights.next_hops().tolist() == [[-9999, 1, 1, -9999], [-9999, -9999, 2, -9999], [-9999] * 4, [-9999] * 4]
+
+
+def test_paths_outlive_changes_of_the_input() -> None:
+    a = np.array([[0.0, 1.0, 9.0], [INF, 0.0, 1.0], [INF, INF, 0.0]])
+    paths = sr.apsp(a, paths=True)
+    a[...] = 0
+    assert paths.path(0, 2) == [0, 1, 2]
+    assert paths.distance(0, 2) == 2
