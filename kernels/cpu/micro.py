@@ -139,7 +139,7 @@ class MicroKernel:
         def edge(found: list[list[str]]) -> None:
             for values, (i, j) in zip(found, tiles, strict=True):
                 for c, s in enumerate(self.rep.inner):
-                    em.store(s.vector(width), values[c], em.at(s.ir, memory[c], i * tile.columns + j), 64)
+                    em.store(s.vector(width), values[c], em.at(s.ir, memory[c], i * tile.columns + j), s.bytes * width)
             local = "".join(f", ptr {p}" for p in memory)
             to = "".join(f", ptr %C{c}" for c in self.components)
             em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {codes}{to}, ptr %via, i64 %rows, i64 %columns)")
