@@ -160,6 +160,12 @@ def _operand(x: Any, semiring: Semiring, name: str) -> tuple[Array, ...]:
         parts = tuple(np.asarray(v) for v in _tuple(x, semiring, name))
     except ValueError as error:
         raise ShapeError(f"{name} is no array: {error}") from error
+    for part, given in zip(parts, _tuple(x, semiring, name), strict=True):
+        if part.dtype == object and part.ndim == 0 and not isinstance(given, np.ndarray):
+            what = type(given).__name__
+            raise DTypeError(
+                f"{name} is no array but a {what}; pass NumPy arrays (a sparse array's .toarray(), its missing entries set to zero)"
+            )
     if any(p.shape != parts[0].shape for p in parts):
         raise ShapeError(f"the components of {name} have different shapes: {', '.join(str(p.shape) for p in parts)}")
     return parts

@@ -35,7 +35,8 @@ def engine_for(
         Blocks will carry `via`, which bit-packed matrices cannot.
     """
     if device not in ("auto", "cpu", "reference"):
-        raise SemiringError(f"unknown device {device!r}; use 'auto', 'cpu' or 'reference'")
+        absent = "this version has no CUDA engine" if str(device).startswith("cuda") else f"unknown device {device!r}"
+        raise SemiringError(f"{absent}; use 'auto', 'cpu' or 'reference'")
     if device == "reference" or any(d.kind == "O" for d in dtypes):
         from semiring.kernels.reference.engine import ReferenceEngine
 
