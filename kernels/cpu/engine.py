@@ -108,7 +108,7 @@ class CpuEngine:
             _assign(C, contiguous)
             return
         a, b = ([layout(v) for v in X.values] for X in (A, B))
-        # Kernels count in elements; a field of packed records lies between them.
+        # Kernels count in elements; a field of packed records may lie between them.
         if _fractional(a):
             A = _contiguous(A)
             a = [layout(v) for v in A.values]
@@ -249,13 +249,13 @@ def _item(block: Block, index: tuple[int, ...]) -> Block:
 
 
 def _fractional(x: list[Layout]) -> bool:
-    """Whether rows or columns are not a whole number of elements apart."""
-    return any(v.down % v.size or v.across % v.size for v in x)
+    """Whether elements do not lie at multiples of their size."""
+    return any(v.address % v.size or v.down % v.size or v.across % v.size for v in x)
 
 
 def _rows_contiguous(c: list[Layout], via: Array | None) -> bool:
-    """Whether kernels can write to a block: contiguous rows, a whole number of elements apart."""
-    return all((x.across == x.size or x.columns == 1) and x.down % x.size == 0 for x in c) and (
+    """Whether kernels can write to a block: contiguous rows, elements at multiples of their size."""
+    return all((x.across == x.size or x.columns == 1) and x.down % x.size == x.address % x.size == 0 for x in c) and (
         via is None or via.strides[1] == 4 or via.shape[1] == 1
     )
 
