@@ -147,6 +147,8 @@ def test_any_integer_product_is_exact_or_refused(data: st.DataObject) -> None:
     a, b, c = (
         np.array(data.draw(st.lists(entries, min_size=p * q, max_size=p * q)), dtype).reshape(p, q) for p, q in ((m, k), (k, n), (m, n))
     )
+    if semiring.add is max:
+        c = np.maximum(c, 0)  # 0 is the zero of no larger carrier
     old = c if data.draw(st.booleans()) else None
     results = []
     for device in DEVICES:

@@ -165,6 +165,17 @@ def test_nan_is_never_preferred() -> None:
         np.testing.assert_array_equal(elementwise(lambda a: ops.where(a - 1 == a - 1, a, 7.0), x, isa=isa), [7, 1])
 
 
+def test_numbers_as_conditions_and_conditions_as_numbers() -> None:
+    x, y = every_pair(np.dtype(np.int16))
+    for isa in ISAS:
+        np.testing.assert_array_equal(elementwise(lambda a, b: ops.where(a, b, 5), x, y, isa=isa), np.where(x != 0, y, 5))
+        np.testing.assert_array_equal(elementwise(lambda a, b: a or b, x, y, isa=isa), np.where(x != 0, x, y))
+        np.testing.assert_array_equal(elementwise(lambda a, b: (a > b) + (a > 0) * 2, x, y, isa=isa), (x > y) + (x > 0) * 2)
+        np.testing.assert_array_equal(elementwise(lambda a, b: ops.where((a > b) == (b > 0), 1, 0), x, y, isa=isa), (x > y) == (y > 0))
+        floats = elementwise(lambda a, b: (a > b) * 0.5 + ops.sqrt(ops.where(a > 0, 4, 9)), x.astype("f4"), y.astype("f4"), isa=isa)
+        np.testing.assert_array_equal(floats, (x > y) * 0.5 + np.where(x > 0, 2, 3))
+
+
 def test_conditions_are_combined() -> None:
     x, y = every_pair(np.dtype(np.int32))
     for isa in ISAS:

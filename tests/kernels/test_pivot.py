@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,6 +154,14 @@ def test_elimination_of_fractions_is_exact() -> None:
     ReferenceEngine(PLUS_TIMES, (np.dtype(object),)).eliminate(A)
     identity = np.array([[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]], dtype=object)
     np.testing.assert_array_equal((identity - a).dot(A.values[0]), identity)
+
+
+def test_symbols_are_eliminated_by_their_recorded_star() -> None:
+    x, y = sympy.symbols("x y")
+    A = Block((np.array([[x, y], [0, x]], dtype=object),))
+    ReferenceEngine(PLUS_TIMES, (np.dtype(object),)).eliminate(A)
+    exact = (sympy.eye(2) - sympy.Matrix([[x, y], [0, x]])).inv()
+    assert (sympy.Matrix(A.values[0].tolist()) - exact).applyfunc(sympy.simplify) == sympy.zeros(2, 2)
 
 
 @pytest.mark.parametrize(

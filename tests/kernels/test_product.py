@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiring.algebra.catalogue import MAX_MIN, MIN_MAX, MIN_PLUS, PLUS_TIMES, semirings
+from semiring.algebra.catalogue import DISTANCE_HOPS, MAX_MIN, MIN_MAX, MIN_PLUS, PLUS_TIMES, semirings
 from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
 from semiring.kernels.cpu.engine import CpuEngine
@@ -159,6 +159,29 @@ def test_engines_on_blocks_of_one_matrix(
         k = corners[0][1]
         block = results[0].via[i : i + n, j : j + n]
         assert ((block == -1) | ((block >= k) & (block < k + n))).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("semiring", [MIN_PLUS, DISTANCE_HOPS], ids=name)
+def test_results_of_any_layout(semiring: Semiring, layout: str) -> None:
+    """An engine writes to whatever view it is given, and only there."""
+    if layout == "read-only":
+        return
+    dtypes = (np.dtype(np.int32),) * semiring.components
+    rng = np.random.default_rng(0)
+    a, b, c = (elements(semiring, dtypes, shape, rng) for shape in ((30, 20), (20, 50), (30, 50)))
+    for witness in (False, True):
+        results = []
+        for engine in (CpuEngine(semiring, dtypes, 2), ReferenceEngine(semiring, dtypes)):
+            engine.signed = True
+            via = laid_out(np.full((30, 50), -1, np.int32), "stepped") if witness else None
+            C = Block(tuple(laid_out(v, layout) for v in c), via)
+            engine.multiply_add(Block(a), Block(b), C)
+            engine.multiply_add(C[:, :20], C[:20, :], C)
+            results.append(C)
+        assert_equal(results[0].values, results[1].values)
+        if witness:
+            np.testing.assert_array_equal(results[0].via, results[1].via)
 
 
 def test_zeros_of_either_sign_are_one() -> None:
