@@ -143,13 +143,15 @@ def _close_matrix(plan: _Plan, values: Values, via: Array | None, judge: Judge) 
     guard = guard_for(engine.semiring, engine.dtypes, n - plan.reflexive)
     guard.before(values)
     engine.signed = guard.signed
+    label = None
     if via is None and is_reachability(engine.semiring, engine.dtypes):
-        component = components.strong(values[0])
-        if component is not None:
-            _close_condensed(plan, values[0], component, judge)
+        condensed = components.condense(values[0]) if n >= components.LARGE else None
+        if condensed is not None:
+            _close_condensed(plan, values[0], *condensed, judge)
             return
-    zero, _ = engine.semiring.identities(engine.dtypes)
-    label = components.weak(values, zero) if n >= components.SMALLEST else None
+    elif n >= components.SMALLEST:
+        zero, _ = engine.semiring.identities(engine.dtypes)
+        label = components.weak(values, zero)
     found = None if label is None else components.groups(label, max(_FEW, engine.granule))
     if found is None:
         _close_block(plan, values, via, judge, np.arange(n))
@@ -177,15 +179,14 @@ def _close_groups(plan: _Plan, values: Values, via: Array | None, judge: Judge, 
         components.permute(matrix, inverse)
 
 
-def _close_condensed(plan: _Plan, edges: Array, component: Array, judge: Judge) -> None:
+def _close_condensed(plan: _Plan, edges: Array, component: Array, between: Array, judge: Judge) -> None:
     """Reachability between strongly connected components, spread out to their vertices."""
-    between = components.condensed(edges, component)
     # The members of a component reach each other; a component of one vertex needs its own loop, which it has kept.
-    several = np.bincount(component) > 1
-    between[np.diag_indices(len(between))] |= several
+    size = np.bincount(component)
+    between[np.diag_indices(len(between))] |= size > 1
     _close_block(plan, (between,), None, judge, np.arange(len(between)))
-    for row, own in zip(edges, component, strict=True):
-        row[:] = between[own, component]
+    for c in range(len(between)):
+        edges[component == c if size[c] > 1 else np.flatnonzero(component == c)] = between[c, component]
 
 
 def _close_block(plan: _Plan, values: Values, via: Array | None, judge: Judge, vertices: Array) -> None:
@@ -213,8 +214,11 @@ def _harmful_loop(engine: Engine, values: Values) -> int | None:
     """A vertex whose loop rounding has made harmful after its pivot was tested."""
     if all(d.kind != "f" for d in engine.dtypes):
         return None
-    operations = Operations(engine.semiring, engine.dtypes)
     loops = tuple(np.diagonal(v) for v in values)
+    _, one = engine.semiring.identities(engine.dtypes)
+    if all((loop == unit).all() for loop, unit in zip(loops, one, strict=True)):
+        return None
+    operations = Operations(engine.semiring, engine.dtypes)
     if operations.harmless(loops):
         return None
     return next(v for v in range(len(loops[0])) if not operations.harmless(tuple(d[v] for d in loops)))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SMALLEST", "condensed", "groups", "permute", "strong", "weak"]
+__all__ = ["LARGE", "SMALLEST", "condense", "groups", "permute", "weak"]
 
 Array = np.ndarray[Any, Any]
 
@@ -21,6 +21,9 @@ _BLOCK = 1 << 20
 
 SMALLEST = 128
 """Vertices below which looking for components costs more than it saves."""
+
+LARGE = 1 << 13
+"""The same for reachability, whose closure is hardly slower than a look at its matrix."""
 
 
 def weak(values: tuple[Array, ...], zero: tuple[Any, ...]) -> Array | None:
@@ -102,33 +105,51 @@ def permute(array: Array, order: Array) -> None:
         array[row], seen[row] = held, True
 
 
-def strong(edges: Array) -> Array | None:
-    """The strongly connected component of each vertex of a Boolean matrix, numbered from 0; None where that would not pay.
+def condense(edges: Array) -> tuple[Array, Array] | None:
+    """The strongly connected component of each vertex of a Boolean matrix, numbered from 0, and the matrix of the edges between them.
 
-    Searches forward and backward from well connected vertices find the large components; all other vertices count as their own, even
-    where they are strongly connected, which is as good for a closure.
+    Searches forward and backward from well connected vertices find the large components, which come first; all other vertices count as
+    their own, even where they are strongly connected, which is as good for a closure. None where that would not pay.
     """
     n = len(edges)
     packed = np.packbits(edges, axis=1)
-    degree_out = np.bitwise_count(packed).sum(axis=1, dtype=np.int64)
-    degree_in = np.zeros(n, dtype=np.int64)
-    for start in range(0, n, step := max(1, _BLOCK // n)):
-        degree_in += edges[start : start + step].sum(axis=0, dtype=np.int64)
-    weight = degree_out * degree_in
+    # Both degrees of a vertex on many edges are large; the second is estimated from some of the rows.
+    weight = np.bitwise_count(packed).sum(axis=1, dtype=np.int64) * edges[:: max(1, n // 256)].sum(axis=0, dtype=np.int64)
     component = np.full(n, -1, dtype=np.intp)
-    left, found = n, 0
+    large: list[Array] = []
+    left = n
     while left:
         weight[component >= 0] = -1
         root = int(weight.argmax())
         both = _reachable(packed, root, forward=True) & _reachable(packed, root, forward=False)
         if 8 * both.sum() < left:
             break
-        component[both] = found
-        left, found = left - int(both.sum()), found + 1
-    if 3 * (found + left) > n:
+        component[both] = len(large)
+        large.append(both)
+        left -= int(both.sum())
+    if 3 * (len(large) + left) > n:
         return None
-    component[component < 0] = np.arange(found, found + left)
-    return component
+    alone = np.flatnonzero(component < 0)
+    component[alone] = np.arange(len(large), len(large) + left)
+    return component, _between(edges, packed, large, alone)
+
+
+def _between(edges: Array, packed: Array, large: list[Array], alone: Array) -> Array:
+    """The edges between large components and the vertices that are alone."""
+    count = len(large) + len(alone)
+    between = np.zeros((count, count), dtype=bool)
+    for c, members in enumerate(large):
+        reached = np.unpackbits(np.bitwise_or.reduce(packed[members], axis=0), count=len(edges)).astype(bool)
+        between[c, : len(large)] = [bool((reached & other).any()) for other in large]
+        between[c, len(large) :] = reached[alone]
+        mask = np.packbits(members)
+        for start in range(0, len(alone), step := max(1, 8 * _BLOCK // len(edges))):
+            rows = slice(start, start + step)
+            between[len(large) :, c][rows] = (packed[alone[rows]] & mask).any(axis=1)
+    for start in range(0, len(alone), step := max(1, _BLOCK // len(edges))):
+        rows = slice(start, start + step)
+        between[len(large) :, len(large) :][rows] = edges[np.ix_(alone[rows], alone)]
+    return between
 
 
 def _reachable(packed: Array, root: int, *, forward: bool) -> Array:
@@ -154,16 +175,3 @@ def _reachable(packed: Array, root: int, *, forward: bool) -> Array:
         frontier = np.flatnonzero(now & ~reached)
         reached[frontier] = True
     return reached
-
-
-def condensed(edges: Array, component: Array) -> Array:
-    """The Boolean matrix of the edges between (and within) components."""
-    count = int(component.max()) + 1
-    order = np.argsort(component, kind="stable")
-    first = np.searchsorted(component[order], np.arange(count))
-    between = np.zeros((count, count), dtype=bool)
-    n = len(edges)
-    for start in range(0, n, step := max(1, _BLOCK // n)):
-        to = np.logical_or.reduceat(edges[start : start + step][:, order], first, axis=1)
-        np.logical_or.at(between, component[start : start + step], to)
-    return between

@@ -141,8 +141,8 @@ def exact_weight(semiring: Semiring, values: Values, path: Sequence[int]) -> Any
     """The ⊗-product of a path's edges, with floats as the fractions they are."""
     weight = semiring.one
     for u, v in itertools.pairwise(path):
-        edge: tuple[Any, ...] = tuple(_exact(array[u, v]) for array in values)
-        weight = semiring.mul(weight, edge if len(edge) > 1 else edge[0])
+        edge = [_exact(array[u, v]) for array in values]
+        weight = semiring.mul(weight, tuple(edge) if len(edge) > 1 else edge[0])
     return weight
 
 

@@ -55,7 +55,9 @@ def predecessors(semiring: Semiring, values: Values, via: Array, paths: PathFind
     -----
     O(n² log h) steps for paths of h edges, in blocks that take little memory beside the result.
     """
-    return _Forest(semiring, values, via, paths, backward=False).grow()
+    result = np.empty(via.shape, dtype=np.int32)
+    _Forest(semiring, values, via, paths, backward=False).grow(result)
+    return result
 
 
 def next_hops(semiring: Semiring, values: Values, via: Array, paths: PathFinder) -> Array:
@@ -65,7 +67,9 @@ def next_hops(semiring: Semiring, values: Values, via: Array, paths: PathFinder)
     def reversed_paths(roots: Array, ends: Array) -> list[list[int]]:
         return [path[::-1] for path in paths(ends, roots)]
 
-    return np.ascontiguousarray(_Forest(semiring, transposed, via.T, reversed_paths, backward=True).grow().T)
+    result = np.empty(via.shape, dtype=np.int32)
+    _Forest(semiring, transposed, via.T, reversed_paths, backward=True).grow(result.T)
+    return result
 
 
 class _Forest:
@@ -77,10 +81,9 @@ class _Forest:
         self.n = len(via)
         self.step = max(1, _BLOCK // max(1, self.n))
 
-    def grow(self) -> Array:
-        """The tree of each row."""
+    def grow(self, result: Array) -> None:
+        """Fill `result` with the tree of each row."""
         n = self.n
-        result = np.empty((n, n), dtype=np.int32)
         everyone = np.arange(n, dtype=np.int32)
         for start in range(0, n, self.step):
             columns = slice(start, start + self.step)
@@ -97,7 +100,6 @@ class _Forest:
             tree = result[rows]
             tree[~there] = NONE
             self.mend(tree, there, roots)
-        return result
 
     def connected(self, rows: slice, columns: slice) -> Array:
         """Where an element is not zero."""

@@ -232,8 +232,9 @@ class Paths:
         return path
 
     def _forest(self, grow: Callable[..., Array]) -> Array:
+        if self.via.ndim == 2:
+            return grow(self.semiring, self._values, self.via, self._find)
         result = np.empty_like(self.via)
         for index in np.ndindex(self.via.shape[:-2]):
-            one = self[index] if index else self
-            result[index] = grow(self.semiring, one._values, one.via, one._find)
+            result[index] = self[index]._forest(grow)
         return result

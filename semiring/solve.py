@@ -14,7 +14,6 @@ from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError
 from semiring.algorithms.closure import closure as close
-from semiring.algorithms.closure import require_closure_laws
 from semiring.algorithms.power import power as raise_to
 from semiring.algorithms.schedules import schedule_for
 from semiring.graphs import Graph, read_graph
@@ -283,7 +282,6 @@ def _solve(graph: Any, semiring: Semiring, options: _Options, *, reflexive: bool
 
     g = read(overwrite=options.overwrite)
     try:
-        require_closure_laws(semiring, g.dtypes, paths=paths)
         engine = engine_for(semiring, g.dtypes, options.device, options.threads, witness=paths)
         values = tuple(v if v.strides[-1:] == (v.itemsize,) and v.flags.writeable else np.array(v, order="C") for v in g.working())
         kept = _kept(g, values, read)

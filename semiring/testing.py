@@ -163,11 +163,11 @@ def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
                 total[i, j] = semiring.add(total[i, j], exact_weight(semiring, arrays, longer))
                 if j != i:
                     stack.append(longer)
-    results: tuple[Array, ...] = tuple(np.empty((n, n), dtype=object) for _ in arrays)
+    results = [np.empty((n, n), dtype=object) for _ in arrays]
     for (i, j), element in total.items():
         for c, result in enumerate(results):
             result[i, j] = element[c] if isinstance(element, tuple) else element
-    return results if len(results) > 1 else results[0]
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 def path_weight(semiring: Semiring, a: Any, path: Sequence[int]) -> Any:
