@@ -12,7 +12,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.kernels.block import Block
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.plan import plan
+from semiring.kernels.cpu.plan import plan, stripe
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.infinities import signed_threshold
 from semiring.kernels.overlap import Layout, layout, matched, share
@@ -126,7 +126,16 @@ class CpuEngine:
         if C.via is not None and any(x.across != x.size for x in a):
             A = _contiguous(A)
             a, hold_a = [layout(v) for v in A.values], False
-        self._run_product(_Operands(A, a, b, c, C.via), hold_a, hold_b, fresh, threads or self.threads, slot)
+        threads = threads or self.threads
+        if hold_a and C.via is not None:
+            (m, k), n = A.shape, C.shape[1]
+            rows = stripe(m, n, k, self._kernels.representation, threads)
+            if rows < m:
+                for part in (slice(top, top + rows) for top in range(0, m, rows)):
+                    copy = Block(tuple(v[part].copy() for v in A.values), None, A.row, A.column)
+                    self._product(copy, B, C[part, :], fresh=fresh, threads=threads, slot=slot)
+                return
+        self._run_product(_Operands(A, a, b, c, C.via), hold_a, hold_b, fresh, threads, slot)
 
     def _run_product(self, x: _Operands, hold_a: bool, hold_b: bool, fresh: bool, threads: int, slot: int) -> None:
         m, n, k = x.c[0].rows, x.c[0].columns, x.a[0].columns

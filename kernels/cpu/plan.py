@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 
-__all__ = ["Plan", "plan"]
+__all__ = ["Plan", "plan", "stripe"]
 
 SCRATCH = 16 << 20
 """Bytes that all workers together may hold of B, of its transpose, and of A's rows, unless a twentieth of C is more."""
@@ -30,6 +30,17 @@ class Plan:
     threads: int
     workspace: dict[str, int]
     transposed_rows: int
+
+
+def stripe(m: int, n: int, k: int, rep: Representation, threads: int) -> int:
+    """How many rows of A = C a witness product takes at a time.
+
+    Its tasks are whole rows, so every worker holds all of Bᵀ. Where that is too much, a copy of some rows takes A's place, and tasks
+    are tiles.
+    """
+    size = sum(s.bytes for s in rep.inner)
+    limit = max(SCRATCH, m * n * size // 20)
+    return m if n * k * size * threads <= limit else max(1, limit // (k * size))
 
 
 @functools.lru_cache(maxsize=512)
