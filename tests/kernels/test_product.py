@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from semiring.algebra.catalogue import DISTANCE_HOPS, MAX_MIN, MIN_MAX, MIN_PLUS, PLUS_TIMES, semirings
 from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
+from semiring.kernels.cpu import plan
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.matmul import Witnessed, matmul
 from semiring.kernels.reference.engine import ReferenceEngine
@@ -192,6 +193,23 @@ def test_zeros_of_either_sign_are_one() -> None:
         assert matmul(a[:, ::-1], -b, MIN_MAX, witness=True, device=device).witness.item() == 0
         kept = matmul(a[:, 1:], b[1:], MAX_MIN, c=np.full((1, 1), -0.0, np.float32), witness=True, device=device)
         assert kept.witness.item() == -1
+
+
+def test_rows_that_are_looked_up_after_they_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C ← C ⊕ C⊗B with the witness, where a copy of all that a worker looks up would be too large."""
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(plan, "SCRATCH", 10_000)
+    for semiring in (MIN_PLUS, DISTANCE_HOPS):
+        dtypes = (np.dtype(np.float32),) * semiring.components
+        c, b = elements(semiring, dtypes, (130, 90), rng), elements(semiring, dtypes, (90, 90), rng)
+        results = []
+        for engine in (CpuEngine(semiring, dtypes, 2), ReferenceEngine(semiring, dtypes)):
+            C = Block(tuple(v.copy() for v in c), np.full((130, 90), -1, np.int32), 0, 1000)
+            engine.multiply_add(C, Block(b), C)
+            engine.multiply(C, Block(b), C)
+            results.append(C)
+        assert_equal(results[0].values, results[1].values)
+        np.testing.assert_array_equal(results[0].via, results[1].via)
 
 
 def test_subnormals_stay_exact() -> None:

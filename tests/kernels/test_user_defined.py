@@ -80,7 +80,7 @@ def test_lukasiewicz(dtype: str, isa: str) -> None:
 
 
 @isas
-@pytest.mark.parametrize("dtype", ["int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("dtype", ["int16", "int32", "uint8", "uint64"])
 def test_counting_modulo_a_prime(dtype: str, isa: str) -> None:
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 7, (30, 80)), rng.integers(0, 7, (80, 40))
@@ -114,9 +114,8 @@ MIXED = [
 ]
 
 
-@isas
 @pytest.mark.parametrize("semiring", [STEPS, DEAREST], ids=name)
-@pytest.mark.parametrize("kinds", MIXED, ids="-".join)
+@pytest.mark.parametrize(("kinds", "isa"), [(k, isa) for isa in ISAS for k in (MIXED if isa == ISAS[0] else MIXED[:2])])
 def test_components_of_different_dtypes(semiring: Semiring, kinds: tuple[str, str], isa: str) -> None:
     dtypes = tuple(map(np.dtype, kinds))
     if semiring is DEAREST and dtypes[0].kind == "u":
