@@ -6,6 +6,7 @@ stands for ±∞ absorbs sums and takes no part in the intervals; an operation t
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, OverflowRiskError
-from semiring.algebra.expression import COMPARISONS, Expr, nodes
+from semiring.algebra.expression import COMPARISONS, Expr, nodes, var
 from semiring.kernels.infinities import absorbing, crosses_infinity, own, signed_limit, tropical
 
 __all__ = ["Interval", "certify_product", "finite_range", "wider"]
@@ -35,7 +36,7 @@ class _Range(NamedTuple):
     dtype: np.dtype[Any] | None
 
 
-def finite_range(values: np.ndarray[Any, Any], infinities: Sequence[int]) -> Interval | None:
+def finite_range(values: np.ndarray[Any, Any], infinities: tuple[int, ...]) -> Interval | None:
     """The least and the greatest entry, leaving out those that stand for ±∞ in its dtype; None where nothing is left."""
     if values.size == 0:
         return None
@@ -105,7 +106,7 @@ def certify_product(
     return False
 
 
-def _range(values: Any, infinities: Sequence[int]) -> _Range:
+def _range(values: Any, infinities: tuple[int, ...]) -> _Range:
     if values.dtype.kind == "b":
         return _Range((0, 1), False, np.dtype(np.uint8))
     if values.dtype.kind == "f":
@@ -131,7 +132,7 @@ def _certify_tropical(semiring: Semiring, dtype: np.dtype[Any], infinity: int, a
 class _Limits:
     """Evaluates ranges and refuses those that leave the integers."""
 
-    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], infinities: Sequence[int]) -> None:
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], infinities: tuple[int, ...]) -> None:
         self.semiring, self.dtypes, self.infinities = semiring, dtypes, infinities
 
     def evaluate(self, roots: Sequence[Expr], left: Sequence[_Range], right: Sequence[_Range]) -> list[_Range]:
@@ -149,6 +150,8 @@ class _Limits:
     def sum_of(self, terms: list[_Range], k: int) -> list[_Range]:
         """What up to k terms add up to, in whatever order: by doubling, as in powers by squaring."""
         add, total, power = self.semiring.program.add, list[_Range](), terms
+        if all(e.op == "add" and {*e.args} == {var(0, i), var(1, i)} for i, e in enumerate(add)):
+            return [self._multiple(r, k) for r in terms]
         while True:
             if k & 1:
                 total = list(map(_hull, total, self.evaluate(add, total, power))) if total else power
@@ -156,6 +159,14 @@ class _Limits:
             if not k:
                 return total
             power = list(map(_hull, power, self.evaluate(add, power, power)))
+
+    def _multiple(self, term: _Range, k: int) -> _Range:
+        """Plain sums of 0 to k terms."""
+        if term.finite is None or term.dtype is None or term.dtype.kind not in "iu":
+            return term
+        low, high = min(0, k * term.finite[0]), max(0, k * term.finite[1])
+        self._require("'add'", low, high, term.dtype)
+        return term._replace(finite=(low, high))
 
     def _apply(self, op: str, args: list[_Range]) -> _Range:
         condition = _Range((0, 1), False, None)
@@ -196,13 +207,19 @@ class _Limits:
         return value._replace(dtype=dtype)
 
     def _require(self, what: str, low: float, high: float, dtype: np.dtype[Any]) -> None:
-        info, infinities = np.iinfo(dtype), own(self.infinities, dtype)
-        lowest, highest = info.min + (info.min in infinities), info.max - (info.max in infinities)
+        lowest, highest = _finite(dtype, self.infinities)
         if not (lowest <= low and high <= highest):
             raise OverflowRiskError(
                 f"{self.semiring.name} in {dtype}: {what} inside the product may reach {low} … {high}, beyond {lowest} … {highest}; "
                 f"use {wider(dtype)}"
             )
+
+
+@functools.lru_cache(maxsize=256)
+def _finite(dtype: np.dtype[Any], infinities: tuple[int, ...]) -> tuple[int, int]:
+    """The range of a dtype without what stands for ±∞."""
+    info = np.iinfo(dtype)
+    return info.min + (info.min in infinities), info.max - (info.max in infinities)
 
 
 def _widest(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:

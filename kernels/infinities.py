@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ def absorbing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[in
     return tuple(sorted(values))
 
 
-def own(infinities: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
+@functools.lru_cache(maxsize=256)
+def own(infinities: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Those of `infinities` that are a dtype's own: the largest or smallest value of another dtype is an ordinary number here."""
     if dtype.kind not in "iu":
         return ()
