@@ -330,3 +330,24 @@ def test_logarithms_on_every_instruction_set(isa: str) -> None:
     a, b = (rng.normal(scale=300, size=shape) for shape in ((20, 600), (600, 30)))
     (found, _), (expected, _) = products(LOG, (a,), (b,), isa)
     assert_equal(found, expected, close=True)
+
+
+@isas
+def test_truth_values_beside_numbers(isa: str) -> None:
+    reach = Semiring(
+        "reach", lambda a, b: (a[0] or b[0], min(a[1], b[1])), lambda a, b: (a[0] and b[1] > 2, a[1] + b[1]), (False, INF), (True, 0)
+    )
+    rng = np.random.default_rng(0)
+    for dtype in ("float64", "int32", "uint8"):
+        a, b = ((rng.random(shape) < 0.2, rng.integers(0, 9, shape).astype(dtype)) for shape in ((20, 70), (70, 33)))
+        assert_engines_agree(reach, a, b, isa)
+
+
+@isas
+def test_many_components(isa: str) -> None:
+    """More than the registers hold, even one of each."""
+    count = 8
+    many = Semiring("many", lambda a, b: tuple(map(min, a, b)), lambda a, b: tuple(map(operator.add, a, b)), (INF,) * count, (0,) * count)
+    rng = np.random.default_rng(0)
+    a, b = (tuple(rng.integers(0, 99, shape).astype(float) for _ in range(count)) for shape in ((7, 40), (40, 11)))
+    assert_engines_agree(many, a, b, isa)
