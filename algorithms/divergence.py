@@ -123,11 +123,11 @@ class Judge:
         negative = is_min_plus(self.semiring)
         kind = NegativeCycleError if negative else DivergenceError
         named = None if cycle is None else [self.name(v) for v in cycle]
-        problem = (
-            "the graph has a negative cycle, so there are no shortest paths"
-            if negative
-            else f"the closure over {self.semiring.name} does not converge: 1 ⊕ c ≠ 1 for a cycle of weight c"
-        )
+        problem = f"the closure over {self.semiring.name} does not converge"
+        if negative:
+            problem = "the graph has a negative cycle, so there are no shortest paths"
+        elif named is not None:
+            problem += f": {'c has no star' if self.semiring.star else '1 ⊕ c ≠ 1'} for a cycle of weight c"
         if named is None:
             lost = "the input was overwritten" if self.kept() is None else "no single cycle explains it; exact elements may, as Fractions"
             return kind(f"{problem} (found at vertex {self.name(vertex or 0)!r}; {lost})")

@@ -14,6 +14,7 @@ One rule for each kind of semiring:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -102,7 +103,7 @@ class _Tropical:
         self.largest = 0
 
     def before(self, values: Values) -> None:
-        found = finite_range(values[0], (self.infinity,))
+        found = _range(values[0], (self.infinity,))
         if found is None:
             return
         self.largest = _magnitude(found)
@@ -119,7 +120,7 @@ class _Tropical:
         if self.signed:
             self._restore_infinity(values[0], via)
             return
-        found = finite_range(values[0], (self.infinity,))
+        found = _range(values[0], (self.infinity,))
         longest = 0 if found is None else _magnitude(found)
         if longest + self.largest >= self.half:
             raise OverflowRiskError(
@@ -149,7 +150,7 @@ class _Sums:
     def before(self, values: Values) -> None:
         infinities = absorbing(self.semiring, self.dtypes)
         for array, dtype in zip(values, self.dtypes, strict=True):
-            found = finite_range(array, infinities) if dtype.kind in "iu" else None
+            found = _range(array, infinities) if dtype.kind in "iu" else None
             half = np.iinfo(dtype).max // 2 if dtype.kind in "iu" else 0
             if found is not None and 3 * self.edges * _magnitude(found) >= half:
                 raise OverflowRiskError(
@@ -180,7 +181,17 @@ class _Between:
             certify_product(self.semiring, self.dtypes, hull, hull, None, 1)
 
     def _range(self, values: Values) -> Interval | None:
-        return finite_range(values[0], absorbing(self.semiring, self.dtypes))
+        return _range(values[0], absorbing(self.semiring, self.dtypes))
+
+
+def _range(values: Array, infinities: Sequence[int]) -> Interval | None:
+    """The least and the greatest finite entry, looked at by blocks of rows, which take no copy of a whole view."""
+    found = []
+    for start in range(0, len(values), step := max(1, _BLOCK // len(values))):
+        part = finite_range(values[start : start + step], infinities)
+        if part is not None:
+            found.append(part)
+    return (min(f[0] for f in found), max(f[1] for f in found)) if found else None
 
 
 def _magnitude(interval: Interval) -> int:

@@ -76,7 +76,7 @@ class Operations:
     def harmless(self, pivot: Values) -> bool:
         """Whether 1 ⊕ p = 1 for every pivot (the sign of a symbol is unknown, so symbols pass)."""
         total = self.add(self.one, pivot)
-        return all(_is_sympy(t) or bool(t == one) for part, one in zip(total, self.one, strict=True) for t in np.ravel(np.asarray(part)))
+        return all(_unknown(t) or bool(t == one) for part, one in zip(total, self.one, strict=True) for t in np.ravel(np.asarray(part)))
 
     def star(self, pivot: Values) -> tuple[Any, ...] | None:
         """p* for an array of pivots (one array a component), or None where one has none."""
@@ -99,7 +99,8 @@ class Operations:
         if any(map(_is_sympy, pivot)):
             program = self.semiring.program
             assert program.star is not None
-            return evaluate(program.star, pivot, (), self._table)
+            symbolic = evaluate(program.star, pivot, (), self._table)
+            return None if any(getattr(r, "is_finite", None) is False for r in symbolic) else symbolic
         exact = tuple(Fraction(p) if isinstance(p, int) and not isinstance(p, bool) else p for p in pivot)
         try:
             with np.errstate(all="ignore"):
@@ -113,6 +114,10 @@ class Operations:
 
 def _is_sympy(value: Any) -> bool:
     return type(value).__module__.startswith("sympy.")
+
+
+def _unknown(value: Any) -> bool:
+    return _is_sympy(value) and bool(value.free_symbols)
 
 
 def _absorbing_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:

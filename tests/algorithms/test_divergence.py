@@ -238,3 +238,22 @@ def test_name_and_operations_decide_not_identity() -> None:
     own = sr.Semiring("own", lambda a, b: b if b < a else a, lambda a, b: a + b, math.inf, 0, domain=(-1e300, math.inf))
     with pytest.raises(sr.NegativeCycleError):
         sr.closure(np.array([[-1.0]]), own)
+
+
+def test_numbers_of_sympy_are_numbers() -> None:
+    import sympy as sp
+
+    a = np.array([[sp.oo, sp.Rational(1, 3)], [sp.Rational(-1, 2), sp.oo]], dtype=object)
+    with pytest.raises(sr.NegativeCycleError):
+        sr.apsp(a)
+    with pytest.raises(sr.DivergenceError) as caught:
+        sr.closure(np.array([[sp.Integer(1)]], dtype=object), sr.PLUS_TIMES)
+    assert caught.value.cycle == [0]
+
+
+def test_exact_fractions_diverge_exactly() -> None:
+    a = np.array([[INF, Fraction(1, 3)], [Fraction(-1, 3), INF]], dtype=object)
+    assert sr.apsp(a)[0, 0] == 0
+    a[1, 0] -= Fraction(1, 10**30)
+    with pytest.raises(sr.NegativeCycleError):
+        sr.apsp(a)
