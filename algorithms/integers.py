@@ -14,7 +14,6 @@ One rule for each kind of semiring:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -184,7 +183,7 @@ class _Between:
         return _range(values[0], absorbing(self.semiring, self.dtypes))
 
 
-def _range(values: Array, infinities: Sequence[int]) -> Interval | None:
+def _range(values: Array, infinities: tuple[int, ...]) -> Interval | None:
     """The least and the greatest finite entry, looked at by blocks of rows, which take no copy of a whole view."""
     found = []
     for start in range(0, len(values), step := max(1, _BLOCK // len(values))):
