@@ -64,8 +64,7 @@ def measure_own(sizes: Sequence[int], repeats: int) -> None:
             rows.append(
                 (f"{n}, {kind}", *milliseconds, f"{ratio:.2f}", "yes" if ratio <= 1.5 else "no", f"{rate:.1f}", f"{rate / limit:.0%}")
             )
-    print_table(("n, graph", "distances, ms", "with paths, ms", "ratio", "≤ 1.5", "G steps/s", "of the limit"), rows)
-    print(f"other processes used up to {others:.2f} cores meanwhile")
+    print_table(("n, graph", "distances, ms", "with paths, ms", "ratio", "≤ 1.5", "G steps/s", "of the limit"), rows, others)
 
 
 def measure_peers(sizes: Sequence[int], names: Sequence[str]) -> None:
@@ -118,7 +117,9 @@ def main() -> None:
     options = parser.parse_args()
     print(machine())
     measure_own(options.sizes, options.repeats)
-    measure_peers(options.sizes, [name for name in PEERS if any(x.lower() in name.lower() for x in options.peers)])
+    names = [name for name in PEERS if any(x.lower() in name.lower() for x in options.peers)]
+    if names:
+        measure_peers(options.sizes, names)
 
 
 if __name__ == "__main__":

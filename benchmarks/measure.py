@@ -117,8 +117,8 @@ def machine() -> str:
     return f"{name} ({llvm.get_host_cpu_name()}), {cores()} cores, {load}; Python {platform.python_version()}, {versions}"
 
 
-def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A Markdown table whose columns line up; the first column to the left, the others to the right."""
+def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], others: float | None = None) -> None:
+    """A Markdown table whose columns line up, the first one to the left, and below it what other processes used meanwhile."""
     cells = [list(header), *(list(row) for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
 
@@ -129,4 +129,4 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     print("|" + "|".join("-" * (w + 2) if i == 0 else "-" * (w + 1) + ":" for i, w in enumerate(widths)) + "|")
     for row in cells[1:]:
         print(line(row))
-    print(flush=True)
+    print("" if others is None else f"\nOther processes used up to {others:.2f} cores meanwhile.", flush=True)

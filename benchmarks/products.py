@@ -116,33 +116,34 @@ def measure_products(names: Sequence[str], sizes: Sequence[int], repeats: int) -
                 )
             if "NumPy" in works:
                 rows.append(("NumPy's BLAS", str(n), str(cores()), f"{timings.rate('NumPy', n**3):.1f}", "", "", "", ""))
-    print_table(("product", "n", "threads", "G steps/s", "limit", "share", "target", "met"), rows)
-    print(f"other processes used up to {others:.2f} cores meanwhile")
+    print_table(("product", "n", "threads", "G steps/s", "limit", "share", "target", "met"), rows, others)
 
 
 def measure_matmul(sizes: Sequence[int], repeats: int) -> None:
     """`matmul` from arrays to an array, with its checks, against the engine's bare product."""
-    rows = []
+    rows, others = [], 0.0
     for n in sizes:
         A, B, C = operands(sr.MIN_PLUS, ("f4",), n)
         (a,), (b,) = A.values, B.values
         engine = CpuEngine(sr.MIN_PLUS, (np.dtype("f4"),))
         timings = alternate({"product": partial(engine.multiply, A, B, C), "matmul": partial(sr.matmul, a, b, sr.MIN_PLUS)}, repeats)
+        others = max(others, timings.others)
         rows.append(
             (str(n), *(f"{1e3 * timings.median(x):.2f}" for x in ("product", "matmul")), f"{timings.ratio('matmul', 'product'):.2f}")
         )
-    print_table(("f32 min-plus, n", "product, ms", "matmul, ms", "ratio"), rows)
+    print_table(("f32 min-plus, n", "product, ms", "matmul, ms", "ratio"), rows, others)
 
 
 def measure_witness(sizes: Sequence[int], repeats: int) -> None:
     """The product that also tells which k won, against the plain one, in pairs."""
-    rows = []
+    rows, others = [], 0.0
     for n in sizes:
         for threads in dict.fromkeys((1, cores())):
             A, B, C = operands(sr.MIN_PLUS, ("f4",), n)
             D = Block(tuple(np.empty_like(v) for v in C.values), np.empty((n, n), dtype=np.int32))
             engine = CpuEngine(sr.MIN_PLUS, (np.dtype("f4"),), threads)
             timings = alternate({"plain": partial(engine.multiply, A, B, C), "witness": partial(engine.multiply, A, B, D)}, repeats)
+            others = max(others, timings.others)
             (a,), (b,), (d,), k = A.values, B.values, D.values, D.via
             np.testing.assert_array_equal(C.values[0], d)
             i, j = np.indices((n, n), sparse=True)
@@ -150,12 +151,12 @@ def measure_witness(sizes: Sequence[int], repeats: int) -> None:
             ratio = timings.ratio("witness", "plain")
             wanted = ("≤ 1.40", "yes" if ratio <= 1.4 else "no") if n >= 4096 else ("", "")
             rows.append((str(n), str(threads), *(f"{1e3 * timings.median(x):.1f}" for x in ("plain", "witness")), f"{ratio:.2f}", *wanted))
-    print_table(("f32 min-plus with witness, n", "threads", "plain, ms", "witness, ms", "ratio", "target", "met"), rows)
+    print_table(("f32 min-plus with witness, n", "threads", "plain, ms", "witness, ms", "ratio", "target", "met"), rows, others)
 
 
 def measure_boolean(sizes: Sequence[int], repeats: int) -> None:
     """Boolean products on packed matrices, and from arrays of bools to an array of bools."""
-    rows = []
+    rows, others = [], 0.0
     for n in sizes:
         random = np.random.default_rng(0)
         a, b = (random.random((n, n)) < 2 / n for _ in range(2))
@@ -169,12 +170,13 @@ def measure_boolean(sizes: Sequence[int], repeats: int) -> None:
                 "arrays": partial(sr.matmul, a, b, sr.BOOLEAN, out=out, threads=threads),
             }
             timings = alternate(works, repeats)
+            others = max(others, timings.others)
             np.testing.assert_array_equal(out[:2], expected)
             rate = timings.rate("packed", n**3)
             target = threads > 1 and n >= 2048
             wanted = ("≥ 4000", "yes" if rate >= 4000 else "no") if target else ("", "")
             rows.append((str(n), str(threads), f"{rate:.0f}", f"{timings.rate('arrays', n**3):.0f}", *wanted))
-    print_table(("boolean, n", "threads", "packed, G bit-steps/s", "bool arrays, G bit-steps/s", "target (packed)", "met"), rows)
+    print_table(("boolean, n", "threads", "packed, G bit-steps/s", "bool arrays, G bit-steps/s", "target (packed)", "met"), rows, others)
 
 
 def main() -> None:
@@ -191,9 +193,9 @@ def main() -> None:
     names = list(chosen([*CASES]))
     if names:
         measure_products(names, options.sizes, options.repeats)
-    others = {"matmul": measure_matmul, "witness": measure_witness, "boolean": measure_boolean}
-    for name in chosen([*others]):
-        others[name](options.sizes, options.repeats)
+    parts = {"matmul": measure_matmul, "witness": measure_witness, "boolean": measure_boolean}
+    for name in chosen([*parts]):
+        parts[name](options.sizes, options.repeats)
 
 
 if __name__ == "__main__":
