@@ -213,23 +213,37 @@ class Paths:
         empty = (sources == targets) & self.reflexive
         found: list[list[int]] = [[] for _ in range(len(sources))]
         wanted = np.flatnonzero(there & ~empty)
+        spoilt: dict[int, list[int]] = {}
         for pair, path in zip(wanted.tolist(), expand(self.via, sources[wanted], targets[wanted]), strict=True):
-            found[pair] = self._again(int(sources[pair]), int(targets[pair])) if path is None else path
+            if path is None:
+                spoilt.setdefault(int(sources[pair]), []).append(pair)
+            else:
+                found[pair] = path
+        if spoilt:
+            edges = self._edges()
+            for source, pairs in spoilt.items():
+                paths = SingleSource(self.semiring, edges, source)
+                for pair in pairs:
+                    found[pair] = self._confirmed(edges, paths.path(int(targets[pair])), source, int(targets[pair]))
         for pair in np.flatnonzero(empty).tolist():
             found[pair] = [int(sources[pair])]
         return found
 
-    def _again(self, source: int, target: int) -> list[int]:
-        """A path that rounding has spoiled in `via`, found on the input itself."""
+    def _edges(self) -> Values:
+        """The matrix, to find paths again that rounding has spoiled in `via`; or those of its edges that are best paths themselves."""
         kept = self._kept()
-        if kept is None:
-            raise GraphError(
-                "rounding of negative weights bent this path into a circle, and the input was overwritten: use overwrite=False"
-            )
-        path = SingleSource(self.semiring, kept, source).path(target)
-        if not path or not weighs(self.semiring, kept, path, tuple(v[source, target] for v in self._values)):
-            raise GraphError("this path has to be found again on the input, which has changed since: keep it unchanged, or pass a copy")
-        return path
+        if kept is not None:
+            return kept
+        # Where no vertex lies between, the element is still the edge's own.
+        return tuple(np.where(self.via < 0, v, zero).astype(v.dtype) for v, zero in zip(self._values, self._zero(), strict=True))
+
+    def _confirmed(self, edges: Values, path: list[int], source: int, target: int) -> list[int]:
+        if path and weighs(self.semiring, edges, path, tuple(v[source, target] for v in self._values)):
+            return path
+        raise GraphError(
+            f"rounding has bent the path from {self.nodes[source]!r} to {self.nodes[target]!r} into a circle, and the input is no longer "
+            f"there to find it again: leave it unchanged, and use overwrite=False"
+        )
 
     def _forest(self, grow: Callable[..., Array]) -> Array:
         if self.via.ndim == 2:
