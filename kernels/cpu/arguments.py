@@ -8,7 +8,7 @@ __all__ = ["SHARED", "Arguments"]
 
 SHARED = (
     "m", "n", "k", "first", "hold_a", "hold_b", "fresh", "threshold", "one_f4", "one_f8", "packed_a", "packed_b", "via", "via_rows",
-    "transposed", "transposed_rows", "forgive", "status",
+    "transposed", "transposed_rows", "status",
 )  # fmt: skip
 """The words that do not belong to a matrix."""
 

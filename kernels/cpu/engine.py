@@ -74,13 +74,13 @@ class CpuEngine:
         """C ← A⊗B."""
         self._product(A, B, C, fresh=True)
 
-    def close(self, A: Block, *, forgive: bool = False) -> None:
+    def close(self, A: Block) -> None:
         """A ← A ⊕ A² ⊕ …."""
-        self._pivot("close" if A.via is None else "close_witness", A, forgive)
+        self._pivot("close" if A.via is None else "close_witness", A)
 
     def eliminate(self, A: Block) -> None:
         """A ← A*."""
-        self._pivot("eliminate", A, False)
+        self._pivot("eliminate", A)
 
     def add_identity(self, A: Block) -> None:
         """A ← I ⊕ A."""
@@ -156,7 +156,7 @@ class CpuEngine:
             via, via_rows = (0, 0) if x.via is None else (x.via.address + top * x.via.down + left * 4, x.via.down // 4)
             words = array("q", [
                 bottom - top, right - left, k, x.A.column, hold_a and not witness, hold_b, fresh, self._threshold, _ONE_F4, _ONE_F8,
-                packed_a, packed_b, via, via_rows, transposed, layout_.transposed_rows, 0, -1, *matrices,
+                packed_a, packed_b, via, via_rows, transposed, layout_.transposed_rows, -1, *matrices,
             ])  # fmt: skip
             product(words.buffer_info()[0])
 
@@ -173,10 +173,10 @@ class CpuEngine:
 
     # Pivot blocks.
 
-    def _pivot(self, name: str, A: Block, forgive: bool) -> None:
+    def _pivot(self, name: str, A: Block) -> None:
         if A.batch:
             for index in np.ndindex(A.batch):
-                self._pivot(name, _item(A, index), forgive)
+                self._pivot(name, _item(A, index))
             return
         if 0 in A.shape:
             return
@@ -184,7 +184,7 @@ class CpuEngine:
         if not _rows_contiguous(c, A.via):
             contiguous = _contiguous(A)
             try:
-                self._pivot(name, contiguous, forgive)
+                self._pivot(name, contiguous)
             finally:
                 _assign(A, contiguous)
             return
@@ -192,11 +192,11 @@ class CpuEngine:
         x = _Operands(A, c, c, c, A.via)
         via, via_rows = (0, 0) if x.via is None else (x.via.address, x.via.down // 4)
         words = array("q", [
-            n, n, n, A.row, 0, 0, 0, self._threshold, _ONE_F4, _ONE_F8, 0, 0, via, via_rows, 0, 0, forgive, -1, *x.matrices(0, 0),
+            n, n, n, A.row, 0, 0, 0, self._threshold, _ONE_F4, _ONE_F8, 0, 0, via, via_rows, 0, 0, -1, *x.matrices(0, 0),
         ])  # fmt: skip
         self._kernels.function(name)(words.buffer_info()[0])
         status = words[self._index["status"]]
-        if status >= 0 and not forgive:
+        if status >= 0:
             raise HarmfulPivot(A.row + status)
 
     @property

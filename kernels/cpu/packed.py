@@ -128,7 +128,7 @@ class BooleanEngine:
         C.values[0][...] = 0
         self.multiply_add(A, B, C)
 
-    def close(self, A: Block, *, forgive: bool = False) -> None:
+    def close(self, A: Block) -> None:
         """A ← A ∪ A² ∪ …; every pivot is harmless."""
         (a,) = A.values
         for index in np.ndindex(A.batch):

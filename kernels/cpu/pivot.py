@@ -1,7 +1,7 @@
 """The closure of one pivot block in place: ``close(args)`` for an idempotent ⊕ and ``eliminate(args)`` with star(pivot).
 
 The block is the matrix C of the arguments. Each pivot is tested before it is used; the first harmful one ends the kernel with its
-number in ``status``, or becomes 1 where ``forgive`` is set.
+number in ``status``.
 """
 
 from __future__ import annotations
@@ -84,28 +84,22 @@ class PivotKernel:
         tests = [low.compare("ne", s, t.name, o.name) for s, t, o in zip(self.rep.outer, total, one, strict=True)]
         return functools.reduce(lambda x, y: low.em.let(f"or i1 {x}, {y}"), tests)
 
-    def _stop(self, em: Emitter, k: str) -> None:
-        em.store("i64", k, em.at("i64", "%args", self.args.index["status"]), 8)
+    def _refuse(self, em: Emitter, condition: str, k: str) -> None:
+        """Where the condition holds, end the kernel at pivot k."""
+        em.branch(condition, lambda: em.store("i64", k, em.at("i64", "%args", self.args.index["status"]), 8))
+        em.returning(condition)
 
     def _close(self, name: str, *, witness: bool) -> Emitter:
         em, wide, single = self._open(name)
         via = self.args.pointer(em, "via") if witness else ""
         via_down = self.args.load(em, "via_rows") if witness else ""
         first = self.args.load(em, "first") if witness else ""
-        forgive = em.let(f"icmp ne i64 {self.args.load(em, 'forgive')}, 0")
 
         def pivot(k: str, _: list[str]) -> None:
             row_k = self._rows(em, k)
-            harmful = self._harmful(single, self._load(single, row_k, k))
+            self._refuse(em, self._harmful(single, self._load(single, row_k, k)), k)
             code = em.let(f"trunc i64 {em.add(first, k)} to i32") if witness else ""
             codes = {low: em.splat(code, I32, low.width) if witness else "" for low in (wide, single)}
-
-            def refuse() -> None:
-                self._stop(em, k)
-                em.returning(em.let(f"xor i1 {forgive}, true"))
-                self._store(single, self._one(single), row_k, k)
-
-            em.branch(harmful, refuse)
 
             def row(i: str, _: list[str]) -> None:
                 def improve() -> None:
@@ -137,8 +131,7 @@ class PivotKernel:
         def pivot(k: str, _: list[str]) -> None:
             row_k = self._rows(em, k)
             star, missing = self._star(wide, single, self._load(single, row_k, k))
-            em.branch(missing, lambda: self._stop(em, k))
-            em.returning(missing)
+            self._refuse(em, missing, k)
 
             def row(i: str, _: list[str]) -> None:
                 def improve() -> None:
