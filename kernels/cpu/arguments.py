@@ -1,30 +1,63 @@
-"""The arguments of a generated kernel: one array of 64-bit words, named here once for the generator and the caller."""
+"""The arguments of a generated kernel: one array of 64-bit words, named and ordered here once for the generator and the caller."""
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
 from semiring.kernels.cpu.emitter import Emitter, Scalar
 
-__all__ = ["SHARED", "Arguments"]
+__all__ = ["Arguments", "Matrices", "Shared", "pack"]
 
-SHARED = (
-    "m", "n", "k", "first", "hold_a", "hold_b", "fresh", "threshold", "one_f4", "one_f8", "packed_a", "packed_b", "via", "via_rows",
-    "transposed", "transposed_rows", "status",
-)  # fmt: skip
-"""The words that do not belong to a matrix."""
+
+class Shared(NamedTuple):
+    """The words that do not belong to a matrix; a kernel reads those that it needs."""
+
+    m: int
+    n: int
+    k: int
+    first: int
+    hold_a: int = 0
+    hold_b: int = 0
+    fresh: int = 0
+    threshold: int = 0
+    one_f4: int = 0x3F800000  # 1.0 as the bits of a float32
+    one_f8: int = 0x3FF0000000000000
+    packed_a: int = 0
+    packed_b: int = 0
+    via: int = 0
+    via_rows: int = 0
+    transposed: int = 0
+    transposed_rows: int = 0
+    status: int = -1
+
+
+class Matrices(NamedTuple):
+    """The words of one component: the address of each matrix, and its strides in elements from row to row and column to column."""
+
+    A: int
+    A_rows: int
+    A_columns: int
+    B: int
+    B_rows: int
+    B_columns: int
+    C: int
+    C_rows: int
+    C_columns: int
+
+
+def pack(shared: Shared, matrices: Sequence[Matrices]) -> array[int]:
+    """The argument array: the shared words, then those of the components."""
+    return array("q", [*shared, *chain.from_iterable(matrices)])
 
 
 class Arguments:
-    """Names of the words of a kernel's argument array.
-
-    Per-matrix words carry a component: ``("A", 0)`` is the address of the left operand's first component, ``("A.rows", 0)`` and
-    ``("A.columns", 0)`` its strides in elements.
-    """
+    """Where the words of an argument array lie: one of `Shared` under its name, one of `Matrices` under (name, component)."""
 
     def __init__(self, components: int) -> None:
-        names: list[str | tuple[str, int]] = [*SHARED]
-        for c in range(components):
-            for matrix in "ABC":
-                names += [(matrix, c), (f"{matrix}.rows", c), (f"{matrix}.columns", c)]
+        names: list[str | tuple[str, int]] = [*Shared._fields, *((name, c) for c in range(components) for name in Matrices._fields)]
         self.index = {name: i for i, name in enumerate(names)}
 
     def load(self, em: Emitter, name: str | tuple[str, int]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.kernels.block import Block
+from semiring.kernels.cpu.arguments import Matrices, Shared, pack
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.plan import plan, stripe
 from semiring.kernels.cpu.threads import run, thread_count
@@ -21,9 +21,6 @@ from semiring.kernels.reference.operations import Operations
 __all__ = ["CpuEngine"]
 
 Array = np.ndarray[Any, Any]
-
-_ONE_F4, _ONE_F8 = 0x3F800000, 0x3FF0000000000000
-"""1.0 as the bits of a float32 and a float64."""
 
 _SIDE_BY_SIDE = 512
 """Matrices of a batch up to this side run one a thread."""
@@ -52,7 +49,6 @@ class CpuEngine:
         self._kernels = kernels_for(semiring, dtypes, isa)
         self._operations = Operations(semiring, dtypes)
         self._workspaces: list[dict[str, Array]] = [{} for _ in range(self.threads)]
-        self._index = self._kernels.arguments.index
 
     # The operations of `Engine`.
 
@@ -141,26 +137,39 @@ class CpuEngine:
         m, n, k = x.c[0].rows, x.c[0].columns, x.a[0].columns
         kernels, witness = self._kernels, x.via is not None
         tile = kernels.witness_tile if witness else kernels.tile
-        layout_ = plan(m, n, k, tile, kernels.representation, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
+        planned = plan(m, n, k, tile, kernels.representation, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
         product = kernels.function("product_witness" if witness else "product")
 
         def work(task: tuple[int, int, int, int], worker: int) -> None:
             top, bottom, left, right = task
             workspace = self._workspaces[slot + worker]
-            packed_a, packed_b = (_address(workspace, name, layout_.workspace[name]) for name in ("packed_a", "packed_b"))
-            transposed = _address(workspace, "transposed", layout_.workspace["transposed"]) if witness else 0
+            packed_a, packed_b = (_address(workspace, name, planned.workspace[name]) for name in ("packed_a", "packed_b"))
+            transposed = _address(workspace, "transposed", planned.workspace["transposed"]) if witness else 0
             matrices = x.matrices(top, left)
             if witness and hold_a:
                 # The winners are looked up in the rows of A after C has changed: they are copied as they are, not only packed.
                 _hold_rows(workspace, [v[top:bottom] for v in x.A.values], matrices)
             via, via_rows = (0, 0) if x.via is None else (x.via.address + top * x.via.down + left * 4, x.via.down // 4)
-            words = array("q", [
-                bottom - top, right - left, k, x.A.column, hold_a and not witness, hold_b, fresh, self._threshold, _ONE_F4, _ONE_F8,
-                packed_a, packed_b, via, via_rows, transposed, layout_.transposed_rows, -1, *matrices,
-            ])  # fmt: skip
+            shared = Shared(
+                m=bottom - top,
+                n=right - left,
+                k=k,
+                first=x.A.column,
+                hold_a=hold_a and not witness,
+                hold_b=hold_b,
+                fresh=fresh,
+                threshold=self._threshold,
+                packed_a=packed_a,
+                packed_b=packed_b,
+                via=via,
+                via_rows=via_rows,
+                transposed=transposed,
+                transposed_rows=planned.transposed_rows,
+            )
+            words = pack(shared, matrices)
             product(words.buffer_info()[0])
 
-        run(work, layout_.tasks, layout_.threads)
+        run(work, planned.tasks, planned.threads)
 
     def _batch(self, C: Block, work: Callable[[tuple[int, ...], int, int], None]) -> None:
         """``work(index, threads, slot)`` for each matrix of a batch: many small ones side by side, large ones one by one."""
@@ -191,11 +200,9 @@ class CpuEngine:
         n = A.shape[0]
         x = _Operands(A, c, c, c, A.via)
         via, via_rows = (0, 0) if x.via is None else (x.via.address, x.via.down // 4)
-        words = array("q", [
-            n, n, n, A.row, 0, 0, 0, self._threshold, _ONE_F4, _ONE_F8, 0, 0, via, via_rows, 0, 0, -1, *x.matrices(0, 0),
-        ])  # fmt: skip
+        words = pack(Shared(m=n, n=n, k=n, first=A.row, threshold=self._threshold, via=via, via_rows=via_rows), x.matrices(0, 0))
         self._kernels.function(name)(words.buffer_info()[0])
-        status = words[self._index["status"]]
+        status = words[self._kernels.arguments.index["status"]]
         if status >= 0:
             raise HarmfulPivot(A.row + status)
 
@@ -216,16 +223,16 @@ class _Operands:
         self.A, self.a, self.b, self.c = A, a, b, c
         self.via = None if via is None else layout(via)
 
-    def matrices(self, top: int, left: int) -> list[int]:
+    def matrices(self, top: int, left: int) -> list[Matrices]:
         """The words of the matrices for the tile of C that begins at (top, left)."""
-        words = []
-        for a, b, c in zip(self.a, self.b, self.c, strict=True):
-            words += [
+        return [
+            Matrices(
                 *(a.address + top * a.down, a.down // a.size, a.across // a.size),
                 *(b.address + left * b.across, b.down // b.size, b.across // b.size),
                 *(c.address + top * c.down + left * c.size, c.down // c.size, 1),
-            ]
-        return words
+            )
+            for a, b, c in zip(self.a, self.b, self.c, strict=True)
+        ]
 
 
 def _held(x: list[Layout], c: list[Layout]) -> bool:
@@ -233,14 +240,14 @@ def _held(x: list[Layout], c: list[Layout]) -> bool:
     return any(share(s, t) for s in x for t in c)
 
 
-def _hold_rows(workspace: dict[str, Array], rows: list[Array], matrices: list[int]) -> None:
+def _hold_rows(workspace: dict[str, Array], rows: list[Array], matrices: list[Matrices]) -> None:
     """Copy A's rows to the workspace and let the words of the matrices point there."""
     for c, v in enumerate(rows):
         start = _address(workspace, f"held{c}", v.nbytes)
         buffer = workspace[f"held{c}"]
         offset = start - buffer.ctypes.data
         np.copyto(buffer[offset : offset + v.nbytes].view(v.dtype).reshape(v.shape), v)
-        matrices[9 * c : 9 * c + 2] = start, v.shape[1]
+        matrices[c] = matrices[c]._replace(A=start, A_rows=v.shape[1])
 
 
 def _address(workspace: dict[str, Array], name: str, size: int) -> int:

@@ -50,7 +50,7 @@ class MicroKernel:
         signature = f"ptr %args{tiles}, ptr %codes{places}, ptr %via, i64 %rows, i64 %columns"
         em = Emitter(f"{self.prefix}_merge_edge", signature, attributes="#1")
         width, columns = self.tile.width, self.tile.columns
-        down = [self.args.load(em, ("C.rows", c)) for c in self.components]
+        down = [self.args.load(em, ("C_rows", c)) for c in self.components]
         via_down = self.args.load(em, "via_rows")
         vectors_end = em.mul(em.let(f"sdiv i64 %columns, {width}"), width)
 
@@ -86,7 +86,7 @@ class MicroKernel:
         ones = self.args.ones(em, set(self.rep.inner), width) if self.target.fma_add else None
         low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
         full = em.let(f"and i1 {em.let(f'icmp eq i64 %rows, {tile.rows}')}, {em.let(f'icmp eq i64 %columns, {tile.columns}')}")
-        down = [self.args.load(em, ("C.rows", c)) for c in self.components]
+        down = [self.args.load(em, ("C_rows", c)) for c in self.components]
         via_down = self.args.load(em, "via_rows") if self.witness else 0
         tiles = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]
 

@@ -35,7 +35,7 @@ class Packing:
     def _pack_a(self, em: Emitter, c: int) -> None:
         rows, inner, outer = self.tile.rows, self.rep.inner[c], self.rep.outer[c]
         low = Lowering(em, self.target, 1)
-        down, across = self.args.load(em, ("A.rows", c)), self.args.load(em, ("A.columns", c))
+        down, across = self.args.load(em, ("A_rows", c)), self.args.load(em, ("A_columns", c))
         corner = em.add(em.mul("%row", down), em.mul("%step", across))
         source = em.at(outer.ir, self.args.pointer(em, ("A", c)), corner)
 
@@ -65,7 +65,7 @@ class Packing:
 
     def _pack_b(self, em: Emitter, c: int) -> None:
         columns, inner, outer = self.tile.columns, self.rep.inner[c], self.rep.outer[c]
-        n, down, across = (self.args.load(em, x) for x in ("n", ("B.rows", c), ("B.columns", c)))
+        n, down, across = (self.args.load(em, x) for x in ("n", ("B_rows", c), ("B_columns", c)))
         source = em.at(outer.ir, self.args.pointer(em, ("B", c)), em.mul("%step", down))
         contiguous = em.let(f"icmp eq i64 {across}, 1")
 

@@ -69,7 +69,7 @@ class ProductKernel:
         em.branch(hold_a, everything_of_a)
         em.branch(hold_b, everything_of_b)
         em.branch(fresh, lambda: self._clear(em, m, n))
-        down = [self.args.load(em, ("C.rows", c)) for c in self.components]
+        down = [self.args.load(em, ("C_rows", c)) for c in self.components]
         c_pointers = [self.args.pointer(em, ("C", c)) for c in self.components]
         via, via_down = (self.args.pointer(em, "via"), self.args.load(em, "via_rows")) if self.witness else ("null", 0)
 
@@ -120,7 +120,7 @@ class ProductKernel:
 
     def _clear_component(self, em: Emitter, c: int, m: str, n: str) -> None:
         scalar = self.rep.outer[c]
-        start, down, zero = self.args.pointer(em, ("C", c)), self.args.load(em, ("C.rows", c)), scalar.literal(self.rep.zero[c])
+        start, down, zero = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c)), scalar.literal(self.rep.zero[c])
 
         def row(i: str, _: list[str]) -> None:
             at = em.at(scalar.ir, start, em.mul(i, down))

@@ -55,7 +55,7 @@ class WitnessKernel:
     def _transpose_component(self, em: Emitter, low: Lowering, c: int, base: str, n: str, k: str, long: str) -> None:
         inner, outer = self.rep.inner[c], self.rep.outer[c]
         start = self.args.pointer(em, ("B", c))
-        down, across = self.args.load(em, ("B.rows", c)), self.args.load(em, ("B.columns", c))
+        down, across = self.args.load(em, ("B_rows", c)), self.args.load(em, ("B_columns", c))
         side = min(16, self.tile.width)
         wide = Lowering(em, self.target, side)
         contiguous = em.let(f"icmp eq i64 {across}, 1")
@@ -99,8 +99,8 @@ class WitnessKernel:
         self._first, self._long = self.args.load(em, "first"), self.args.load(em, "transposed_rows")
         via, via_down = self.args.pointer(em, "via"), self.args.load(em, "via_rows")
         self._b = self._bases(em)
-        self._a = [(self.args.pointer(em, ("A", c)), self.args.load(em, ("A.rows", c))) for c in self.components]
-        self._c = [(self.args.pointer(em, ("C", c)), self.args.load(em, ("C.rows", c))) for c in self.components]
+        self._a = [(self.args.pointer(em, ("A", c)), self.args.load(em, ("A_rows", c))) for c in self.components]
+        self._c = [(self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c))) for c in self.components]
         size = sum(s.bytes for s in self.rep.inner)
         self._far = em.let(f"icmp sgt i64 {em.mul(n, em.mul(self._long, size))}, {_NEAR}")
         width = max(2, self.target.vector_bytes // 4)
