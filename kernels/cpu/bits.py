@@ -8,33 +8,54 @@ A packed matrix is rows of 64-bit words, bit j of a row in word j // 64; its col
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from semiring.kernels.cpu.emitter import I64, Emitter
 
-__all__ = ["GROUP", "STRIP", "BitsKernel"]
+__all__ = ["GROUP", "STRIP", "TABLE_SPACE", "BitsKernel", "Words"]
 
 STRIP = 512
 """Columns of a strip: what one table row holds."""
 
 _WORDS = STRIP // 64
 _VECTOR = I64.vector(_WORDS)
-_BYTES = STRIP // 8
 GROUP = 64
 """Steps of k whose tables (one for 8 of them) are built together; C is read and written once for all of them."""
 
 _TABLES = GROUP // 8
+_TABLE_BYTES = 256 * STRIP // 8
+TABLE_SPACE = _TABLES * _TABLE_BYTES
+"""Bytes of the tables of a group."""
+
+
+class Words(NamedTuple):
+    """The arguments of both functions: addresses, strides in words (of A, in groups of bits), and sizes."""
+
+    a: int
+    a_groups: int
+    b: int
+    b_rows: int
+    c: int
+    c_rows: int
+    m: int
+    words: int
+    k: int
+    tables: int
+    own: int
+
+
+_POINTERS = {"a", "b", "c", "tables", "own"}
 
 
 class BitsKernel:
-    """Generates ``bits_product`` and ``bits_close``; strides are in words."""
+    """Generates ``bits_product`` and ``bits_close``, each of an array of `Words`."""
 
     def functions(self) -> list[Emitter]:
         """Both functions."""
         return [self._product(), self._close()]
 
     def _words(self, em: Emitter) -> dict[str, str]:
-        pointers = {"a", "b", "c", "tables", "own"}
-        names = ("a", "a_groups", "b", "b_rows", "c", "c_rows", "m", "words", "k", "tables", "own")
-        return {x: em.load("ptr" if x in pointers else "i64", em.at("i64", "%args", i), 8) for i, x in enumerate(names)}
+        return {x: em.load("ptr" if x in _POINTERS else "i64", em.at("i64", "%args", i), 8) for i, x in enumerate(Words._fields)}
 
     def _product(self) -> Emitter:
         """C ← C ∪ A·B for m rows, `words` words (whole strips) of columns and k steps.
@@ -56,17 +77,17 @@ class BitsKernel:
 
             def group(g: str, _: list[str]) -> None:
                 for table in range(_TABLES):
-                    self._build(em, x, w, str(em.add(em.mul(g, GROUP), 8 * table)), em.at("i8", x["tables"], table * 256 * _BYTES))
+                    self._build(em, x, w, str(em.add(em.mul(g, GROUP), 8 * table)), em.at("i8", x["tables"], table * _TABLE_BYTES))
                 numbers = em.at(bits, x["a"], em.mul(g, x["a_groups"]))
 
                 def row(i: str, _: list[str]) -> None:
-                    number = em.load(bits, em.at(bits, numbers, i), _TABLES)
+                    number = em.load(bits, em.at(bits, numbers, i), GROUP // 8)
                     place = em.at(_VECTOR, x["own"], i)
                     total = em.load(_VECTOR, place, 64)
                     for table in range(_TABLES):
                         shifted = em.let(f"lshr {bits} {number}, {8 * table}") if table else number
                         index = em.let(f"zext i8 {em.let(f'trunc {bits} {shifted} to i8')} to i64")
-                        entry = em.at(_VECTOR, em.at("i8", x["tables"], table * 256 * _BYTES), index)
+                        entry = em.at(_VECTOR, em.at("i8", x["tables"], table * _TABLE_BYTES), index)
                         total = em.let(f"or {_VECTOR} {total}, {em.load(_VECTOR, entry, 64)}")
                     em.store(_VECTOR, total, place, 64)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
-from semiring.kernels.cpu.bits import GROUP, STRIP, BitsKernel
+from semiring.kernels.cpu.bits import GROUP, STRIP, TABLE_SPACE, BitsKernel, Words
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.target import host
 from semiring.kernels.cpu.threads import run, thread_count
@@ -19,7 +20,6 @@ __all__ = ["BooleanEngine", "PackedBlock"]
 
 Array = np.ndarray[Any, Any]
 
-_TABLES = GROUP // 8 * 256 * STRIP // 8
 _ROWS = 2048
 """Rows of C in a task: enough to pay for the tables."""
 
@@ -66,7 +66,7 @@ class BooleanEngine:
         target = host()
         library = compile_library(("bits",), target, lambda: link(BitsKernel().functions()))
         self._product, self._close = library.function("bits_product"), library.function("bits_close")
-        self._scratch = [np.empty(_TABLES + _ROWS * STRIP // 8 + 64, dtype=np.uint8) for _ in range(self.threads)]
+        self._scratch = [np.empty(TABLE_SPACE + _ROWS * STRIP // 8 + 64, dtype=np.uint8) for _ in range(self.threads)]
 
     def load(self, values: tuple[Array, ...], via: Array | None = None) -> PackedBlock:
         """The block that holds `values` as bits."""
@@ -113,14 +113,21 @@ class BooleanEngine:
     def _call(self, kernel: Any, a: Array, b: Array, c: Array, k: int, slot: int) -> None:
         scratch = self._scratch[slot].ctypes.data
         scratch += -scratch % 64
-        words = np.array(
-            [
-                *(a.ctypes.data, a.strides[0] // a.itemsize, b.ctypes.data, b.strides[0] // 8, c.ctypes.data, c.strides[0] // 8),
-                *(*c.shape, k, scratch, scratch + _TABLES),
-            ],
-            dtype=np.int64,
+        words = Words(
+            a=a.ctypes.data,
+            a_groups=a.strides[0] // a.itemsize,
+            b=b.ctypes.data,
+            b_rows=b.strides[0] // b.itemsize,
+            c=c.ctypes.data,
+            c_rows=c.strides[0] // c.itemsize,
+            m=c.shape[0],
+            words=c.shape[1],
+            k=k,
+            tables=scratch,
+            own=scratch + TABLE_SPACE,
         )
-        kernel(words.ctypes.data)
+        arguments = array("q", words)
+        kernel(arguments.buffer_info()[0])
 
     def multiply(self, A: Block, B: Block, C: Block) -> None:
         """C ← A·B."""
