@@ -9,6 +9,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError
 from semiring.kernels.engine import Engine
+from semiring.kernels.truth import AND, OR, truth_table
 
 __all__ = ["engine_for", "is_reachability"]
 
@@ -52,7 +53,4 @@ def engine_for(
 
 def is_reachability(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
     """Whether a ⊕ b is "a or b" and a ⊗ b is "a and b" on truth values, whatever the semiring is called."""
-    if dtypes != (np.dtype(bool),):
-        return False
-    pairs = [(a, b) for a in (False, True) for b in (False, True)]
-    return all(bool(semiring.add(a, b)) == (a or b) and bool(semiring.mul(a, b)) == (a and b) for a, b in pairs)
+    return dtypes == (np.dtype(bool),) and truth_table(semiring.add) == OR and truth_table(semiring.mul) == AND

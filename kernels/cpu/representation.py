@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, const, node, nodes, var
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
 from semiring.kernels.infinities import absorbing, tropical
+from semiring.kernels.truth import AND, OR, PAIRS, XOR, truth_table
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.lowering import Lowering
@@ -114,7 +116,7 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Represen
     outer = tuple(map(scalar_type, dtypes))
     add, mul, star, undefined = program.add, program.mul, program.star, program.star_undefined
     if dtypes == (np.dtype(bool),):
-        add, mul = (truth_table(semiring.add),), (truth_table(semiring.mul),)
+        add, mul = (_on_truth_values(semiring.add),), (_on_truth_values(semiring.mul),)
         zero, one = tuple(map(int, zero)), tuple(map(int, one))
     extremum = add[0].op if len(add) == 1 and add[0].op in ("min", "max") and set(add[0].args) == {_A, _B} else None
     infinities = absorbing(semiring, dtypes)
@@ -132,19 +134,14 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Represen
     return plain
 
 
-def truth_table(function: Any) -> Expr:
-    """The expression on bytes 0 and 1 that agrees with a callable on all four pairs of truth values."""
-    table = tuple(bool(function(a, b)) for a in (False, True) for b in (False, True))
-    known: dict[tuple[bool, ...], Expr] = {
-        (False, False, False, True): node("and", _A, _B),
-        (False, True, True, True): node("or", _A, _B),
-        (False, True, True, False): node("xor", _A, _B),
-    }
+def _on_truth_values(function: Callable[[Any, Any], Any]) -> Expr:
+    """The expression on bytes 0 and 1 that agrees with a callable on truth values."""
+    table = truth_table(function)
+    known = {AND: "and", OR: "or", XOR: "xor"}
     if table in known:
-        return known[table]
+        return node(known[table], _A, _B)
     result = const(0)
-    pairs = [(a, b) for a in (False, True) for b in (False, True)]
-    for (a, b), true in zip(pairs, table, strict=True):
+    for (a, b), true in zip(PAIRS, table, strict=True):
         if true:
             x = _A if a else node("xor", _A, const(1))
             y = _B if b else node("xor", _B, const(1))

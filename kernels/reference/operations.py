@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -16,6 +15,7 @@ from semiring.algebra.elements import element
 from semiring.algebra.errors import DivergenceError
 from semiring.algebra.expression import Expr, evaluate
 from semiring.kernels.infinities import absorbing, own
+from semiring.kernels.truth import truth_table
 
 __all__ = ["Operations"]
 
@@ -37,7 +37,7 @@ class Operations:
             self.add = self._exact(semiring.add, lambda: semiring.program.add)
             self.mul = self._exact(semiring.mul, lambda: semiring.program.mul)
         elif dtypes == (np.dtype(bool),):
-            self.add, self.mul = _truth_table(semiring.add), _truth_table(semiring.mul)
+            self.add, self.mul = _looked_up(semiring.add), _looked_up(semiring.mul)
         else:
             self.add, self.mul = self._recorded(semiring.program.add), self._recorded(semiring.program.mul)
 
@@ -131,8 +131,8 @@ def _absorbing_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
     return add
 
 
-def _truth_table(function: Callable[[Any, Any], Any]) -> Callable[[Values, Values], tuple[Any, ...]]:
-    table = np.array([bool(function(a, b)) for a, b in itertools.product((False, True), repeat=2)])
+def _looked_up(function: Callable[[Any, Any], Any]) -> Callable[[Values, Values], tuple[Any, ...]]:
+    table = np.array(truth_table(function))
 
     def apply(x: Values, y: Values) -> tuple[Any, ...]:
         return (table[2 * np.asarray(x[0], dtype=np.intp) + np.asarray(y[0], dtype=np.intp)],)
