@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from semiring.algebra import carrier
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, OverflowRiskError
-from semiring.algebra.expression import COMPARISONS, Expr, nodes, var
+from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes, var
 from semiring.kernels.infinities import absorbing, crosses_infinity, own, signed_limit, tropical
 
-__all__ = ["Interval", "certify_product", "finite_range", "wider"]
+__all__ = ["Interval", "certify_product", "finite_range", "stays_inside", "wider"]
 
 Interval = tuple[float, float]
 """Lowest and highest value; Python integers, or ±inf for what is not bounded."""
@@ -106,6 +107,29 @@ def certify_product(
     return False
 
 
+@functools.lru_cache(maxsize=256)
+def stays_inside(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
+    """Whether the carrier has bounds among the integers that ⊕, ⊗ and star of elements within them never leave, nor wrap on the way."""
+    parts = [_bounds(part) for part in semiring.carrier.parts]
+    if any(part is None for part in parts) or any(d.kind not in "iu" for d in dtypes):
+        return False
+    program, limits = semiring.program, _Limits(semiring, dtypes, ())
+    elements = [_Range(part, False, dtype) for part, dtype in zip(parts, dtypes, strict=True)]
+    try:
+        results = [limits.evaluate(roots, elements, elements) for roots in (program.add, program.mul, program.star) if roots]
+    except (DTypeError, OverflowRiskError):
+        return False
+    return all(_hull(x, y).finite == x.finite for values in results for x, y in zip(elements, values, strict=True))
+
+
+def _bounds(part: carrier.Part) -> Interval | None:
+    """The least and the greatest integer of a component's carrier."""
+    ends = (part.low, part.high) if isinstance(part, carrier.Interval) else part if isinstance(part, frozenset) else ()
+    if not ends or not all(isinstance(v, int) for v in ends):
+        return None
+    return min(ends), max(ends)
+
+
 def _range(values: Any, infinities: tuple[int, ...]) -> _Range:
     if values.dtype.kind == "b":
         return _Range((0, 1), False, np.dtype(np.uint8))
@@ -136,16 +160,8 @@ class _Limits:
         self.semiring, self.dtypes, self.infinities = semiring, dtypes, infinities
 
     def evaluate(self, roots: Sequence[Expr], left: Sequence[_Range], right: Sequence[_Range]) -> list[_Range]:
-        operands, value = (left, right), dict[Expr, _Range]()
-        for expr in nodes(*roots):
-            if expr.op == "var":
-                operand, component = expr.args
-                value[expr] = operands[operand][component]
-            elif expr.op == "const":
-                value[expr] = _constant(expr.args[0])
-            else:
-                value[expr] = self._apply(expr.op, [value[a] for a in expr.args])
-        return [self._convert(value[root], dtype, "the result") for root, dtype in zip(roots, self.dtypes, strict=True)]
+        results = fold(roots, left, right, _constant, self._apply)
+        return [self._convert(result, dtype, "the result") for result, dtype in zip(results, self.dtypes, strict=True)]
 
     def sum_of(self, terms: list[_Range], k: int) -> list[_Range]:
         """What up to k terms add up to, in whatever order: by doubling, as in powers by squaring."""

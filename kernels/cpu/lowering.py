@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.errors import DTypeError, TraceError
-from semiring.algebra.expression import COMPARISONS, Expr, nodes
+from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes
 from semiring.kernels.cpu.emitter import Emitter, Scalar
 from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.vectormath import VectorMath
@@ -94,18 +94,9 @@ class Lowering:
 
     def evaluate(self, roots: Sequence[Expr], left: Sequence[Operand], right: Sequence[Operand], results: Sequence[Scalar]) -> list[Value]:
         """The values of `roots` for the components of two operands, each in its result's type."""
-        operands = (left, right)
         self._default = _widest([*(x.scalar for x in (*left, *right)), *results])
-        value: dict[Expr, Operand | _Constant] = {}
-        for expr in nodes(*roots):
-            if expr.op == "var":
-                operand, component = expr.args
-                value[expr] = operands[operand][component]
-            elif expr.op == "const":
-                value[expr] = _Constant(expr.args[0])
-            else:
-                value[expr] = self._operation(expr.op, [value[a] for a in expr.args])
-        return [self.convert(value[root], scalar) for root, scalar in zip(roots, results, strict=True)]
+        values: list[Operand | _Constant] = fold(roots, left, right, _Constant, self._operation)
+        return [self.convert(value, scalar) for value, scalar in zip(values, results, strict=True)]
 
     @contextmanager
     def plain_sums(self) -> Iterator[None]:

@@ -137,7 +137,7 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Represen
 def _on_truth_values(function: Callable[[Any, Any], Any]) -> Expr:
     """The expression on bytes 0 and 1 that agrees with a callable on truth values."""
     table = truth_table(function)
-    known = {AND: "and", OR: "or", XOR: "xor"}
+    known: dict[tuple[bool, ...], str] = {AND: "and", OR: "or", XOR: "xor"}
     if table in known:
         return node(known[table], _A, _B)
     result = const(0)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-__all__ = ["COMPARISONS", "Expr", "const", "evaluate", "node", "nodes", "show", "var", "where"]
+__all__ = ["COMPARISONS", "Expr", "const", "evaluate", "fold", "node", "nodes", "show", "var", "where"]
 
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True, weakref_slot=True)
@@ -128,6 +130,27 @@ def nodes(*roots: Expr) -> Iterator[Expr]:
             stack.extend((a, False) for a in reversed(expr.args) if isinstance(a, Expr))
 
 
+def fold(
+    roots: Sequence[Expr],
+    left: Sequence[Value],
+    right: Sequence[Value],
+    constant: Callable[[Any], Value],
+    operation: Callable[[str, list[Value]], Value],
+) -> list[Value]:
+    """The values of `roots`, from the leaves up: components of the operands, ``constant(value)`` and ``operation(name, arguments)``."""
+    operands = (left, right)
+    value: dict[Expr, Value] = {}
+    for expr in nodes(*roots):
+        if expr.op == "var":
+            operand, component = expr.args
+            value[expr] = operands[operand][component]
+        elif expr.op == "const":
+            value[expr] = constant(expr.args[0])
+        else:
+            value[expr] = operation(expr.op, [value[a] for a in expr.args])
+    return [value[root] for root in roots]
+
+
 def evaluate(
     roots: Sequence[Expr],
     left: Sequence[Any],
@@ -143,17 +166,7 @@ def evaluate(
     >>> evaluate([node("add", var(0), const(1))], [41], [], {"add": operator.add})
     (42,)
     """
-    operands = (left, right)
-    value: dict[Expr, Any] = {}
-    for expr in nodes(*roots):
-        if expr.op == "var":
-            operand, component = expr.args
-            value[expr] = operands[operand][component]
-        elif expr.op == "const":
-            value[expr] = constant(expr.args[0])
-        else:
-            value[expr] = table[expr.op](*(value[a] for a in expr.args))
-    return tuple(value[root] for root in roots)
+    return tuple(fold(roots, left, right, constant, lambda op, args: table[op](*args)))
 
 
 _INFIX = {
