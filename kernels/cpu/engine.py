@@ -9,6 +9,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
+from semiring.kernels.arrays import ArrayEngine
 from semiring.kernels.block import Block
 from semiring.kernels.cpu.arguments import Matrices, Shared, pack
 from semiring.kernels.cpu.kernels import kernels_for
@@ -16,7 +17,6 @@ from semiring.kernels.cpu.plan import plan, stripe
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.infinities import signed_threshold
 from semiring.kernels.overlap import Layout, layout, matched, share
-from semiring.kernels.reference.operations import Operations
 
 __all__ = ["CpuEngine"]
 
@@ -26,7 +26,7 @@ _SIDE_BY_SIDE = 512
 """Matrices of a batch up to this side run one a thread."""
 
 
-class CpuEngine:
+class CpuEngine(ArrayEngine):
     """`Engine` on NumPy arrays with kernels generated for this processor.
 
     Parameters
@@ -38,29 +38,15 @@ class CpuEngine:
         A narrower instruction set of this processor.
     """
 
-    granule = 1
     pivot = 128
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
-        self.semiring = semiring
-        self.dtypes = dtypes
+        super().__init__(semiring, dtypes)
         self.threads = thread_count(threads)
-        self.signed = False
         self._kernels = kernels_for(semiring, dtypes, isa)
-        self._operations = Operations(semiring, dtypes)
         self._workspaces: list[dict[str, Array]] = [{} for _ in range(self.threads)]
 
     # The operations of `Engine`.
-
-    def load(self, values: tuple[Any, ...], via: Any = None) -> Block:
-        """The block of the arrays themselves."""
-        return Block(values, via)
-
-    def store(self, A: Block, values: tuple[Any, ...]) -> None:
-        """Write a block's elements to `values`, unless it holds those very arrays."""
-        for source, target in zip(A.values, values, strict=True):
-            if source is not target:
-                target[...] = source
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B."""
@@ -77,13 +63,6 @@ class CpuEngine:
     def eliminate(self, A: Block) -> None:
         """A ← A*."""
         self._pivot("eliminate", A)
-
-    def add_identity(self, A: Block) -> None:
-        """A ← I ⊕ A."""
-        i = np.arange(A.shape[0])
-        diagonal = self._operations.add(self._operations.one, tuple(v[..., i, i] for v in A.values))
-        for v, d in zip(A.values, diagonal, strict=True):
-            v[..., i, i] = d
 
     # Products.
 

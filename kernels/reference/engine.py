@@ -10,35 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
+from semiring.kernels.arrays import ArrayEngine
 from semiring.kernels.block import Block
-from semiring.kernels.reference.operations import Operations
 
 __all__ = ["ReferenceEngine"]
 
 
-class ReferenceEngine:
+class ReferenceEngine(ArrayEngine):
     """`Engine` on NumPy arrays of any dtype of the semiring, object included."""
 
-    granule = 1
     pivot = 64
-    signed = False
-
-    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], **_: Any) -> None:
-        self.semiring = semiring
-        self.dtypes = dtypes
-        self._ops = Operations(semiring, dtypes)
-
-    def load(self, values: tuple[Any, ...], via: Any = None) -> Block:
-        """The block of the arrays themselves."""
-        return Block(values, via)
-
-    def store(self, A: Block, values: tuple[Any, ...]) -> None:
-        """Write a block's elements to `values`, unless it holds those very arrays."""
-        for source, target in zip(A.values, values, strict=True):
-            if source is not target:
-                target[...] = source
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B."""
@@ -47,7 +29,7 @@ class ReferenceEngine:
     def multiply(self, A: Block, B: Block, C: Block) -> None:
         """C ← A⊗B."""
         A, B = _own(A, C), _own(B, C)
-        for values, zero in zip(C.values, self._ops.zero, strict=True):
+        for values, zero in zip(C.values, self._operations.zero, strict=True):
             values[...] = zero
         self._accumulate(A, B, C)
 
@@ -55,11 +37,11 @@ class ReferenceEngine:
         for k in range(A.shape[1]):
             column = tuple(v[..., :, k, None] for v in A.values)
             row = tuple(v[..., k, None, :] for v in B.values)
-            self._update(C, self._ops.mul(column, row), A.column + k)
+            self._update(C, self._operations.mul(column, row), A.column + k)
 
     def _update(self, C: Block, candidate: tuple[Any, ...], k: int) -> None:
         """C ← C ⊕ candidate, with `via` = k wherever that changes C."""
-        better = self._ops.add(C.values, candidate)
+        better = self._operations.add(C.values, candidate)
         if C.via is not None:
             changed = np.zeros(C.via.shape, dtype=bool)
             for new, old in zip(better, C.values, strict=True):
@@ -71,18 +53,18 @@ class ReferenceEngine:
     def close(self, A: Block) -> None:
         """A ← A ⊕ A² ⊕ …, by Warshall's algorithm."""
         for k in range(A.shape[0]):
-            if not self._ops.harmless(tuple(v[..., k, k] for v in A.values)):
+            if not self._operations.harmless(tuple(v[..., k, k] for v in A.values)):
                 raise HarmfulPivot(A.row + k)
             column = tuple(v[..., :, k, None].copy() for v in A.values)
             row = tuple(v[..., k, None, :].copy() for v in A.values)
-            self._update(A, self._ops.mul(column, row), A.row + k)
+            self._update(A, self._operations.mul(column, row), A.row + k)
 
     def eliminate(self, A: Block) -> None:
         """A ← A* by Gauss–Jordan elimination: a_ij ← a_ij ⊕ a_ik p* a_kj for i, j ≠ k; row and column k ⊗ p*."""
         n = A.shape[0]
         for k in range(n):
             pivot = tuple(v[..., k, k] for v in A.values)
-            star = self._ops.star(pivot)
+            star = self._operations.star(pivot)
             if star is None:
                 raise HarmfulPivot(A.row + k)
             # a_ik p*, p* a_kj and a_ij ⊕ a_ik p* a_kj for i, j ≠ k
@@ -91,21 +73,14 @@ class ReferenceEngine:
             row = tuple(v[..., k : k + 1, :][..., others] for v in A.values)
             inner = tuple(v[..., others[:, None], others] for v in A.values)
             scale = tuple(np.asarray(s)[..., None, None] for s in star)
-            left = self._ops.mul(column, scale)
-            right = self._ops.mul(scale, row)
-            updated = self._ops.add(inner, self._ops.mul(left, row))
+            left = self._operations.mul(column, scale)
+            right = self._operations.mul(scale, row)
+            updated = self._operations.add(inner, self._operations.mul(left, row))
             for c, v in enumerate(A.values):
                 v[..., others[:, None], others] = updated[c]
                 v[..., others, k] = left[c][..., 0]
                 v[..., k, others] = right[c][..., 0, :]
                 v[..., k, k] = star[c]
-
-    def add_identity(self, A: Block) -> None:
-        """A ← I ⊕ A."""
-        i = np.arange(A.shape[0])
-        diagonal = self._ops.add(self._ops.one, tuple(v[..., i, i] for v in A.values))
-        for v, d in zip(A.values, diagonal, strict=True):
-            v[..., i, i] = d
 
 
 def _own(operand: Block, C: Block) -> Block:

@@ -1,0 +1,42 @@
+"""What engines have in common whose blocks are the arrays themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.kernels.block import Block
+from semiring.kernels.reference.operations import Operations
+
+__all__ = ["ArrayEngine"]
+
+
+class ArrayEngine:
+    """The part of `Engine` that no kernel is needed for."""
+
+    granule = 1
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
+        self.semiring = semiring
+        self.dtypes = dtypes
+        self.signed = False
+        self._operations = Operations(semiring, dtypes)
+
+    def load(self, values: tuple[Any, ...], via: Any = None) -> Block:
+        """The block of the arrays themselves."""
+        return Block(values, via)
+
+    def store(self, A: Block, values: tuple[Any, ...]) -> None:
+        """Write a block's elements to `values`, unless it holds those very arrays."""
+        for source, target in zip(A.values, values, strict=True):
+            if source is not target:
+                target[...] = source
+
+    def add_identity(self, A: Block) -> None:
+        """A ← I ⊕ A."""
+        i = np.arange(A.shape[0])
+        diagonal = self._operations.add(self._operations.one, tuple(v[..., i, i] for v in A.values))
+        for v, d in zip(A.values, diagonal, strict=True):
+            v[..., i, i] = d
