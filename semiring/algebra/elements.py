@@ -68,7 +68,7 @@ def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
         return value
     if dtype.kind == "b":
         if not isinstance(value, bool | np.bool_):
-            raise DTypeError(f"{value!r} is not a truth value; use an integer or float dtype")
+            raise DTypeError(f"{value!r} is a number, not a truth value; use an integer or float dtype")
         return bool(value)
     try:
         number = float(value)

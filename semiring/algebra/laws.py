@@ -6,6 +6,7 @@ A law is checked on every element of a small carrier, and elsewhere on a sample 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from numbers import Real
 from typing import Any
@@ -180,5 +181,16 @@ def require(semiring: Semiring, dtypes: Any, *laws: str, for_what: str, instead:
         if result.status == "untested":
             problem = f"which could not be checked for {where}: {result.note}; state the carrier with domain=, or"
         else:
-            problem = f"which {where} does not satisfy: {result.counterexample};"
+            problem = f"which {where} does not satisfy: {result.counterexample};{_narrower(semiring, kinds, laws)}"
         raise LawError(f"{for_what} needs {result.statement} ({name}), {problem} {instead}")
+
+
+def _narrower(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], laws: tuple[str, ...]) -> str:
+    """Advice to state the carrier, where none is and the laws hold between 0 and 1."""
+    ends = (semiring.zero, semiring.one)
+    if semiring.domain is not None or not all(isinstance(v, Real) for v in ends) or ends[0] == ends[1]:
+        return ""
+    domain = (min(ends), max(ends))
+    if any(law(replace(semiring, domain=domain), kinds, name).status != "passed" for name in laws):
+        return ""
+    return f" from {domain[0]!r} to {domain[1]!r} it holds: if all elements lie there, state domain={domain!r}; otherwise"

@@ -75,10 +75,11 @@ class Program:
         for only, refused, instead in (
             (REAL, "biu", "float32 or float64"),
             (BITWISE, "f", "bool or an integer dtype"),
-            (_ARITHMETIC, "b", "or and and (or | and &), or a dtype of numbers"),
+            (_ARITHMETIC, "b", "a dtype of numbers, or write the semiring with or and and (| and &)"),
         ):
             used = sorted(self.operations & only)
             # Structured elements may well use an operation on one component only; then each engine tells for itself.
             if used and all(kind.kind in refused for kind in kinds):
-                raise DTypeError(f"it uses {used[0]!r}, which {kinds[0]} lacks; use {instead}")
+                lacking = "truth values lack" if kinds[0].kind == "b" else f"{kinds[0]} lacks"
+                raise DTypeError(f"it uses {used[0]!r}, which {lacking}; use {instead}")
         return low, high

@@ -179,7 +179,7 @@ def test_identities_of_structured_elements():
         (LOG, "uint8", "−∞ has no value in uint8"),
         (BITSET, "float32", "bool or an integer dtype"),
         (BOOLEAN, "float64", "works on truth values; use dtype bool"),
-        (PLUS_TIMES, bool, "0 is not a truth value"),
+        (PLUS_TIMES, bool, "0 is a number, not a truth value; use an integer or float dtype"),
         (MIN_PLUS, "float16", "dtype float16 is not supported; use one of bool, int16"),
         (MIN_PLUS, "complex128", "not supported"),
         (MIN_PLUS, "no dtype", "is no dtype"),
@@ -189,7 +189,7 @@ def test_identities_of_structured_elements():
         (Semiring("huge", max, min, -1e300, 1), "float32", "does not fit float32"),
         (Semiring("step", max, lambda a, b: max(a + b - 0.5, 0), 0, 1), "int32", "0.5 is not an integer"),
         (Semiring("cap", max, lambda a, b: min(a + b, 70000), 0, 1), "uint16", "70000 does not fit uint16"),
-        (Semiring("sum of truths", add, mul, False, True), bool, "uses 'add', which bool lacks; use or and and"),
+        (Semiring("sum of truths", add, mul, False, True), bool, "uses 'add', which truth values lack; use a dtype of numbers"),
         (Semiring("sets", or_, and_, frozenset(), frozenset({1})), "float64", "is not a number; use dtype object"),
     ],
 )

@@ -257,6 +257,17 @@ def test_require_names_the_law_the_counterexample_and_the_way_out():
         require(MIN_PLUS, None, "idempotence", for_what="x", instead="y")
 
 
+def test_require_advises_to_state_the_carrier_where_that_helps():
+    vague = Semiring("vague", max, lambda a, b: max(a + b - 1, 0), 0, 1)
+    with pytest.raises(LawError, match=r"from 0 to 1 it holds: if all elements lie there, state domain=\(0, 1\); otherwise do this"):
+        require(vague, None, "0 is the identity of ⊕", for_what="x", instead="do this")
+    stated = Semiring("stated", max, lambda a, b: max(a + b - 1, 0), 0, 1, domain=(-1, 1))
+    mean = Semiring("mean", min, lambda a, b: (a + b) / 2, INF, 0)
+    for semiring, name in ((stated, "0 is the identity of ⊕"), (mean, "associative ⊗")):
+        with pytest.raises(LawError, match=r"does not satisfy: .*; do this$"):
+            require(semiring, None, name, for_what="x", instead="do this")
+
+
 def test_selective_counterexamples_are_true():
     assert selective_counterexample(MIN_PLUS) is None
     found = selective_counterexample(BITSET)
