@@ -61,7 +61,7 @@ class Paths:
         nodes: Sequence[Hashable] | None = None,
         reflexive: bool = True,
         kept: Callable[[], Values | None] = lambda: None,
-        restore: Callable[..., Any] | None = None,
+        restore: Callable[[Array], Any] | None = None,
     ) -> None:
         self.semiring = semiring
         self.via = via
@@ -73,9 +73,8 @@ class Paths:
     @property
     def values(self) -> Any:
         """The closure."""
-        if self._restore is not None:
-            return self._restore(*self._values)
-        return self._values[0] if len(self._values) == 1 else self._values
+        restored = self._values if self._restore is None else tuple(map(self._restore, self._values))
+        return restored[0] if len(restored) == 1 else restored
 
     @property
     def distances(self) -> Any:
@@ -156,6 +155,14 @@ class Paths:
         nodes = None if self._index is None else self.nodes
         values = tuple(v[key] for v in self._values)
         return Paths(self.semiring, values, self.via[key], nodes=nodes, reflexive=self.reflexive, kept=kept, restore=self._restore)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Functions cannot be pickled: the matrix goes along instead, so that paths are still found where rounding has bent them.
+        return {**self.__dict__, "_kept": self._kept()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        matrix = state["_kept"]
+        self.__dict__.update(state, _kept=lambda: matrix)
 
     def __len__(self) -> int:
         """How many matrices a batch holds."""

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import operator
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import SemiringError
-from semiring.algorithms.closure import closure as close
+from semiring.algebra.errors import SemiringError, noted
 from semiring.algorithms.power import power as raise_to
-from semiring.algorithms.schedules import schedule_for
-from semiring.graphs import Graph, read_graph
-from semiring.kernels.select import engine_for
+from semiring.closing import Options, solve
+from semiring.graphs import read_graph
 
 __all__ = ["apsp", "closure", "power", "transitive_closure"]
-
-Array = np.ndarray[Any, Any]
 
 
 def apsp(
@@ -81,6 +72,9 @@ def apsp(
     n³ steps; memory for the result (and 4n² bytes for the paths) and a few percent beside it. The recursive algorithm is Buluç, Gilbert
     and Budak (2010), Fig. 3; the blocked one Katz and Kider (2008), with paths Matsumoto, Nakasato and Sedukhin (2012), Alg. 3–6.
 
+    Among floats, a negative cycle whose weight is smaller than the rounding of its own sum cannot be told from one of weight 0. −0.0 and
+    0.0 are one element; which of the two a result has is not specified.
+
     Examples
     --------
     >>> import numpy as np, semiring as sr
@@ -92,8 +86,8 @@ def apsp(
     >>> sr.apsp(sr.edges([("Bern", "Basel", 95), ("Basel", "Genf", 250)]), paths=True).path("Bern", "Genf")
     ['Bern', 'Basel', 'Genf']
     """
-    options = _Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
-    return _solve(graph, MIN_PLUS, options, reflexive=True)
+    options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
+    return solve(graph, MIN_PLUS, options, reflexive=True)
 
 
 def closure(
@@ -141,7 +135,8 @@ def closure(
     Notes
     -----
     n³ steps. A semiring with an idempotent ⊕ runs the accumulating schedules; any other is eliminated with ``star`` as Gauss and Jordan
-    do, so that the closure over `PLUS_TIMES` is (I − A)⁻¹ without pivoting.
+    do, so that the closure over `PLUS_TIMES` is (I − A)⁻¹ without pivoting. Of rounding and of −0.0 `apsp` tells what holds for every
+    semiring on floats.
 
     Examples
     --------
@@ -157,8 +152,8 @@ def closure(
     """
     if not isinstance(semiring, Semiring):
         raise SemiringError(f"semiring is {semiring!r}; pass a Semiring such as semiring.MIN_PLUS")
-    options = _Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
-    return _solve(a, semiring, options, reflexive=reflexive)
+    options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
+    return solve(a, semiring, options, reflexive=reflexive)
 
 
 def transitive_closure(
@@ -179,8 +174,8 @@ def transitive_closure(
     Parameters
     ----------
     graph : array of shape (…, n, n), sparse array, NetworkX graph, or what `edges` gives
-        Dense: truth values, or integers 0 and 1; other dtypes need `nonedge`. Every stored entry of a sparse array is an edge, whatever
-        its weight.
+        Dense: truth values, or integers 0 and 1; other dtypes need `nonedge`. A number that a sparse array stores, like the weight of a
+        listed edge, is an edge whatever it is, 0 too, as for `apsp`; a truth value is what it says, so that a stored False is no edge.
     reflexive : bool
         Every vertex reaches itself; otherwise only through a cycle.
     paths, method, block, nonedge, dtype, device, overwrite, threads
@@ -207,8 +202,8 @@ def transitive_closure(
            [False, False,  True],
            [False, False, False]])
     """
-    options = _Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
-    return _solve(graph, BOOLEAN, options, reflexive=reflexive, presence=True)
+    options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
+    return solve(graph, BOOLEAN, options, reflexive=reflexive, presence=True)
 
 
 def power(
@@ -253,63 +248,6 @@ def power(
         raise SemiringError(f"the power is {k!r}; it must be a whole number from 0") from None
     if exponent < 0:
         raise SemiringError(f"the power is {exponent}; a matrix over a semiring has no inverse, so it must be at least 0")
-    read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype)
-    return read.answer(*raise_to(read.values, exponent, semiring, device=device, threads=threads))
-
-
-@dataclass(frozen=True)
-class _Options:
-    """The arguments that every closure takes."""
-
-    paths: bool
-    method: str
-    block: int | None
-    nonedge: Any
-    dtype: Any
-    device: str
-    overwrite: bool
-    threads: int | None
-
-
-def _solve(graph: Any, semiring: Semiring, options: _Options, *, reflexive: bool, presence: bool = False) -> Any:
-    paths = bool(options.paths or semiring.witness)
-    schedule_for(options.method, options.block, eliminate=False)  # refuses what it does not know before anything is read
-
-    def read(*, overwrite: bool) -> Graph:
-        return read_graph(
-            graph, semiring, nonedge=options.nonedge, dtype=options.dtype, overwrite=overwrite, presence=presence, paths=paths
-        )
-
-    g = read(overwrite=options.overwrite)
-    try:
-        engine = engine_for(semiring, g.dtypes, options.device, options.threads, witness=paths)
-        values = tuple(v if v.strides[-1:] == (v.itemsize,) and v.flags.writeable else np.array(v, order="C") for v in g.working())
-        kept = _kept(g, values, read)
-        via = np.full(values[0].shape, -1, dtype=np.int32) if paths else None
-        close(engine, values, via, method=options.method, block=options.block, reflexive=reflexive, kept=kept, names=g.labels)
-    except SemiringError as error:
-        shape, dtypes = " × ".join(map(str, g.values[0].shape)), ", ".join(map(str, g.dtypes))
-        error.add_note(f"in the closure of a matrix of {shape} elements over {semiring.name} ({dtypes})")
-        raise
-    if via is None:
-        return g.answer(*values)
-    from semiring.paths import Paths  # only where they are wanted: a first call should be quick
-
-    return Paths(semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.answer)
-
-
-def _kept(g: Graph, values: tuple[Array, ...], read: Callable[..., Graph]) -> Callable[[], tuple[Array, ...] | None]:
-    """Gives the matrix as it was, if it still exists: the caller's own, or the graph read once more."""
-    if not any(np.may_share_memory(v, w) for v, w in zip(values, g.values, strict=True)):
-        return lambda: g.values
-
-    def again() -> tuple[Array, ...] | None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the first reading has warned
-            try:
-                arrays = read(overwrite=False).values
-            except SemiringError:
-                return None
-        return None if any(np.may_share_memory(v, w) for v, w in zip(values, arrays, strict=True)) else arrays
-
-    return again
+    with noted(f"the power {exponent}", semiring, a):
+        read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype)
+        return read.answer(*raise_to(read.values, exponent, semiring, device=device, threads=threads))

@@ -105,6 +105,11 @@ class Semiring:
         """How many scalars an element has: 1, or the length of the tuple."""
         return len(self.zero) if isinstance(self.zero, tuple) else 1
 
+    @property
+    def on_truth_values(self) -> bool:
+        """Whether elements are truth values and False is the zero, so that integers 0 and 1 can be read as them."""
+        return self.zero is False
+
     @cached_property
     def program(self) -> Program:
         """The recorded operations.

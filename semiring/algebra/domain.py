@@ -15,13 +15,13 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DomainError
 
-__all__ = ["outside", "require_inside"]
+__all__ = ["outside", "pieces", "require_inside"]
 
 _PIECE = 1 << 16
 """Entries tested at a time; they and their temporaries stay in cache."""
 
 
-def _pieces(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+def pieces(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
     """Slices that cut an array into pieces of at most `_PIECE` entries, in C order."""
     inner = math.prod(shape[1:])
     if not shape or shape[0] * inner <= _PIECE:
@@ -32,7 +32,7 @@ def _pieces(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
             yield slice(i, i + step), *(slice(None),) * (len(shape) - 1)
     else:
         for i in range(shape[0]):
-            for rest in _pieces(shape[1:]):
+            for rest in pieces(shape[1:]):
                 yield slice(i, i + 1), *rest
 
 
@@ -56,7 +56,7 @@ def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
     carrier, shape = semiring.carrier, arrays[0].shape
     if 0 in shape or carrier.contains_every([v.dtype for v in arrays]):
         return None
-    for piece in _pieces(shape):
+    for piece in pieces(shape):
         parts = [v[piece] if shape else v for v in arrays]
         if carrier.surely_holds(parts):
             continue
@@ -67,7 +67,7 @@ def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
     return None
 
 
-def require_inside(semiring: Semiring, values: Any, what: str = "a") -> None:
+def require_inside(semiring: Semiring, values: Any, what: str = "a", *, advice: str = "") -> None:
     """Refuse arrays with an entry that is no element of the semiring.
 
     Parameters
@@ -76,6 +76,8 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a") -> None:
     values : array, scalar, or tuple of them
     what : str
         The name of `values` in the message.
+    advice : str
+        What else the caller can do about a NaN, to end that sentence with.
 
     Raises
     ------
@@ -93,7 +95,7 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a") -> None:
     if any(isinstance(v, float) and math.isnan(v) for v in found):
         raise DomainError(
             f"{place} = {value!r}: NaN is no element of any semiring, and outside {carrier}; use {semiring.zero!r} (the semiring's zero) "
-            f"for a missing edge, or nonedge=nan"
+            f"for a missing edge{advice}"
         )
     infinite = semiring.domain is None and any(isinstance(v, float) and math.isinf(v) for v in found)
     hint = "; without domain=, only the infinities that are zero or one are elements" if infinite else ""

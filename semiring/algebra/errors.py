@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "ShapeError",
     "TooLargeError",
     "TraceError",
+    "noted",
 ]
 
 
@@ -88,3 +90,41 @@ class HarmfulPivot(SemiringError):
     def __init__(self, vertex: int) -> None:
         super().__init__(f"the pivot of vertex {vertex} does not converge")
         self.vertex = vertex
+
+
+@contextmanager
+def noted(operation: str, semiring: Any, *operands: Any) -> Iterator[None]:
+    """Adds to an error what was being computed: of which shapes and dtypes, over which semiring.
+
+    Parameters
+    ----------
+    operation : str
+        With its article: "the closure".
+    semiring : Semiring
+    *operands : array, tuple of arrays, or whatever else the caller passed
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semiring.algebra.catalogue import MIN_PLUS
+    >>> try:
+    ...     with noted("the closure", MIN_PLUS, np.zeros((2, 3))):
+    ...         raise ShapeError("not square")
+    ... except ShapeError as error:
+    ...     print(error.__notes__)
+    ['in the closure of an array of 2 × 3 elements (float64) over min-plus']
+    """
+    try:
+        yield
+    except SemiringError as error:
+        error.add_note(f"in {operation} of {' and '.join(map(_described, operands))} over {semiring.name}")
+        raise
+
+
+def _described(operand: Any) -> str:
+    parts = operand if isinstance(operand, tuple) else (operand,)
+    shape = getattr(parts[0], "shape", None) if parts else None
+    if not isinstance(shape, tuple) or not shape:
+        return f"a value of type {type(operand).__name__}"
+    dtypes = ", ".join(str(p.dtype) for p in parts if hasattr(p, "dtype"))
+    return f"an array of {' × '.join(map(str, shape))} elements{f' ({dtypes})' if dtypes else ''}"

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.conversion import Array, Place, conversions, refuse_nan, widened
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import outside, require_inside
 from semiring.algebra.errors import DTypeError
 from semiring.algebra.expression import COMPARISONS, nodes
-from semiring.graphs.convert import Array, Place, conversions, matches, refuse_nan, widened
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.memory import require_memory
+from semiring.graphs.stripes import matches
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["from_coordinates"]
@@ -66,11 +67,11 @@ def from_coordinates(
 def _require_inside(semiring: Semiring, entries: tuple[Array, ...], where: Place) -> None:
     index = outside(semiring, entries)
     if index is not None:
-        require_inside(semiring, tuple(e[index] for e in entries), f"the weight of {where(index)}")
+        require_inside(semiring, tuple(e[index] for e in entries), f"the weight of {where(index)}", advice=", or nonedge=nan")
 
 
 def _present(weights: Array, where: Place) -> Array:
-    """True for every edge, but a weight that is a truth value itself stays what it is."""
+    """True for every edge, one of weight 0 too; only a weight that is a truth value itself tells whether there is an edge."""
     if weights.dtype.kind == "b":
         return weights
     refuse_nan(weights, where)
@@ -116,7 +117,7 @@ def _combined(
             # Python's integers do not wrap, and the way back refuses what does not fit.
             exact = (np.dtype(object),) * len(dtypes)
             widen, narrow = conversions(semiring, dtypes, exact), conversions(semiring, exact, dtypes)
-            places, entries = _reduced(places, tuple(to(e) for to, e in zip(widen, entries, strict=True)), semiring)
+            places, entries = _reduced(places, tuple(to(e, str) for to, e in zip(widen, entries, strict=True)), semiring)
 
             def sum_of(index: tuple[int, ...]) -> str:
                 u, v = divmod(int(places[index]), n)

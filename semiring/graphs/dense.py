@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.conversion import Array, Place, conversions, first, refuse_nan, widened
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import DTypeError, ShapeError
-from semiring.graphs.convert import Array, Place, conversions, first, matches, place, refuse_nan, stripes, widened
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.memory import require_memory
 from semiring.graphs.sources import Source
+from semiring.graphs.stripes import matches, place, stripes
 from semiring.graphs.warning import NonEdgeWarning
 
 __all__ = ["read_dense"]
@@ -34,7 +35,7 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options
     else:
         values, owned = tuple(s.array if in_place else np.empty(shape, d) for s, d in zip(sources, dtypes, strict=True)), True
         _rewrite(sources, values, semiring, options, zeros)
-    require_inside(semiring, values, "graph")
+    require_inside(semiring, values, "graph", advice=", or nonedge=nan")
     if options.nonedge is None and semiring.components == 1:
         _warn_of_zeros(values[0], semiring, zeros[0])
     return Graph(values, owned, sources[0].labels, sources[0].restore)
@@ -57,7 +58,7 @@ def _dtypes(sources: tuple[Source, ...], semiring: Semiring, dtype: Any) -> tupl
                 widened(source.array.dtype)  # says why it cannot be read
         return semiring.dtypes(dtype)
     own = tuple(widened(s.array.dtype) for s in sources)
-    if semiring.zero is False and own[0].kind != "O":
+    if semiring.on_truth_values and own[0].kind != "O":
         return (np.dtype(bool),)
     return semiring.dtypes(own)
 
@@ -109,7 +110,7 @@ def _rewrite(sources: tuple[Source, ...], values: tuple[Array, ...], semiring: S
             return place((start + index[0], *index[1:]))
 
         for chunk, out, zero, converted in zip(chunks, values, zeros, convert, strict=True):
-            if semiring.zero is False and out.dtype.kind == "b":
+            if semiring.on_truth_values and out.dtype.kind == "b":
                 present = _truth(chunk, missing, options, where)
             else:
                 if missing.any():  # what stands for a non-edge (NaN, say) need not have a value in the new dtype

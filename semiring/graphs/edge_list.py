@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.conversion import Array, Place
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, GraphError
-from semiring.graphs.convert import Array, Place
 
 __all__ = ["EdgeList", "edges", "numbered", "weights_of"]
 

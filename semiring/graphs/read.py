@@ -50,7 +50,7 @@ def read_graph(
     overwrite : bool
         Permits to use the memory of a writable array.
     presence : bool
-        For truth values: a listed edge or a stored entry is True whatever its number.
+        For truth values: a listed edge or a stored entry is True whatever its number, also 0; a stored False is no edge.
     paths : bool
         Whether the construction matrix has to fit into memory as well.
     weight : str

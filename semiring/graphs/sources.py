@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from semiring.algebra.conversion import Array
 from semiring.algebra.errors import GraphError, ShapeError
-from semiring.graphs.convert import Array
 
 __all__ = ["Source", "comes_from", "dense_source"]
 
@@ -114,8 +115,11 @@ def _sympy_matrix(matrix: Any) -> Source:
         array[...] = np.array(matrix.tolist(), dtype=object).reshape(matrix.shape)
     except (AttributeError, TypeError):
         raise GraphError(f"a {_name(matrix)} is no matrix") from None
-    kind = type(matrix)
-    return Source(array, restore=lambda result: kind(*result.shape, result.ravel().tolist()))
+    return Source(array, restore=partial(_to_sympy, type(matrix)))
+
+
+def _to_sympy(kind: Callable[..., Any], result: Array) -> Any:
+    return kind(*result.shape, result.ravel().tolist())
 
 
 def _data_frame(frame: Any) -> Source:
@@ -128,8 +132,8 @@ def _data_frame(frame: Any) -> Source:
             only = set(labels) ^ set(frame.columns)
             raise GraphError(f"the index and the columns of the DataFrame must name the same vertices; {_some(only)} differ")
         frame = frame[list(labels)]
-    kind, index = type(frame), frame.index
-    return replace(_objects(frame.to_numpy()), labels=labels, restore=lambda result: kind(result, index=index, columns=index))
+    kind: Callable[..., Any] = type(frame)
+    return replace(_objects(frame.to_numpy()), labels=labels, restore=partial(kind, index=frame.index, columns=frame.index))
 
 
 def _some(labels: set[Hashable]) -> str:

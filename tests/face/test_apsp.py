@@ -201,6 +201,31 @@ def test_errors_say_what_was_computed() -> None:
         assert part in notes
 
 
+@pytest.mark.parametrize(
+    ("graph", "described"),
+    [
+        (np.zeros((2, 3)), "in the closure of an array of 2 × 3 elements (float64) over min-plus"),
+        ([[0, 1], [2]], "in the closure of a value of type list over min-plus"),
+        (sr.edges([(0, 1, "far")]), "in the closure of a value of type EdgeList over min-plus"),
+    ],
+)
+def test_errors_of_reading_say_what_was_read(graph: Any, described: str) -> None:
+    with pytest.raises(sr.SemiringError) as caught:
+        sr.apsp(graph)
+    assert caught.value.__notes__ == [described]
+
+
+@pytest.mark.parametrize("nonedge", ["x", b"0", 1j])
+@pytest.mark.parametrize("graph", [np.zeros((2, 2)), np.zeros((2, 2), int), sr.edges([(0, 1, 2.0)])], ids=["float", "int", "edges"])
+def test_a_nonedge_that_no_entry_can_be(graph: Any, nonedge: Any) -> None:
+    with pytest.raises(sr.GraphError, match=r"nonedge is .*pass a number"):
+        sr.apsp(graph, nonedge=nonedge)
+
+
+def test_a_nonedge_of_objects_may_be_any_object() -> None:
+    assert sr.apsp(np.array([[0, 1], ["-", 0]], dtype=object), nonedge="-").tolist() == [[0, 1], [INF, 0]]
+
+
 def test_importing_is_fast_and_loads_no_extra() -> None:
     program = (
         "import sys; import semiring; import semiring as sr; dir(sr); "

@@ -183,3 +183,12 @@ def test_a_graph_that_is_read_again_warns_once() -> None:
     with pytest.raises(sr.NegativeCycleError) as caught:
         sr.apsp(masked, overwrite=True)
     assert caught.value.cycle in ([0, 1], [1, 0], None)
+
+
+def test_stored_numbers_are_edges_and_stored_truth_values_are_what_they_say() -> None:
+    at = ([0, 1], [1, 0])
+    for zero in (0, 0.0):
+        for graph in (sparse.csr_array(([1, zero], at)), sr.edges([(0, 1), (1, 0, zero)])):
+            assert sr.transitive_closure(graph).all()
+    for graph in (sparse.csr_array(([True, False], at)), sr.edges([(0, 1, True), (1, 0, False)])):
+        np.testing.assert_array_equal(sr.transitive_closure(graph), [[False, True], [False, False]])

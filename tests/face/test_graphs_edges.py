@@ -254,6 +254,7 @@ class TestSciPy:
         assert matrix(graph, BITSET) == [[0, 3], [0, 0]]
 
     def test_truth_values(self, sparse: Any) -> None:
+        """A stored number is an edge, 0 too; a stored truth value is what it says."""
         stored = sparse.csr_array(([True, False], ([0, 1], [1, 0])), shape=(2, 2))
         assert matrix(stored, BOOLEAN) == matrix(stored, BOOLEAN, presence=True) == [[False, True], [False, False]]
         with pytest.raises(DTypeError, match=r"graph\[0, 1\] is 3.*neither 0 nor 1"):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 
 import semiring as sr
 
@@ -118,3 +122,26 @@ def test_paths_outlive_changes_of_the_input() -> None:
     a[...] = 0
     assert paths.path(0, 2) == [0, 1, 2]
     assert paths.distance(0, 2) == 2
+
+
+COPIES: list[Callable[[Any], Any]] = [lambda paths: pickle.loads(pickle.dumps(paths)), copy.deepcopy, copy.copy]
+
+
+@pytest.mark.parametrize("again", COPIES, ids=["pickle", "deepcopy", "copy"])
+def test_copies_know_the_paths(flights: sr.Paths, again: Callable[[Any], Any]) -> None:
+    paths = again(again(flights))
+    np.testing.assert_array_equal(paths.distances, flights.distances)
+    assert paths.path("Bern", "Oslo") == ["Bern", "Rom", "Oslo"]
+    batch = again(sr.apsp(np.array([[[0, 1], [INF, 0]], [[0, INF], [2, 0]]]), paths=True))
+    assert batch[1].path(1, 0) == [1, 0]
+    symbolic = again(sr.apsp(sympy.Matrix([[0, 3], [sympy.oo, 0]]), paths=True))
+    assert symbolic.distances == sympy.Matrix([[0, 3], [sympy.oo, 0]])
+
+
+@pytest.mark.parametrize("again", COPIES, ids=["pickle", "deepcopy", "copy"])
+def test_copies_keep_the_matrix_to_find_spoilt_paths_again(again: Callable[[Any], Any]) -> None:
+    a = np.array([[0, 1.0, INF], [INF, 0, 1.0], [1.0, INF, 0]])
+    via = sr.apsp(a, paths=True).via
+    via[0, 2] = 2  # a path that never ends, as rounding could make it
+    paths = again(sr.Paths(sr.MIN_PLUS, (sr.apsp(a),), via, kept=lambda: (a,)))
+    assert paths.path(0, 2) == [0, 1, 2]

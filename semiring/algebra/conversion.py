@@ -1,12 +1,12 @@
-"""Entries of a matrix from one dtype to another.
+"""Entries of a matrix from one dtype to another: which dtype computes them, and what becomes of ±∞ and of what does not fit.
 
-Callers go through a matrix in stripes, so that no temporary is as large as the matrix.
+Callers go through a matrix piece by piece, so that no temporary is as large as the matrix.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,25 +16,11 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.algebra.errors import DomainError, DTypeError
 
-__all__ = ["Array", "Conversion", "Place", "conversions", "first", "matches", "nan", "place", "refuse_nan", "stripes", "widened"]
+__all__ = ["Array", "Conversion", "Place", "conversions", "first", "nan", "refuse_nan", "widened"]
 
 Array = np.ndarray[Any, Any]
 Place = Callable[[tuple[int, ...]], str]
-
-_STRIPE = 1 << 17
-"""Entries handled at a time: a stripe and its temporaries stay within a few MiB."""
-
-
-def stripes(shape: tuple[int, ...]) -> Iterator[slice]:
-    """Slices of the first axis, together all of it."""
-    rows = max(1, _STRIPE // max(1, math.prod(shape[1:])))
-    for start in range(0, shape[0], rows):
-        yield slice(start, min(shape[0], start + rows))
-
-
-def place(index: tuple[int, ...]) -> str:
-    """How a message names an entry of the caller's matrix."""
-    return f"graph[{', '.join(map(str, index))}]"
+"""How a message names an entry of the caller's."""
 
 
 def first(mask: Array) -> tuple[int, ...]:
@@ -57,7 +43,7 @@ def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype == np.int8:
         return np.dtype(np.int16)
     if dtype.kind == "f" and dtype.itemsize > 8:
-        raise DTypeError(f"{dtype} is not supported; pass dtype=np.float64 to round, or use an object array of Fractions for exact entries")
+        raise DTypeError(f"{dtype} is not supported; convert to float64 to round, or use an object array of Fractions for exact entries")
     if dtype.kind not in "biufO":
         kind = {"c": "complex numbers have no order", "U": "entries are text", "S": "entries are bytes"}.get(dtype.kind, "not numbers")
         raise DTypeError(f"{dtype} is not supported ({kind}); use bool, an integer or a float dtype, or an object array for exact entries")
@@ -73,12 +59,7 @@ def nan(entries: Array) -> Array:
         return np.asarray(np.frompyfunc(lambda v: v != v or type(v).__name__ == "NaN", 1, 1)(entries), dtype=bool)
 
 
-def matches(entries: Array, nonedge: Any) -> Array:
-    """Where `entries` equal `nonedge` (NaN equals NaN here)."""
-    return nan(entries) if nonedge != nonedge else np.asarray(entries == nonedge, dtype=bool)
-
-
-def refuse_nan(entries: Array, where: Place = place) -> None:
+def refuse_nan(entries: Array, where: Place) -> None:
     """Raise `DomainError` at the first NaN."""
     found = nan(entries)
     if found.any():
@@ -101,7 +82,7 @@ class Conversion:
     read: Mapping[float, Any]
     written: Mapping[float, Any]
 
-    def __call__(self, entries: Array, where: Place = place) -> Array:
+    def __call__(self, entries: Array, where: Place) -> Array:
         """`entries` in the new dtype. Floats may be rounded; nothing else changes a value.
 
         Raises
