@@ -1,4 +1,4 @@
-"""The closure of a matrix over any semiring: laws, integers, components, schedule and convergence in one place."""
+"""The closure of a matrix over any semiring: laws, ranges, components, schedule and convergence in one place."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from semiring.algebra.laws import is_idempotent, require
 from semiring.algebra.program import REAL
 from semiring.algorithms import components
 from semiring.algorithms.divergence import Judge
-from semiring.algorithms.integers import guard_for
 from semiring.algorithms.potentials import inverse, reweigh
+from semiring.algorithms.ranges import guard_for, strays
 from semiring.algorithms.schedules import Pivots, Schedule, schedule_for
 from semiring.kernels.engine import Engine
 from semiring.kernels.reference.operations import Operations
@@ -138,9 +138,9 @@ class _Plan:
 
 
 def _close_matrix(plan: _Plan, values: Values, via: Array | None, judge: Judge) -> None:
-    """One matrix: integers, then component by component."""
+    """One matrix: what it may reach, then component by component."""
     engine, n = plan.engine, len(values[0])
-    guard = guard_for(engine.semiring, engine.dtypes, n - plan.reflexive)
+    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if plan.reflexive else n)
     guard.before(values)
     engine.signed = guard.signed
     label = None
@@ -173,10 +173,10 @@ def _close_groups(plan: _Plan, values: Values, via: Array | None, judge: Judge, 
             _close_block(plan, block, via[r, r], judge, order[r])
             for row in via[r, r]:
                 row[row >= 0] = order[r][row[row >= 0]]
-    inverse = np.empty_like(order)
-    inverse[order] = np.arange(len(order))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
     for matrix in matrices:
-        components.permute(matrix, inverse)
+        components.permute(matrix, place)
 
 
 def _close_condensed(plan: _Plan, edges: Array, component: Array, between: Array, judge: Judge) -> None:
@@ -259,5 +259,5 @@ def _eliminate(plan: _Plan, values: Values, judge: Judge, vertices: Array) -> No
         star, A = A, engine.load(values)
         engine.multiply(A, star, A)
     engine.store(A, values)
-    if any(v.dtype.kind == "f" and np.isnan(row).any() for v in values for row in v):
+    if all(d.kind != "O" for d in engine.dtypes) and strays(engine.semiring, values):
         raise DivergenceError(f"the closure over {engine.semiring.name} left the range of {', '.join(map(str, engine.dtypes))}")

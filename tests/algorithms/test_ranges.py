@@ -1,4 +1,4 @@
-"""Integer closures are exact or refused, never wrapped."""
+"""Closures near the limits of their dtype are right or refused: integers never wrap, and no float passes for ∞."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 import semiring as sr
 from semiring import testing
+from semiring.kernels.bounds import stays_inside
 
 DTYPES = ["int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 METHODS = ("iterative", "blocked", "recursive")
+INF = np.inf
 
 pytestmark = pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")  # zeros everywhere, on purpose
 
@@ -161,3 +163,123 @@ def test_python_integers_have_no_limit() -> None:
     d = sr.apsp(a)
     assert d[0, 2] == 2 * huge
     assert d[2, 1] == -huge
+
+
+def field_star(a: Any) -> Any:
+    """1/(1 − a) modulo 7: the fifth power is the inverse there."""
+    b = (1 - a) % 7
+    if b == 0:
+        raise ZeroDivisionError
+    return b * b % 7 * b % 7 * b % 7 * b % 7
+
+
+GF7 = sr.Semiring("gf7", lambda a, b: (a + b) % 7, lambda a, b: a * b % 7, 0, 1, star=field_star, domain=range(7))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
+def test_a_carrier_that_no_operation_leaves_needs_no_more_room(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    one = np.eye(20, dtype=dtype)
+    a = np.triu(rng.integers(0, 7, (20, 20)), 1).astype(dtype)
+    star = sr.closure(a, GF7)
+    assert star.dtype == dtype
+    assert np.array_equal((one - a).astype(int) @ star.astype(int) % 7, one)
+
+
+def test_bounds_of_a_carrier_hold_or_are_not_relied_on() -> None:
+    kinds = (np.dtype(np.int16),)
+    most = sr.Semiring("most", max, lambda a, b: max(a + b - 30000, 0), 0, 30000, domain=(0, 30000))
+    assert stays_inside(GF7, kinds)
+    assert not stays_inside(GF7, (np.dtype(np.uint8),))  # 1 − a
+    assert not stays_inside(most, kinds)  # 60000 on the way
+    assert stays_inside(most, (np.dtype(np.int32),))
+    for semiring in (sr.MIN_PLUS, sr.MAX_TIMES, sr.DISTANCE_HOPS):
+        assert not stays_inside(semiring, semiring.dtypes("int64"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sums_of_floats_that_could_overflow_are_refused(method: str, dtype: Any, sign: int) -> None:
+    semiring, none, big = (sr.MIN_PLUS if sign > 0 else sr.MAX_PLUS), sign * INF, float(np.finfo(dtype).max)
+    around = np.full((4, 4), none, dtype=dtype)
+    around[[0, 1, 2, 3], [1, 2, 3, 0]] = sign * big * np.array([-0.6, -0.6, 0.6, 0.9])
+    chain = np.full((3, 3), none, dtype=dtype)
+    chain[[0, 1], [1, 2]] = sign * 0.6 * big
+    advice = "use float64" if dtype == np.float32 else "scale"
+    for a in (around, chain, np.where(np.isfinite(chain), -chain, chain)):
+        for paths in (False, True):
+            with pytest.raises(sr.OverflowRiskError, match=advice):
+                sr.closure(a, semiring, method=method, paths=paths)
+    for share in (0.15, -0.05):
+        chain[[0, 1], [1, 2]] = sign * share * big
+        assert sr.closure(chain, semiring, method=method)[0, 2] == 2 * chain[0, 1]
+
+
+def test_large_floats_pass_where_no_path_adds_them_up() -> None:
+    n, weight = 30, 6e305
+    shortcuts = np.full((n, n), weight)
+    assert (sr.apsp(shortcuts) == weight * (1 - np.eye(n))).all()  # three paths of 29 edges would overflow
+    ring = np.where(np.roll(np.eye(n), 1, axis=1) > 0, weight, INF)
+    assert sr.apsp(ring).max() == pytest.approx((n - 1) * weight)
+    ring[0, 1] = -1.0
+    with pytest.raises(sr.OverflowRiskError, match="three paths of 29 edges"):
+        sr.apsp(ring * 100)
+
+
+@given(data=st.data())
+def test_near_the_largest_float_distances_are_right_or_refused(data: st.DataObject) -> None:
+    n, scale = data.draw(st.integers(1, 6)), data.draw(st.sampled_from([2.0**1000, 2.0**1021, 2.0**1022, 2.0**1023]))
+    weights = st.integers(data.draw(st.sampled_from([0, -4])), 60).map(lambda w: w / 64 * scale)
+    entries = data.draw(st.lists(st.one_of(st.just(INF), weights), min_size=n * n, max_size=n * n))
+    a = np.array(entries).reshape(n, n)
+    small = np.where(a < INF, np.ldexp(a, -1000), INF)
+    try:
+        with np.errstate(over="ignore"):
+            expected = np.ldexp(sr.apsp(small), 1000)
+    except sr.NegativeCycleError:
+        expected = None
+    try:
+        found = sr.apsp(a, method=data.draw(st.sampled_from(METHODS)), device=data.draw(st.sampled_from(["cpu", "reference"])))
+    except sr.OverflowRiskError:
+        assert scale > 2.0**1000
+    except sr.NegativeCycleError:
+        assert expected is None
+    else:
+        assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_products_of_floats_may_underflow_but_not_overflow(method: str, device: str) -> None:
+    a = np.zeros((4, 4))
+    a[[0, 1, 2], [1, 2, 3]] = 1e200, 1e200, 1e-250
+    with np.errstate(over="ignore"), pytest.raises(sr.OverflowRiskError, match="scale"):
+        sr.closure(a, sr.MAX_TIMES, method=method, device=device)
+    with np.errstate(over="ignore"), pytest.raises(sr.OverflowRiskError, match="float64"):
+        sr.closure(np.minimum(a, 1e30).astype(np.float32), sr.MAX_TIMES, method=method, device=device)
+    a[[0, 1, 2], [1, 2, 3]] = 1e-200, 1e-200, 1e100
+    assert sr.closure(a, sr.MAX_TIMES, method=method, device=device)[0, 2] == 0
+
+
+def test_structured_floats_that_could_overflow_are_refused() -> None:
+    distance = np.array([[INF, 1e308, INF], [INF, INF, 1e308], [INF, INF, INF]])
+    edge = (distance < INF).astype(float)
+    with pytest.raises(sr.OverflowRiskError, match="scale"):
+        sr.closure((distance, np.where(edge > 0, 1, INF)), sr.DISTANCE_HOPS)
+    with pytest.raises(sr.DivergenceError, match="range"):
+        sr.closure((distance, edge), sr.DISTANCE_COUNT)  # (∞, 1) is no element
+    with pytest.raises(sr.DivergenceError, match="range"):
+        sr.closure(np.triu(np.full((3, 3), 1e200), 1), sr.PLUS_TIMES)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_largest_magnitude_of_any_floats(dtype: Any) -> None:
+    from semiring.algorithms.ranges import _largest
+
+    big = np.finfo(dtype)
+    for values in ([INF, -INF], [0.0, -0.0], [big.smallest_subnormal, INF], [-big.max, 1.0, INF], [1.5, -2.5, INF, -INF]):
+        array = np.array([values] * 3, dtype=dtype)
+        finite = np.abs(array[np.isfinite(array)])
+        assert _largest(array) == max(finite.tolist(), default=0.0)
+        assert _largest(array[::2, ::-1]) == _largest(array)

@@ -1,0 +1,305 @@
+"""Ranges in a closure: it runs only where nothing can leave its dtype, or where its result proves afterwards that nothing did.
+
+One rule for each kind of semiring over integers:
+
+- only comparisons and bit operations (max-min, sets), or a carrier whose bounds no operation leaves: nothing can wrap;
+- tropical (min-plus, max-plus), where no weight pulls ∞ back: run, then check that the largest result plus the largest weight stays
+  below the inner ∞, which is half of the dtype's largest value: had a sum reached it, an earlier one would show;
+- tropical with negative weights: three times the weight of a longest path must stay below the inner ∞, and what lies beyond
+  one such path afterwards is ∞ that a negative weight pulled back;
+- sums, component by component, of which ⊕ selects one: the same bound beforehand;
+- any other ⊗ under min or max: entries only move from input to result, so the product of that range with itself must fit;
+- all others are refused.
+
+Over floats a sum that overflows would pass for ∞, "no path", and a second one of the other sign would make NaN of it:
+
+- minima (maxima) of sums: three times the weight of a longest path must stay below half of the largest float, or, where no weight pulls
+  ∞ back, the largest result plus the largest weight must do so afterwards;
+- sums, component by component, of which ⊕ selects one: the first of these bounds;
+- all others: no result is NaN, or an infinity that is no element. A maximum never loses an ∞ that a product overflowed to. What
+  underflows to 0 is rounded, as always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import OverflowRiskError
+from semiring.algebra.expression import chooses_operand, node, nodes, var
+from semiring.algebra.laws import is_selective
+from semiring.kernels.bounds import Interval, certify_product, finite_range, stays_inside, wider
+from semiring.kernels.infinities import absorbing, crosses_infinity, tropical
+
+__all__ = ["Guard", "guard_for", "strays"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+_HARMLESS = {"var", "const", "min", "max", "where", "not", "and", "or", "xor", "invert", "lt", "le", "gt", "ge", "eq", "ne"}
+_BLOCK = 1 << 20
+_PIECE = 1 << 16
+"""Floats that are looked at together, in cache."""
+
+
+class Guard(Protocol):
+    """What is checked before and after a closure; `signed` is the engine's attribute of that name."""
+
+    signed: bool
+
+    def before(self, values: Values) -> None:
+        """Refuse a matrix whose closure could wrap."""
+
+    def after(self, values: Values, via: Array | None) -> None:
+        """Refuse a result that may have wrapped, and mend what is meant to be ∞."""
+
+
+def guard_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int) -> Guard:
+    """The rule for a semiring in some dtypes.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    edges : int
+        How many edges a simple path may have: n − 1, or n with cycles.
+
+    Raises
+    ------
+    OverflowRiskError
+        Where nothing could be promised.
+    """
+    kinds = {d.kind for d in dtypes}
+    program = semiring.program if "O" not in kinds else None
+    if program is None or kinds <= {"b"} or {e.op for e in nodes(*program.add, *program.mul)} <= _HARMLESS:
+        return _Unbounded()
+    sums = all(m in (node("add", var(0, c), var(1, c)), node("add", var(1, c), var(0, c))) for c, m in enumerate(program.mul))
+    extremum = len(dtypes) == 1 and chooses_operand(program.add[0]) and program.add[0].op in ("min", "max")
+    if not kinds & {"i", "u"}:
+        if sums and extremum:
+            return _FloatTropical(semiring, dtypes[0], edges)
+        return _Sums(semiring, dtypes, edges) if sums and is_selective(semiring, dtypes) else _Finite(semiring, dtypes)
+    if tropical(semiring, dtypes):
+        return _Tropical(semiring, dtypes[0], edges)
+    if stays_inside(semiring, dtypes):
+        return _Unbounded()
+    if sums and is_selective(semiring, dtypes):
+        return _Sums(semiring, dtypes, edges)
+    if extremum:
+        return _Between(semiring, dtypes)
+    raise OverflowRiskError(
+        f"the closure of {semiring.name} over {', '.join(map(str, dtypes))} cannot be kept from overflowing; use float64, or object arrays "
+        f"of exact numbers"
+    )
+
+
+class _Unbounded:
+    """Elements that cannot leave their dtype."""
+
+    signed = False
+
+    def before(self, values: Values) -> None:
+        pass
+
+    def after(self, values: Values, via: Array | None) -> None:
+        pass
+
+
+class _Tropical:
+    """Single integers of which ⊕ takes the minimum (maximum) and ⊗ the sum."""
+
+    def __init__(self, semiring: Semiring, dtype: np.dtype[Any], edges: int) -> None:
+        self.semiring, self.dtype, self.edges = semiring, dtype, edges
+        (self.infinity,) = absorbing(semiring, (dtype,))
+        self.half = abs(self.infinity // 2)
+        self.signed = False
+        self.largest = 0
+
+    def before(self, values: Values) -> None:
+        found = _range(values[0], (self.infinity,))
+        if found is None:
+            return
+        self.largest = _magnitude(found)
+        self.signed = crosses_infinity(self.infinity, found)
+        bound = 3 * self.edges * self.largest if self.signed else self.largest
+        if max(bound, self.largest) >= self.half:
+            beyond = f"; with {self.edges} edges a path, three of them could reach {bound}" if self.signed else ""
+            raise OverflowRiskError(
+                f"{self.semiring.name} in {self.dtype}: finite weights reach {self.largest}{beyond}, and the library can tell sums "
+                f"from ∞ below {self.half}; use {wider(self.dtype)}"
+            )
+
+    def after(self, values: Values, via: Array | None) -> None:
+        if self.signed:
+            self._restore_infinity(values[0], via)
+            return
+        found = _range(values[0], (self.infinity,))
+        longest = 0 if found is None else _magnitude(found)
+        if longest + self.largest >= self.half:
+            raise OverflowRiskError(
+                f"{self.semiring.name} in {self.dtype}: a path of weight {longest} and an edge of {self.largest} reach {self.half}, from "
+                f"where on the library cannot tell sums from ∞; use {wider(self.dtype)}"
+            )
+
+    def _restore_infinity(self, values: Array, via: Array | None) -> None:
+        """What is beyond the longest path is ∞ that a weight pulled back, and no path at all."""
+        limit = self.edges * self.largest
+        for rows in _rows(values, _BLOCK):
+            none = values[rows] > limit if self.infinity > 0 else values[rows] < -limit
+            values[rows][none] = self.infinity
+            if via is not None:
+                via[rows][none] = -1
+
+
+class _FloatTropical:
+    """Single floats of which ⊕ takes the minimum (maximum) and ⊗ the sum."""
+
+    signed = False
+
+    def __init__(self, semiring: Semiring, dtype: np.dtype[Any], edges: int) -> None:
+        self.semiring, self.dtype, self.edges = semiring, dtype, edges
+        self.limit = _limit(dtype)
+        self.largest = 0.0
+        self.proven = True
+
+    def before(self, values: Values) -> None:
+        self.largest = _largest(values[0])
+        self.proven = 3 * self.edges * self.largest < self.limit
+        if not self.proven:
+            pulls = values[0] < 0 if self.semiring.program.add[0].op == "min" else values[0] > 0
+            if pulls.any() or self.largest >= self.limit:
+                self._refuse(f"three paths of {self.edges} edges")
+
+    def after(self, values: Values, via: Array | None) -> None:
+        # Had a path overflowed to ∞, the last vertex before that would have a finite result, and the edge from there would reach ∞.
+        if not self.proven and (longest := _largest(values[0])) + self.largest >= self.limit:
+            self._refuse(f"one edge more than a path of weight {longest:.3g}")
+
+    def _refuse(self, what: str) -> None:
+        raise OverflowRiskError(
+            f"{self.semiring.name} in {self.dtype}: weights reach {self.largest:.3g}, so that {what} could pass {self.limit:.3g}, half of "
+            f"the largest float; {_advice((self.dtype,))}"
+        )
+
+
+class _Sums:
+    """Elements whose components add up, of which ⊕ selects one."""
+
+    signed = False
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int) -> None:
+        self.semiring, self.dtypes, self.edges = semiring, dtypes, edges
+
+    def before(self, values: Values) -> None:
+        infinities = absorbing(self.semiring, self.dtypes)
+        for array, dtype in zip(values, self.dtypes, strict=True):
+            if dtype.kind in "iu":
+                found = _range(array, infinities)
+                self._require(dtype, 0 if found is None else _magnitude(found), np.iinfo(dtype).max // 2, f"use {wider(dtype)}")
+            elif dtype.kind == "f":
+                self._require(dtype, _largest(array), _limit(dtype), _advice((dtype,)))
+
+    def _require(self, dtype: np.dtype[Any], largest: float, limit: float, advice: str) -> None:
+        if 3 * self.edges * largest >= limit:
+            raise OverflowRiskError(
+                f"{self.semiring.name} in {dtype}: weights reach {largest}, so that three paths of {self.edges} edges could reach "
+                f"{3 * self.edges * largest}, beyond {limit}; {advice}"
+            )
+
+    def after(self, values: Values, via: Array | None) -> None:
+        pass
+
+
+class _Finite:
+    """Floats that are multiplied or worse: what overflowed shows in the result."""
+
+    signed = False
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
+        self.semiring, self.dtypes = semiring, dtypes
+
+    def before(self, values: Values) -> None:
+        pass
+
+    def after(self, values: Values, via: Array | None) -> None:
+        if strays(self.semiring, values):
+            raise OverflowRiskError(
+                f"the closure over {self.semiring.name} left the range of {', '.join(map(str, self.dtypes))}; {_advice(self.dtypes)}"
+            )
+
+
+class _Between:
+    """A minimum or maximum of anything: entries move one way, so the input and the result bound all that was multiplied."""
+
+    signed = False
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
+        self.semiring, self.dtypes = semiring, dtypes
+        self.input: Interval | None = None
+
+    def before(self, values: Values) -> None:
+        self.input = self._range(values)
+
+    def after(self, values: Values, via: Array | None) -> None:
+        ranges = [r for r in (self.input, self._range(values)) if r is not None]
+        if ranges:
+            hull = (np.array([[min(r[0] for r in ranges), max(r[1] for r in ranges)]], dtype=self.dtypes[0]),)
+            certify_product(self.semiring, self.dtypes, hull, hull, None, 1)
+
+    def _range(self, values: Values) -> Interval | None:
+        return _range(values[0], absorbing(self.semiring, self.dtypes))
+
+
+def _range(values: Array, infinities: tuple[int, ...]) -> Interval | None:
+    """The least and the greatest finite entry, looked at by blocks of rows, which take no copy of a whole view."""
+    found = [part for rows in _rows(values, _BLOCK) if (part := finite_range(values[rows], infinities)) is not None]
+    return (min(f[0] for f in found), max(f[1] for f in found)) if found else None
+
+
+def _magnitude(interval: Interval) -> int:
+    return int(max(map(abs, interval)))
+
+
+def strays(semiring: Semiring, values: Values) -> bool:
+    """Whether an element has a NaN, or an infinity with which it is no element."""
+    for rows in _rows(values[0], _PIECE):
+        parts = tuple(v[rows] for v in values)
+        if not all(np.isfinite(v.min()) and np.isfinite(v.max()) for v in parts):
+            stray = ~np.logical_and.reduce([np.isfinite(v) for v in parts])
+            if not semiring.carrier.holds([v[stray] for v in parts]).all():
+                return True
+    return False
+
+
+def _largest(values: Array) -> float:
+    """The largest finite magnitude of floats, 0 if there is none, at the speed of memory.
+
+    Their bits sort like magnitudes when the sign is shifted out; then ∞ is moved to 0, past the largest word, and the others up.
+    """
+    word = np.dtype(f"u{values.dtype.itemsize}")
+    up = word.type(2 << np.finfo(values.dtype).nmant)
+    largest = up
+    for rows in _rows(values, _PIECE):
+        bits = values[rows].view(word)
+        bits = bits + bits
+        bits += up
+        largest = max(largest, bits.max())
+    return float(((largest - up) >> word.type(1)).view(values.dtype))
+
+
+def _limit(dtype: np.dtype[Any]) -> float:
+    """Half of the largest float, which leaves room for rounding."""
+    return float(np.finfo(dtype).max) / 2
+
+
+def _advice(dtypes: tuple[np.dtype[Any], ...]) -> str:
+    return "use float64" if np.dtype(np.float32) in dtypes else "scale the elements, or use object arrays of exact numbers"
+
+
+def _rows(values: Array, size: int) -> Iterator[slice]:
+    """Blocks of rows of about `size` entries."""
+    step = max(1, size // max(1, values.shape[1]))
+    return (slice(start, start + step) for start in range(0, len(values), step))
