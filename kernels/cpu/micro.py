@@ -76,82 +76,101 @@ class MicroKernel:
 
     def micro(self) -> Emitter:
         """``micro(args, A…, B…, C…, via, k, rows, columns, step)``: one register tile of C over k packed steps."""
-        tile, width = self.tile, self.tile.width
         pointers = "".join(f", ptr noalias readonly %A{c}, ptr noalias readonly %B{c}, ptr %C{c}" for c in self.components)
         signature = f"ptr %args{pointers}, ptr %via, i64 %k, i64 %rows, i64 %columns, i64 %step"
         em = Emitter(f"{self.prefix}_micro", signature, attributes="#1")
-        cells = tile.rows * tile.columns
-        memory = [em.let(f"alloca [{cells} x {s.ir}], align 64") for s in self.rep.inner]
-        codes = em.let(f"alloca [{cells} x i32], align 64") if self.witness else "null"
-        ones = self.args.ones(em, set(self.rep.inner), width) if self.target.fma_add else None
-        low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
-        full = em.let(f"and i1 {em.let(f'icmp eq i64 %rows, {tile.rows}')}, {em.let(f'icmp eq i64 %columns, {tile.columns}')}")
-        down = [self.args.load(em, ("C_rows", c)) for c in self.components]
-        via_down = self.args.load(em, "via_rows") if self.witness else 0
-        tiles = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]
-
-        def place(c: int, i: int, j: int) -> str:
-            return em.at(self.rep.outer[c].ir, f"%C{c}", em.add(em.mul(down[c], i), j))
-
-        def prefetch() -> None:
-            for c, s in enumerate(self.rep.outer):
-                for i in range(tile.rows):
-                    for j in range(0, tile.columns, max(1, 64 // s.bytes)):
-                        em.prefetch(place(c, i, j), write=True)
-            if self.witness:
-                for i in range(tile.rows):
-                    for j in range(0, tile.columns, 16):
-                        em.prefetch(em.at("i32", "%via", em.add(em.mul(via_down, i), j)), write=True)
-
-        em.branch(full, prefetch)
-        zero = [s.constant(z, width) for s, z in zip(self.rep.inner, self.rep.inner_zero, strict=True)]
-        carried = [(s.vector(width), z) for _ in tiles for s, z in zip(self.rep.inner, zero, strict=True)]
-        parts = len(self.rep.inner)
-
-        def accumulate(start: str | int, stop: str | int) -> list[list[str]]:
-            """⊕ over the steps [start, stop), one list of components a vector of the tile."""
-            flat = em.loop(start, stop, 1, lambda k, acc: self._step(low, k, acc), carried)
-            return [flat[q : q + parts] for q in range(0, len(flat), parts)]
-
-        def slab(start: str, best: list[str]) -> list[str]:
-            found = accumulate(start, em.smin(em.add(start, tile.slab), "%k"))
-            number = em.let(f"sdiv i64 {em.add('%step', start)}, {tile.slab}")
-            code = em.splat(em.let(f"trunc i64 {em.sub(-2, number)} to i32"), I32, width)
-            out: list[str] = []
-            for values, (i, j) in zip(found, tiles, strict=True):
-                old = [Value(v, s) for v, s in zip(best[len(out) :], self.rep.inner, strict=False)]
-                candidate = [Value(v, s) for v, s in zip(values, self.rep.inner, strict=True)]
-                with low.plain_sums():
-                    new, improved = improve(low, self.rep.add, self.rep.inner, self.rep.extremum, old, candidate)
-                store_where(low, improved(), (em.at("i32", codes, i * tile.columns + j), code))
-                out += [v.name for v in new]
-            return out
-
-        def merge(found: list[list[str]]) -> None:
-            outer = self._outer(em, width)
-            for values, (i, j) in zip(found, tiles, strict=True):
-                via, code = "", ""
-                if self.witness:
-                    via = em.at("i32", "%via", em.add(em.mul(via_down, i), j))
-                    code = em.load(I32.vector(width), em.at("i32", codes, i * tile.columns + j), 4)
-                self._merge(outer, values, [place(c, i, j) for c in self.components], via, code)
-
-        def edge(found: list[list[str]]) -> None:
-            for values, (i, j) in zip(found, tiles, strict=True):
-                for c, s in enumerate(self.rep.inner):
-                    em.store(s.vector(width), values[c], em.at(s.ir, memory[c], i * tile.columns + j), s.bytes * width)
-            local = "".join(f", ptr {p}" for p in memory)
-            to = "".join(f", ptr %C{c}" for c in self.components)
-            em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {codes}{to}, ptr %via, i64 %rows, i64 %columns)")
-
-        if self.witness:
-            flat = em.loop(0, "%k", tile.slab, slab, carried)
-            result = [flat[q : q + parts] for q in range(0, len(flat), parts)]
-        else:
-            result = accumulate(0, "%k")
-        em.branch(full, lambda: merge(result), lambda: edge(result))
+        self._open(em)
+        em.branch(self._full, self._prefetch)
+        found = self._best_slabs() if self.witness else self._accumulate(0, "%k")
+        em.branch(self._full, lambda: self._merge_whole(found), lambda: self._merge_part(found))
         em.line("ret void")
         return em
+
+    def _open(self, em: Emitter) -> None:
+        """What the steps of `micro` share."""
+        tile, width = self.tile, self.tile.width
+        self._em, cells = em, tile.rows * tile.columns
+        self._memory = [em.let(f"alloca [{cells} x {s.ir}], align 64") for s in self.rep.inner]
+        self._codes = em.let(f"alloca [{cells} x i32], align 64") if self.witness else "null"
+        ones = self.args.ones(em, set(self.rep.inner), width) if self.target.fma_add else None
+        self._low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
+        self._full = em.let(f"and i1 {em.let(f'icmp eq i64 %rows, {tile.rows}')}, {em.let(f'icmp eq i64 %columns, {tile.columns}')}")
+        self._down = [self.args.load(em, ("C_rows", c)) for c in self.components]
+        self._via_down = self.args.load(em, "via_rows") if self.witness else ""
+        # Rows and columns where the vectors of the tile begin, and ⊕'s zero in all of them.
+        self._vectors = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]
+        zero = [(s.vector(width), s.constant(z, width)) for s, z in zip(self.rep.inner, self.rep.inner_zero, strict=True)]
+        self._zeros = zero * len(self._vectors)
+
+    def _place(self, c: int, i: int, j: int) -> str:
+        """The address of component c of C's element (i, j)."""
+        return self._em.at(self.rep.outer[c].ir, f"%C{c}", self._em.add(self._em.mul(self._down[c], i), j))
+
+    def _via_place(self, i: int, j: int) -> str:
+        return self._em.at("i32", "%via", self._em.add(self._em.mul(self._via_down, i), j))
+
+    def _code_place(self, i: int, j: int) -> str:
+        """The address of the code of the best slab for element (i, j)."""
+        return self._em.at("i32", self._codes, i * self.tile.columns + j)
+
+    def _prefetch(self) -> None:
+        """Ask for the lines of C and ``via``, which are wanted when the sums are complete."""
+        rows, columns = range(self.tile.rows), self.tile.columns
+        for c, s in enumerate(self.rep.outer):
+            for i in rows:
+                for j in range(0, columns, max(1, 64 // s.bytes)):
+                    self._em.prefetch(self._place(c, i, j), write=True)
+        if self.witness:
+            for i in rows:
+                for j in range(0, columns, 16):
+                    self._em.prefetch(self._via_place(i, j), write=True)
+
+    def _accumulate(self, start: str | int, stop: str | int) -> list[list[str]]:
+        """⊕ over the steps [start, stop): for each vector of the tile its components."""
+        return self._by_vector(self._em.loop(start, stop, 1, lambda k, sums: self._step(self._low, k, sums), self._zeros))
+
+    def _by_vector(self, flat: list[str]) -> list[list[str]]:
+        parts = len(self.rep.inner)
+        return [flat[q : q + parts] for q in range(0, len(flat), parts)]
+
+    def _best_slabs(self) -> list[list[str]]:
+        """⊕ over all steps, slab by slab, with the code of the best slab in memory."""
+        return self._by_vector(self._em.loop(0, "%k", self.tile.slab, self._slab, self._zeros))
+
+    def _slab(self, start: str, best: list[str]) -> list[str]:
+        """The best values after the slab that begins at `start`."""
+        em, low, tile, inner = self._em, self._low, self.tile, self.rep.inner
+        found = self._accumulate(start, em.smin(em.add(start, tile.slab), "%k"))
+        number = em.let(f"sdiv i64 {em.add('%step', start)}, {tile.slab}")
+        code = em.splat(em.let(f"trunc i64 {em.sub(-2, number)} to i32"), I32, tile.width)
+        out: list[str] = []
+        for old, new, (i, j) in zip(self._by_vector(best), found, self._vectors, strict=True):
+            before, candidate = ([Value(v, s) for v, s in zip(values, inner, strict=True)] for values in (old, new))
+            with low.plain_sums():
+                better, improved = improve(low, self.rep.add, inner, self.rep.extremum, before, candidate)
+            store_where(low, improved(), (self._code_place(i, j), code))
+            out += [v.name for v in better]
+        return out
+
+    def _merge_whole(self, found: list[list[str]]) -> None:
+        """C ← C ⊕ found for a tile that lies inside C."""
+        outer = self._outer(self._em, self.tile.width)
+        for values, (i, j) in zip(found, self._vectors, strict=True):
+            via, code = "", ""
+            if self.witness:
+                via = self._via_place(i, j)
+                code = self._em.load(I32.vector(self.tile.width), self._code_place(i, j), 4)
+            self._merge(outer, values, [self._place(c, i, j) for c in self.components], via, code)
+
+    def _merge_part(self, found: list[list[str]]) -> None:
+        """C ← C ⊕ found for a tile that hangs over C's edge: by way of memory."""
+        em, width = self._em, self.tile.width
+        for values, (i, j) in zip(found, self._vectors, strict=True):
+            for c, s in enumerate(self.rep.inner):
+                em.store(s.vector(width), values[c], em.at(s.ir, self._memory[c], i * self.tile.columns + j), s.bytes * width)
+        local = "".join(f", ptr {p}" for p in self._memory)
+        to = "".join(f", ptr %C{c}" for c in self.components)
+        em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {self._codes}{to}, ptr %via, i64 %rows, i64 %columns)")
 
     def _step(self, low: Lowering, k: str, accumulators: list[str]) -> list[str]:
         """One k: acc_ij ← acc_ij ⊕ a_i ⊗ b_j."""
