@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +47,8 @@ class Representation:
     infinities : tuple of int
         Outer integers that absorb sums.
     kind : {"plain", "key", "infinity"}
+    extremum : {"min", "max"} or None
+        What ⊕ is, if it is that and nothing else.
     """
 
     add: tuple[Expr, ...]
@@ -60,8 +62,7 @@ class Representation:
     inner_zero: tuple[Any, ...]
     infinities: tuple[int, ...] = ()
     kind: str = "plain"
-    extremum: str | None = field(default=None)
-    """"min" or "max" where ⊕ is that and nothing else."""
+    extremum: str | None = None
 
     @property
     def inner_infinities(self) -> tuple[int, ...]:
