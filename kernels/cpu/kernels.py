@@ -31,7 +31,7 @@ class Kernels:
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], target: Target) -> None:
         self.target = target
-        self.representation = represent(semiring, dtypes)
+        self.representation = represent(semiring, dtypes, order_keys=target.order_keys)
         self.tile = choose(self.representation, target)
         self.witness_tile = choose(self.representation, target, witness=True)
         self.arguments = Arguments(len(dtypes))

@@ -1,7 +1,7 @@
 """How elements are held while they are multiplied: sometimes not as the user wrote them.
 
-- *order keys*: a semiring that only compares floats runs on integers that sort alike, because the machine compares those
-  twice as fast: ``x ^ ((x >> 31) & 0x7fffffff)``, which is its own inverse (but for −0.0, which comes back as 0.0).
+- *order keys*: a semiring that only compares floats runs on integers that sort alike, where the machine compares those faster
+  (`Target.order_keys`): ``x ^ ((x >> 31) & 0x7fffffff)``, which is its own inverse (but for −0.0, which comes back as 0.0).
 - *inner infinity*: tropical integers, whose infinity is the dtype's largest (smallest) value for the user, use half of it inside,
   so that ∞ + ∞ does not wrap and one addition and one minimum are a whole step. On the way out everything at or
   beyond a threshold between the finite values and the infinite sums is ∞ again.
@@ -110,8 +110,8 @@ def key_of(value: float, size: int) -> int:
     return bits ^ ((1 << (8 * size - 1)) - 1) if bits < 0 else bits
 
 
-def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Representation:
-    """The representation of `semiring` in `dtypes`."""
+def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_keys: bool = False) -> Representation:
+    """The representation of `semiring` in `dtypes`; `order_keys` where floats are better compared as integers."""
     program = semiring.program
     zero, one = semiring.identities(dtypes)
     outer = tuple(map(scalar_type, dtypes))
@@ -125,7 +125,7 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Represen
     if semiring.components > 1:
         return plain
     (scalar,), operations = outer, {e.op for e in nodes(*add, *mul)}
-    if scalar.kind == "f" and operations <= {"var", "min", "max"}:
+    if order_keys and scalar.kind == "f" and operations <= {"var", "min", "max"}:
         inner = Scalar("i", scalar.bytes)
         key = key_of(zero[0], scalar.bytes)
         return Representation(add, mul, star, undefined, outer, (inner,), zero, one, (key,), (), "key", extremum)

@@ -27,6 +27,8 @@ class Target:
         Length and number of the vector registers.
     fma_add : bool
         Write x + y as fma(x, 1, y): the same result bit for bit, on a pipe that minima do not need (AMD Zen 2 to 5).
+    order_keys : bool
+        Compare floats as integers that sort alike, because integer minima have more pipes (AMD Zen 2 to 5; on Intel they have fewer).
     embedded_broadcast : bool
         AVX-512's ``{1to16}`` memory operand, which broadcasts for free where a broadcasting load would take a vector slot.
     """
@@ -37,6 +39,7 @@ class Target:
     vector_bytes: int
     registers: int
     fma_add: bool = False
+    order_keys: bool = False
     embedded_broadcast: bool = False
 
 
@@ -70,8 +73,8 @@ def host(isa: str | None = None) -> Target:
     if not usable:
         raise SemiringError(f"no kernels for this processor ({cpu}); device='reference' computes with NumPy")
     target = ISAS[wanted or usable[0]]
-    # AMD's minima and additions share two pipes, and fused multiply-adds have two of their own.
+    # AMD's minima and additions of floats share two pipes; fused multiply-adds have two of their own, and integers have four.
     zen = cpu.startswith("znver") and target.isa in ("avx512", "avx2")
     if wanted is None or wanted == usable[0]:
         target = replace(target, cpu=cpu, features=has.flatten())
-    return replace(target, fma_add=zen)
+    return replace(target, fma_add=zen, order_keys=zen)
