@@ -16,6 +16,8 @@ class Engine(Protocol):
     """One semiring in one dtype on one machine.
 
     An operand that shares memory with the result is as good as a copy of it: every operation reads the old values.
+    −0.0 and 0.0 are one element: nothing prefers one to the other, and where both are equally right, which of them comes out is not
+    specified and may differ between engines and processors.
 
     Attributes
     ----------

@@ -127,7 +127,7 @@ def test_infinities_absorb_sums(dtype: np.dtype[Any], isa: str, lanes: int | Non
 @lengths
 @pytest.mark.parametrize("dtype", REAL, ids=str)
 def test_operations_on_floats(dtype: np.dtype[Any], isa: str, lanes: int | None) -> None:
-    """IEEE arithmetic, subnormals and infinities included, is NumPy's to the bit."""
+    """IEEE arithmetic, subnormals and infinities included, is NumPy's to the last digit."""
     info = np.finfo(dtype)
     values = [0.0, -0.0, 1, -1, 0.1, 3, -7.5, 1e30, -1e-30, info.max, info.smallest_normal, info.smallest_subnormal, np.inf, -np.inf]
     x, y = np.array(list(itertools.product(values, repeat=2)), dtype).T.copy()
