@@ -15,7 +15,7 @@ from semiring.algebra.laws import is_idempotent, require
 from semiring.algebra.program import REAL
 from semiring.algorithms import components
 from semiring.algorithms.divergence import Judge
-from semiring.algorithms.potentials import inverse, reweigh
+from semiring.algorithms.potentials import inverse, resum, reweigh
 from semiring.algorithms.ranges import guard_for, strays
 from semiring.algorithms.schedules import Pivots, Schedule, schedule_for
 from semiring.kernels.engine import Engine
@@ -104,7 +104,11 @@ def closure(
     Notes
     -----
     n³ steps (fewer where the graph falls into components), scratch of one row or stripe; A⁺ by elimination takes 2n³ and a copy of
-    the matrix, because A⁺ = A ⊗ A*.
+    the matrix, because A⁺ = A ⊗ A*. Where only rounding makes a cycle improve, as much again, and a construction matrix.
+
+    Sums of floats that select, such as distances: with non-negative weights an element is within h · ε · Σ|w| of the weight of a best
+    path of h edges; with negative ones within n · ε · the largest magnitude of a weight or an element, because cycles within that of
+    0 cannot be told from 0. A cycle that is negative by less may go unreported.
     """
     semiring, dtypes = engine.semiring, engine.dtypes
     require_closure_laws(semiring, dtypes, paths=via is not None)
@@ -229,14 +233,19 @@ def _reweighed(plan: _Plan, values: Values, via: Array | None, p: Values, judge:
     engine = plan.engine
     back = inverse(engine.semiring, p)
     if back is None:
-        raise judge.error(None, None, int(vertices[0]))
+        raise judge.no_inverse(engine.dtypes)
     kept = judge.kept()
-    if kept is not None:
+    if kept is None:
         # Without the input it goes on from what was closed so far, which are weights of paths in any case.
-        for array, original in zip(values, kept, strict=True):
-            array[...] = original if len(vertices) == len(original) else original[np.ix_(vertices, vertices)]
-        if via is not None:
-            via[...] = -1
+        edges = tuple(v.copy() for v in values)
+    else:
+        edges = kept if len(vertices) == len(kept[0]) else tuple(v[np.ix_(vertices, vertices)] for v in kept)
+        for array, original in zip(values, edges, strict=True):
+            array[...] = original
+    if via is None:
+        via = np.full(values[0].shape, -1, dtype=np.int32)
+    elif kept is not None:
+        via[...] = -1
     reweigh(engine.semiring, values, p, back, clamp=True)
     A = engine.load(values, via)
     if plan.reflexive:
@@ -244,6 +253,11 @@ def _reweighed(plan: _Plan, values: Values, via: Array | None, p: Values, judge:
     plan.schedule(Pivots(engine), A)
     engine.store(A, values)
     reweigh(engine.semiring, values, back, p)
+    resum(engine.semiring, values, via, edges)
+    if plan.reflexive:
+        A = engine.load(values)
+        engine.add_identity(A)
+        engine.store(A, values)
 
 
 def _eliminate(plan: _Plan, values: Values, judge: Judge, vertices: Array) -> None:

@@ -118,6 +118,14 @@ class Judge:
                 )
         raise self.error(None, None, vertex)
 
+    def no_inverse(self, dtypes: tuple[np.dtype[Any], ...]) -> DivergenceError:
+        """The error where only rounding makes a cycle improve, and potentials cannot help because ⊗ has no inverse."""
+        return DivergenceError(
+            f"the closure over {self.semiring.name} does not converge in {', '.join(map(str, dtypes))}: rounding makes a cycle improve, "
+            f"though none does, and weights that ⊗ does not just add or multiply cannot be changed so that none can; use object arrays of "
+            f"exact elements, such as Fractions"
+        )
+
     def error(self, cycle: Sequence[int] | None, weight: Any, vertex: int | None = None) -> DivergenceError:
         """The error for a cycle, or for a vertex where none is known."""
         negative = is_min_plus(self.semiring)

@@ -3,6 +3,9 @@
 Johnson (1977): with p_v ⊕ p_u ⊗ a_uv = p_v for all edges, h_u ⊗ a_uv ⊗ h_v⁻¹ is harmless (non-negative, for shortest paths), and the
 closure of that matrix is the wanted one with the same change. Nothing improves on 1 there, so rounding cannot make a cycle improve;
 left alone, such cycles grow exponentially, though each began as one rounding error.
+
+The change itself rounds, by as much as the potentials are large, which may be far more than the weights of a path. Therefore only the
+paths are taken from the closure of that matrix, and the elements are summed again along them.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import node, var
 from semiring.algorithms.relaxation import Relaxation
+from semiring.kernels.reference.operations import Operations
 
-__all__ = ["inverse", "reweigh"]
+__all__ = ["inverse", "resum", "reweigh"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -58,3 +62,28 @@ def reweigh(semiring: Semiring, values: Values, left: Values, right: Values, *, 
         harmful = graph.changes(tuple(np.broadcast_to(np.asarray(o), w.shape) for o, w in zip(one, weights, strict=True)), weights)
         for array, new, unit in zip(values, weights, one, strict=True):
             array[rows] = np.where(harmful, unit, new) if clamp else new
+
+
+def resum(semiring: Semiring, values: Values, via: Array, edges: Values) -> None:
+    """values_ij ← edges_ij where via is −1 and values_ik ⊗ values_kj with k = via_ij elsewhere, in place, parts before what they form.
+
+    O(n²) steps for each generation of `via`. An element whose `via` rounding has bent into a circle stays as it is.
+    """
+    operations = Operations(semiring, tuple(v.dtype for v in values))
+    known = via < 0
+    for array, edge in zip(values, edges, strict=True):
+        np.copyto(array, edge, where=known)
+    progress = True
+    while progress:
+        progress = False
+        for start in range(0, len(via), step := max(1, _BLOCK // len(via))):
+            i, j = np.nonzero(~known[start : start + step])
+            i += start
+            k = via[i, j]
+            ready = known[i, k] & known[k, j]
+            i, j, k = i[ready], j[ready], k[ready]
+            totals = operations.mul(tuple(v[i, k] for v in values), tuple(v[k, j] for v in values))
+            for array, total in zip(values, totals, strict=True):
+                array[i, j] = total
+            known[i, j] = True
+            progress |= len(i) > 0

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.domain import outside
+from semiring.algebra.errors import DomainError, SemiringError
 from semiring.kernels.matmul import matmul
 
 __all__ = ["power"]
@@ -18,22 +20,41 @@ def power(values: Values, k: int, semiring: Semiring, *, device: str = "auto", t
     """The k-th power, k ≥ 0, of a matrix given as one array of shape (…, n, n) a component."""
     if k == 0:
         return _identity(values, semiring)
-    square, result = values, None
+
+    def product(x: Values, i: int, y: Values, j: int) -> Values:
+        """The power i + j, from the powers i and j."""
+        for operand, exponent in ((x, i), (y, j)):
+            if exponent > 1:
+                _require_inside(semiring, operand, exponent)
+        try:
+            if semiring.components == 1:
+                return (matmul(x[0], y[0], semiring, device=device, threads=threads),)
+            result: Values = matmul(x, y, semiring, device=device, threads=threads)
+            return result
+        except SemiringError as error:
+            error.add_note(f"in power {i + j} of the matrix, the product of the powers {i} and {j}")
+            raise
+
+    square, exponent = values, 1
+    result, reached = values, 0
     while True:
-        if k & 1:
-            result = square if result is None else _product(result, square, semiring, device, threads)
-        k >>= 1
-        if k == 0:
-            assert result is not None
+        if k & exponent:
+            result = product(result, reached, square, exponent) if reached else square
+            reached += exponent
+        if reached == k:
             return tuple(v.copy() for v in result) if result is values else result
-        square = _product(square, square, semiring, device, threads)
+        square = product(square, exponent, square, exponent)
+        exponent *= 2
 
 
-def _product(x: Values, y: Values, semiring: Semiring, device: str, threads: int | None) -> Values:
-    if semiring.components == 1:
-        return (matmul(x[0], y[0], semiring, device=device, threads=threads),)
-    result: Values = matmul(x, y, semiring, device=device, threads=threads)
-    return result
+def _require_inside(semiring: Semiring, values: Values, exponent: int) -> None:
+    index = outside(semiring, values)
+    if index is not None:
+        element = ", ".join(str(v[index]) for v in values)
+        raise DomainError(
+            f"power {exponent} of the matrix has the element {element} at [{', '.join(map(str, index))}], outside the carrier of "
+            f"{semiring.name}, {semiring.carrier}: it overflowed, or ⊕ and ⊗ do not stay in the carrier"
+        )
 
 
 def _identity(values: Values, semiring: Semiring) -> Values:

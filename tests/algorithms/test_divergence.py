@@ -37,6 +37,19 @@ def has_negative_cycle(a: np.ndarray[Any, Any]) -> bool:
     return False
 
 
+def exact_distances(a: np.ndarray[Any, Any]) -> list[list[Any]]:
+    """Floyd and Warshall in exact arithmetic, for a matrix without negative cycles."""
+    n = len(a)
+    d: list[list[Any]] = [[Fraction(w) if math.isfinite(w) else math.inf for w in row] for row in a.tolist()]
+    for i in range(n):
+        d[i][i] = min(d[i][i], Fraction(0))
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                d[i][j] = min(d[i][j], d[i][k] + d[k][j])
+    return d
+
+
 def assert_cycle(error: sr.DivergenceError, a: Any, semiring: sr.Semiring = sr.MIN_PLUS) -> None:
     cycle = error.cycle
     assert cycle
@@ -84,14 +97,7 @@ def test_arbitrary_floats_give_distances_or_a_cycle_that_is_negative_in_exact_ar
     except sr.NegativeCycleError as error:
         assert_cycle(error, a)
         return
-    exact: list[list[Any]] = [[Fraction(w) if math.isfinite(w) else math.inf for w in row] for row in a.tolist()]
-    n = len(a)
-    for i in range(n):
-        exact[i][i] = min(exact[i][i], Fraction(0))
-    for k in range(n):
-        for i in range(n):
-            for j in range(n):
-                exact[i][j] = min(exact[i][j], exact[i][k] + exact[k][j])
+    n, exact = len(a), exact_distances(a)
     largest = max([abs(w) for w in a[np.isfinite(a)].tolist()], default=0.0)
     for i in range(n):
         for j in range(n):
@@ -141,16 +147,20 @@ def test_batches_tell_which_matrix() -> None:
     assert any("[1, 2]" in note for note in caught.value.__notes__)
 
 
-def rounded_up_potentials(n: int, dtype: Any, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def rounded_up_differences(p: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """w_uv ≥ p_v − p_u exactly, and equal to it to one rounding: cycles are never negative, but their floating-point sums are."""
-    p = (10 * np.random.default_rng(seed).random(n)).astype(dtype)
     exact = [[Fraction(float(y)) - Fraction(float(x)) for y in p] for x in p]
-    a = np.subtract.outer(p, p).T.astype(dtype)
-    for i in range(n):
-        for j in range(n):
-            while Fraction(float(a[i, j])) < exact[i][j]:
-                a[i, j] = np.nextafter(a[i, j], dtype(INF))
-    return a, p
+    a = np.subtract.outer(p, p).T.astype(p.dtype)
+    for at in np.ndindex(a.shape):
+        while Fraction(float(a[at])) < exact[at[0]][at[1]]:
+            a[at] = np.nextafter(a[at], p.dtype.type(INF))
+    return a
+
+
+def rounded_up_potentials(n: int, dtype: Any, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Such weights, and the potentials."""
+    p = (10 * np.random.default_rng(seed).random(n)).astype(dtype)
+    return rounded_up_differences(p), p
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -168,6 +178,41 @@ def test_cycles_that_only_rounding_makes_negative_do_no_harm(dtype: Any, method:
         testing.assert_paths_valid(paths, weights, absolute=40 * np.finfo(dtype).eps)
     plus = sr.closure(weights.copy(), sr.MIN_PLUS, method=method, reflexive=False, overwrite=overwrite)
     assert np.abs(plus - exact).max() <= 40 * np.finfo(dtype).eps
+
+
+def large_and_tiny(seed: int, dtype: Any, density: float) -> np.ndarray[Any, Any]:
+    """Differences of potentials of all sizes, rounded up, some with a little more: cycles are as near to 0 as rounding is."""
+    rng, n = np.random.default_rng(seed), 16
+    p = (rng.normal(size=n) * 10.0 ** rng.integers(-6, 7, n)).astype(dtype)
+    a = rounded_up_differences(p)
+    more = (a + rng.random((n, n)) * 10.0 ** rng.integers(-12, -3, (n, n))).astype(dtype)
+    a = np.where(rng.random((n, n)) < 0.3, a, np.maximum(a, more))
+    a[rng.random((n, n)) > density] = INF
+    return a
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("density", [1.0, 0.4, 0.15])
+@pytest.mark.parametrize("seed", range(8))
+def test_distances_are_right_to_rounding_however_much_the_weights_differ(dtype: Any, density: float, seed: int) -> None:
+    a = large_and_tiny(seed, dtype, density)
+    exact, finite = exact_distances(a), np.isfinite(a)
+    found = {}
+    for paths in (True, False):
+        for overwrite in (True, False):
+            answer = sr.apsp(a.copy(), paths=paths, overwrite=overwrite)
+            found[paths, overwrite] = answer.distances if paths else answer
+            # n · ε · the largest weight or distance
+            largest = max([*np.abs(a[finite]).tolist(), *(abs(float(d)) for row in exact for d in row if d < INF)])
+            for row, distances in zip(exact, found[paths, overwrite].tolist(), strict=True):
+                for expected, distance in zip(row, distances, strict=True):
+                    assert expected == distance or abs(Fraction(distance) - expected) <= len(a) * np.finfo(dtype).eps * largest
+    assert np.array_equal(found[True, False], found[False, False])
+    answer = sr.apsp(a, paths=True)
+    edges = (answer.via < 0) & ~np.eye(len(a), dtype=bool)
+    assert np.array_equal(answer.distances[edges], a[edges])
+    if density == 1.0:
+        testing.assert_paths_valid(answer, a, slack=2.0)  # though potentials are 10¹² times as large as some weights
 
 
 def test_rounding_beside_a_real_negative_cycle() -> None:
@@ -230,7 +275,7 @@ def test_zero_length_cycles_have_infinitely_many_shortest_paths() -> None:
 def test_a_semiring_whose_weights_cannot_be_inverted_refuses_instead_of_guessing() -> None:
     odd = sr.Semiring("odd", min, lambda a, b: a + b if a < b else b + a, math.inf, 0, domain=(-1e300, math.inf))
     a, _ = rounded_up_potentials(60, np.float64, seed=1)
-    with pytest.raises(sr.DivergenceError, match="no single cycle"):
+    with pytest.raises(sr.DivergenceError, match="rounding makes a cycle improve"):
         sr.closure(a, odd)
 
 

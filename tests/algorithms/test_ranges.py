@@ -246,6 +246,7 @@ def test_near_the_largest_float_distances_are_right_or_refused(data: st.DataObje
     except sr.NegativeCycleError:
         assert expected is None
     else:
+        assert expected is not None
         assert np.array_equal(found, expected)
 
 
