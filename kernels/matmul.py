@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from semiring.algebra.conversion import conversions, widened
 from semiring.algebra.definition import Semiring
-from semiring.algebra.domain import require_inside
-from semiring.algebra.errors import DTypeError, LawError, OverflowRiskError, SemiringError, ShapeError
+from semiring.algebra.domain import pieces, require_inside
+from semiring.algebra.errors import DTypeError, LawError, SemiringError, ShapeError, noted
 from semiring.algebra.laws import selective_counterexample
 from semiring.kernels.bounds import certify_product
+from semiring.kernels.floats import certify_floats
 from semiring.kernels.select import engine_for
 
 __all__ = ["Witnessed", "matmul"]
@@ -51,7 +52,8 @@ def matmul(
     a : array of shape (…, m, k) or (k,)
     b : array of shape (…, k, n) or (k,)
         One- and more-dimensional operands are combined as by `numpy.matmul`; any strides. Over a structured semiring an operand is a
-        tuple of equally shaped arrays, one a component. The dtypes of a and b are promoted to a common one, in which ∞ stays ∞.
+        tuple of equally shaped arrays, one a component. The dtypes of a and b are promoted to a common one, in which ∞ stays ∞;
+        float16 and int8 are computed in float32 and int16, and integers 0 and 1 are truth values over a semiring on those.
     semiring : Semiring
         Marked by `Semiring.with_witness`, it asks for the witness too.
     c : array of the result's shape, optional
@@ -78,7 +80,8 @@ def matmul(
     DomainError
         An operand with NaN or an element outside the carrier.
     OverflowRiskError
-        Integers so large that the product could leave the dtype.
+        Numbers so large that the product could leave the dtype: integers, and floats where ⊕ only compares, so that an ∞ from an
+        overflow would pass for "no path". Where ⊕ adds (`PLUS_TIMES`, `LOG`) that ∞ is ordinary IEEE 754 arithmetic, and is returned.
     LawError
         A witness is asked for and ⊕ is not selective.
 
@@ -100,27 +103,29 @@ def matmul(
     """
     if not isinstance(semiring, Semiring):
         raise SemiringError(f"semiring is {semiring!r}; pass a Semiring such as semiring.MIN_PLUS")
-    witness = witness or semiring.witness
+    with noted("the product", semiring, a, b):
+        return _product(a, b, semiring, c, out, witness or semiring.witness, device, threads)
+
+
+def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool, device: str, threads: int | None) -> Any:
     if witness and (found := selective_counterexample(semiring)) is not None:
         x, y, z = found
         raise LawError(f"{semiring.name} has no witness: ⊕ is not selective ({x!r} ⊕ {y!r} = {z!r}), so no single k wins")
     left, right = _operand(a, semiring, "a"), _operand(b, semiring, "b")
-    dtypes = semiring.dtypes([_common(x, y) for x, y in zip(left, right, strict=True)])
-    semiring.identities(dtypes)
-    left, right = (_promoted(x, dtypes, semiring) for x in (left, right))
-    for name, operand in (("a", left), ("b", right)):
-        require_inside(semiring, operand, what=name)
     shape, row, column = _result_shape(left[0].shape, right[0].shape)
+    dtypes = _dtypes(left, right, semiring)
+    left, right = _elements(left, dtypes, semiring, "a"), _elements(right, dtypes, semiring, "b")
     left = tuple(v[None, :] if row else v for v in left)
     right = tuple(v[:, None] if column else v for v in right)
     batch = np.broadcast_shapes(left[0].shape[:-2], right[0].shape[:-2])
     full = (*batch, left[0].shape[-2], right[0].shape[-1])
-    old = None if c is None else _promoted(_matching(_operand(c, semiring, "c"), dtypes, shape, "c", exact=False), dtypes, semiring)
+    old = None if c is None else _matching(_operand(c, semiring, "c"), dtypes, shape, "c", exact=False)
     if old is not None:
-        require_inside(semiring, old, what="c")
+        old = _elements(old, dtypes, semiring, "c")
     target = None if out is None else _matching(_tuple(out, semiring, "out"), dtypes, shape, "out", exact=True)
     engine = engine_for(semiring, dtypes, device, threads, witness=witness)
     engine.signed = certify_product(semiring, dtypes, left, right, old, left[0].shape[-1])
+    certify_floats(semiring, dtypes, left, right)
 
     results = target or tuple(np.empty(shape, dtype=d) for d in dtypes)
     work = tuple(v.reshape(full) if v.flags.c_contiguous else np.empty(full, dtype=v.dtype) for v in results)
@@ -178,27 +183,30 @@ def _common(x: Array, y: Array) -> np.dtype[Any]:
         raise DTypeError(f"a and b have no common dtype: {x.dtype} and {y.dtype}") from error
 
 
-def _promoted(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semiring: Semiring) -> tuple[Array, ...]:
-    """`parts` in the dtypes of the product; integers that stand for ±∞ become what stands for it there."""
+def _dtypes(left: tuple[Array, ...], right: tuple[Array, ...], semiring: Semiring) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of the product."""
+    common = tuple(widened(_common(x, y)) for x, y in zip(left, right, strict=True))
+    if semiring.on_truth_values and common[0].kind in "iu":
+        common = (np.dtype(bool),)
+    semiring.identities(common)
+    return common
+
+
+def _elements(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semiring: Semiring, name: str) -> tuple[Array, ...]:
+    """`parts` in the dtypes of the product, ±∞ as it is written there; all of them elements of the semiring."""
     kinds = tuple(v.dtype for v in parts)
-    if kinds == dtypes:
-        return parts
-    try:
-        with np.errstate(over="raise"):
-            promoted = tuple(v.astype(d, copy=False) for v, d in zip(parts, dtypes, strict=True))
-    except FloatingPointError:
-        raise OverflowRiskError(
-            f"an entry of c is beyond {', '.join(map(str, dtypes))}; use {', '.join(map(str, kinds))} for a and b"
-        ) from None
-    try:
-        before, after = semiring.identities(kinds), semiring.identities(dtypes)
-    except DTypeError:
-        return promoted  # where the semiring has no meaning, nothing stands for ∞
-    for raw, old, new in zip((semiring.zero, semiring.one), before, after, strict=True):
-        for value, x, y, v, w in zip(raw if isinstance(raw, tuple) else (raw,), old, new, parts, promoted, strict=True):
-            if v.dtype.kind in "iu" and v.dtype != w.dtype and isinstance(value, float) and math.isinf(value):
-                w[v == x] = y
-    return promoted
+    if kinds != dtypes:
+        converted = tuple(np.empty_like(v, dtype=d) for v, d in zip(parts, dtypes, strict=True))
+        for old, new, convert in zip(parts, converted, conversions(semiring, kinds, dtypes), strict=True):
+            for piece in pieces(old.shape):
+
+                def where(index: tuple[int, ...], piece: tuple[slice, ...] = piece) -> str:
+                    return f"{name}[{', '.join(str(i + (s.start or 0)) for i, s in zip(index, piece, strict=True))}]"
+
+                new[piece] = convert(old[piece], where)
+        parts = converted
+    require_inside(semiring, parts, what=name)
+    return parts
 
 
 def _result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], bool, bool]:
@@ -230,7 +238,8 @@ def _matching(
         if exact and (array.dtype != dtype or not array.flags.writeable):
             kind = f"{array.dtype}{'' if array.flags.writeable else ', read-only'}"
             raise DTypeError(f"{name} must be a writable array of dtype {dtype}; it is {kind}")
-        if not exact and not np.can_cast(array.dtype, dtype, "same_kind" if dtype.kind == "f" else "safe"):
+        truths = dtype.kind == "b" and array.dtype.kind in "iu"  # if they are 0 and 1
+        if not exact and not truths and not np.can_cast(array.dtype, dtype, "same_kind" if dtype.kind == "f" else "safe"):
             raise DTypeError(f"{name} has dtype {array.dtype}, which {dtype} cannot hold; convert it, or a and b")
         arrays.append(array)
     return tuple(arrays)

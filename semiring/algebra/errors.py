@@ -112,7 +112,7 @@ def noted(operation: str, semiring: Any, *operands: Any) -> Iterator[None]:
     ...         raise ShapeError("not square")
     ... except ShapeError as error:
     ...     print(error.__notes__)
-    ['in the closure of an array of 2 × 3 elements (float64) over min-plus']
+    ['in the closure of 2 × 3 elements (float64) over min-plus']
     """
     try:
         yield
@@ -127,4 +127,4 @@ def _described(operand: Any) -> str:
     if not isinstance(shape, tuple) or not shape:
         return f"a value of type {type(operand).__name__}"
     dtypes = ", ".join(str(p.dtype) for p in parts if hasattr(p, "dtype"))
-    return f"an array of {' × '.join(map(str, shape))} elements{f' ({dtypes})' if dtypes else ''}"
+    return f"{' × '.join(map(str, shape))} elements{f' ({dtypes})' if dtypes else ''}"

@@ -26,7 +26,7 @@ from semiring.algebra.catalogue import (
     semirings,
 )
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DomainError, DTypeError, LawError, OverflowRiskError, SemiringError, ShapeError, TraceError
+from semiring.algebra.errors import DomainError, DTypeError, LawError, SemiringError, ShapeError, TraceError
 from semiring.kernels.block import Block
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.matmul import Witnessed, matmul
@@ -59,9 +59,8 @@ REFUSED: list[tuple[type[SemiringError], str, Any, Any, Any, dict[str, Any]]] = 
     (ShapeError, r"out must be a tuple of 2 arrays", PAIR, (B, B), DISTANCE_HOPS, {"out": C}),
     (ShapeError, r"the components of b have different shapes: \(3, 4\), \(3, 3\)", PAIR, (B, B[:, :3]), DISTANCE_HOPS, {}),
     # dtypes
-    (DTypeError, "dtype complex128 is not supported; use one of bool, int16", A + 0j, B, MIN_PLUS, {}),
-    (DTypeError, "dtype float16 is not supported", A.astype("f2"), B.astype("f2"), MIN_PLUS, {}),
-    (DTypeError, "dtype <U1 is not supported", [["x"]], [["y"]], MIN_PLUS, {}),
+    (DTypeError, "complex128 is not supported .complex numbers have no order.; use bool", A + 0j, B, MIN_PLUS, {}),
+    (DTypeError, "<U1 is not supported .entries are text", [["x"]], [["y"]], MIN_PLUS, {}),
     (DTypeError, r"a and b have no common dtype: datetime64\[s\] and float64", np.zeros((2, 3), "M8[s]"), B, MIN_PLUS, {}),
     (DTypeError, "log has no meaning in int64", [[1]], [[2]], LOG, {}),
     (DTypeError, "max-plus has no meaning in uint8: −∞ has no value", np.ones((1, 1), np.uint8), np.ones((1, 1), np.uint8), MAX_PLUS, {}),
@@ -73,7 +72,7 @@ REFUSED: list[tuple[type[SemiringError], str, Any, Any, Any, dict[str, Any]]] = 
     (DTypeError, "c has dtype complex128, which float64 cannot hold", A, B, MIN_PLUS, {"c": C + 0j}),
     (DTypeError, "c has dtype object", A, B, MIN_PLUS, {"c": C.astype(object)}),
     (DTypeError, "c has dtype int64, which int32 cannot hold", A.astype("i4"), B.astype("i4"), MIN_PLUS, {"c": C.astype("i8")}),
-    (OverflowRiskError, "an entry of c is beyond float32; use float64", A.astype("f4"), B.astype("f4"), MIN_PLUS, {"c": C + 1e300}),
+    (DTypeError, r"c\[0, 0\] is 1e\+300, which float32 cannot", A.astype("f4"), B.astype("f4"), MIN_PLUS, {"c": C + 1e300}),
     # elements
     (DomainError, r"a\[0, 1\] = nan: NaN is no element of any semiring", [[1.0, NAN, 3]], B, MIN_PLUS, {}),
     (DomainError, r"b\[2, 0\] = nan", A, np.array([[1], [2], [NAN]]), MAX_MIN, {}),

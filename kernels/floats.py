@@ -1,0 +1,137 @@
+"""Whether a product of floats can overflow where ⊕ only compares, so that what overflowed to ∞ would pass for an element: no path.
+
+Where ⊕ adds, as in ordinary arithmetic, an ∞ from an overflow is what IEEE 754 says it is, and is left alone.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.domain import pieces
+from semiring.algebra.errors import OverflowRiskError
+from semiring.algebra.expression import COMPARISONS, fold, nodes
+
+__all__ = ["certify_floats", "largest_finite"]
+
+Array = np.ndarray[Any, Any]
+
+_COMPARING = COMPARISONS | {"var", "const", "min", "max", "where", "not", "and", "or", "xor"}
+_GROWING = {"add", "sub", "mul"}
+_BOUNDED = _COMPARING | _GROWING | {"neg", "abs"}
+
+
+def certify_floats(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], a: Sequence[Array], b: Sequence[Array]) -> None:
+    """Refuse a product of floats in which a ⊗ b of finite elements could overflow, if ⊕ only compares.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    a, b : sequences of arrays, one a component
+
+    Raises
+    ------
+    OverflowRiskError
+        Naming the magnitudes, and what would work.
+
+    Notes
+    -----
+    Reads both operands once, in pieces that fit the cache.
+    """
+    safe = _safe(semiring, dtypes)
+    if safe == math.inf:
+        return
+    left, right = ([_magnitude(v) for v in part] for part in (a, b))
+    if max(*left, *right) > safe and (op := _overflows(semiring, dtypes, left, right)) is not None:
+        narrow = np.dtype(np.float32) in dtypes
+        reached = " and ".join(f"{max(part):.3g}" for part in (left, right))
+        raise OverflowRiskError(
+            f"{semiring.name} in {', '.join(map(str, dtypes))}: finite entries reach {reached}, so that {op!r} could overflow; "
+            f"{'use float64' if narrow else 'scale the entries, or use object arrays of exact numbers'}"
+        )
+
+
+@lru_cache(maxsize=256)
+def _safe(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> float:
+    """A magnitude of elements up to which no product of theirs overflows; ∞ where none ever does, or where that is no harm."""
+    floats = [d for d in dtypes if d.kind == "f"]
+    if not floats or any(d.kind == "O" for d in dtypes):
+        return math.inf
+    add, mul = ({e.op for e in nodes(*roots)} for roots in (semiring.program.add, semiring.program.mul))
+    if not add <= _COMPARING or not mul & _GROWING or not mul <= _BOUNDED:
+        return math.inf
+    usual = 2.0 ** (min(np.finfo(d).maxexp for d in floats) // 4)
+    sizes = [usual] * len(dtypes)
+    return usual if _overflows(semiring, dtypes, sizes, sizes) is None else 0.0
+
+
+def _overflows(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: list[float], right: list[float]) -> str | None:
+    """An operation of ⊗ that could overflow for operands of such magnitudes."""
+    limit = min(float(np.finfo(d).max) for d in dtypes if d.kind == "f")
+    found: list[str] = []
+
+    def grown(op: str, args: list[float]) -> float:
+        size = _grown(op, args)
+        if size > limit:
+            found.append(op)
+        return size
+
+    fold([root for root, d in zip(semiring.program.mul, dtypes, strict=True) if d.kind == "f"], left, right, _constant, grown)
+    return found[0] if found else None
+
+
+def largest_finite(values: Array) -> float:
+    """The largest magnitude of the finite entries of floats without NaN; 0 if there is none."""
+    largest, finite = 0.0, True
+    for piece in pieces(values.shape):
+        part = values[piece]
+        size = max(float(part.max(initial=0)), -float(part.min(initial=0))) if finite else math.inf
+        finite = size < math.inf  # where one piece has an ∞, the next ones are likely to
+        largest = max(largest, size if finite else _by_bits(part))
+    return largest
+
+
+def _by_bits(values: Array) -> float:
+    """The same by integers: without their sign, the bits of floats sort as the floats do; then ∞ moves to 0, past the largest word."""
+    word, up = _word(values.dtype)
+    bits = values.view(word)
+    bits = bits + bits
+    bits += up
+    found = max(int(bits.max()) - int(up), 0) >> 1
+    return float(word(found).view(values.dtype))
+
+
+@lru_cache
+def _word(dtype: np.dtype[Any]) -> tuple[type[np.unsignedinteger[Any]], np.unsignedinteger[Any]]:
+    """The integers as wide as floats, and what moves ∞ without its sign to 0."""
+    word = np.uint32 if dtype.itemsize == 4 else np.uint64
+    return word, word(2 << np.finfo(dtype).nmant)
+
+
+def _magnitude(values: Array) -> float:
+    if values.dtype.kind == "f":
+        return largest_finite(values)
+    return 2.0 ** (8 * values.itemsize)  # integers are certified elsewhere; here they only meet floats
+
+
+def _constant(value: Any) -> float:
+    return 0.0 if value in (math.inf, -math.inf) else float(min(abs(value), sys.float_info.max))
+
+
+def _grown(op: str, args: list[float]) -> float:
+    """The largest magnitude of an operation on magnitudes."""
+    match op:
+        case "add" | "sub":
+            return args[0] + args[1]
+        case "mul":
+            return args[0] * args[1]
+        case "where":
+            return max(args[1:])
+    return max(args)
