@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
 
     closure = commands.add_parser("closure", help="the closure over another semiring", description="The closure I ⊕ A ⊕ A² ⊕ …")
     names = sorted(name for name, semiring in semirings().items() if semiring.components == 1)
-    closure.add_argument("--semiring", required=True, choices=names, metavar="NAME", help=", ".join(names))
+    closure.add_argument("--semiring", required=True, type=_semiring_name, choices=names, metavar="NAME", help=", ".join(names))
     closure.set_defaults(run=_closure)
 
     for command in (apsp, closure):
@@ -107,6 +107,11 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", help="versions, processor, threads, cache")
     info.set_defaults(run=lambda _: _info())
     return parser
+
+
+def _semiring_name(text: str) -> str:
+    """The name of a semiring, also where it is written as in Python: MAX_MIN is max-min."""
+    return text.lower().replace("_", "-")
 
 
 def _demo() -> None:
@@ -131,8 +136,7 @@ def _apsp(options: argparse.Namespace) -> None:
     result = apsp(graph, paths=wanted, nonedge=options.nonedge, dtype=options.dtype, method=options.method)
     seconds = time.perf_counter() - start
     values, via = (result.distances, result.via) if wanted else (result, None)
-    if options.output:
-        write_file(options.output, values, labels, MIN_PLUS, via)
+    _write(options.output, values, labels, MIN_PLUS, via)
     if ends != [None, None]:
         _print_paths(result, values, labels, *ends)
         return
@@ -153,8 +157,7 @@ def _closure(options: argparse.Namespace) -> None:
     # Reachability asks only where the edges are, so that weighted graphs are welcome.
     values = transitive_closure(graph, reflexive=True, **settings) if semiring is BOOLEAN else closure(graph, semiring, **settings)
     seconds = time.perf_counter() - start
-    if options.output:
-        write_file(options.output, values, labels, semiring)
+    _write(options.output, values, labels, semiring)
     _print_matrix(values, labels, semiring)
     _print_summary(graph, values, labels, semiring, options.nonedge, seconds)
 
@@ -168,6 +171,12 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
     if graph.ndim != 2:
         raise GraphError(f"{options.file}: a graph is a square matrix, not an array of shape {graph.shape}")
     return graph, range(graph.shape[0])
+
+
+def _write(path: Path | None, values: Array, labels: Sequence[Hashable], semiring: Semiring, via: Array | None = None) -> None:
+    if path is not None:
+        written = write_file(path, values, labels, semiring, via)
+        print(f"semiring: wrote {path}: {written}, {len(labels):,} × {len(labels):,} in {values.dtype}", file=sys.stderr)
 
 
 def _vertex(name: str, labels: Sequence[Hashable], file: Path) -> int:

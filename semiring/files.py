@@ -169,10 +169,15 @@ def _matrix_market(path: Path) -> Any:
         raise GraphError(f"{path}: not a MatrixMarket file ({error})") from None
 
 
-def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring, via: Array | None = None) -> None:
+def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring, via: Array | None = None) -> str:
     """Write a matrix: alone (.npy), with labels and construction matrix (.npz), or as a table with labels (.csv, .tsv).
 
     A table says inf where an integer stands for that, and 1 and 0 for truth values.
+
+    Returns
+    -------
+    str
+        What the file holds.
 
     Raises
     ------
@@ -182,11 +187,13 @@ def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: 
     match path.suffix.lower():
         case ".npy":
             np.save(path, values)
+            return "the matrix"
         case ".npz":
             if via is None:
                 np.savez_compressed(path, values=values, labels=np.array(labels))
-            else:
-                np.savez_compressed(path, values=values, labels=np.array(labels), via=via)
+                return "the matrix and the labels"
+            np.savez_compressed(path, values=values, labels=np.array(labels), via=via)
+            return "the matrix, the labels and the construction matrix"
         case ".csv" | ".tsv" as suffix:
             zero = semiring.identities(values.dtype)[0][0]
             with path.open("w", encoding="utf-8", newline="") as file:
@@ -195,5 +202,5 @@ def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: 
                 for label, row in zip(labels, values, strict=True):
                     plain = (row.astype(int) if row.dtype == bool else row).tolist()
                     table.writerow([label, *(semiring.zero if entry == zero and row.dtype != bool else entry for entry in plain)])
-        case _:
-            raise GraphError(f"{path}: the name does not end like a format that can be written: {OUTPUTS}")
+            return "the matrix and the labels"
+    raise GraphError(f"{path}: the name does not end like a format that can be written: {OUTPUTS}")

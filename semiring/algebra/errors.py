@@ -56,7 +56,7 @@ class TooLargeError(SemiringError, MemoryError):
 
 
 class OverflowRiskError(SemiringError, OverflowError):
-    """An integer result could leave its dtype; nothing wrapped is ever returned."""
+    """A result could leave its dtype: no integer is returned that wrapped, and no ∞ from an overflow that would pass for "no path"."""
 
 
 class DivergenceError(SemiringError, ArithmeticError):

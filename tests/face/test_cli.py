@@ -128,6 +128,20 @@ class TestOutput:
         assert run("apsp", roads, "-o", out)[0] == 0
         assert np.load(out).tolist() == DISTANCES
 
+    @pytest.mark.parametrize(
+        ("name", "options", "written"),
+        [
+            ("out.npy", ["--paths"], "the matrix, 3 × 3 in float64"),
+            ("out.npz", [], "the matrix and the labels, 3 × 3 in float64"),
+            ("out.npz", ["--paths"], "the matrix, the labels and the construction matrix, 3 × 3 in float64"),
+            ("out.csv", ["--dtype", "float32"], "the matrix and the labels, 3 × 3 in float32"),
+        ],
+    )
+    def test_it_says_what_was_written(self, run: Run, roads: Path, tmp_path: Path, name: str, options: list[str], written: str) -> None:
+        code, _, err = run("apsp", roads, *options, "-o", tmp_path / name)
+        assert (code, err) == (0, f"semiring: wrote {tmp_path / name}: {written}\n")
+        assert (tmp_path / name).exists()
+
     def test_archive(self, run: Run, roads: Path, tmp_path: Path) -> None:
         out = tmp_path / "out.npz"
         assert run("apsp", roads, "-o", out)[0] == 0
@@ -168,6 +182,12 @@ class TestOutput:
 
 
 class TestClosure:
+    @pytest.mark.parametrize("name", ["max-min", "MAX_MIN", "max_min"])
+    def test_names_as_in_python(self, run: Run, roads: Path, name: str) -> None:
+        code, out, _ = run("closure", roads, "--semiring", name)
+        assert code == 0
+        assert "home   inf     2     5" in out
+
     @pytest.mark.parametrize(
         ("semiring", "row"),
         [
