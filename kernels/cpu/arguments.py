@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from semiring.kernels.cpu.emitter import Emitter, Scalar
 
-__all__ = ["Arguments", "Matrices", "Shared", "pack"]
+__all__ = ["STATUS", "Arguments", "Matrices", "Shared", "pack"]
 
 
 class Shared(NamedTuple):
@@ -34,6 +34,10 @@ class Shared(NamedTuple):
     status: int = -1
 
 
+STATUS = Shared._fields.index("status")
+"""Where a kernel of a pivot block puts its answer: the pivot that stopped it, or −1 as before."""
+
+
 class Matrices(NamedTuple):
     """The words of one component: the address of each matrix, and its strides in elements from row to row and column to column."""
 
@@ -50,7 +54,7 @@ class Matrices(NamedTuple):
 
 def pack(shared: Shared, matrices: Sequence[Matrices]) -> array[int]:
     """The argument array: the shared words, then those of the components."""
-    return array("q", [*shared, *chain.from_iterable(matrices)])
+    return array("q", (*shared, *chain.from_iterable(matrices)))
 
 
 class Arguments:

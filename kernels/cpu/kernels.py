@@ -11,7 +11,6 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, const, nodes
-from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.target import Target, host
@@ -25,7 +24,7 @@ class Kernels:
 
     Attributes
     ----------
-    representation, tile, witness_tile, target, arguments
+    representation, tile, witness_tile, target
         What the code was generated from.
     """
 
@@ -34,7 +33,6 @@ class Kernels:
         self.representation = represent(semiring, dtypes, order_keys=target.order_keys)
         self.tile = choose(self.representation, target)
         self.witness_tile = choose(self.representation, target, witness=True)
-        self.arguments = Arguments(len(dtypes))
         self._functions: dict[str, Callable[[int], None]] = {}
 
     def function(self, name: str) -> Callable[[int], None]:

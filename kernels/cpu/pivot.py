@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable
 
-from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.arguments import STATUS, Arguments
 from semiring.kernels.cpu.emitter import I32, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
@@ -86,7 +86,7 @@ class PivotKernel:
 
     def _refuse(self, em: Emitter, condition: str, k: str) -> None:
         """Where the condition holds, end the kernel at pivot k."""
-        em.branch(condition, lambda: em.store("i64", k, em.at("i64", "%args", self.args.index["status"]), 8))
+        em.branch(condition, lambda: em.store("i64", k, em.at("i64", "%args", STATUS), 8))
         em.returning(condition)
 
     def _close(self, name: str, *, witness: bool) -> Emitter:

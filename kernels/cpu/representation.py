@@ -20,7 +20,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, const, node, nodes, var
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
-from semiring.kernels.infinities import absorbing, tropical
+from semiring.kernels.infinities import absorbing, signed_threshold, tropical
 from semiring.kernels.truth import AND, OR, PAIRS, XOR, truth_table
 
 if TYPE_CHECKING:
@@ -68,6 +68,13 @@ class Representation:
     def inner_infinities(self) -> tuple[int, ...]:
         """Inner integers that absorb sums."""
         return () if self.kind == "infinity" else self.infinities
+
+    def threshold(self, *, signed: bool) -> int:
+        """The inner integer from which on elements are ∞ (see `decode`); `signed` where finite ones may have pulled ∞ back."""
+        if self.kind != "infinity":
+            return 0
+        half = int(self.inner_zero[0])
+        return signed_threshold(half) if signed else half
 
     def encode(self, low: Lowering, component: int, name: str) -> str:
         """A vector of outer elements as inner ones."""

@@ -1,0 +1,85 @@
+"""Blocks as kernels address them: where their components lie, what they share, and when a copy has to take their place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiring.kernels.block import Block
+from semiring.kernels.cpu.arguments import Matrices
+from semiring.kernels.overlap import layout, share
+
+__all__ = ["Operand", "assign", "copied", "item", "matrices"]
+
+
+class Operand:
+    """A block that is one matrix, and the layouts of its components."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.layouts = [layout(v) for v in block.values]
+
+    def copied(self) -> Operand:
+        """A contiguous copy, to be read."""
+        return Operand(copied(self.block))
+
+    def shares(self, other: Operand) -> bool:
+        """Whether they have elements in common."""
+        return any(share(x, y) for x in self.layouts for y in other.layouts)
+
+    @property
+    def aligned(self) -> bool:
+        """Whether elements lie at multiples of their size, as kernels count; a field of packed records may lie between them."""
+        return all(x.address % x.size == x.down % x.size == x.across % x.size == 0 for x in self.layouts)
+
+    @property
+    def contiguous_rows(self) -> bool:
+        """Whether the elements of a row lie side by side."""
+        return all(x.across == x.size or x.columns == 1 for x in self.layouts)
+
+    @property
+    def writable(self) -> bool:
+        """Whether kernels can write to it."""
+        via = self.block.via
+        return (
+            self.contiguous_rows
+            and all(x.address % x.size == x.down % x.size == 0 for x in self.layouts)
+            and (via is None or via.strides[1] == via.itemsize or via.shape[1] == 1)
+        )
+
+    def via(self, top: int = 0, left: int = 0) -> tuple[int, int]:
+        """The address of the construction matrix at (top, left) and its elements from row to row; 0 where there is none."""
+        if self.block.via is None:
+            return 0, 0
+        x = layout(self.block.via)
+        return x.address + top * x.down + left * x.size, x.down // x.size
+
+
+def matrices(a: Operand, b: Operand, c: Operand, top: int = 0, left: int = 0) -> list[Matrices]:
+    """The arguments that tell where the operands lie, for the tile of C that begins at (top, left)."""
+    return [
+        Matrices(
+            *(x.address + top * x.down, x.down // x.size, x.across // x.size),
+            *(y.address + left * y.across, y.down // y.size, y.across // y.size),
+            *(z.address + top * z.down + left * z.size, z.down // z.size, 1),
+        )
+        for x, y, z in zip(a.layouts, b.layouts, c.layouts, strict=True)
+    ]
+
+
+def copied(block: Block, *, via: bool = False) -> Block:
+    """A contiguous copy of a block; with its construction matrix, if it has one, on request."""
+    kept = np.array(block.via, order="C") if via and block.via is not None else None
+    return Block(tuple(np.array(v, order="C") for v in block.values), kept, block.row, block.column)
+
+
+def assign(to: Block, source: Block) -> None:
+    """Write the elements of a block, and its construction matrix, to another one."""
+    for x, y in zip(to.values, source.values, strict=True):
+        x[...] = y
+    if to.via is not None:
+        to.via[...] = source.via
+
+
+def item(block: Block, index: tuple[int, ...]) -> Block:
+    """One matrix of a batch."""
+    return Block(tuple(v[index] for v in block.values), None if block.via is None else block.via[index], block.row, block.column)
