@@ -40,7 +40,8 @@ class Interval:
 
     def contains(self, value: Any) -> bool:
         """Whether a number lies in it."""
-        return bool(self.low <= value <= self.high)
+        above = value > -math.inf if self.low == -_LARGEST else self.low <= value  # exact integers go beyond every float
+        return bool(above and (value < math.inf if self.high == _LARGEST else value <= self.high))
 
     def bounds(self, dtype: np.dtype[Any]) -> tuple[Any, Any]:
         """Its bounds among the values of a dtype: 0.1 in float32 is what a user's 0.1 is there, and finite stays finite."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DomainError
+from semiring.algebra.errors import DomainError, brief
 
 __all__ = ["outside", "pieces", "require_inside"]
 
@@ -94,9 +94,9 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a", *, advice: 
     carrier = f"the carrier of {semiring.name}, {semiring.carrier}"
     if any(isinstance(v, float) and math.isnan(v) for v in found):
         raise DomainError(
-            f"{place} = {value!r}: NaN is no element of any semiring, and outside {carrier}; use {semiring.zero!r} (the semiring's zero) "
-            f"for a missing edge{advice}"
+            f"{place} = {brief(value)}: NaN is no element of any semiring, and outside {carrier}; "
+            f"use {semiring.zero!r} (the semiring's zero) for a missing edge{advice}"
         )
     infinite = semiring.domain is None and any(isinstance(v, float) and math.isinf(v) for v in found)
     hint = "; without domain=, only the infinities that are zero or one are elements" if infinite else ""
-    raise DomainError(f"{place} = {value!r} is outside {carrier}{hint}")
+    raise DomainError(f"{place} = {brief(value)} is outside {carrier}{hint}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ __all__ = [
     "ShapeError",
     "TooLargeError",
     "TraceError",
+    "brief",
     "noted",
 ]
 
@@ -90,6 +92,19 @@ class HarmfulPivot(SemiringError):
     def __init__(self, vertex: int) -> None:
         super().__init__(f"the pivot of vertex {vertex} does not converge")
         self.vertex = vertex
+
+
+def brief(value: Any) -> str:
+    """A value as a message shows it: an integer of very many digits, which Python may even refuse to print, by its size.
+
+    Examples
+    --------
+    >>> brief(-(10**5000)), brief(0.5)
+    ('about -1e5000', '0.5')
+    """
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"about {'-' if value < 0 else ''}1e{round(value.bit_length() * math.log10(2))}"
+    return f"({', '.join(map(brief, value))})" if isinstance(value, tuple) else repr(value)
 
 
 @contextmanager

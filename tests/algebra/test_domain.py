@@ -145,6 +145,17 @@ def test_predicates_that_cannot_be_recorded_run_one_by_one():
     assert str(primes.carrier) == "a callable"
 
 
+def test_exact_integers_go_beyond_every_float():
+    huge = 10**5000
+    assert outside(MIN_PLUS, np.array([-huge, huge, -INF], dtype=object)) == (2,)
+    assert outside(PLUS_TIMES, np.array([-huge, huge, INF], dtype=object)) == (2,)
+    with pytest.raises(DomainError, match=r"a\[0\] = about -1e5000 is outside"):
+        require_inside(MAX_TIMES, np.array([-huge], dtype=object))
+    pairs = Semiring("pairs", min, lambda a, b: (a[0] + b[0], a[1] + b[1]), (INF, INF), (0, 0), domain=lambda a: a[0] >= 0)
+    with pytest.raises(DomainError, match=r"a\[0\] = \(about -1e5000, 1\) is outside"):
+        require_inside(pairs, (np.array([-huge], dtype=object), np.array([1], dtype=object)))
+
+
 def test_messages_say_what_would_work():
     with pytest.raises(
         DomainError, match=r"weights\[0, 1\] = nan: NaN .* \(−∞, ∞\]; use inf \(the semiring's zero\) for a missing edge, or leave it out$"
