@@ -32,6 +32,7 @@ from semiring.algebra.errors import OverflowRiskError
 from semiring.algebra.expression import chooses_operand, node, nodes, var
 from semiring.algebra.laws import is_selective
 from semiring.kernels.bounds import Interval, certify_product, finite_range, stays_inside, wider
+from semiring.kernels.floats import largest_finite
 from semiring.kernels.infinities import absorbing, crosses_infinity, tropical
 
 __all__ = ["Guard", "guard_for", "strays"]
@@ -166,7 +167,7 @@ class _FloatTropical:
         self.proven = True
 
     def before(self, values: Values) -> None:
-        self.largest = _largest(values[0])
+        self.largest = largest_finite(values[0])
         self.proven = 3 * self.edges * self.largest < self.limit
         if not self.proven:
             pulls = values[0] < 0 if self.semiring.program.add[0].op == "min" else values[0] > 0
@@ -175,7 +176,7 @@ class _FloatTropical:
 
     def after(self, values: Values, via: Array | None) -> None:
         # Had a path overflowed to ∞, the last vertex before that would have a finite result, and the edge from there would reach ∞.
-        if not self.proven and (longest := _largest(values[0])) + self.largest >= self.limit:
+        if not self.proven and (longest := largest_finite(values[0])) + self.largest >= self.limit:
             self._refuse(f"one edge more than a path of weight {longest:.3g}")
 
     def _refuse(self, what: str) -> None:
@@ -200,7 +201,7 @@ class _Sums:
                 found = _range(array, infinities)
                 self._require(dtype, 0 if found is None else _magnitude(found), np.iinfo(dtype).max // 2, f"use {wider(dtype)}")
             elif dtype.kind == "f":
-                self._require(dtype, _largest(array), _limit(dtype), _advice((dtype,)))
+                self._require(dtype, largest_finite(array), _limit(dtype), _advice((dtype,)))
 
     def _require(self, dtype: np.dtype[Any], largest: float, limit: float, advice: str) -> None:
         if 3 * self.edges * largest >= limit:
@@ -272,22 +273,6 @@ def strays(semiring: Semiring, values: Values) -> bool:
             if not semiring.carrier.holds([v[stray] for v in parts]).all():
                 return True
     return False
-
-
-def _largest(values: Array) -> float:
-    """The largest finite magnitude of floats, 0 if there is none, at the speed of memory.
-
-    Their bits sort like magnitudes when the sign is shifted out; then ∞ is moved to 0, past the largest word, and the others up.
-    """
-    word = np.dtype(f"u{values.dtype.itemsize}")
-    up = word.type(2 << np.finfo(values.dtype).nmant)
-    largest = up
-    for rows in _rows(values, _PIECE):
-        bits = values[rows].view(word)
-        bits = bits + bits
-        bits += up
-        largest = max(largest, bits.max())
-    return float(((largest - up) >> word.type(1)).view(values.dtype))
 
 
 def _limit(dtype: np.dtype[Any]) -> float:

@@ -150,7 +150,7 @@ def test_batches_tell_which_matrix() -> None:
 def rounded_up_differences(p: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """w_uv ≥ p_v − p_u exactly, and equal to it to one rounding: cycles are never negative, but their floating-point sums are."""
     exact = [[Fraction(float(y)) - Fraction(float(x)) for y in p] for x in p]
-    a = np.subtract.outer(p, p).T.astype(p.dtype)
+    a: np.ndarray[Any, Any] = np.subtract.outer(p, p).T.astype(p.dtype)
     for at in np.ndindex(a.shape):
         while Fraction(float(a[at])) < exact[at[0]][at[1]]:
             a[at] = np.nextafter(a[at], p.dtype.type(INF))
@@ -186,7 +186,7 @@ def large_and_tiny(seed: int, dtype: Any, density: float) -> np.ndarray[Any, Any
     p = (rng.normal(size=n) * 10.0 ** rng.integers(-6, 7, n)).astype(dtype)
     a = rounded_up_differences(p)
     more = (a + rng.random((n, n)) * 10.0 ** rng.integers(-12, -3, (n, n))).astype(dtype)
-    a = np.where(rng.random((n, n)) < 0.3, a, np.maximum(a, more))
+    np.maximum(a, more, out=a, where=rng.random((n, n)) > 0.3)
     a[rng.random((n, n)) > density] = INF
     return a
 

@@ -272,15 +272,3 @@ def test_structured_floats_that_could_overflow_are_refused() -> None:
         sr.closure((distance, edge), sr.DISTANCE_COUNT)  # (∞, 1) is no element
     with pytest.raises(sr.DivergenceError, match="range"):
         sr.closure(np.triu(np.full((3, 3), 1e200), 1), sr.PLUS_TIMES)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_largest_magnitude_of_any_floats(dtype: Any) -> None:
-    from semiring.algorithms.ranges import _largest
-
-    big = np.finfo(dtype)
-    for values in ([INF, -INF], [0.0, -0.0], [big.smallest_subnormal, INF], [-big.max, 1.0, INF], [1.5, -2.5, INF, -INF]):
-        array = np.array([values] * 3, dtype=dtype)
-        finite = np.abs(array[np.isfinite(array)])
-        assert _largest(array) == max(finite.tolist(), default=0.0)
-        assert _largest(array[::2, ::-1]) == _largest(array)
