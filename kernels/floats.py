@@ -90,9 +90,9 @@ def _overflows(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: list
 def largest_finite(values: Array) -> float:
     """The largest magnitude of the finite entries of floats without NaN; 0 if there is none."""
     largest, finite = 0.0, True
-    for piece in pieces(values.shape):
+    for piece in pieces(values.shape) if values.size else ():
         part = values[piece]
-        size = max(float(part.max(initial=0)), -float(part.min(initial=0))) if finite else math.inf
+        size = max(float(np.maximum.reduce(part, None)), -float(np.minimum.reduce(part, None))) if finite else math.inf
         finite = size < math.inf  # where one piece has an ∞, the next ones are likely to
         largest = max(largest, size if finite else _by_bits(part))
     return largest

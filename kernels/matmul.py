@@ -112,13 +112,13 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
         x, y, z = found
         raise LawError(f"{semiring.name} has no witness: ⊕ is not selective ({x!r} ⊕ {y!r} = {z!r}), so no single k wins")
     left, right = _operand(a, semiring, "a"), _operand(b, semiring, "b")
-    shape, row, column = _result_shape(left[0].shape, right[0].shape)
+    batch, row, column = _batch(left[0].shape, right[0].shape)
     dtypes = _dtypes(left, right, semiring)
     left, right = _elements(left, dtypes, semiring, "a"), _elements(right, dtypes, semiring, "b")
     left = tuple(v[None, :] if row else v for v in left)
     right = tuple(v[:, None] if column else v for v in right)
-    batch = np.broadcast_shapes(left[0].shape[:-2], right[0].shape[:-2])
     full = (*batch, left[0].shape[-2], right[0].shape[-1])
+    shape = (*batch, *(() if row else full[-2:-1]), *(() if column else full[-1:]))
     old = None if c is None else _matching(_operand(c, semiring, "c"), dtypes, shape, "c", exact=False)
     if old is not None:
         old = _elements(old, dtypes, semiring, "c")
@@ -135,7 +135,9 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
         old = _apart(old, work) if len(old) > 1 else old
         for w, v in zip(work, old, strict=True):
             w[...] = v.reshape(full)
-    A, B = (engine.load(tuple(np.broadcast_to(v, (*batch, *v.shape[-2:])) for v in x)) for x in (left, right))
+    if batch:  # np.broadcast_to takes as long as a small product
+        left, right = (tuple(np.broadcast_to(v, (*batch, *v.shape[-2:])) for v in x) for x in (left, right))
+    A, B = engine.load(left), engine.load(right)
     C = engine.load(work, via)
     if old is None:
         engine.multiply(A, B, C)
@@ -209,8 +211,8 @@ def _elements(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semir
     return parts
 
 
-def _result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], bool, bool]:
-    """The shape of the product, and whether a is a row and b a column."""
+def _batch(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], bool, bool]:
+    """The leading axes of the product, and whether a is a row and b a column."""
     if not a or not b:
         raise ShapeError(f"operands of matmul need at least one axis; got shapes {a} and {b}")
     row, column = len(a) == 1, len(b) == 1
@@ -218,10 +220,10 @@ def _result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ..
     if a[-1] != inner:
         raise ShapeError(f"a of shape {a} and b of shape {b} do not fit: a has {a[-1]} columns and b {inner} rows")
     try:
-        batch = np.broadcast_shapes(a[:-2], b[:-2])
+        batch = np.broadcast_shapes(a[:-2], b[:-2]) if a[:-2] or b[:-2] else ()
     except ValueError:
         raise ShapeError(f"the leading axes of a {a} and b {b} do not broadcast") from None
-    return (*batch, *(() if row else a[-2:-1]), *(() if column else b[-1:])), row, column
+    return batch, row, column
 
 
 def _matching(

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from numbers import Number, Real
 from typing import Any
 
@@ -45,11 +45,7 @@ class Interval:
 
     def bounds(self, dtype: np.dtype[Any]) -> tuple[Any, Any]:
         """Its bounds among the values of a dtype: 0.1 in float32 is what a user's 0.1 is there, and finite stays finite."""
-        if dtype.kind != "f":
-            return self.low, self.high
-        largest = float(np.finfo(dtype).max)
-        low, high = (float(v) if math.isinf(v) else float(dtype.type(min(max(v, -largest), largest))) for v in (self.low, self.high))
-        return low, high
+        return (_rounded(self.low, dtype), _rounded(self.high, dtype)) if dtype.kind == "f" else (self.low, self.high)
 
     def holds(self, array: Array) -> Array:
         """Which entries lie in it."""
@@ -62,6 +58,12 @@ class Interval:
             return self.low == -math.inf, self.high == math.inf
         info = np.iinfo(dtype)
         return bool(self.low <= info.min), bool(self.high >= info.max)
+
+
+@lru_cache(maxsize=256)
+def _rounded(bound: Any, dtype: np.dtype[Any]) -> float:
+    largest = float(np.finfo(dtype).max)
+    return float(bound) if math.isinf(bound) else float(dtype.type(min(max(bound, -largest), largest)))
 
 
 @dataclass(frozen=True)
