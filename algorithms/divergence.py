@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError
+from semiring.algebra.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.algorithms.cycles import exact_weight, find_cycle, rounding
 from semiring.algorithms.extraction import cycle_through
@@ -165,5 +165,8 @@ def _number(weight: Any) -> str:
     if isinstance(weight, tuple):
         return f"({', '.join(map(_number, weight))})"
     if isinstance(weight, Fraction):
-        return str(weight.numerator) if weight.denominator == 1 else repr(float(weight))
-    return str(weight)
+        try:
+            return brief(weight.numerator) if weight.denominator == 1 else repr(float(weight))
+        except OverflowError:
+            return brief(int(weight))
+    return brief(weight) if isinstance(weight, int) else str(weight)

@@ -69,7 +69,7 @@ class Limit:
         target = host(self.isa)
         if self.fma_add is not None:
             target = replace(target, fma_add=self.fma_add)
-        rep = represent(self.semiring, tuple(map(np.dtype, self.dtypes)))
+        rep = represent(self.semiring, tuple(map(np.dtype, self.dtypes)), order_keys=target.order_keys)
         loops = [Loop(rep, target, sums, self.bits) for sums in _SUMS if sums * len(rep.inner) < target.registers]
         trials = alternate({str(i): loop.run for i, loop in enumerate(loops)}, 5, patience=1).seconds
         steps, best = max((loop.steps() / min(trials[str(i)]), i) for i, loop in enumerate(loops))

@@ -72,8 +72,9 @@ def apsp(
     n³ steps; memory for the result (and 4n² bytes for the paths) and a few percent beside it. The recursive algorithm is Buluç, Gilbert
     and Budak (2010), Fig. 3; the blocked one Katz and Kider (2008), with paths Matsumoto, Nakasato and Sedukhin (2012), Alg. 3–6.
 
-    Among floats, a negative cycle whose weight is smaller than the rounding of its own sum cannot be told from one of weight 0. −0.0 and
-    0.0 are one element; which of the two a result has is not specified.
+    With non-negative float weights a distance is within h·ε·Σ|w| of a shortest path of h edges, with negative ones within n·ε times the
+    largest magnitude of a weight or a distance; a cycle that is negative by less may go unreported, as it cannot be told from one of weight
+    0. Where only rounding makes a cycle negative, the work doubles. −0.0 and 0.0 are one element; which of the two comes out is not specified.
 
     Examples
     --------
@@ -226,6 +227,8 @@ def power(
 
     Raises
     ------
+    DomainError, OverflowRiskError
+        A power on the way left the carrier or the dtype.
     SemiringError
         A power below 0, and the errors of `closure` and `matmul`.
 

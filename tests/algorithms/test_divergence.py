@@ -302,3 +302,10 @@ def test_exact_fractions_diverge_exactly() -> None:
     a[1, 0] -= Fraction(1, 10**30)
     with pytest.raises(sr.NegativeCycleError):
         sr.apsp(a)
+
+
+def test_a_cycle_beyond_every_float_is_shown_by_its_size() -> None:
+    huge = np.array([[0, Fraction(1, 2)], [-(10**5000), 0]], dtype=object)
+    with pytest.raises(sr.NegativeCycleError, match="about -1e") as found:
+        sr.apsp(huge)
+    assert found.value.cycle is not None
