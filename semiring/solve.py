@@ -74,7 +74,7 @@ def apsp(
 
     With non-negative float weights a distance is within h·ε·Σ|w| of a shortest path of h edges, with negative ones within n·ε times the
     largest magnitude of a weight or a distance; a cycle that is negative by less may go unreported, as it cannot be told from one of weight
-    0. Where only rounding makes a cycle negative, the work doubles. −0.0 and 0.0 are one element; which of the two comes out is not specified.
+    0. Where only rounding makes a cycle negative, the work doubles. −0.0 and 0.0 are one element; which of them comes out is not specified.
 
     Examples
     --------

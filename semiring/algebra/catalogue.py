@@ -37,7 +37,7 @@ MIN_MAX = Semiring("min-max", min, max, math.inf, -math.inf)
 """Minimax paths: a path is as high as its highest edge."""
 
 MAX_TIMES = Semiring("max-times", max, mul, 0, 1, domain=(0, _LARGEST))
-"""Most reliable paths: the probabilities of a path's edges multiply. Floats too small for the dtype round to 0; too large ones are refused."""
+"""Most reliable paths: the probabilities of a path's edges multiply. Underflow rounds to 0, overflow is refused."""
 
 
 def _geometric(a: Any) -> Any:
