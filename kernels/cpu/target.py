@@ -30,7 +30,8 @@ class Target:
     order_keys : bool
         Compare floats as integers that sort alike, because integer minima have more pipes (AMD Zen 2 to 5; on Intel they have fewer).
     embedded_broadcast : bool
-        AVX-512's ``{1to16}`` memory operand, which broadcasts for free where a broadcasting load would take a vector slot.
+        Take scalars by AVX-512's ``{1to16}`` memory operand: free on AMD, where a broadcasting load takes a vector slot; elsewhere a
+        load takes none, and one a row is less than one an instruction.
     """
 
     isa: str
@@ -44,7 +45,7 @@ class Target:
 
 
 ISAS = {
-    "avx512": Target("avx512", "x86-64-v4", "", 64, 32, embedded_broadcast=True),
+    "avx512": Target("avx512", "x86-64-v4", "", 64, 32),
     "avx2": Target("avx2", "x86-64-v3", "", 32, 16),
     "sse2": Target("sse2", "x86-64", "", 16, 16),
     "neon": Target("neon", "generic", "+neon", 16, 32),
@@ -77,4 +78,4 @@ def host(isa: str | None = None) -> Target:
     zen = cpu.startswith("znver") and target.isa in ("avx512", "avx2")
     if wanted is None or wanted == usable[0]:
         target = replace(target, cpu=cpu, features=has.flatten())
-    return replace(target, fma_add=zen, order_keys=zen)
+    return replace(target, fma_add=zen, order_keys=zen, embedded_broadcast=zen and target.isa == "avx512")

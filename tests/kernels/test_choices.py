@@ -1,4 +1,7 @@
-"""Floats that are only compared: as they are, or as integers that sort alike. Both give the reference's elements and witnesses."""
+"""What is chosen by the kind of processor: order keys, fused sums, embedded broadcasts. Every choice gives the reference's elements.
+
+All of them run here, whatever the processor at hand would have chosen.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +12,37 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiring.algebra.catalogue import MAX_MIN, MIN_MAX, MIN_PLUS
+from semiring.algebra.catalogue import MAX_MIN, MIN_MAX, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
 from semiring.kernels.cpu.compiler import assembly
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.kernels import Kernels
-from semiring.kernels.cpu.target import host
+from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.reference.engine import ReferenceEngine
 from tests.kernels.samples import ISAS, Array, assert_equal, name
 
 SEMIRINGS = [MAX_MIN, MIN_MAX]
 F4, F8 = np.dtype(np.float32), np.dtype(np.float64)
 
-each = pytest.mark.parametrize(("isa", "order_keys"), [(isa, keys) for isa in ISAS for keys in (False, True)])
+each = pytest.mark.parametrize(("isa", "zen"), [(isa, zen) for isa in ISAS for zen in (False, True)])
 dtypes = pytest.mark.parametrize("dtype", [F4, F8], ids=str)
 
 
+def chosen(isa: str, zen: bool) -> Target:
+    """The instruction set with the choices of AMD Zen, or with those of other processors."""
+    wide = zen and isa in ("avx512", "avx2")
+    return replace(host(isa), order_keys=zen, fma_add=wide, embedded_broadcast=zen and isa == "avx512")
+
+
 @functools.cache
-def kernels(semiring: Semiring, dtype: np.dtype[Any], isa: str, order_keys: bool) -> Kernels:
-    return Kernels(semiring, (dtype,), replace(host(isa), order_keys=order_keys))
+def kernels(semiring: Semiring, dtype: np.dtype[Any], isa: str, zen: bool) -> Kernels:
+    return Kernels(semiring, (dtype,), chosen(isa, zen))
 
 
-def engine(semiring: Semiring, dtype: np.dtype[Any], isa: str, order_keys: bool) -> CpuEngine:
+def engine(semiring: Semiring, dtype: np.dtype[Any], isa: str, zen: bool) -> CpuEngine:
     found = CpuEngine(semiring, (dtype,), 1, isa)
-    found._kernels = kernels(semiring, dtype, isa, order_keys)
+    found._kernels = kernels(semiring, dtype, isa, zen)
     return found
 
 
@@ -48,13 +57,13 @@ def weights(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generat
 @dtypes
 @pytest.mark.parametrize("semiring", SEMIRINGS, ids=name)
 @pytest.mark.parametrize("witness", [False, True])
-def test_products(semiring: Semiring, dtype: np.dtype[Any], isa: str, order_keys: bool, witness: bool) -> None:
+def test_products(semiring: Semiring, dtype: np.dtype[Any], isa: str, zen: bool, witness: bool) -> None:
     rng = np.random.default_rng(0)
     for m, n, k in ((1, 1, 1), (5, 70, 3), (49, 97, 130)):
         a, b, c = (weights(dtype, shape, rng) for shape in ((m, k), (k, n), (m, n)))
         for method in ("multiply", "multiply_add"):
             results = []
-            for one in (engine(semiring, dtype, isa, order_keys), ReferenceEngine(semiring, (dtype,))):
+            for one in (engine(semiring, dtype, isa, zen), ReferenceEngine(semiring, (dtype,))):
                 C = Block((c.copy(),), np.full((m, n), -1, np.int32) if witness else None)
                 getattr(one, method)(Block((a,)), Block((b,)), C)
                 results.append(C)
@@ -65,11 +74,31 @@ def test_products(semiring: Semiring, dtype: np.dtype[Any], isa: str, order_keys
 
 @each
 @dtypes
+def test_sums(dtype: np.dtype[Any], isa: str, zen: bool) -> None:
+    """A fused sum rounds as a sum does, subnormals and overflows included."""
+    rng = np.random.default_rng(2)
+    finite = np.finfo(dtype).max / 4
+    a, b, c = (np.where(np.abs(x) > finite, dtype.type(1.5), x) for x in (weights(dtype, s, rng) for s in ((49, 130), (130, 97), (49, 97))))
+    for semiring, witness in ((MIN_PLUS, False), (MIN_PLUS, True), (PLUS_TIMES, False)):
+        results = []
+        for one in (engine(semiring, dtype, isa, zen), ReferenceEngine(semiring, (dtype,))):
+            C = Block((c.copy(),), np.full(c.shape, -1, np.int32) if witness else None)
+            one.multiply_add(Block((a,)), Block((b,)), C)
+            results.append(C)
+        if semiring is MIN_PLUS:
+            assert_equal(results[0].values, results[1].values)
+            assert not witness or (results[0].via == results[1].via).all()
+        else:
+            np.testing.assert_allclose(results[0].values[0], results[1].values[0], rtol=1e-4)
+
+
+@each
+@dtypes
 @pytest.mark.parametrize("semiring", SEMIRINGS, ids=name)
-def test_closures(semiring: Semiring, dtype: np.dtype[Any], isa: str, order_keys: bool) -> None:
+def test_closures(semiring: Semiring, dtype: np.dtype[Any], isa: str, zen: bool) -> None:
     a = weights(dtype, (37, 37), np.random.default_rng(1))
     results = []
-    for one in (engine(semiring, dtype, isa, order_keys), ReferenceEngine(semiring, (dtype,))):
+    for one in (engine(semiring, dtype, isa, zen), ReferenceEngine(semiring, (dtype,))):
         A = Block((a.copy(),), np.full(a.shape, -1, np.int32))
         one.close(A)
         results.append(A)
@@ -78,10 +107,10 @@ def test_closures(semiring: Semiring, dtype: np.dtype[Any], isa: str, order_keys
 
 
 @each
-def test_zeros_of_either_sign_tie(isa: str, order_keys: bool) -> None:
+def test_zeros_of_either_sign_tie(isa: str, zen: bool) -> None:
     """Bit patterns would tell them apart and name the wrong k, or one for what is no improvement."""
     for semiring, other in ((MAX_MIN, 5), (MIN_MAX, -5)):
-        cpu = engine(semiring, F4, isa, order_keys)
+        cpu = engine(semiring, F4, isa, zen)
         for first in (0.0, -0.0):
             a, b = np.array([[first, -first]], F4), np.full((2, 33), other, F4)
             C = Block((np.empty((1, 33), F4),), np.full((1, 33), -1, np.int32))
@@ -94,28 +123,30 @@ def test_zeros_of_either_sign_tie(isa: str, order_keys: bool) -> None:
 
 
 @each
-def test_floats_are_held_as_the_target_says(isa: str, order_keys: bool) -> None:
+def test_floats_are_held_as_the_target_says(isa: str, zen: bool) -> None:
     for semiring in SEMIRINGS:
-        assert kernels(semiring, F8, isa, order_keys).representation.kind == ("key" if order_keys else "plain")
-    assert kernels(MIN_PLUS, F8, isa, order_keys).representation.kind == "plain"  # keys cannot be added
+        assert kernels(semiring, F8, isa, zen).representation.kind == ("key" if zen else "plain")
+    assert kernels(MIN_PLUS, F8, isa, zen).representation.kind == "plain"  # keys cannot be added
 
 
 @pytest.mark.skipif("avx512" not in ISAS, reason="the names of AVX-512's instructions")
 def test_a_comparison_is_one_instruction() -> None:
-    for order_keys, instructions in ((False, ("vminps", "vmaxps")), (True, ("vpminsd", "vpmaxsd"))):
-        made = kernels(MAX_MIN, F4, "avx512", order_keys)
+    for zen, instructions in ((False, ("vminps", "vmaxps")), (True, ("vpminsd", "vpmaxsd"))):
+        made = kernels(MAX_MIN, F4, "avx512", zen)
         text = assembly(made.ir("product"), made.target)
         assert all(instruction in text for instruction in instructions)
 
 
-@pytest.mark.parametrize(("cpu", "faster"), [("znver4", True), ("sapphirerapids", False), ("haswell", False)])
-def test_keys_are_for_processors_that_compare_integers_faster(cpu: str, faster: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("cpu", "zen"), [("znver4", True), ("sapphirerapids", False), ("haswell", False)])
+def test_choices_follow_the_processor(cpu: str, zen: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from llvmlite import binding
 
     monkeypatch.setattr(binding, "get_host_cpu_name", lambda: cpu)
     host.cache_clear()
     try:
         for isa in ISAS:
-            assert host(isa).order_keys == host(isa).fma_add == (faster and isa in ("avx512", "avx2"))
+            wide = zen and isa in ("avx512", "avx2")
+            assert host(isa).order_keys == host(isa).fma_add == wide
+            assert host(isa).embedded_broadcast == (wide and isa == "avx512")
     finally:
         host.cache_clear()
