@@ -260,7 +260,7 @@ def test_a_minimum_is_one_instruction() -> None:
         text = assembly(kernels_for(semiring, (dtype,), "avx512").ir("product"), target)
         assert minimum in text
         assert any(s in text for s in sums)
-        assert ("{1to16}" in text) == target.embedded_broadcast
+        assert "{1to16}" in text or not target.embedded_broadcast
 
 
 def test_neon_can_be_generated() -> None:
