@@ -111,9 +111,9 @@ def _threads() -> str:
 
 
 def _cache() -> str:
-    from semiring.kernels.cpu.compiler import cache_folder
+    from semiring.kernels import cache
 
-    folder = cache_folder()
+    folder = cache.folder()
     try:
         sizes = [entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()]
     except OSError:

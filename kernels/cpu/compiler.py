@@ -7,24 +7,22 @@ compilation, never an error.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import hashlib
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
+from semiring.kernels import cache
 from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.cpu.target import Target
 
-__all__ = ["Library", "assembly", "cache_folder", "compile_library", "link"]
+__all__ = ["Library", "assembly", "compile_library", "link"]
 
 _lock = threading.Lock()
-_DIGEST = 32
 
 
 def _forget() -> None:
@@ -35,21 +33,6 @@ def _forget() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
-
-
-def cache_folder() -> Path:
-    """Where object code is kept: ``SEMIRING_CACHE_DIR``, or the platform's place for caches."""
-    chosen = os.environ.get("SEMIRING_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
-    if base:
-        return Path(base) / "semiring"
-    try:
-        home = Path.home()
-    except RuntimeError:  # a user without a home: nothing can be kept there
-        home = Path(os.devnull)
-    return home / {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache") / "semiring"
 
 
 class Library:
@@ -102,13 +85,13 @@ def compile_library(key: Iterable[object], target: Target, ir: Callable[[], str]
     from llvmlite import binding as llvm
 
     identity = "\n".join(map(repr, (*key, target, llvmlite.__version__, llvm.llvm_version_info, _generator_version())))
-    path = cache_folder() / f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.o"
+    name = f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.o"
     with _lock:
         machine = _machine(target)
-        code = _read(path)
+        code = cache.read(name)
         if code is None:
             code = _compile(ir(), machine, target)
-            _write(path, code)
+            cache.write(name, code)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
@@ -152,29 +135,3 @@ def assembly(ir: str, target: Target) -> str:
     """The machine code of ``ir`` as text, for inspection."""
     machine = _machine(target)
     return str(machine.emit_assembly(_optimised(ir, machine, target)))
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    code = data[_DIGEST:]
-    return code if hashlib.sha256(code).digest() == data[:_DIGEST] else None
-
-
-def _write(path: Path, code: bytes) -> None:
-    import tempfile
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    except OSError:
-        return
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)

@@ -11,17 +11,16 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import Expr, const, node, nodes, var
+from semiring.algebra.expression import Expr, nodes, var
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
 from semiring.kernels.infinities import absorbing, signed_threshold, tropical
-from semiring.kernels.truth import AND, OR, PAIRS, XOR, truth_table
+from semiring.kernels.truth import on_bytes
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.lowering import Lowering
@@ -124,7 +123,7 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_ke
     outer = tuple(map(scalar_type, dtypes))
     add, mul, star, undefined = program.add, program.mul, program.star, program.star_undefined
     if dtypes == (np.dtype(bool),):
-        add, mul = (_on_truth_values(semiring.add),), (_on_truth_values(semiring.mul),)
+        add, mul = (on_bytes(semiring.add),), (on_bytes(semiring.mul),)
         zero, one = tuple(map(int, zero)), tuple(map(int, one))
     extremum = add[0].op if len(add) == 1 and add[0].op in ("min", "max") and set(add[0].args) == {_A, _B} else None
     infinities = absorbing(semiring, dtypes)
@@ -140,18 +139,3 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_ke
         half = zero[0] // 2
         return Representation(add, mul, star, undefined, outer, outer, zero, one, (half,), infinities, "infinity", extremum)
     return plain
-
-
-def _on_truth_values(function: Callable[[Any, Any], Any]) -> Expr:
-    """The expression on bytes 0 and 1 that agrees with a callable on truth values."""
-    table = truth_table(function)
-    known: dict[tuple[bool, ...], str] = {AND: "and", OR: "or", XOR: "xor"}
-    if table in known:
-        return node(known[table], _A, _B)
-    result = const(0)
-    for (a, b), true in zip(PAIRS, table, strict=True):
-        if true:
-            x = _A if a else node("xor", _A, const(1))
-            y = _B if b else node("xor", _B, const(1))
-            result = node("or", result, node("and", x, y))
-    return result

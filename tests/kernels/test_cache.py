@@ -15,8 +15,9 @@ import pytest
 from semiring.algebra.catalogue import MAX_PLUS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError
+from semiring.kernels import cache
 from semiring.kernels.cpu import compiler
-from semiring.kernels.cpu.compiler import assembly, cache_folder
+from semiring.kernels.cpu.compiler import assembly
 from semiring.kernels.cpu.kernels import Kernels, kernels_for
 from semiring.kernels.cpu.target import ISAS, Target, host
 from tests.kernels.samples import ISAS as USABLE
@@ -197,7 +198,7 @@ def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch, compilations: li
     monkeypatch.setattr(Path, "home", nowhere)
     compute()
     assert len(compilations) == 1
-    assert not cache_folder().exists()
+    assert not cache.folder().exists()
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_where_the_cache_lies(monkeypatch: pytest.MonkeyPatch, platform: str, en
         monkeypatch.setenv(variable, value)
     monkeypatch.setattr(Path, "home", lambda: Path("home"))
     monkeypatch.setattr(sys, "platform", platform)
-    assert cache_folder() == Path(expected)
+    assert cache.folder() == Path(expected)
 
 
 # Processors.
