@@ -59,6 +59,19 @@ def test_methods_and_blocks_agree_bitwise(semiring: sr.Semiring, n: int) -> None
                 assert agree(sr.closure(a, semiring, method=method, block=block), expected), (method, block)
 
 
+@pytest.mark.parametrize("reflexive", [True, False])
+def test_reachability_of_more_vertices_than_an_engine_cuts_between(reflexive: bool) -> None:
+    n = 1100
+    a = np.random.default_rng(4).random((n, n)) < 1.2 / n
+    expected = a | np.eye(n, dtype=bool) if reflexive else a.copy()
+    for _ in range(n.bit_length()):  # twice as long paths each time
+        numbers = expected.astype(np.float32)
+        expected |= numbers @ numbers > 0
+    for method in METHODS:
+        for block in (None, 1, 513):
+            assert np.array_equal(sr.transitive_closure(a, method=method, block=block, reflexive=reflexive), expected), (method, block)
+
+
 @pytest.mark.parametrize("semiring", SELECTIVE, ids=name)
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_paths_do_not_change_the_values(semiring: sr.Semiring, reflexive: bool) -> None:
