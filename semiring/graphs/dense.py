@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ __all__ = ["read_dense"]
 def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options) -> Graph:
     """A `Graph` from one dense source for each component of an element."""
     shape = _shape(sources)
-    dtypes = _dtypes(sources, semiring, options.dtype)
+    dtypes = _dtypes(sources, semiring, options)
     zeros = _zeros(sources, semiring, dtypes)
     kept = all(s.array.dtype == d for s, d in zip(sources, dtypes, strict=True))
     in_place = options.overwrite and kept and _writable([s.array for s in sources])
@@ -51,16 +52,22 @@ def _shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
     return tuple(map(int, shape))
 
 
-def _dtypes(sources: tuple[Source, ...], semiring: Semiring, dtype: Any) -> tuple[np.dtype[Any], ...]:
-    if dtype is not None:
+def _dtypes(sources: tuple[Source, ...], semiring: Semiring, options: Options) -> tuple[np.dtype[Any], ...]:
+    if options.dtype is not None:
         for source in sources:
             if source.array.dtype.kind not in "biufO":
                 widened(source.array.dtype)  # says why it cannot be read
-        return semiring.dtypes(dtype)
+        return semiring.dtypes(options.dtype)
     own = tuple(widened(s.array.dtype) for s in sources)
-    if semiring.on_truth_values and own[0].kind != "O":
+    if semiring.on_truth_values and (own[0].kind != "O" or (options.presence and _numbers(sources[0]))):
         return (np.dtype(bool),)
     return semiring.dtypes(own)
+
+
+def _numbers(source: Source) -> bool:
+    """Whether all objects of an array are numbers or missing; symbols give formulas, and SymPy's own numbers its matrices."""
+    there = source.array if source.missing is None else source.array[~source.missing]
+    return all(isinstance(v, int | float | Fraction | np.generic) for v in there.flat)
 
 
 def _zeros(sources: tuple[Source, ...], semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:

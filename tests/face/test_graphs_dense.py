@@ -229,6 +229,19 @@ class TestTruthValues:
         assert matrix(np.ma.masked_equal(np.array([[1, 9], [9, 0]]), 9), BOOLEAN).tolist() == [[True, False], [False, False]]
         assert matrix([[1, None], [0, 1]], BOOLEAN).tolist() == [[True, False], [False, True]]
 
+    def test_objects_are_truth_values_where_presence_is_asked_for(self) -> None:
+        listed = np.array([[None, 5], [0, Fraction(1, 2)]], dtype=object)
+        assert matrix(listed, BOOLEAN, presence=True, nonedge=0).tolist() == [[False, True], [False, True]]
+        with pytest.raises(DTypeError, match=r"graph\[0, 1\] is 5, neither 0 nor 1; pass nonedge=0"):
+            read_graph(listed, BOOLEAN, presence=True)
+        for entries in ([[None, 1], [0, np.True_]], [[False, True], [0, 1]]):
+            graph = read_graph(np.array(entries, dtype=object), BOOLEAN, presence=True)
+            assert graph.dtypes == (np.dtype(bool),)
+            assert graph.values[0].tolist() == [[False, True], [False, True]]
+        sympy = pytest.importorskip("sympy")
+        for symbolic in (np.array([[False, sympy.Symbol("x")], [False, False]]), sympy.Matrix([[0, 1], [0, 0]])):
+            assert read_graph(symbolic, BOOLEAN, presence=True).dtypes == (np.dtype(object),)
+
     def test_bool_for_distances_says_what_to_do(self) -> None:
         adjacency = np.array([[False, True], [True, False]])
         with pytest.raises(DTypeError, match="nonedge=False"):
