@@ -45,6 +45,8 @@ def check(semiring: Semiring, dtype: Any = None) -> LawReport:
         Where the semiring has no meaning in the dtype.
     TraceError
         Where a callable cannot be recorded; with ``dtype=object`` it need not be.
+    SemiringError
+        Where `semiring` is none.
 
     Examples
     --------
@@ -52,6 +54,8 @@ def check(semiring: Semiring, dtype: Any = None) -> LawReport:
     >>> print(check(mean, "float64")["associative ⊗"].counterexample)
     a = 0.0, b = 0.0, c = 1.0: (a ⊗ b) ⊗ c = 0.5, but a ⊗ (b ⊗ c) = 0.25
     """
+    if not isinstance(semiring, Semiring):
+        raise SemiringError(f"semiring is {semiring!r}; pass a Semiring such as semiring.MIN_PLUS")
     zero = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
     if dtype is None and all(isinstance(z, Real) for z in zero):
         _ = semiring.program  # objects need no recording, but numbers do, and whoever names no dtype wants to hear that it fails

@@ -75,6 +75,8 @@ def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hasha
     >>> sr.apsp(streets)[0]
     array([0. , 2. , 3.5])
     """
+    if not isinstance(edge_list, Iterable):
+        raise GraphError(f"a {type(edge_list).__name__} is no list of edges; pass pairs (u, v) or triples (u, v, weight)")
     ends: list[tuple[Hashable, Hashable]] = []
     weights: list[Any] = []
     for position, item in enumerate(_rows(edge_list) if isinstance(edge_list, np.ndarray) else edge_list):

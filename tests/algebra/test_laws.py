@@ -233,6 +233,12 @@ def test_dtypes():
     assert check(BITSET).dtypes == "int64"
 
 
+@pytest.mark.parametrize("semiring", ["min-plus", min, None])
+def test_what_is_no_semiring_has_no_laws(semiring):
+    with pytest.raises(SemiringError, match="pass a Semiring"):
+        check(semiring, "float64")
+
+
 def test_queries_are_cached_and_deterministic():
     first = check(MAX_PLUS, "float32")
     assert all(a is b for a, b in zip(first, check(MAX_PLUS, "float32"), strict=True))

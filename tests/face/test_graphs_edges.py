@@ -141,6 +141,8 @@ class TestEdgeLists:
             (["ab"], "edge 0 is 'ab'"),
             ([5], "edge 0 is 5"),
             ([([], 1)], "hashable"),
+            (None, "a NoneType is no list of edges"),
+            (3, "a int is no list of edges"),
         ],
     )
     def test_what_is_no_edge(self, listed: Any, message: str) -> None:
