@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"semiring: error: {named}", file=sys.stderr)
         return 2
     except (SemiringError, ImportError, MemoryError) as error:
-        print(f"semiring: error: {error or type(error).__name__}", file=sys.stderr)
+        print(f"semiring: error: {_as_options(str(error)) or type(error).__name__}", file=sys.stderr)
         return 2
     return 0
 
@@ -75,8 +75,14 @@ def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
 ) -> None:
     """What `warnings` calls; on the command line no source line explains anything."""
-    text = str(message).replace("nonedge=", "--nonedge=").replace("math.inf", "inf")
-    print(f"semiring: warning: {text}", file=sys.stderr)
+    print(f"semiring: warning: {_as_options(str(message))}", file=sys.stderr)
+
+
+def _as_options(text: str) -> str:
+    """A message of the library, with its arguments written as the options they are here."""
+    for written, typed in (("nonedge=", "--nonedge="), ("dtype=np.", "--dtype="), ("math.inf", "inf"), ("float('inf')", "inf")):
+        text = text.replace(written, typed)
+    return text
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -224,7 +230,7 @@ def _print_matrix(values: Array, labels: Sequence[Hashable], semiring: Semiring)
 def _text(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "1" if value else "0"
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+    return f"{value + 0.0:.6g}" if isinstance(value, float | np.floating) else str(value)  # + 0.0: a −0.0 is a 0
 
 
 def _print_summary(
@@ -236,7 +242,8 @@ def _print_summary(
     pairs = int(np.count_nonzero(reached))
     print(f"{n:,} vertices, {_edges(graph, semiring, nonedge):,} edges, {pairs:,} of {n * (n - 1):,} ordered pairs connected")
     if semiring is MIN_PLUS and pairs:
-        i, j = divmod(int(np.where(reached, values, values.min()).argmax()), n)
+        farthest = int(values[reached].argmax())
+        i, j = (int(ends[farthest]) for ends in np.nonzero(reached))
         print(f"diameter {_text(values[i, j])}, from {labels[i]} to {labels[j]}")
     print(f"{_duration(seconds)} in {values.dtype}, including the loading of the kernels")
 

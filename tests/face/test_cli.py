@@ -81,6 +81,11 @@ class TestAPSP:
         assert "there is no vertex '8'; there are 7, 9" in err
         assert "·" in run("apsp", path)[1]
 
+    def test_the_diameter_is_between_two_vertices(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "level.csv"
+        path.write_text("a,b,0\n")
+        assert "diameter 0, from a to b" in run("apsp", path)[1]
+
     def test_undirected(self, run: Run, roads: Path) -> None:
         assert run("apsp", roads, "--undirected", "--from", "shop", "--to", "home")[1] == "2: shop → home\n"
 
@@ -209,6 +214,19 @@ class TestClosure:
         assert code == 0
         assert out.splitlines()[:4] == ["   0  1  2", "0  1  1  1", "1  ·  1  1", "2  ·  ·  1"]
         assert "2 edges, 3 of 6 ordered pairs" in out
+
+    def test_errors_name_the_options(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "weights.npy"
+        np.save(path, np.array([[0.0, 2.5], [0.0, 0.0]]))
+        code, _, err = run("closure", path, "--semiring", "boolean")
+        assert code == 2
+        assert "Pass --nonedge= (0 for SciPy-style matrices, inf for distances)" in err
+        assert run("closure", path, "--semiring", "boolean", "--nonedge", "0")[0] == 0
+
+    def test_minus_zero_is_zero(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "one.csv"
+        path.write_text("a,b,1\n")
+        assert "-0" not in run("closure", path, "--semiring", "log")[1]
 
     def test_unknown_semiring(self, roads: Path, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as caught:
