@@ -165,8 +165,9 @@ def _number(weight: Any) -> str:
     if isinstance(weight, tuple):
         return f"({', '.join(map(_number, weight))})"
     if isinstance(weight, Fraction):
+        whole = weight.denominator == 1 and weight.numerator.bit_length() <= 64
         try:
-            return brief(weight.numerator) if weight.denominator == 1 else repr(float(weight))
+            return str(weight.numerator) if whole else repr(float(weight))
         except OverflowError:
             return brief(int(weight))
     return brief(weight) if isinstance(weight, int) else str(weight)

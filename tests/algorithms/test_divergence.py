@@ -304,6 +304,11 @@ def test_exact_fractions_diverge_exactly() -> None:
         sr.apsp(a)
 
 
+def test_the_weight_of_a_cycle_of_large_floats_is_not_rounded_to_a_power_of_ten() -> None:
+    with pytest.raises(sr.NegativeCycleError, match=r"weight -2e\+300"):
+        sr.apsp(np.array([[0, -1e300], [-1e300, 0]]))
+
+
 def test_a_cycle_beyond_every_float_is_shown_by_its_size() -> None:
     huge = np.array([[0, Fraction(1, 2)], [-(10**5000), 0]], dtype=object)
     with pytest.raises(sr.NegativeCycleError, match="about -1e") as found:
