@@ -139,16 +139,17 @@ _UFUNCS = {
     "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne",
 }  # fmt: skip
 
+_DOWN = "which rounds down; on floats only with device='reference'"
 _STRUCTURED = "a structured semiring, whose zero and one are tuples"
 _REFUSED = {
     "float": ("float() or a function of math", "the function of semiring.ops, or a comparison such as x == math.inf"),
-    "int": ("int()", "x // 1, or a comparison"),
+    "int": ("int()", f"x // 1 ({_DOWN}), or a comparison"),
     "index": ("an element as an index or in range()", "a condition"),
     "complex": ("complex()", "real arithmetic"),
-    "round": ("round()", "(x + 0.5) // 1"),
-    "trunc": ("math.trunc()", "x // 1"),
-    "floor": ("math.floor()", "x // 1"),
-    "ceil": ("math.ceil()", "-(-x // 1)"),
+    "round": ("round()", f"(x + 0.5) // 1 ({_DOWN})"),
+    "trunc": ("math.trunc()", f"x // 1 ({_DOWN})"),
+    "floor": ("math.floor()", f"x // 1 ({_DOWN})"),
+    "ceil": ("math.ceil()", f"-(-x // 1) ({_DOWN})"),
     "iter": ("unpacking or iterating over a scalar element", _STRUCTURED),
     "len": ("len() of a scalar element", _STRUCTURED),
     "getitem": ("indexing a scalar element", _STRUCTURED),

@@ -162,7 +162,7 @@ CANNOT = {
     "math": (lambda a, b: math.exp(a), "float() or a function of math", "semiring.ops"),
     "math constant": (lambda a, b: a if math.isinf(b) else b, "function of math", "x == math.inf"),
     "float": (lambda a, b: float(a), "float()", "semiring.ops"),
-    "int": (lambda a, b: int(a), "int()", "x // 1"),
+    "int": (lambda a, b: int(a), "int()", "x // 1 (which rounds down; on floats only with device='reference')"),
     "floor": (lambda a, b: math.floor(a), "math.floor()", "x // 1"),
     "ceil": (lambda a, b: math.ceil(a), "math.ceil()", "-(-x // 1)"),
     "trunc": (lambda a, b: math.trunc(a), "math.trunc()", "x // 1"),
