@@ -107,8 +107,8 @@ class Paths:
         Raises
         ------
         GraphError
-            For a vertex that is not in the graph; and where rounding has bent a path into a circle, as it can beside cycles of weight 1 (0, for
-            distances) of negative floats, and the input to find it again was overwritten or changed.
+            For a vertex that is not in the graph. Also where rounding has bent a path into a circle, as it can where floats are negative
+            and cycles weigh 1 (0, for distances), and the input to find it again was overwritten or changed.
 
         Notes
         -----
