@@ -12,6 +12,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DivergenceError, DTypeError, HarmfulPivot, SemiringError
 from semiring.algebra.expression import nodes
 from semiring.algebra.laws import is_idempotent, require
+from semiring.algebra.namespace import host, on_gpu, to_gpu
 from semiring.algebra.program import REAL
 from semiring.algorithms import components
 from semiring.algorithms.divergence import Judge
@@ -20,7 +21,7 @@ from semiring.algorithms.ranges import guard_for, strays
 from semiring.algorithms.schedules import Pivots, Schedule, schedule_for
 from semiring.kernels.engine import Engine
 from semiring.kernels.reference.operations import Operations
-from semiring.kernels.select import is_reachability
+from semiring.kernels.select import engine_for, is_reachability
 
 __all__ = ["closure", "require_closure_laws"]
 
@@ -113,9 +114,12 @@ def closure(
     semiring, dtypes = engine.semiring, engine.dtypes
     require_closure_laws(semiring, dtypes, paths=via is not None)
     eliminate = via is None and (semiring.star is not None or not is_idempotent(semiring, dtypes))
-    plan = _Plan(engine, schedule_for(method, block, eliminate=eliminate), eliminate, reflexive)
+    plan = _Plan(engine, schedule_for(method, block, eliminate=eliminate), eliminate, reflexive, (method, block))
     n = int(values[0].shape[-1])
     if n == 0:
+        return
+    if on_gpu(values[0]):
+        _close_on_gpu(plan, values, via, kept, names)
         return
     batch = values[0].shape[:-2]
     for index in np.ndindex(batch):
@@ -139,6 +143,54 @@ class _Plan:
     schedule: Schedule
     eliminate: bool
     reflexive: bool
+    name: tuple[str, int | None]
+
+
+def _close_on_gpu(plan: _Plan, values: Values, via: Array | None, kept: Callable[[], Values | None], names: Sequence[Any] | None) -> None:
+    """All matrices of a batch at once, because what runs on a GPU tells only in the end whether a pivot was harmful."""
+    engine, n = plan.engine, values[0].shape[-1]
+    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if plan.reflexive else n)
+    guard.before(values)
+    engine.signed = guard.signed
+    try:
+        if plan.eliminate:
+            _run_elimination(plan, values)
+        else:
+            A = engine.load(values, via)
+            if plan.reflexive:
+                engine.add_identity(A)
+            engine.run(plan.name, lambda block: plan.schedule(Pivots(engine), block), A)
+            engine.store(A, values)
+        engine.verify()
+        harmful = not plan.eliminate and not _harmless_loops(engine, values)
+        vertex = 0
+    except HarmfulPivot as stop:
+        harmful, vertex = True, stop.vertex
+    if harmful:
+        if (given := kept()) is None:
+            raise Judge(engine.semiring, lambda: None, lambda v: v if names is None else names[v]).error(None, None, vertex)
+        _close_on_host(plan, values, via, given, names)
+    guard.after(values, via)
+    if plan.eliminate:
+        _require_elements(engine, values)
+
+
+def _close_on_host(plan: _Plan, values: Values, via: Array | None, given: Values, names: Sequence[Any] | None) -> None:
+    """The closure once more on the CPU, which finds the cycle that keeps it from converging, or that only rounding made one."""
+    edges = tuple(map(host, given))
+    arrays = tuple(v.copy() for v in edges)
+    on_host = None if via is None else np.full(via.shape, -1, dtype=np.int32)
+    engine = engine_for(plan.engine.semiring, plan.engine.dtypes, "auto", witness=via is not None)
+    closure(engine, arrays, on_host, reflexive=plan.reflexive, kept=lambda: edges, names=names)
+    for v, w in zip(values, arrays, strict=True):
+        v[...] = to_gpu(w)
+    if via is not None:
+        via[...] = to_gpu(on_host)
+
+
+def _harmless_loops(engine: Engine, values: Values) -> bool:
+    loops = tuple(host(v.diagonal(0, -2, -1)) for v in values)
+    return Operations(engine.semiring, engine.dtypes).harmless(loops)
 
 
 def _close_matrix(plan: _Plan, values: Values, via: Array | None, judge: Judge) -> None:
@@ -261,17 +313,25 @@ def _reweighed(plan: _Plan, values: Values, via: Array | None, p: Values, judge:
 
 
 def _eliminate(plan: _Plan, values: Values, judge: Judge, vertices: Array) -> None:
+    try:
+        _run_elimination(plan, values)
+    except HarmfulPivot as stop:
+        raise judge.elimination(int(vertices[stop.vertex]), plan.engine.dtypes) from None
+    _require_elements(plan.engine, values)
+
+
+def _run_elimination(plan: _Plan, values: Values) -> None:
     engine = plan.engine
     result = values if plan.reflexive else tuple(v.copy() for v in values)
     A = engine.load(result)
-    try:
-        plan.schedule(Pivots(engine), A)
-    except HarmfulPivot as stop:
-        raise judge.elimination(int(vertices[stop.vertex]), engine.dtypes) from None
+    plan.schedule(Pivots(engine), A)
     if not plan.reflexive:
         # A⁺ = A ⊗ A*
         star, A = A, engine.load(values)
         engine.multiply(A, star, A)
     engine.store(A, values)
+
+
+def _require_elements(engine: Engine, values: Values) -> None:
     if all(d.kind != "O" for d in engine.dtypes) and strays(engine.semiring, values):
         raise DivergenceError(f"the closure over {engine.semiring.name} left the range of {', '.join(map(str, engine.dtypes))}")

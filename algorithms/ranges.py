@@ -31,6 +31,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import OverflowRiskError
 from semiring.algebra.expression import chooses_operand, node, nodes, var
 from semiring.algebra.laws import is_selective
+from semiring.algebra.namespace import host, on_gpu
 from semiring.kernels.bounds import Interval, certify_product, finite_range, stays_inside, wider
 from semiring.kernels.floats import largest_finite
 from semiring.kernels.infinities import absorbing, crosses_infinity, tropical
@@ -269,6 +270,7 @@ def strays(semiring: Semiring, values: Values) -> bool:
     for rows in _rows(values[0], _PIECE):
         parts = tuple(v[rows] for v in values)
         if not all(np.isfinite(v.min()) and np.isfinite(v.max()) for v in parts):
+            parts = tuple(map(host, parts))
             stray = ~np.logical_and.reduce([np.isfinite(v) for v in parts])
             if not semiring.carrier.holds([v[stray] for v in parts]).all():
                 return True
@@ -285,6 +287,8 @@ def _advice(dtypes: tuple[np.dtype[Any], ...]) -> str:
 
 
 def _rows(values: Array, size: int) -> Iterator[slice]:
-    """Blocks of rows of about `size` entries."""
+    """Blocks of rows of about `size` entries; on a GPU all rows."""
+    if on_gpu(values):
+        return iter([slice(None)])
     step = max(1, size // max(1, values.shape[1]))
     return (slice(start, start + step) for start in range(0, len(values), step))

@@ -72,7 +72,8 @@ class Pivots:
         self.semiring: Semiring = engine.semiring
         self.dtypes: tuple[np.dtype[Any], ...] = engine.dtypes
         self.granule, self.pivot, self.signed = engine.granule, engine.pivot, engine.signed
-        self.load, self.store, self.add_identity = engine.load, engine.store, engine.add_identity
+        self.load, self.blank, self.store, self.verify = engine.load, engine.blank, engine.store, engine.verify
+        self.run, self.add_identity = engine.run, engine.add_identity
         self.multiply_add, self.multiply = engine.multiply_add, engine.multiply
 
     def close(self, A: Block) -> None:

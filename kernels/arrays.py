@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,12 @@ class ArrayEngine:
         self.signed = False
         self._operations = Operations(semiring, dtypes)
 
-    def load(self, values: tuple[Any, ...], via: Any = None) -> Block:
+    def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
         """The block of the arrays themselves."""
+        return Block(values, via)
+
+    def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
+        """The block of arrays that a product is written to."""
         return Block(values, via)
 
     def store(self, A: Block, values: tuple[Any, ...]) -> None:
@@ -33,6 +38,13 @@ class ArrayEngine:
         for source, target in zip(A.values, values, strict=True):
             if source is not target:
                 target[...] = source
+
+    def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
+        """``schedule(A)``."""
+        schedule(A)
+
+    def verify(self) -> None:
+        """Nothing is left to be told."""
 
     def add_identity(self, A: Block) -> None:
         """A ← I ⊕ A."""

@@ -17,6 +17,7 @@ from semiring.algebra import carrier
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, OverflowRiskError
 from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes, var
+from semiring.algebra.namespace import on_gpu
 from semiring.kernels.infinities import absorbing, crosses_infinity, own, signed_limit, tropical
 
 __all__ = ["Interval", "certify_product", "finite_range", "stays_inside", "wider"]
@@ -42,6 +43,10 @@ def finite_range(values: np.ndarray[Any, Any], infinities: tuple[int, ...]) -> I
     if values.size == 0:
         return None
     infinities = own(infinities, values.dtype)
+    if on_gpu(values):
+        from semiring.kernels.cuda.reductions import finite_range as on_the_gpu
+
+        return on_the_gpu(values, infinities)
     low, high = int(values.min()), int(values.max())
     if low not in infinities and high not in infinities:
         return low, high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,8 +39,15 @@ class Engine(Protocol):
     pivot: int
     signed: bool
 
-    def load(self, values: tuple[Any, ...], via: Any = None) -> Block:
-        """The block that stands for `values` while an algorithm runs: the arrays themselves, or a packed copy."""
+    def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
+        """The block that stands for `values` while an algorithm runs: the arrays themselves, or a copy in another form.
+
+        Arrays that are `owned` may be brought into another form where they are, until `store` gives them back their own.
+        """
+        ...
+
+    def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
+        """As `load`, for arrays whose elements do not count because a product replaces them."""
         ...
 
     def store(self, A: Block, values: tuple[Any, ...]) -> None:
@@ -68,6 +76,12 @@ class Engine(Protocol):
         HarmfulPivot
             At the first pivot that has no star.
         """
+
+    def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
+        """``schedule(A)``, where `name` tells schedules apart: an engine that has seen it may know a faster way to start it."""
+
+    def verify(self) -> None:
+        """Raise what `close` and `eliminate` have found but could not tell at once, because they run elsewhere: `HarmfulPivot`."""
 
     def add_identity(self, A: Block) -> None:
         """A ← I ⊕ A, for a square A."""

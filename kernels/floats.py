@@ -17,6 +17,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import pieces
 from semiring.algebra.errors import OverflowRiskError
 from semiring.algebra.expression import COMPARISONS, fold, nodes
+from semiring.algebra.namespace import on_gpu
 
 __all__ = ["certify_floats", "largest_finite"]
 
@@ -89,6 +90,10 @@ def _overflows(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: list
 
 def largest_finite(values: Array) -> float:
     """The largest magnitude of the finite entries of floats without NaN; 0 if there is none."""
+    if on_gpu(values):
+        from semiring.kernels.cuda.reductions import largest_finite as on_the_gpu
+
+        return on_the_gpu(values)
     largest, finite = 0.0, True
     for piece in pieces(values.shape) if values.size else ():
         part = values[piece]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,10 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import pieces, require_inside
 from semiring.algebra.errors import DTypeError, LawError, SemiringError, ShapeError, noted
 from semiring.algebra.laws import selective_counterexample
+from semiring.algebra.namespace import as_array, host, namespace, on_gpu, to_gpu
 from semiring.kernels.bounds import certify_product
 from semiring.kernels.floats import certify_floats
-from semiring.kernels.select import engine_for
+from semiring.kernels.select import engine_for, on_device, place
 
 __all__ = ["Witnessed", "matmul"]
 
@@ -62,7 +64,8 @@ def matmul(
         Where the result is put. It may be `c`, `a` or `b` itself.
     witness : bool
         Also return which k won. ⊕ must be selective.
-    device : {"auto", "cpu", "reference"}
+    device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
+        Where it is computed. Arrays on a GPU (CuPy's) stay there, and so does the result.
     threads : int, optional
         Threads of the CPU engine; by default ``SEMIRING_NUM_THREADS``, or all cores.
 
@@ -123,34 +126,73 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
     if old is not None:
         old = _elements(old, dtypes, semiring, "c")
     target = None if out is None else _matching(_tuple(out, semiring, "out"), dtypes, shape, "out", exact=True)
-    engine = engine_for(semiring, dtypes, device, threads, witness=witness)
+    where = place(device, (*left, *right), math.prod(full) * left[0].shape[-1])
+    results: tuple[Any, ...]
+    with on_device(where):
+        if where.startswith("cuda:") and not on_gpu(left[0]):
+            left, right = (tuple(map(to_gpu, x)) for x in (left, right))
+            old = None if old is None else tuple(map(to_gpu, old))
+            found, via = _compute(where, left, right, old, None, shape, semiring, witness, threads)
+            results = _received(found, target)
+            via = None if via is None else host(via)
+        else:
+            results, via = _compute(where, left, right, old, target, shape, semiring, witness, threads)
+    values = out if out is not None else tuple(v[()] for v in results)
+    if out is None and semiring.components == 1:
+        values = values[0]
+    return Witnessed(values, via[()]) if via is not None else values
+
+
+def _received(found: tuple[Any, ...], target: tuple[Array, ...] | None) -> tuple[Array, ...]:
+    """What a GPU has computed, on the host."""
+    if target is None:
+        return tuple(map(host, found))
+    for v, w in zip(target, found, strict=True):
+        v[...] = host(w)
+    return target
+
+
+def _compute(
+    where: str,
+    left: tuple[Any, ...],
+    right: tuple[Any, ...],
+    old: tuple[Any, ...] | None,
+    target: tuple[Any, ...] | None,
+    shape: tuple[int, ...],
+    semiring: Semiring,
+    witness: bool,
+    threads: int | None,
+) -> tuple[tuple[Any, ...], Any]:
+    """The product of matrices (or stacks of them) of one dtype that lie where it is computed, of the shape `shape`, and its witness."""
+    xp, dtypes = namespace(left[0]), tuple(v.dtype for v in left)
+    batch = np.broadcast_shapes(left[0].shape[:-2], right[0].shape[:-2]) if left[0].ndim > 2 or right[0].ndim > 2 else ()
+    full = (*batch, left[0].shape[-2], right[0].shape[-1])
+    engine = engine_for(semiring, dtypes, where, threads, witness=witness)
     engine.signed = certify_product(semiring, dtypes, left, right, old, left[0].shape[-1])
     certify_floats(semiring, dtypes, left, right)
 
-    results = target or tuple(np.empty(shape, dtype=d) for d in dtypes)
-    work = tuple(v.reshape(full) if v.flags.c_contiguous else np.empty(full, dtype=v.dtype) for v in results)
-    via = np.full(full, -1, dtype=np.int32) if witness else None
+    results = target or tuple(xp.empty(shape, dtype=d) for d in dtypes)
+    work = tuple(v.reshape(full) if v.flags.c_contiguous else xp.empty(full, dtype=v.dtype) for v in results)
+    via = xp.full(full, -1, dtype=np.int32) if witness else None
     if old is not None:
         left, right = (_apart(x, work) for x in (left, right))
         old = _apart(old, work) if len(old) > 1 else old
         for w, v in zip(work, old, strict=True):
             w[...] = v.reshape(full)
-    if batch:  # np.broadcast_to takes as long as a small product
-        left, right = (tuple(np.broadcast_to(v, (*batch, *v.shape[-2:])) for v in x) for x in (left, right))
-    A, B = engine.load(left), engine.load(right)
-    C = engine.load(work, via)
+    if batch:  # broadcast_to takes as long as a small product
+        left, right = (tuple(xp.broadcast_to(v, (*batch, *v.shape[-2:])) for v in x) for x in (left, right))
+    A, B = engine.load(left, owned=False), engine.load(right, owned=False)
     if old is None:
+        C = engine.blank(work, via)
         engine.multiply(A, B, C)
     else:
+        C = engine.load(work, via)
         engine.multiply_add(A, B, C)
     engine.store(C, work)
     for v, w in zip(results, work, strict=True):
-        if not np.may_share_memory(v, w):
+        if not xp.may_share_memory(v, w):
             v[...] = w.reshape(shape)
-    values = out if out is not None else tuple(v[()] for v in results)
-    if out is None and semiring.components == 1:
-        values = values[0]
-    return Witnessed(values, via.reshape(shape)[()]) if via is not None else values
+    return results, None if via is None else via.reshape(shape)
 
 
 def _tuple(x: Any, semiring: Semiring, name: str) -> tuple[Any, ...]:
@@ -164,7 +206,7 @@ def _tuple(x: Any, semiring: Semiring, name: str) -> tuple[Any, ...]:
 
 def _operand(x: Any, semiring: Semiring, name: str) -> tuple[Array, ...]:
     try:
-        parts = tuple(np.asarray(v) for v in _tuple(x, semiring, name))
+        parts = tuple(as_array(v) for v in _tuple(x, semiring, name))
     except ValueError as error:
         raise ShapeError(f"{name} is no array: {error}") from error
     for part, given in zip(parts, _tuple(x, semiring, name), strict=True):
@@ -198,6 +240,8 @@ def _elements(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semir
     """`parts` in the dtypes of the product, ±∞ as it is written there; all of them elements of the semiring."""
     kinds = tuple(v.dtype for v in parts)
     if kinds != dtypes:
+        if on_gpu(parts[0]):
+            return tuple(to_gpu(v) for v in _elements(tuple(map(host, parts)), dtypes, semiring, name))
         converted = tuple(np.empty_like(v, dtype=d) for v, d in zip(parts, dtypes, strict=True))
         for old, new, convert in zip(parts, converted, conversions(semiring, kinds, dtypes), strict=True):
             for piece in pieces(old.shape):
@@ -232,13 +276,13 @@ def _matching(
     """`parts` as arrays of the result's shape and dtypes; `exact` for one that will be written to."""
     arrays = []
     for part, dtype in zip(parts, dtypes, strict=True):
-        if exact and not isinstance(part, np.ndarray):
+        if exact and not (isinstance(part, np.ndarray) or on_gpu(part)):
             raise ShapeError(f"{name} must be a NumPy array of shape {shape}, not {type(part).__name__}")
-        array = np.asarray(part)
+        array = as_array(part)
         if array.shape != shape:
             raise ShapeError(f"{name} has shape {array.shape}; the product has {shape}")
-        if exact and (array.dtype != dtype or not array.flags.writeable):
-            kind = f"{array.dtype}{'' if array.flags.writeable else ', read-only'}"
+        if exact and (array.dtype != dtype or not getattr(array.flags, "writeable", True)):
+            kind = f"{array.dtype}{'' if getattr(array.flags, 'writeable', True) else ', read-only'}"
             raise DTypeError(f"{name} must be a writable array of dtype {dtype}; it is {kind}")
         truths = dtype.kind == "b" and array.dtype.kind in "iu"  # if they are 0 and 1
         if not exact and not truths and not np.can_cast(array.dtype, dtype, "same_kind" if dtype.kind == "f" else "safe"):
@@ -249,4 +293,4 @@ def _matching(
 
 def _apart(parts: tuple[Array, ...], work: tuple[Array, ...]) -> tuple[Array, ...]:
     """`parts`, copied where they share memory with what is about to receive c."""
-    return tuple(v.copy() if any(np.may_share_memory(v, w) for w in work) else v for v in parts)
+    return tuple(v.copy() if any(namespace(v).may_share_memory(v, w) for w in work) else v for v in parts)

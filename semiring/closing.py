@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError, noted
+from semiring.algebra.namespace import host, namespace, on_gpu, to_gpu
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.schedules import schedule_for
 from semiring.graphs import Graph, read_graph
-from semiring.kernels.select import engine_for
+from semiring.kernels.select import engine_for, on_device, place
 
 __all__ = ["Options", "solve"]
 
@@ -57,11 +59,16 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
     with noted("the closure", semiring, graph):
         g = read(overwrite=options.overwrite)
     with noted("the closure", semiring, g.values):
-        engine = engine_for(semiring, g.dtypes, options.device, options.threads, witness=paths)
-        values = tuple(v if v.strides[-1:] == (v.itemsize,) and v.flags.writeable else np.array(v, order="C") for v in g.working())
-        kept = _kept(g, values, read)
-        via = np.full(values[0].shape, -1, dtype=np.int32) if paths else None
-        close(engine, values, via, method=options.method, block=options.block, reflexive=reflexive, kept=kept, names=g.labels)
+        where = place(options.device, g.values, float(math.prod(g.batch)) * g.n**3)
+        with on_device(where):
+            engine = engine_for(semiring, g.dtypes, where, options.threads, witness=paths)
+            upload = where.startswith("cuda:") and not on_gpu(g.values[0])
+            values = tuple(map(to_gpu, g.values)) if upload else tuple(map(_row_major, g.working()))
+            kept = _kept(g, values, read)
+            via = namespace(values[0]).full(values[0].shape, -1, dtype=np.int32) if paths else None
+            close(engine, values, via, method=options.method, block=options.block, reflexive=reflexive, kept=kept, names=g.labels)
+            if upload:
+                values, via = tuple(map(host, values)), None if via is None else host(via)
     if via is None:
         return g.answer(*values)
     from semiring.paths import Paths  # only where they are wanted: a first call should be quick
@@ -69,9 +76,17 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
     return Paths(semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore)
 
 
+def _row_major(array: Any) -> Any:
+    """The array itself if a closure can work on it: writable, with rows that are contiguous."""
+    fits = array.strides[-1:] == (array.itemsize,) and getattr(array.flags, "writeable", True)
+    if on_gpu(array):
+        fits = array.flags.c_contiguous
+    return array if fits else array.copy(order="C")
+
+
 def _kept(g: Graph, values: tuple[Array, ...], read: Callable[..., Graph]) -> Callable[[], tuple[Array, ...] | None]:
     """Gives the matrix as it was, if it still exists: the caller's own, or the graph read once more."""
-    if not any(np.may_share_memory(v, w) for v, w in zip(values, g.values, strict=True)):
+    if not any(_share(v, w) for v, w in zip(values, g.values, strict=True)):
         return lambda: g.values
 
     def again() -> tuple[Array, ...] | None:
@@ -81,6 +96,10 @@ def _kept(g: Graph, values: tuple[Array, ...], read: Callable[..., Graph]) -> Ca
                 arrays = read(overwrite=False).values
             except SemiringError:
                 return None
-        return None if any(np.may_share_memory(v, w) for v, w in zip(values, arrays, strict=True)) else arrays
+        return None if any(_share(v, w) for v, w in zip(values, arrays, strict=True)) else arrays
 
     return again
+
+
+def _share(v: Any, w: Any) -> bool:
+    return on_gpu(v) == on_gpu(w) and bool(namespace(v).may_share_memory(v, w))

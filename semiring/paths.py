@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import GraphError
+from semiring.algebra.namespace import host, on_gpu
 from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.extraction import expand
 from semiring.algorithms.sources import SingleSource, weighs
@@ -64,16 +66,31 @@ class Paths:
         restore: Callable[[Array], Any] | None = None,
     ) -> None:
         self.semiring = semiring
-        self.via = via
+        self._given = values, via
         self.reflexive = reflexive
         self.nodes: tuple[Any, ...] = tuple(range(via.shape[-1])) if nodes is None else tuple(nodes)
-        self._values, self._kept, self._restore = values, kept, restore
+        self._kept, self._restore = kept, restore
         self._index = None if nodes is None else {node: i for i, node in enumerate(self.nodes)}
+
+    @property
+    def via(self) -> Any:
+        """The construction matrix."""
+        return self._given[1] if self._restore is None or not on_gpu(self._given[1]) else self._restore(self._given[1])
+
+    @cached_property
+    def _values(self) -> Values:
+        """The closure in the memory of the host, where paths are followed."""
+        return tuple(map(host, self._given[0]))
+
+    @cached_property
+    def _via(self) -> Array:
+        return host(self._given[1])
 
     @property
     def values(self) -> Any:
         """The closure."""
-        restored = self._values if self._restore is None else tuple(map(self._restore, self._values))
+        values = self._given[0]
+        restored = values if self._restore is None else tuple(map(self._restore, values))
         return restored[0] if len(restored) == 1 else restored
 
     @property
@@ -144,7 +161,7 @@ class Paths:
 
     def __getitem__(self, index: Any) -> Paths:
         """The paths of one matrix of a batch."""
-        batch = self.via.ndim - 2
+        batch = self._via.ndim - 2
         key = index if isinstance(index, tuple) else (index,)
         if batch == 0 or len(key) > batch:
             raise IndexError(f"paths of {'one matrix' if batch == 0 else f'a batch with {batch} axes'} take no index {index!r}")
@@ -155,7 +172,7 @@ class Paths:
 
         nodes = None if self._index is None else self.nodes
         values = tuple(v[key] for v in self._values)
-        return Paths(self.semiring, values, self.via[key], nodes=nodes, reflexive=self.reflexive, kept=kept, restore=self._restore)
+        return Paths(self.semiring, values, self._via[key], nodes=nodes, reflexive=self.reflexive, kept=kept, restore=self._restore)
 
     def __getstate__(self) -> dict[str, Any]:
         # Functions cannot be pickled: the matrix goes along instead, so that paths are still found where rounding has bent them.
@@ -167,12 +184,12 @@ class Paths:
 
     def __len__(self) -> int:
         """How many matrices a batch holds."""
-        if self.via.ndim == 2:
+        if self._via.ndim == 2:
             raise TypeError("the paths of one matrix have no length; .nodes tells its vertices")
-        return len(self.via)
+        return len(self._via)
 
     def __repr__(self) -> str:
-        n, batch = self.via.shape[-1], self.via.shape[:-2]
+        n, batch = self._via.shape[-1], self._via.shape[:-2]
         many = f", batch of {' × '.join(map(str, batch))}" if batch else ""
         return f"<paths over {self.semiring.name}: {n} vertices{many}, {self._reached()} pairs connected>"
 
@@ -181,7 +198,7 @@ class Paths:
 
         rows = [
             ("semiring", self.semiring.name),
-            ("vertices", f"{self.via.shape[-1]:,}"),
+            ("vertices", f"{self._via.shape[-1]:,}"),
             ("connected pairs", self._reached()),
             ("elements", ", ".join(str(v.dtype) for v in self._values)),
         ]
@@ -189,7 +206,7 @@ class Paths:
         return f"<table><caption>Paths</caption>{cells}</table>"
 
     def _reached(self) -> str:
-        there = np.zeros(self.via.shape, dtype=bool)
+        there = np.zeros(self._via.shape, dtype=bool)
         for v, zero in zip(self._values, self._zero(), strict=True):
             there |= np.asarray(v != zero, dtype=bool)
         diagonal = np.diagonal(there, axis1=-2, axis2=-1)
@@ -199,8 +216,8 @@ class Paths:
         return self.semiring.identities([v.dtype for v in self._values])[0]
 
     def _require_one(self) -> None:
-        if self.via.ndim > 2:
-            raise GraphError(f"these are the paths of a batch of shape {self.via.shape[:-2]}; choose one first, as in paths[0].path(…)")
+        if self._via.ndim > 2:
+            raise GraphError(f"these are the paths of a batch of shape {self._via.shape[:-2]}; choose one first, as in paths[0].path(…)")
 
     def _number(self, node: Any) -> int:
         n = len(self.nodes)
@@ -222,7 +239,7 @@ class Paths:
         found: list[list[int]] = [[] for _ in range(len(sources))]
         wanted = np.flatnonzero(there & ~empty)
         spoilt: dict[int, list[int]] = {}
-        for pair, path in zip(wanted.tolist(), expand(self.via, sources[wanted], targets[wanted]), strict=True):
+        for pair, path in zip(wanted.tolist(), expand(self._via, sources[wanted], targets[wanted]), strict=True):
             if path is None:
                 spoilt.setdefault(int(sources[pair]), []).append(pair)
             else:
@@ -243,7 +260,7 @@ class Paths:
         if kept is not None:
             return kept
         # Where no vertex lies between, the element is still the edge's own.
-        return tuple(np.where(self.via < 0, v, zero).astype(v.dtype) for v, zero in zip(self._values, self._zero(), strict=True))
+        return tuple(np.where(self._via < 0, v, zero).astype(v.dtype) for v, zero in zip(self._values, self._zero(), strict=True))
 
     def _confirmed(self, edges: Values, path: list[int], source: int, target: int) -> list[int]:
         if path and weighs(self.semiring, edges, path, tuple(v[source, target] for v in self._values)):
@@ -254,9 +271,9 @@ class Paths:
         )
 
     def _forest(self, grow: Callable[..., Array]) -> Array:
-        if self.via.ndim == 2:
-            return grow(self.semiring, self._values, self.via, self._find)
-        result = np.empty_like(self.via)
-        for index in np.ndindex(self.via.shape[:-2]):
+        if self._via.ndim == 2:
+            return grow(self.semiring, self._values, self._via, self._find)
+        result = np.empty_like(self._via)
+        for index in np.ndindex(self._via.shape[:-2]):
             result[index] = self[index]._forest(grow)
         return result

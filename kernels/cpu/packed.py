@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +69,7 @@ class BooleanEngine:
         self._product, self._close = library.function("bits_product"), library.function("bits_close")
         self._scratch = [np.empty(TABLE_SPACE + _ROWS * STRIP // 8 + 64, dtype=np.uint8) for _ in range(self.threads)]
 
-    def load(self, values: tuple[Array, ...], via: Array | None = None) -> PackedBlock:
+    def load(self, values: tuple[Array, ...], via: Array | None = None, *, owned: bool = True) -> PackedBlock:
         """The block that holds `values` as bits."""
         assert via is None
         (a,) = values
@@ -77,10 +78,21 @@ class BooleanEngine:
         self._by_rows(a.shape[-2], lambda rows: _pack(a[..., rows, :], words[..., rows, :]))
         return PackedBlock((words,), None, 0, 0, n)
 
+    def blank(self, values: tuple[Array, ...], via: Array | None = None) -> PackedBlock:
+        """The block that stands for what a product will be."""
+        return self.load(values, via)
+
     def store(self, A: Block, values: tuple[Array, ...]) -> None:
         """Write the block's elements into `values`."""
         (words,), (to,) = A.values, values
         self._by_rows(to.shape[-2], lambda rows: _unpack(words[..., rows, :], to[..., rows, :]))
+
+    def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
+        """``schedule(A)``."""
+        schedule(A)
+
+    def verify(self) -> None:
+        """Nothing is left to be told."""
 
     def _by_rows(self, m: int, work: Any) -> None:
         pieces = [slice(i, min(m, i + 512)) for i in range(0, m, 512)]

@@ -14,6 +14,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DomainError, brief
+from semiring.algebra.namespace import host, on_gpu
 
 __all__ = ["outside", "pieces", "require_inside"]
 
@@ -52,10 +53,14 @@ def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
     >>> outside(MAX_TIMES, np.array([[0.5, 1.0], [-0.5, 2.0]]))
     (1, 0)
     """
-    arrays = tuple(np.asarray(v) for v in (values if isinstance(values, tuple) else (values,)))
+    arrays = tuple(v if on_gpu(v) else np.asarray(v) for v in (values if isinstance(values, tuple) else (values,)))
     carrier, shape = semiring.carrier, arrays[0].shape
     if 0 in shape or carrier.contains_every([v.dtype for v in arrays]):
         return None
+    if on_gpu(arrays[0]):
+        if carrier.surely_holds(arrays):
+            return None
+        arrays = tuple(map(host, arrays))
     for piece in pieces(shape):
         parts = [v[piece] if shape else v for v in arrays]
         if carrier.surely_holds(parts):
@@ -87,8 +92,8 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a", *, advice: 
     index = outside(semiring, values)
     if index is None:
         return
-    parts = [np.asarray(v)[index] for v in (values if isinstance(values, tuple) else (values,))]
-    found = [p.item() if isinstance(p, np.generic) else p for p in parts]
+    parts = [host(v[index]) if on_gpu(v) else np.asarray(v)[index] for v in (values if isinstance(values, tuple) else (values,))]
+    found = [p.item() if isinstance(p, np.generic | np.ndarray) and p.dtype != object else p for p in parts]
     value = tuple(found) if len(found) > 1 else found[0]
     place = f"{what}[{', '.join(map(str, index))}]" if index else what
     carrier = f"the carrier of {semiring.name}, {semiring.carrier}"

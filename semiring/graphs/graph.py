@@ -58,7 +58,7 @@ class Graph:
 
     def working(self) -> tuple[np.ndarray[Any, Any], ...]:
         """Arrays that a closure may overwrite: `values` where they are owned, C-contiguous copies otherwise."""
-        return self.values if self.owned else tuple(np.array(v, order="C") for v in self.values)
+        return self.values if self.owned else tuple(v.copy(order="C") for v in self.values)
 
     def answer(self, *results: np.ndarray[Any, Any]) -> Any:
         """A result in the caller's own kind: an array, or a tuple of arrays where elements are structured."""

@@ -8,9 +8,11 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, GraphError, ShapeError
+from semiring.algebra.namespace import lies_on_gpu
 from semiring.graphs.coordinates import from_coordinates
 from semiring.graphs.dense import read_dense
 from semiring.graphs.edge_list import EdgeList, numbered, weights_of
+from semiring.graphs.gpu import read_gpu
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.sources import comes_from, dense_source
 
@@ -72,6 +74,9 @@ def read_graph(
         graph = _from_networkx(graph, weight)
     if isinstance(graph, EdgeList):
         return _read_edges(graph, semiring, options)
+    parts = tuple(graph) if semiring.components > 1 and isinstance(graph, tuple | list) else (graph,)
+    if parts and all(map(lies_on_gpu, parts)):
+        return read_gpu(parts, semiring, options)
     if semiring.components == 1:
         return read_dense((dense_source(graph),), semiring, options)
     if not isinstance(graph, tuple | list) or len(graph) != semiring.components:

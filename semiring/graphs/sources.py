@@ -67,8 +67,6 @@ def dense_source(value: Any) -> Source:
         return _sympy_matrix(value)
     if comes_from(value, "pandas") and hasattr(value, "columns"):
         return _data_frame(value)
-    if hasattr(value, "__cuda_array_interface__"):
-        raise GraphError(f"the {_name(value)} lies on a GPU; copy it to the host first (CuPy: .get(), PyTorch: .cpu())")
     if hasattr(value, "__dlpack__"):
         return _dlpack(value)
     if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):

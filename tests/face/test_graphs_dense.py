@@ -436,6 +436,8 @@ class TestOtherKinds:
         assert not graph.owned
         np.testing.assert_array_equal(matrix(OnlyInterface()), ROADS)
         with pytest.raises(GraphError, match="not in host memory"):
+            read_graph(OnlyDLPack(7), MIN_PLUS)
+        with pytest.raises(GraphError, match="GPU"):
             read_graph(OnlyDLPack(2), MIN_PLUS)
 
     def test_gpu_arrays_say_so(self) -> None:

@@ -69,7 +69,7 @@ def elements(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], rng: np
             values = (whole(-3, 3), rng.integers(0, 4, shape))
         case _:
             values = (whole(-9, 9),)
-    return tuple(np.where(empty, z, v).astype(d) for v, z, d in zip(values, zero, dtypes, strict=True))
+    return tuple(np.where(empty, np.array(z, d), v.astype(d)) for v, z, d in zip(values, zero, dtypes, strict=True))
 
 
 LAYOUTS = ("C", "Fortran", "transposed", "stepped", "reversed", "inner block", "shifted", "field", "loose rows", "read-only", "aligned")

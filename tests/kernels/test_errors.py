@@ -87,7 +87,7 @@ REFUSED: list[tuple[type[SemiringError], str, Any, Any, Any, dict[str, Any]]] = 
     # what is asked for
     (LawError, "plus-times has no witness: ⊕ is not selective", A, B, PLUS_TIMES, {"witness": True}),
     (LawError, "gf2 has no witness", A > 2, B > 2, GF2, {"witness": True}),
-    (SemiringError, "unknown device 'tpu'; use 'auto', 'cpu' or 'reference'", A, B, MIN_PLUS, {"device": "tpu"}),
+    (SemiringError, "unknown device 'tpu'; use 'auto', 'cpu', 'cuda', 'cuda:0', … or 'reference'", A, B, MIN_PLUS, {"device": "tpu"}),
     (SemiringError, "unknown device None", A, B, MIN_PLUS, {"device": None}),
     (SemiringError, "semiring is 'min-plus'; pass a Semiring such as", A, B, "min-plus", {}),
     (SemiringError, "threads is 0", A, B, MIN_PLUS, {"threads": 0}),

@@ -1,0 +1,84 @@
+"""Blocks on a GPU as kernels address them: where their components lie, what they share, and copies that take their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from semiring.kernels.block import Block
+from semiring.kernels.overlap import Layout, share
+
+__all__ = ["access", "copy", "matrix", "parts", "same", "shares", "stacked", "via_arguments"]
+
+_ROWS = 128
+"""A multiple of every tile's sides."""
+
+
+def stacked(array: Any) -> Any:
+    """The array with exactly one batch axis."""
+    return array.reshape(-1, *array.shape[-2:])
+
+
+def matrix(block: Block) -> list[int]:
+    """The arguments that tell where a block lies: an address a component, and strides in elements."""
+    values = block.values
+    if any(v.strides != values[0].strides and v.itemsize == values[0].itemsize for v in values):
+        raise AssertionError("components of one layout")
+    first = values[0]
+    batch, row, column = (s // first.itemsize for s in first.strides)
+    return [*(v.data.ptr for v in values), row, column, batch]
+
+
+def access(block: Block) -> str:
+    """How a kernel should read a block: by vectors where rows are contiguous and aligned, else along what is contiguous."""
+    v = block.values[0]
+    batch, row, column = v.strides
+    apart = [row, *([batch] if len(v) > 1 else []), v.shape[2] * v.itemsize, v.data.ptr]
+    if len(block.values) == 1 and v.itemsize >= 4 and column == v.itemsize and not any(x % 16 for x in apart):
+        return "vectors"
+    return "columns" if abs(column) > abs(row) else "rows"
+
+
+def via_arguments(block: Block) -> list[int]:
+    """The arguments that tell where the construction matrix lies, and the vertex that its first row stands for."""
+    if block.via is None:
+        return [0, 0, 0]
+    batch, row, _ = (s // block.via.itemsize for s in block.via.strides)
+    return [block.via.data.ptr, row, batch]
+
+
+def shares(x: Block, y: Block) -> bool:
+    """Whether two blocks have elements in common."""
+    return any(_overlap(v, w) for v in x.values for w in y.values)
+
+
+def _overlap(v: Any, w: Any) -> bool:
+    import cupy
+
+    if v.strides[0] == w.strides[0] or len(v) == len(w) == 1:
+        return share(_layout(v), _layout(w))
+    return bool(cupy.may_share_memory(v, w))
+
+
+def _layout(v: Any) -> Layout:
+    return Layout(v.data.ptr, v.strides[1], v.strides[2], v.shape[1], v.shape[2], v.itemsize)
+
+
+def same(x: Block, y: Block) -> bool:
+    """Whether two blocks are the same elements in the same places."""
+    return all(v.data.ptr == w.data.ptr and v.strides == w.strides and v.shape == w.shape for v, w in zip(x.values, y.values, strict=True))
+
+
+def copy(block: Block, *, transposed: bool = False) -> Block:
+    """A contiguous copy of the values, or of their transposes."""
+    import cupy
+
+    values = tuple(cupy.ascontiguousarray(v.transpose(0, 2, 1)) if transposed else v.copy(order="C") for v in block.values)
+    return Block(values, None, block.row, block.column)
+
+
+def parts(length: int, size: int, limit: int) -> Iterator[slice]:
+    """Slices of `length` rows that have `size` bytes together, each of at most `limit` bytes; whole tiles, so that few are cut."""
+    step = length if size <= limit else max(_ROWS, length * limit // size // _ROWS * _ROWS)
+    for start in range(0, length, step):
+        yield slice(start, min(length, start + step))

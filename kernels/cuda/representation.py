@@ -1,0 +1,94 @@
+"""How elements are held in device memory while they are multiplied.
+
+Tropical integers, whose ∞ is the dtype's largest (smallest) value for the user, have half of it there, so that ∞ + ∞ does not wrap and
+one instruction is a whole step. Truth values are bytes. All others are as the user has them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import Expr, nodes
+from semiring.algebra.program import REAL
+from semiring.kernels.infinities import absorbing, tropical
+from semiring.kernels.truth import on_bytes
+
+__all__ = ["Representation", "represent"]
+
+
+@dataclass(frozen=True)
+class Representation:
+    """The operations on the numbers that the kernels see.
+
+    Attributes
+    ----------
+    add, mul : tuple of Expr
+    star : tuple of Expr or None
+    star_undefined : Expr
+    dtypes : tuple of numpy.dtype
+    zero, one : tuple
+    infinities : tuple of int
+        Integers that absorb sums.
+    halved : bool
+        Whether ∞ is half of what the user has.
+    """
+
+    add: tuple[Expr, ...]
+    mul: tuple[Expr, ...]
+    star: tuple[Expr, ...] | None
+    star_undefined: Expr
+    dtypes: tuple[np.dtype[Any], ...]
+    zero: tuple[Any, ...]
+    one: tuple[Any, ...]
+    infinities: tuple[int, ...] = ()
+    halved: bool = False
+
+    @property
+    def registers(self) -> tuple[np.dtype[Any], ...]:
+        """The types of components outside device memory, where small integers have a register each all the same."""
+        return tuple(d if d.itemsize >= 4 else np.dtype(np.int32) for d in self.dtypes)
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element in shared memory."""
+        size = sum(d.itemsize for d in self.registers)
+        return size if size & (size - 1) == 0 else max(16, 1 << (size - 1).bit_length())
+
+    @property
+    def has_series(self) -> bool:
+        """Whether a step is many instructions, as exponentials and logarithms are."""
+        return bool(REAL & {e.op for e in nodes(*self.add, *self.mul)})
+
+    @property
+    def keeps_bits_ordered(self) -> bool:
+        """Whether these are floats of which products without a sign (or −∞) have none again, so that they can be compared as integers."""
+        if self.dtypes != (np.dtype(np.float32),):
+            return False
+        used = {e.op for e in nodes(*self.add, *self.mul)}
+        return used <= ({"var", "add", "min", "max"} if -math.inf in (*self.zero, *self.one) else {"var", "add", "mul", "min", "max"})
+
+
+def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Representation:
+    """The representation of `semiring` in `dtypes`."""
+    program = semiring.program
+    zero, one = semiring.identities(dtypes)
+    if dtypes == (np.dtype(bool),):
+        add, mul = (on_bytes(semiring.add),), (on_bytes(semiring.mul),)
+        return Representation(add, mul, program.star, program.star_undefined, (np.dtype(np.uint8),), (int(zero[0]),), (int(one[0]),))
+    halved = tropical(semiring, dtypes)
+    return Representation(
+        program.add,
+        program.mul,
+        program.star,
+        program.star_undefined,
+        dtypes,
+        (zero[0] // 2,) if halved else zero,
+        one,
+        () if halved else absorbing(semiring, dtypes),
+        halved,
+    )

@@ -1,0 +1,49 @@
+"""The CUDA C++ that runs, for whoever wants to read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.kernels.cuda.kernels import kernel_source, step_for
+from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.tile import Problem, candidates
+
+__all__ = ["source"]
+
+
+def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int = 90, ordered_bits: bool = True) -> str:
+    """The generated part of a CUDA kernel: the semiring's operations as device functions, and the templates' instantiation.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtype : dtype
+        Of every component.
+    kernel : {"product", "product_witness", "close", "close_witness", "eliminate", "add_identity"}
+    arch : int
+        The compute capability, as in sm_90.
+    ordered_bits : bool
+        No element is negative but −∞, so that floats may be compared as integers.
+
+    Returns
+    -------
+    str
+        It includes the templates ``product.cuh`` and ``pivot.cuh``, which lie beside this module. No GPU is needed.
+
+    Examples
+    --------
+    >>> from semiring import MIN_PLUS
+    >>> from semiring.kernels import source
+    >>> "__vimin3_s32" in source(MIN_PLUS, "float32")
+    True
+    """
+    dtypes = semiring.dtypes([np.dtype(dtype)] * semiring.components)
+    r = represent(semiring, dtypes)
+    step = step_for(r, arch, ordered_bits=ordered_bits and r.keeps_bits_ordered)
+    light = len(dtypes) == 1 and dtypes[0].itemsize >= 4 and not r.has_series
+    tile = candidates(Problem(1, 1, 1, 1, r.size, kernel == "product_witness", light))[0]
+    access = ("vectors", "vectors") if light else ("rows", "rows")
+    return kernel_source(r, step, kernel, tile if kernel.startswith("product") else None, access)

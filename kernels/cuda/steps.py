@@ -1,0 +1,129 @@
+"""How one step, or two at once, reaches the GPU's instructions: the table of what is better than ⊕ of ⊗ as written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.expression import Expr, node, var
+
+__all__ = ["STEPS", "Operations", "Step", "best_step", "candidate"]
+
+_A, _B = var(0), var(1)
+_SUM = (node("add", _A, _B), node("add", _B, _A))
+_FLOAT, _DOUBLE, _INT, _UNSIGNED = (np.dtype(c) for c in ("f4", "f8", "i4", "u4"))
+
+
+@dataclass(frozen=True)
+class Operations:
+    """What the table looks at.
+
+    Attributes
+    ----------
+    add, mul : Expr
+        ⊕ and ⊗ of single numbers.
+    dtype : numpy.dtype
+        Of the numbers as the kernel has them.
+    ordered_bits : bool
+        Whether no negative number takes part but −∞, so that floats sort like the integers of their bits.
+    bounded_below : bool
+        Whether 0 is at least the number 0, so that a sum that is a maximum never sinks below it.
+    arch : int
+        Compute capability, as in sm_90.
+    """
+
+    add: Expr
+    mul: Expr
+    dtype: np.dtype[Any]
+    ordered_bits: bool
+    bounded_below: bool
+    arch: int
+
+    @property
+    def extremum(self) -> str | None:
+        """Which of min and max ⊕ is, if it is that and nothing else."""
+        return self.add.op if self.add.op in ("min", "max") and set(self.add.args) == {_A, _B} else None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A row of the table.
+
+    Attributes
+    ----------
+    name : str
+        The instructions for a step, as the disassembler shows them.
+    count : int
+        How many steps it takes at once.
+    code : str
+        The statement that adds the products of the arrays `a` and `b` to `c`; ``{extremum}`` stands for min or max.
+    fits : callable
+        Whether it computes the same.
+    """
+
+    name: str
+    count: int
+    code: str
+    fits: Callable[[Operations], bool]
+
+
+def _three_way(x: Operations) -> bool:
+    return x.extremum is not None and x.arch >= 90
+
+
+def _fused(x: Operations) -> bool:
+    return x.add in _SUM and x.mul.op == "mul" and set(x.mul.args) == {_A, _B}
+
+
+_BITS = "__float_as_int"
+_M0, _M1 = "candidate(a[0], b[0]).c0", "candidate(a[1], b[1]).c0"
+
+STEPS = (
+    Step(
+        "VIADDMNMX",
+        1,
+        "c.c0 = __viadd{extremum}_s32(a[0].c0, b[0].c0, c.c0);",
+        lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _INT,
+    ),
+    Step(
+        "VIADDMNMX.U32",
+        1,
+        "c.c0 = __viadd{extremum}_u32(a[0].c0, b[0].c0, c.c0);",
+        lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _UNSIGNED,
+    ),
+    Step("VIMNMX3", 2, f"c.c0 = __vi{{extremum}}3_s32(c.c0, {_M0}, {_M1});", lambda x: _three_way(x) and x.dtype == _INT),
+    Step("VIMNMX3.U32", 2, f"c.c0 = __vi{{extremum}}3_u32(c.c0, {_M0}, {_M1});", lambda x: _three_way(x) and x.dtype == _UNSIGNED),
+    Step(
+        "VIMNMX3 of bits",
+        2,
+        f"c.c0 = __int_as_float(__vi{{extremum}}3_s32({_BITS}(c.c0), {_BITS}({_M0}), {_BITS}({_M1})));",
+        lambda x: _three_way(x) and x.dtype == _FLOAT and (x.ordered_bits or (x.extremum == "max" and x.bounded_below)),
+    ),
+    Step("FFMA", 1, "c.c0 = fmaf(a[0].c0, b[0].c0, c.c0);", lambda x: _fused(x) and x.dtype == _FLOAT),
+    Step("DFMA", 1, "c.c0 = fma(a[0].c0, b[0].c0, c.c0);", lambda x: _fused(x) and x.dtype == _DOUBLE),
+    Step(
+        "DSETP of pairs",
+        2,
+        "c = add(c, add(candidate(a[0], b[0]), candidate(a[1], b[1])));",
+        lambda x: x.dtype == _DOUBLE and x.extremum is not None,
+    ),
+)
+"""Better first."""
+
+
+def candidate(add: Expr, mul: Expr, zero: float) -> Expr:
+    """⊗ without what ⊕ makes superfluous: max(x, 0) is as good as x where the largest is sought and sums begin at 0."""
+    if add.op in ("min", "max") and mul.op == add.op and set(add.args) == {_A, _B}:
+        for x, bound in (mul.args, mul.args[::-1]):
+            if bound.op == "const" and (bound.args[0] <= zero if add.op == "max" else bound.args[0] >= zero):
+                chosen: Expr = x
+                return chosen
+    return mul
+
+
+def best_step(operations: Operations) -> Step | None:
+    """The first row that computes the same, with its code filled in; None where ⊕ of ⊗ as written is best."""
+    return next((row for row in STEPS if row.fits(operations)), None)

@@ -1,0 +1,174 @@
+"""What is to be multiplied, in which tiles, and how they are launched."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from semiring.algebra.errors import SemiringError
+
+__all__ = ["Device", "Launch", "Problem", "Tile", "choose"]
+
+_WARP = 32
+
+
+@dataclass(frozen=True)
+class Device:
+    """Limits of a GPU.
+
+    Attributes
+    ----------
+    arch : int
+        The compute capability, as in sm_90.
+    multiprocessors : int
+    shared_bytes : int
+        Shared memory of a multiprocessor that blocks can have.
+    block_shared_bytes : int
+        The most that one block can have.
+    registers, threads : int
+        Of a multiprocessor.
+    """
+
+    arch: int
+    multiprocessors: int
+    shared_bytes: int
+    block_shared_bytes: int
+    registers: int = 65536
+    threads: int = 2048
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A product as far as its tile depends on it.
+
+    Attributes
+    ----------
+    m, n, k, batch : int
+    bytes : int
+        Of an element.
+    witness : bool
+    light : bool
+        Operands are read by vectors and a step is a few instructions, so that most registers are for the sums.
+    """
+
+    m: int
+    n: int
+    k: int
+    batch: int
+    bytes: int
+    witness: bool = False
+    light: bool = True
+
+    def validate(self) -> None:
+        """Refuse what no launch can number."""
+        if max(self.m, self.n, self.k) >= 2**31:
+            raise SemiringError(f"a product of {self.m} × {self.k} and {self.k} × {self.n} is beyond 32-bit indices; use smaller blocks")
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Sizes of one product kernel.
+
+    Attributes
+    ----------
+    rows, columns : int
+        Of C in a thread block.
+    depth : int
+        Steps of k in a slice.
+    thread_rows, thread_columns : int
+        Of C in a thread's registers.
+    stages : int
+        Slices in shared memory.
+    blocks : int
+        Thread blocks that a multiprocessor is to hold, which limits the registers of a thread.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    thread_rows: int
+    thread_columns: int
+    stages: int
+    blocks: int
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.rows // self.thread_rows * (self.columns // self.thread_columns)
+
+    def shared_bytes(self, size: int, *, witness: bool = False) -> int:
+        """Shared memory of a block for elements of `size` bytes; a witness needs the tile of sums, and of slices, in the end."""
+        vector = max(1, 16 // size)
+        slices = self.stages * (self.rows * (self.depth + vector) + self.depth * self.columns) * size
+        return max(slices, self.rows * self.columns * (size + 2)) if witness else slices
+
+    def fits(self, problem: Problem, device: Device) -> bool:
+        """Whether the kernel and the device have room for it."""
+        size, vector = problem.bytes, max(1, 16 // problem.bytes)
+        warps = self.rows % (4 * self.thread_rows) == self.columns % (8 * self.thread_columns) == 0
+        vectors = self.thread_columns % vector == self.depth % vector == 0
+        return warps and vectors and self.shared_bytes(size, witness=problem.witness) <= device.block_shared_bytes
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A grid of thread blocks."""
+
+    grid: tuple[int, int]
+    threads: int
+    shared_bytes: int
+
+
+def launch(problem: Problem, tile: Tile) -> Launch:
+    """One block for each tile of C."""
+    tiles = -(-problem.m // tile.rows) * -(-problem.n // tile.columns)
+    return Launch((tiles, problem.batch), tile.threads, tile.shared_bytes(problem.bytes, witness=problem.witness))
+
+
+_TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
+    (False, True): {
+        4: (Tile(64, 128, 16, 8, 8, 3, 4), Tile(64, 64, 32, 8, 4, 2, 4)),
+        8: (Tile(32, 64, 16, 4, 4, 3, 4),),
+        16: (Tile(32, 64, 8, 4, 4, 3, 2), Tile(32, 32, 8, 4, 4, 3, 2)),
+    },
+    (False, False): {
+        4: (Tile(64, 64, 16, 8, 4, 3, 3),),
+        8: (Tile(32, 64, 16, 4, 4, 3, 3),),
+        16: (Tile(32, 32, 8, 4, 4, 3, 2),),
+    },
+    (True, True): {
+        4: (Tile(64, 64, 32, 8, 4, 2, 3), Tile(64, 64, 16, 4, 8, 3, 3)),
+        8: (Tile(32, 64, 16, 4, 4, 3, 3),),
+        16: (Tile(32, 32, 8, 4, 4, 3, 2),),
+    },
+    (True, False): {
+        4: (Tile(64, 64, 16, 4, 8, 3, 2),),
+        8: (Tile(32, 64, 16, 4, 4, 3, 3),),
+        16: (Tile(32, 32, 8, 4, 4, 3, 2),),
+    },
+}
+"""The candidates by (witness, light) and by the bytes of an element, those first that are fastest where there is enough to do."""
+
+
+def candidates(problem: Problem) -> tuple[Tile, ...]:
+    """The tiles for elements of this size."""
+    size = next((s for s in (4, 8, 16) if problem.bytes <= s), 16)
+    return _TILES[problem.witness, problem.light][size]
+
+
+@functools.lru_cache(maxsize=4096)
+def choose(problem: Problem, device: Device) -> Tile:
+    """The candidate that is predicted fastest: the one with the fewest waves of thread blocks, weighed by their size.
+
+    Raises
+    ------
+    SemiringError
+        For a problem that no launch can number.
+    """
+    problem.validate()
+
+    def time(tile: Tile) -> float:
+        tiles = -(-problem.m // tile.rows) * -(-problem.n // tile.columns) * problem.batch
+        return -(-tiles // (device.multiprocessors * tile.blocks)) * tile.rows * tile.columns * tile.blocks
+
+    return min((t for t in candidates(problem) if t.fits(problem, device)), key=time)

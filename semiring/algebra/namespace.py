@@ -1,0 +1,65 @@
+"""Arrays of NumPy and of CuPy by one text: whose functions take an array, and where it lies. CuPy is imported only for arrays on a GPU."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.errors import GraphError
+
+__all__ = ["as_array", "host", "lies_on_gpu", "namespace", "on_gpu", "to_gpu"]
+
+
+def on_gpu(array: Any) -> bool:
+    """Whether an array is CuPy's."""
+    cupy = sys.modules.get("cupy")
+    return cupy is not None and isinstance(array, cupy.ndarray)
+
+
+def namespace(array: Any) -> Any:
+    """The module whose functions take the array: `cupy` for what lies on a GPU, else `numpy`."""
+    return sys.modules["cupy"] if on_gpu(array) else np
+
+
+def host(array: Any) -> np.ndarray[Any, Any]:
+    """The array in the memory of the host: a copy of what lies on a GPU."""
+    return np.asarray(array.get() if on_gpu(array) else array)
+
+
+def to_gpu(array: Any) -> Any:
+    """The array on the current GPU: a copy of what lies in the memory of the host."""
+    import cupy
+
+    return cupy.asarray(array)
+
+
+def lies_on_gpu(value: Any) -> bool:
+    """Whether an object is an array on an NVIDIA GPU, of whatever library."""
+    if isinstance(value, np.ndarray):
+        return False
+    device = getattr(value, "__dlpack_device__", None)
+    if device is not None:
+        return int(device()[0]) == _CUDA
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def as_array(value: Any) -> Any:
+    """`value` as an array where it lies: of CuPy for what lies on a GPU (CuPy, PyTorch, JAX, Numba), else of NumPy; no copy if possible."""
+    if on_gpu(value):
+        return value
+    if not lies_on_gpu(value):
+        return np.asarray(value)
+    try:
+        import cupy
+
+        return cupy.from_dlpack(value) if hasattr(value, "__dlpack__") else cupy.asarray(value)
+    except ImportError:
+        raise GraphError(f"the {type(value).__name__} lies on a GPU, for which CuPy is needed: pip install 'semiring[cuda13]'") from None
+    except Exception as error:  # whatever the other library, the driver or CuPy may raise
+        raise GraphError(f"the {type(value).__name__} lies on a GPU, and CuPy cannot read it there: {error}") from error
+
+
+_CUDA = 2
+"""DLPack's number for the memory of an NVIDIA GPU."""

@@ -1,0 +1,193 @@
+"""The CUDA engine gives the reference's elements and witnesses: every semiring, dtype, shape and layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiring.algebra.catalogue import MIN_PLUS, PLUS_TIMES
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import HarmfulPivot
+from semiring.algebra.laws import is_idempotent
+from semiring.kernels.block import Block
+from semiring.kernels.reference.engine import ReferenceEngine
+from tests.kernels.samples import CASES, SELECTIVE, DTypes, Values, assert_equal, elements, laid_out, name
+
+cupy = pytest.importorskip("cupy")
+pytestmark = pytest.mark.gpu
+
+SHAPES = [(1, 1, 1), (5, 70, 3), (64, 128, 16), (65, 129, 17), (130, 61, 200), (33, 300, 1)]
+
+
+def engine(semiring: Semiring, dtypes: DTypes) -> Any:
+    from semiring.kernels.cuda.engine import CudaEngine
+
+    found = CudaEngine(semiring, dtypes)
+    found.signed = dtypes[0].kind == "i"
+    return found
+
+
+def device(values: Values) -> tuple[Any, ...]:
+    return tuple(map(cupy.asarray, values))
+
+
+def compare(semiring: Semiring, dtypes: DTypes, method: str, a: Values, b: Values, c: Values, *, witness: bool) -> None:
+    reference, gpu = ReferenceEngine(semiring, dtypes), engine(semiring, dtypes)
+    expected = Block(tuple(v.copy() for v in c), np.full(c[0].shape, -1, np.int32) if witness else None)
+    getattr(reference, method)(Block(a), Block(b), expected)
+    A, B = (gpu.load(device(x), owned=False) for x in (a, b))
+    result = device(c)
+    via = cupy.full(c[0].shape, -1, dtype=np.int32) if witness else None
+    C = gpu.load(result, via)
+    getattr(gpu, method)(A, B, C)
+    gpu.store(C, result)
+    assert_equal(tuple(v.get() for v in result), expected.values, close=semiring.name == "log")
+    if via is not None:
+        assert_equal(via.get(), expected.via)
+
+
+@pytest.mark.parametrize(("semiring", "dtypes"), CASES, ids=name)
+@pytest.mark.parametrize("method", ["multiply", "multiply_add"])
+def test_products(semiring: Semiring, dtypes: DTypes, method: str) -> None:
+    rng = np.random.default_rng(0)
+    for m, n, k in SHAPES:
+        a, b, c = (elements(semiring, dtypes, shape, rng) for shape in ((m, k), (k, n), (m, n)))
+        compare(semiring, dtypes, method, a, b, c, witness=False)
+
+
+@pytest.mark.parametrize(("semiring", "dtypes"), SELECTIVE, ids=name)
+@pytest.mark.parametrize("method", ["multiply", "multiply_add"])
+def test_witnesses(semiring: Semiring, dtypes: DTypes, method: str) -> None:
+    rng = np.random.default_rng(1)
+    for m, n, k in SHAPES:
+        a, b, c = (elements(semiring, dtypes, shape, rng) for shape in ((m, k), (k, n), (m, n)))
+        compare(semiring, dtypes, method, a, b, c, witness=True)
+
+
+@pytest.mark.parametrize(("semiring", "dtypes"), CASES, ids=name)
+def test_pivot_blocks(semiring: Semiring, dtypes: DTypes) -> None:
+    rng = np.random.default_rng(2)
+    for n in (1, 2, 31, 64, 100, 128):
+        gpu, reference = engine(semiring, dtypes), ReferenceEngine(semiring, dtypes)
+        if n > gpu.pivot:
+            continue
+        a = elements(semiring, dtypes, (n, n), rng)
+        if semiring.name in ("min-plus", "distance-hops"):
+            a = tuple(np.abs(v) if v.dtype.kind in "if" else v for v in a)
+        for witness in (False, True):
+            if not is_idempotent(semiring, dtypes) or (witness and (semiring, dtypes) not in SELECTIVE):
+                continue
+            expected = Block(tuple(v.copy() for v in a), np.full((n, n), -1, np.int32) if witness else None)
+            result, via = device(a), cupy.full((n, n), -1, dtype=np.int32) if witness else None
+            A = gpu.load(result, via)
+            gpu.close(A)
+            gpu.store(A, result)
+            try:
+                reference.close(expected)
+            except HarmfulPivot:
+                with pytest.raises(HarmfulPivot):
+                    gpu.verify()
+                continue
+            gpu.verify()
+            assert_equal(tuple(v.get() for v in result), expected.values, close=semiring.name == "log")
+            if via is not None:
+                assert_equal(via.get(), expected.via)
+
+
+def test_elimination_inverts() -> None:
+    rng = np.random.default_rng(3)
+    for n in (1, 7, 64):
+        a = rng.random((n, n)) / (2 * n)
+        gpu = engine(PLUS_TIMES, (a.dtype,))
+        result = device((a,))
+        A = gpu.load(result)
+        gpu.eliminate(A)
+        gpu.verify()
+        np.testing.assert_allclose(result[0].get(), np.linalg.inv(np.eye(n) - a), rtol=1e-10)
+
+
+def test_a_harmful_pivot_is_found() -> None:
+    a = np.full((5, 5), np.inf)
+    a[3, 3] = -1
+    gpu = engine(MIN_PLUS, (a.dtype,))
+    A = gpu.load(device((a,)))
+    gpu.close(Block(A.values, None, 10, 10))
+    with pytest.raises(HarmfulPivot) as found:
+        gpu.verify()
+    assert found.value.vertex == 13
+    gpu.verify()
+
+
+@pytest.mark.parametrize("layout", ["C", "Fortran", "transposed", "stepped", "reversed", "inner block"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+def test_layouts(layout: str, dtype: str) -> None:
+    rng, d = np.random.default_rng(4), (np.dtype(dtype),)
+    for m, n, k in ((65, 129, 17), (130, 64, 96)):
+        a, b, c = (elements(MIN_PLUS, d, shape, rng) for shape in ((m, k), (k, n), (m, n)))
+        for witness in (False, True):
+            reference, gpu = ReferenceEngine(MIN_PLUS, d), engine(MIN_PLUS, d)
+            expected = Block(tuple(v.copy() for v in c), np.full((m, n), -1, np.int32) if witness else None)
+            reference.multiply_add(Block(a), Block(b), expected)
+            A, B = (gpu.load((_like(laid_out(x[0], layout)),), owned=False) for x in (a, b))
+            result, via = device(c), cupy.full((m, n), -1, dtype=np.int32) if witness else None
+            C = gpu.load(result, via)
+            gpu.multiply_add(A, B, C)
+            gpu.store(C, result)
+            assert_equal((result[0].get(),), expected.values)
+            if via is not None:
+                assert_equal(via.get(), expected.via)
+
+
+def _like(array: np.ndarray[Any, Any]) -> Any:
+    """A GPU array with the strides of `array`, as far as they can be had."""
+    base = cupy.empty(4 * array.size + 64, dtype=array.dtype)
+    low = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True) if s < 0)
+    view = cupy.ndarray(array.shape, array.dtype, base.data - low, strides=array.strides)
+    view[...] = cupy.asarray(np.ascontiguousarray(array))
+    return view
+
+
+@pytest.mark.parametrize("witness", [False, True])
+def test_operands_that_are_part_of_the_result(witness: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("semiring.kernels.cuda.engine._SCRATCH", 20_000)
+    rng, d = np.random.default_rng(5), (np.dtype(np.float32),)
+    n = 300
+    a = elements(MIN_PLUS, d, (n, n), rng)
+    first, rest = slice(0, 100), slice(100, n)
+    whole = slice(0, n)
+    for left, right, out in (
+        ((first, first), (first, rest), (first, rest)),
+        ((rest, first), (first, first), (rest, first)),
+        ((whole, whole), (whole, whole), (whole, whole)),
+    ):
+        reference, gpu = ReferenceEngine(MIN_PLUS, d), engine(MIN_PLUS, d)
+        expected = Block(tuple(v.copy() for v in a), np.full((n, n), -1, np.int32) if witness else None)
+        result, via = device(a), cupy.full((n, n), -1, dtype=np.int32) if witness else None
+        loaded = gpu.load(result, via)
+        for one, X in ((reference, expected), (gpu, loaded)):
+            one.multiply_add(X[left], X[right], X[out])
+        assert_equal(tuple(v.get() for v in result), expected.values)
+        if via is not None:
+            assert_equal(via.get(), expected.via)
+
+
+def test_batches() -> None:
+    rng, d = np.random.default_rng(6), (np.dtype(np.float32),)
+    a, b, c = (elements(MIN_PLUS, d, (7, *shape), rng) for shape in ((33, 20), (20, 65), (33, 65)))
+    compare(MIN_PLUS, d, "multiply_add", a, b, c, witness=False)
+    compare(MIN_PLUS, d, "multiply_add", a, b, c, witness=True)
+    gpu = engine(MIN_PLUS, d)
+    a = tuple(np.abs(v) for v in elements(MIN_PLUS, d, (9, 50, 50), rng))
+    result = device(a)
+    A = gpu.load(result)
+    gpu.add_identity(A)
+    gpu.close(A)
+    gpu.verify()
+    for i in range(9):
+        expected = Block((a[0][i].copy(),))
+        reference = ReferenceEngine(MIN_PLUS, d)
+        reference.add_identity(expected)
+        reference.close(expected)
+        assert_equal((result[0][i].get(),), expected.values)

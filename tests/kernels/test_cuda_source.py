@@ -1,0 +1,89 @@
+"""The CUDA kernels compile, without a GPU, for every architecture and every row of the table of steps."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, LOG, MAX_MIN, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.definition import Semiring
+from semiring.algebra.laws import is_idempotent, is_selective
+from semiring.kernels.cuda import compiler
+from semiring.kernels.cuda.kernels import kernel_source, step_for
+from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.steps import STEPS
+from semiring.kernels.cuda.tile import Problem, candidates
+
+nvrtc = pytest.importorskip("cupy").cuda.nvrtc
+
+LUKASIEWICZ = Semiring("lukasiewicz", add=max, mul=lambda a, b: max(a + b - 1, 0), zero=0, one=1, domain=(0, 1))
+CASES = [
+    (MIN_PLUS, "float32", True), (MIN_PLUS, "float32", False), (MIN_PLUS, "float64", True), (MIN_PLUS, "int32", True),
+    (MIN_PLUS, "int16", True), (MIN_PLUS, "uint32", True), (MIN_PLUS, "int64", True), (MAX_MIN, "float32", True), (MAX_MIN, "int32", True),
+    (MAX_MIN, "uint32", True), (LUKASIEWICZ, "float32", True), (PLUS_TIMES, "float32", True), (PLUS_TIMES, "float64", True),
+    (LOG, "float32", True), (BOOLEAN, "bool", True), (BITSET, "uint8", True), (DISTANCE_COUNT, "float64", True),
+    (DISTANCE_HOPS, "int32", True),
+]  # fmt: skip
+ARCHITECTURES = (75, 80, 86, 90, 100)
+
+
+def compile_and_report(source: str, arch: int) -> tuple[int, int]:
+    """Registers, and bytes of registers that had to go to memory."""
+    names, contents = ([part.encode() for part in parts] for parts in (compiler.headers(), compiler.headers().values()))
+    program = nvrtc.createProgram(source, "semiring.cu", contents, names)
+    try:
+        nvrtc.compileProgram(program, [*compiler.OPTIONS, f"--gpu-architecture=sm_{arch}", "--ptxas-options=-v"])
+    except nvrtc.NVRTCError:
+        raise AssertionError(nvrtc.getProgramLog(program)) from None
+    log = nvrtc.getProgramLog(program)
+    (registers,) = re.findall(r"Used (\d+) registers", log)
+    spilled = re.findall(r"(\d+) bytes spill stores", log)
+    return int(registers), sum(map(int, spilled))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(("semiring", "dtype", "ordered"), CASES, ids=str)
+def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, arch: int, record_property: Any) -> None:
+    dtypes = (np.dtype(dtype),) * semiring.components
+    r = represent(semiring, dtypes)
+    step = step_for(r, arch, ordered_bits=ordered)
+    names = ["product", "add_identity"]
+    names += ["close"] if is_idempotent(semiring, dtypes) else []
+    names += ["product_witness", "close_witness"] if is_selective(semiring, dtypes) else []
+    names += ["eliminate"] if r.star is not None else []
+    for name in names:
+        witness = name == "product_witness"
+        vectors = len(dtypes) == 1 and dtypes[0].itemsize >= 4
+        problem = Problem(1, 1, 1, 1, r.size, witness, vectors and not r.has_series)
+        tile = candidates(problem)[0] if name.startswith("product") else None
+        registers, spilled = compile_and_report(
+            kernel_source(r, step, name, tile, ("vectors", "vectors") if vectors else ("rows", "columns")), arch
+        )
+        record_property(f"{name}: registers", registers)
+        assert spilled <= 8, f"{name} keeps {spilled} bytes in memory instead of registers"
+
+
+def test_every_row_of_the_table_is_used() -> None:
+    used = set()
+    for semiring, dtype, ordered in CASES:
+        step = step_for(represent(semiring, (np.dtype(dtype),) * semiring.components), 90, ordered_bits=ordered)
+        used.add(step.name if step else None)
+    assert used == {None, *(row.name for row in STEPS)}
+
+
+def test_floats_have_no_double_constants() -> None:
+    source = kernel_source(represent(LUKASIEWICZ, (np.dtype(np.float32),)), None, "close")
+    assert "float32(0x1.0000000000000p+0)" in source
+    assert "float64" not in source.split("struct Semiring")[1]
+
+
+def test_older_architectures_have_no_three_way_minimum() -> None:
+    r = represent(MIN_PLUS, (np.dtype(np.float32),))
+    assert step_for(r, 80, ordered_bits=True) is None
+    step = step_for(r, 90, ordered_bits=True)
+    assert step is not None
+    assert step.count == 2
