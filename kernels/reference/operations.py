@@ -76,7 +76,11 @@ class Operations:
     def harmless(self, pivot: Values) -> bool:
         """Whether 1 ⊕ p = 1 for every pivot (the sign of a symbol is unknown, so symbols pass)."""
         total = self.add(self.one, pivot)
-        return all(_unknown(t) or bool(t == one) for part, one in zip(total, self.one, strict=True) for t in np.ravel(np.asarray(part)))
+        for part, one in zip(map(np.asarray, total), self.one, strict=True):
+            same = part == one if part.dtype.kind != "O" else np.array([_unknown(t) or bool(t == one) for t in part.ravel()], dtype=bool)
+            if not np.all(same):
+                return False
+        return True
 
     def star(self, pivot: Values) -> tuple[Any, ...] | None:
         """p* for an array of pivots (one array a component), or None where one has none."""

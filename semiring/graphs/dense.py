@@ -14,13 +14,14 @@ from semiring.algebra.conversion import Array, Place, conversions, first, refuse
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import DTypeError, ShapeError
+from semiring.algebra.namespace import namespace, on_gpu
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.memory import require_memory
 from semiring.graphs.sources import Source
 from semiring.graphs.stripes import matches, place, stripes
 from semiring.graphs.warning import NonEdgeWarning
 
-__all__ = ["read_dense"]
+__all__ = ["read_dense", "warn_of_zeros"]
 
 
 def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options) -> Graph:
@@ -38,7 +39,7 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options
         _rewrite(sources, values, semiring, options, zeros)
     require_inside(semiring, values, "graph", advice=", or nonedge=nan")
     if options.nonedge is None and semiring.components == 1:
-        _warn_of_zeros(values[0], semiring, zeros[0])
+        warn_of_zeros(values[0], semiring, zeros[0])
     return Graph(values, owned, sources[0].labels, sources[0].restore)
 
 
@@ -145,7 +146,7 @@ def _truth(chunk: Array, missing: Array, options: Options, where: Place) -> Arra
     return np.asarray(chunk != 0)
 
 
-def _warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
+def warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
     """Zeros off the diagonal of a matrix without a single ∞ are probably missing edges, and would be edges of weight 0.
 
     Max-min stays silent: there a zero is the worst of all non-negative entries, so it does no harm.
@@ -153,11 +154,10 @@ def _warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
     infinity, one = semiring.zero, semiring.one
     if not isinstance(infinity, float) or not (infinity == math.inf or (infinity == -math.inf and math.isfinite(one))):
         return
-    n = matrix.shape[-1]
-    if matrix.size == 0 or any(_has(matrix[part], zero, infinity) for part in stripes(matrix.shape)):
+    parts = [slice(None)] if on_gpu(matrix) else stripes(matrix.shape)
+    if matrix.size == 0 or any(_has(matrix[part], zero, infinity) for part in parts):
         return
-    diagonal = np.arange(n)
-    zeros = matrix.size - np.count_nonzero(matrix) - int((matrix[..., diagonal, diagonal] == 0).sum())
+    zeros = matrix.size - int(namespace(matrix).count_nonzero(matrix)) - int((matrix.diagonal(0, -2, -1) == 0).sum())
     if zeros:
         sign = "" if infinity > 0 else "-"
         warnings.warn(

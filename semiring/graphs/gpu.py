@@ -13,6 +13,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import DTypeError, ShapeError
 from semiring.algebra.namespace import as_array, namespace
+from semiring.graphs.dense import warn_of_zeros
 from semiring.graphs.graph import Graph, Options
 
 __all__ = ["read_gpu"]
@@ -47,6 +48,8 @@ def read_gpu(given: tuple[Any, ...], semiring: Semiring, options: Options) -> Gr
         converted = tuple(xp.where(missing, v.dtype.type(zero), v) for v, zero in zip(converted, zeros, strict=True))
         owned = True
     require_inside(semiring, converted, "graph", advice=", or nonedge=nan")
+    if options.nonedge is None and semiring.components == 1:
+        warn_of_zeros(converted[0], semiring, zeros[0])
     contiguous = all(v.flags.c_contiguous for v in converted)
     return Graph(converted, owned or (options.overwrite and contiguous), None, _restorer(given[0]))
 

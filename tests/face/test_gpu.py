@@ -76,8 +76,9 @@ def test_closures(name: str) -> None:
         case _:
             a = rng.integers(-50, 50, (n, n)).astype(np.float32)
     for reflexive in (True, False):
-        found = sr.closure(cupy.asarray(a), semiring, reflexive=reflexive)
-        np.testing.assert_array_equal(found.get(), sr.closure(a, semiring, reflexive=reflexive))
+        none = None if a.dtype == bool else semiring.zero
+        found = sr.closure(cupy.asarray(a), semiring, reflexive=reflexive, nonedge=none)
+        np.testing.assert_array_equal(found.get(), sr.closure(a, semiring, reflexive=reflexive, nonedge=none))
 
 
 def test_inverse() -> None:
@@ -169,3 +170,8 @@ def test_streams() -> None:
         stream.synchronize()
     for one in found:
         np.testing.assert_array_equal(one.get(), expected)
+
+
+def test_zeros_that_look_like_missing_edges() -> None:
+    with pytest.warns(sr.NonEdgeWarning):
+        sr.apsp(cupy.asarray([[0.0, 1.0, 0.0], [1.0, 0.0, 2.0], [0.0, 2.0, 0.0]]))
