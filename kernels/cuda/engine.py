@@ -171,9 +171,10 @@ class CudaEngine:
 
     def _launch(self, A: Block, B: Block, C: Block, transposed: Block | None, fresh: bool) -> None:
         (m, n), k = C.shape, A.shape[1]
-        how = access(A), access(B)
-        light = how == ("vectors", "vectors") and not self._representation.has_series
-        problem = Problem(m, n, k, C.values[0].shape[0], self._representation.size, transposed is not None, light)
+        series = self._representation.has_series
+        how = access(A, vectors=not series), access(B, vectors=not series)
+        light = how == ("vectors", "vectors")
+        problem = Problem(m, n, k, C.values[0].shape[0], self._representation.size, transposed is not None, light, series)
         tile = choose(problem, self._kernels.device)
         name = "product" if transposed is None else "product_witness"
         function = self._kernels.function(name, ordered_bits=self._ordered_bits, tile=tile, access=how)

@@ -29,12 +29,12 @@ def matrix(block: Block) -> list[int]:
     return [*(v.data.ptr for v in values), row, column, batch]
 
 
-def access(block: Block) -> str:
+def access(block: Block, *, vectors: bool = True) -> str:
     """How a kernel should read a block: by vectors where rows are contiguous and aligned, else along what is contiguous."""
     v = block.values[0]
     batch, row, column = v.strides
     apart = [row, *([batch] if len(v) > 1 else []), v.shape[2] * v.itemsize, v.data.ptr]
-    if len(block.values) == 1 and v.itemsize >= 4 and column == v.itemsize and not any(x % 16 for x in apart):
+    if vectors and len(block.values) == 1 and v.itemsize >= 4 and column == v.itemsize and not any(x % 16 for x in apart):
         return "vectors"
     return "columns" if abs(column) > abs(row) else "rows"
 

@@ -44,6 +44,6 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int
     r = represent(semiring, dtypes)
     step = step_for(r, arch, ordered_bits=ordered_bits and r.keeps_bits_ordered)
     light = len(dtypes) == 1 and dtypes[0].itemsize >= 4 and not r.has_series
-    tile = candidates(Problem(1, 1, 1, 1, r.size, kernel == "product_witness", light))[0]
+    tile = candidates(Problem(1, 1, 1, 1, r.size, kernel == "product_witness", light, r.has_series))[0]
     access = ("vectors", "vectors") if light else ("rows", "rows")
     return kernel_source(r, step, kernel, tile if kernel.startswith("product") else None, access)

@@ -48,7 +48,9 @@ class Problem:
         Of an element.
     witness : bool
     light : bool
-        Operands are read by vectors and a step is a few instructions, so that most registers are for the sums.
+        Operands are read by vectors, so that most registers are for the sums.
+    series : bool
+        A step is many instructions, as exponentials and logarithms are: few of them are written out.
     """
 
     m: int
@@ -58,6 +60,7 @@ class Problem:
     bytes: int
     witness: bool = False
     light: bool = True
+    series: bool = False
 
     def validate(self) -> None:
         """Refuse what no launch can number."""
@@ -149,11 +152,13 @@ _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
 }
 """The candidates by (witness, light) and by the bytes of an element, those first that are fastest where there is enough to do."""
 
+_SERIES = (Tile(32, 64, 4, 4, 4, 3, 3),)
+
 
 def candidates(problem: Problem) -> tuple[Tile, ...]:
     """The tiles for elements of this size."""
     size = next((s for s in (4, 8, 16) if problem.bytes <= s), 16)
-    return _TILES[problem.witness, problem.light][size]
+    return _SERIES if problem.series else _TILES[problem.witness, problem.light][size]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -58,13 +58,16 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
     for name in names:
         witness = name == "product_witness"
         vectors = len(dtypes) == 1 and dtypes[0].itemsize >= 4
-        problem = Problem(1, 1, 1, 1, r.size, witness, vectors and not r.has_series)
+        vectors = vectors and not r.has_series
+        problem = Problem(1, 1, 1, 1, r.size, witness, vectors, r.has_series)
         tile = candidates(problem)[0] if name.startswith("product") else None
         registers, spilled = compile_and_report(
             kernel_source(r, step, name, tile, ("vectors", "vectors") if vectors else ("rows", "columns")), arch
         )
         record_property(f"{name}: registers", registers)
-        assert spilled <= 8, f"{name} keeps {spilled} bytes in memory instead of registers"
+        # A thread of a pivot block has 64 registers, because there are 1,024 of them.
+        allowed = 8 if name.startswith("product") else 96
+        assert spilled <= allowed, f"{name} keeps {spilled} bytes in memory instead of registers"
 
 
 def test_every_row_of_the_table_is_used() -> None:
