@@ -98,7 +98,7 @@ class Instructions:
                 return function(x[0])
             case "floordiv" | "mod":
                 sign = "//" if op == "floordiv" else "%"
-                raise TraceError(f"{sign} on floats has no vector instruction; use integers, or / with comparisons")
+                raise TraceError(f"{sign} on floats has no vector instruction; use integers, / with comparisons, or device='reference'")
         raise DTypeError(f"{op!r} has no meaning for floats")
 
     def _on_integers(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
-from semiring.algebra.errors import DivergenceError
+from semiring.algebra.errors import DivergenceError, DTypeError, OverflowRiskError, SemiringError, brief
 from semiring.algebra.expression import Expr, evaluate
 from semiring.kernels.infinities import absorbing, own
 from semiring.kernels.truth import truth_table
@@ -63,7 +63,15 @@ class Operations:
             if any(map(_is_sympy, parts)):
                 result = evaluate(recorded(), x, y, self._table)
                 return result if width > 1 else result[0]
-            return function(x, y) if width > 1 else function(*parts)
+            try:
+                return function(x, y) if width > 1 else function(*parts)
+            except SemiringError:
+                raise
+            except (OverflowError, TypeError) as error:
+                pair = f"{brief(parts[:width])} and {brief(parts[width:])} cannot be combined by {self.semiring.name}: {error}"
+                if isinstance(error, OverflowError):  # Python has no ∞ beside integers that no float holds
+                    raise OverflowRiskError(f"{pair}; use smaller integers, or a large one for ∞") from error
+                raise DTypeError(f"{pair}; use entries of one kind") from error
 
         elementwise = np.frompyfunc(scalar, 2 * width, width)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
+from decimal import Decimal
 from typing import Any
 
 import networkx as nx
@@ -240,3 +242,15 @@ def test_every_public_name_exists() -> None:
         assert name in dir(sr)
     with pytest.raises(AttributeError, match="shortest"):
         sr.shortest  # noqa: B018 (the access is what is tested)
+
+
+@pytest.mark.parametrize(
+    ("entries", "error", "message"),
+    [
+        ([[0, 10**400], [math.inf, 0]], sr.OverflowRiskError, "about 1e400"),
+        ([[0, Decimal("0.1")], [0.5, 0]], sr.DTypeError, "entries of one kind"),
+    ],
+)
+def test_objects_that_cannot_be_combined(entries: list[list[Any]], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        sr.apsp(np.array(entries, dtype=object))
