@@ -44,6 +44,77 @@ def literal(value: Any, dtype: np.dtype[Any]) -> str:
     if dtype.kind == "f":
         number = float(value)
         if np.isnan(number):
+            raise TraceError("a constant is NaN, which is no element of any semiring")
+        if np.isinf(number):
+            bits = {4: "__int_as_float(0x{:08x})", 8: "__longlong_as_double(0x{:016x}ll)"}[dtype.itemsize]
+            return bits.format(int(np.array(number, dtype).view(f"u{dtype.itemsize}")))
+        return f"{dtype}({float(dtype.type(number)).hex()})"
+    if isinstance(value, float) and np.isinf(value):
+        value = np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
+    if value != int(value):
+        raise DTypeError(f"the constant {value!r} is not an integer; use float32 or float64 instead of {dtype}")
+    number = int(np.array(int(value)).astype(dtype)) if dtype.kind != "b" else int(bool(value))
+    suffix = "ull" if dtype.kind == "u" else "ll"
+    # The lowest integer has no literal of its own.
+    text = f"(-{-(number + 1)}{suffix} - 1)" if number < -(2**62) else f"{number}{suffix}"
+    return f"{dtype}({text})"
+
+
+def function(
+    roots: Sequence[Expr],
+    left: Sequence[str],
+    right: Sequence[str],
+    dtypes: Sequence[np.dtype[Any]],
+    infinities: Sequence[int] = (),
+    *,
+    condition: bool = False,
+) -> tuple[list[str], list[str]]:
+    """The statements that compute `roots`, and the expressions of their results.
+
+    Parameters
+    ----------
+    roots : sequence of Expr
+        One for each component.
+    left, right : sequence of str
+        The operands' components as C++ expressions.
+    dtypes : sequence of numpy.dtype
+        Of the components of operands and results.
+    infinities : sequence of int
+        Integers that absorb every sum they take part in.
+    condition : bool
+        The roots are truth values.
+    """
+    writer = _Writer(_widest(dtypes), infinities)
+    operands = [[_Value(text, dtype) for text, dtype in zip(side, dtypes, strict=False)] for side in (left, right)]
+    values = fold(roots, operands[0], operands[1], lambda c: _Value("", None, c), writer.operation)
+    if condition:
+        return writer.lines, [writer.condition(v) for v in values]
+    return writer.lines, [writer.convert(v, d) for v, d in zip(values, dtypes, strict=True)]
+
+
+class _Writer:
+    """Writes each operation as a named constant, typed as NumPy would, so that nothing is computed twice."""
+
+    def __init__(self, default: np.dtype[Any], infinities: Sequence[int]) -> None:
+        self.default, self.infinities = default, tuple(infinities)
+        self.lines: list[str] = []
+
+    def operation(self, op: str, args: list[_Value]) -> _Value:
+        if op == "not":
+            return self._let("bool", f"!{self.condition(args[0])}", _CONDITION)
+        if op == "where":
+            dtype = self._common(args[1:])
+            test, yes, no = self.condition(args[0]), self.convert(args[1], dtype), self.convert(args[2], dtype)
+            return self._let(dtype.name, f"{test} ? {yes} : {no}", dtype)
+        dtype = self._common(args)
+        x = [self.convert(a, dtype) for a in args]
+        if op in COMPARISONS:
+            return self._let("bool", f"{x[0]} {_INFIX[op]} {x[1]}", _CONDITION)
+        kind = dtype.name
+        return self._let(kind, self._arithmetic(op, kind, dtype, x), dtype)
+
+    def _arithmetic(self, op: str, kind: str, dtype: np.dtype[Any], x: list[str]) -> str:
+        if dtype.kind == "f" and op in ("floordiv", "mod"):
             sign = "//" if op == "floordiv" else "%"
             raise TraceError(f"{sign} on floats has no instruction; use integers, / with comparisons, or arrays on the host")
         if (op in _INTEGERS_ONLY and dtype.kind == "f") or ((op in REAL or op == "div") and dtype.kind != "f"):
