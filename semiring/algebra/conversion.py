@@ -92,6 +92,7 @@ class Conversion:
         DomainError
             For a NaN that would have to become an integer.
         """
+        entries = np.asarray(entries)  # an array of no axes comes as a scalar
         old, new = entries.dtype, self.dtype
         if old == new:
             return entries

@@ -175,3 +175,10 @@ def test_errors_say_what_was_multiplied(operands: tuple[Any, Any], semiring: Sem
 def test_advice_about_nan_names_no_argument_that_there_is_not() -> None:
     with pytest.raises(DomainError, match=r"NaN is no element.*use inf \(the semiring's zero\) for a missing edge\n"):
         matmul(single(math.nan), single(1), MIN_PLUS)
+
+
+def test_a_product_of_vectors_has_no_axes_and_its_c_may_be_infinite() -> None:
+    vector = np.array([1, 2], np.float16)
+    found = matmul(vector, vector, MIN_PLUS, c=np.array(np.inf, np.float16))
+    assert found == 2
+    assert found.dtype == np.float32
