@@ -52,6 +52,13 @@ PRODUCTS = (
 )
 
 
+def generator(seed: int) -> Any:
+    """Random numbers on the GPU."""
+    import cupy
+
+    return cupy.random.default_rng(seed)
+
+
 def milliseconds(work: Callable[[], object], repeats: int) -> float:
     """The median time of `work` on the GPU, several in a row so that the queue never runs dry."""
     import cupy
@@ -77,7 +84,7 @@ def measure_products(sizes: Sequence[int]) -> None:
     rows: list[list[str]] = []
     for p in PRODUCTS:
         for n in sizes:
-            rng = cupy.random.default_rng(n)
+            rng = generator(n)
             whole = np.dtype(p.dtype).kind == "i"
             a, b = (
                 rng.integers(0, 1000, (n, n)).astype(p.dtype) if whole else (rng.random((n, n), dtype=np.float32) + p.low).astype(p.dtype)
@@ -114,19 +121,17 @@ def check(p: Product, a: Any, b: Any, c: Any, via: Any) -> None:
 
 def measure_apsp(sizes: Sequence[int]) -> None:
     """Shortest paths on the GPU's own arrays, as a user calls it."""
-    import cupy
-
     targets = {1024: 0.6, 4096: 6.5, 16384: 320.0, 32768: 2400.0}
     rows: list[list[str]] = []
     for n in sizes:
-        w = cupy.random.default_rng(n).random((n, n), dtype=np.float32)
+        w = generator(n).random((n, n), dtype=np.float32)
         distances = milliseconds(functools.partial(sr.apsp, w, nonedge=np.inf), 1)
         paths = milliseconds(functools.partial(sr.apsp, w, paths=True, nonedge=np.inf), 1)
         target = targets.get(n)
         wanted, met = (f"≤ {target}", "yes" if distances <= target else "no") if target else ("", "")
         rows.append([str(n), f"{distances:.2f}", wanted, met, f"{paths:.2f}", f"{paths / distances:.2f}"])
     print_table(["n", "distances, ms", "target", "met", "with paths, ms", "ratio"], rows)
-    batch = cupy.random.default_rng(0).random((1024, 128, 128), dtype=np.float32)
+    batch = generator(0).random((1024, 128, 128), dtype=np.float32)
     together = milliseconds(functools.partial(sr.apsp, batch, nonedge=np.inf), 1)
     print(f"\n1,024 graphs of n = 128 in one call: {together:.2f} ms (target ≤ 0.4)\n")
 

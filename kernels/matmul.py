@@ -129,12 +129,15 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
     where = place(device, (*left, *right), math.prod(full) * left[0].shape[-1])
     results: tuple[Any, ...]
     with on_device(where):
-        if where.startswith("cuda:") and not on_gpu(left[0]):
+        if where.startswith("cuda:"):
+            stays = any(map(on_gpu, (*left, *right)))
+            if target is not None and any(on_gpu(v) != stays for v in target):
+                raise ShapeError(f"out must lie {'on the GPU, as an operand does' if stays else 'on the host, as the operands do'}")
             left, right = (tuple(map(to_gpu, x)) for x in (left, right))
             old = None if old is None else tuple(map(to_gpu, old))
-            found, via = _compute(where, left, right, old, None, shape, semiring, witness, threads)
-            results = _received(found, target)
-            via = None if via is None else host(via)
+            found, via = _compute(where, left, right, old, target if stays else None, shape, semiring, witness, threads)
+            results = found if stays else _received(found, target)
+            via = via if stays or via is None else host(via)
         else:
             results, via = _compute(where, left, right, old, target, shape, semiring, witness, threads)
     values = out if out is not None else tuple(v[()] for v in results)

@@ -63,7 +63,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         with on_device(where):
             engine = engine_for(semiring, g.dtypes, where, options.threads, witness=paths)
             upload = where.startswith("cuda:") and not on_gpu(g.values[0])
-            values = tuple(map(to_gpu, g.values)) if upload else tuple(map(_row_major, g.working()))
+            values = tuple(_row_major(to_gpu(v)) for v in g.values) if upload else tuple(map(_row_major, g.working()))
             kept = _kept(g, values, read)
             via = namespace(values[0]).full(values[0].shape, -1, dtype=np.int32) if paths else None
             close(engine, values, via, method=options.method, block=options.block, reflexive=reflexive, kept=kept, names=g.labels)

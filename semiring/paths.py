@@ -258,7 +258,7 @@ class Paths:
         """The matrix, to find paths again that rounding has spoiled in `via`; or those of its edges that are best paths themselves."""
         kept = self._kept()
         if kept is not None:
-            return kept
+            return tuple(map(host, kept))
         # Where no vertex lies between, the element is still the edge's own.
         return tuple(np.where(self._via < 0, v, zero).astype(v.dtype) for v, zero in zip(self._values, self._zero(), strict=True))
 

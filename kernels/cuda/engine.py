@@ -13,7 +13,7 @@ from semiring.kernels.block import Block
 from semiring.kernels.cuda.conversion import halved, has_ordered_bits, restore
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.kernels import kernels_for, pivot_shape
-from semiring.kernels.cuda.operands import access, copy, matrix, parts, same, shares, stacked, via_arguments
+from semiring.kernels.cuda.operands import access, batch, copy, matrix, of_one_layout, parts, same, shares, stacked, via_arguments
 from semiring.kernels.cuda.tile import Problem, choose, launch
 from semiring.kernels.infinities import signed_threshold
 
@@ -24,6 +24,9 @@ _SCRATCH = 64 << 20
 
 _SMALL = 64 << 20
 """Bytes of a matrix up to which its schedule is recorded, on a workspace of the same size."""
+
+_BATCH = 65535
+"""Matrices that one launch can number."""
 
 _NONE = np.iinfo(np.int32).max
 
@@ -55,7 +58,7 @@ class CudaEngine:
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
         """The block of the arrays themselves, or of copies if they have to change and are not owned."""
         r = self._representation
-        arrays = tuple(stacked(v.view(d)) for v, d in zip(values, r.dtypes, strict=True))
+        arrays = of_one_layout(tuple(stacked(v.view(d)) for v, d in zip(values, r.dtypes, strict=True)))
         if r.halved:
             arrays = (halved(arrays[0], r.zero[0], owned=owned),)
         elif self._ordered_bits:
@@ -64,7 +67,7 @@ class CudaEngine:
 
     def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
         """The block of arrays that a product is written to."""
-        arrays = tuple(stacked(v.view(d)) for v, d in zip(values, self._representation.dtypes, strict=True))
+        arrays = of_one_layout(tuple(stacked(v.view(d)) for v, d in zip(values, self._representation.dtypes, strict=True)))
         return Block(arrays, None if via is None else stacked(via))
 
     def store(self, A: Block, values: tuple[Any, ...]) -> None:
@@ -98,7 +101,9 @@ class CudaEngine:
         n = A.shape[0]
         if n and A.values[0].size:
             function = self._kernels.function("add_identity")
-            function((-(-n // 256), A.values[0].shape[0], 1), (256, 1, 1), (*matrix(A), n))
+            for some in parts(len(A.values[0]), 0, 0, _BATCH):
+                part = batch(A, some)
+                function((-(-n // 256), len(part.values[0]), 1), (256, 1, 1), (*matrix(part), n))
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
         """``schedule(A)``; where launches would take longer than the work, as a CUDA graph from its second use on."""
@@ -149,25 +154,31 @@ class CudaEngine:
         """One launch, or one for each part of C for which copies of operands fit the scratch memory."""
         if 0 in C.shape or C.values[0].size == 0:
             return
+        if len(C.values[0]) > _BATCH:
+            for some in parts(len(C.values[0]), 0, 0, _BATCH):
+                self._product(batch(A, some), batch(B, some), batch(C, some), fresh=fresh)
+            return
         limit = max(_SCRATCH, C.values[0].nbytes // 50)
-        shared_a, shared_b, witness = shares(A, C), shares(B, C), C.via is not None
+        shared_a, shared_b = shares(A, C), shares(B, C)
         if shared_a and (shared_b or not same(A, C)):
             A, shared_a = copy(A), False
         if shared_b and not same(B, C):
             B, shared_b = copy(B), False
-        if shared_b or witness:
-            for part in parts(C.shape[1], B.values[0].nbytes * (shared_b + witness), limit):
-                self._by_rows(A, copy(B[:, part]) if shared_b else B[:, part], C[:, part], shared_a, limit, fresh)
-        else:
-            self._by_rows(A, B, C, shared_a, limit, fresh)
-
-    def _by_rows(self, A: Block, B: Block, C: Block, shared_a: bool, limit: int, fresh: bool) -> None:
-        transposed = None if C.via is None else copy(B, transposed=True)
         if not shared_a:
-            self._launch(A, B, C, transposed, fresh)
+            self._by_columns(A, B, C, shared_b, limit, fresh)
             return
-        for part in parts(C.shape[0], A.values[0].nbytes, limit):
-            self._launch(copy(A[part, :]), B, C[part, :], transposed, fresh)
+        # A's rows are copied before the first of their elements changes.
+        for rows in parts(C.shape[0], A.values[0].nbytes, limit):
+            self._by_columns(copy(A[rows, :]), B, C[rows, :], shared_b, limit, fresh)
+
+    def _by_columns(self, A: Block, B: Block, C: Block, shared_b: bool, limit: int, fresh: bool) -> None:
+        witness = C.via is not None
+        if not (shared_b or witness):
+            self._launch(A, B, C, None, fresh)
+            return
+        for columns in parts(C.shape[1], B.values[0].nbytes * (shared_b + witness), limit):
+            some = copy(B[:, columns]) if shared_b else B[:, columns]
+            self._launch(A, some, C[:, columns], copy(some, transposed=True) if witness else None, fresh)
 
     def _launch(self, A: Block, B: Block, C: Block, transposed: Block | None, fresh: bool) -> None:
         (m, n), k = C.shape, A.shape[1]

@@ -5,6 +5,7 @@ A recursive closure of 1,000 vertices is a hundred launches of a few microsecond
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -64,7 +65,8 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
     """
     import cupy
 
-    key = (key, cupy.cuda.get_current_stream().ptr)  # two streams must not share a workspace
+    # Two streams must not share a workspace, nor two threads.
+    key = (key, threading.get_ident(), cupy.cuda.get_current_stream().ptr)
     if key not in _recordings:
         _remember(key, None)
         return None

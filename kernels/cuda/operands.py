@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from semiring.kernels.block import Block
 from semiring.kernels.overlap import Layout, share
 
-__all__ = ["access", "copy", "matrix", "parts", "same", "shares", "stacked", "via_arguments"]
+__all__ = ["access", "batch", "copy", "matrix", "of_one_layout", "parts", "same", "shares", "stacked", "via_arguments"]
 
 _ROWS = 128
 """A multiple of every tile's sides."""
@@ -16,17 +17,29 @@ _ROWS = 128
 
 def stacked(array: Any) -> Any:
     """The array with exactly one batch axis."""
-    return array.reshape(-1, *array.shape[-2:])
+    return array.reshape(math.prod(array.shape[:-2]), *array.shape[-2:])
+
+
+def of_one_layout(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The components of a matrix; contiguous copies where they do not lie alike."""
+    import cupy
+
+    if len({tuple(s // v.itemsize for s in v.strides) for v in arrays}) == 1:
+        return arrays
+    return tuple(map(cupy.ascontiguousarray, arrays))
+
+
+def batch(block: Block, part: slice) -> Block:
+    """Some of the matrices of a batch."""
+    via = None if block.via is None else block.via[part]
+    return Block(tuple(v[part] for v in block.values), via, block.row, block.column)
 
 
 def matrix(block: Block) -> list[int]:
     """The arguments that tell where a block lies: an address a component, and strides in elements."""
-    values = block.values
-    if any(v.strides != values[0].strides and v.itemsize == values[0].itemsize for v in values):
-        raise AssertionError("components of one layout")
-    first = values[0]
-    batch, row, column = (s // first.itemsize for s in first.strides)
-    return [*(v.data.ptr for v in values), row, column, batch]
+    first = block.values[0]
+    apart, row, column = (s // first.itemsize for s in first.strides)
+    return [*(v.data.ptr for v in block.values), row, column, apart]
 
 
 def access(block: Block, *, vectors: bool = True) -> str:
@@ -55,8 +68,12 @@ def shares(x: Block, y: Block) -> bool:
 def _overlap(v: Any, w: Any) -> bool:
     import cupy
 
-    if v.strides[0] == w.strides[0] or len(v) == len(w) == 1:
-        return share(_layout(v), _layout(w))
+    x, y = _layout(v), _layout(w)
+    if len(v) == len(w) == 1:
+        return share(x, y)
+    low, high = min(x.address, y.address), max(a.address + a.rows * abs(a.down) + a.columns * abs(a.across) for a in (x, y))
+    if v.strides[0] == w.strides[0] and min(x.down, x.across, y.down, y.across) >= 0 and high - low <= abs(v.strides[0]):
+        return share(x, y)  # each matrix meets only the one in its place
     return bool(cupy.may_share_memory(v, w))
 
 
@@ -77,8 +94,9 @@ def copy(block: Block, *, transposed: bool = False) -> Block:
     return Block(values, None, block.row, block.column)
 
 
-def parts(length: int, size: int, limit: int) -> Iterator[slice]:
+def parts(length: int, size: int, limit: int, most: int | None = None) -> Iterator[slice]:
     """Slices of `length` rows that have `size` bytes together, each of at most `limit` bytes; whole tiles, so that few are cut."""
     step = length if size <= limit else max(_ROWS, length * limit // size // _ROWS * _ROWS)
+    step = min(step, most or step)
     for start in range(0, length, step):
         yield slice(start, min(length, start + step))

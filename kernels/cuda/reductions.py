@@ -37,8 +37,8 @@ def _extreme(which: str, name: str) -> Any:
         f"{which}(a, b)",
         "y = a",
         {
-            "min": "~(T)0 < (T)0 ? (T)(((unsigned long long)1 << (8 * sizeof(T) - 1)) - 1) : ~(T)0",
-            "max": "~(T)0 < (T)0 ? (T)((unsigned long long)1 << (8 * sizeof(T) - 1)) : (T)0",
+            "min": "(T)~(T)0 < (T)0 ? (T)(((unsigned long long)1 << (8 * sizeof(T) - 1)) - 1) : (T)~(T)0",
+            "max": "(T)~(T)0 < (T)0 ? (T)((unsigned long long)1 << (8 * sizeof(T) - 1)) : (T)0",
         }[which],
         f"semiring_{name}",
     )

@@ -67,7 +67,7 @@ class Representation:
     @property
     def keeps_bits_ordered(self) -> bool:
         """Whether these are floats of which products without a sign (or −∞) have none again, so that they can be compared as integers."""
-        if self.dtypes != (np.dtype(np.float32),):
+        if self.dtypes != (np.dtype(np.float32),) or self.add[0].op not in ("min", "max"):
             return False
         used = {e.op for e in nodes(*self.add, *self.mul)}
         return used <= ({"var", "add", "min", "max"} if -math.inf in (*self.zero, *self.one) else {"var", "add", "mul", "min", "max"})

@@ -11,10 +11,11 @@ import numpy as np
 from semiring.algebra.conversion import widened
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
-from semiring.algebra.errors import DTypeError, ShapeError
-from semiring.algebra.namespace import as_array, namespace
-from semiring.graphs.dense import warn_of_zeros
+from semiring.algebra.errors import DomainError, DTypeError, ShapeError
+from semiring.algebra.namespace import as_array, host, namespace, to_gpu
+from semiring.graphs.dense import read_dense, warn_of_zeros
 from semiring.graphs.graph import Graph, Options
+from semiring.graphs.sources import Source
 
 __all__ = ["read_gpu"]
 
@@ -39,10 +40,12 @@ def read_gpu(given: tuple[Any, ...], semiring: Semiring, options: Options) -> Gr
             missing &= array != array if value != value else array == value
     if truths and arrays[0].dtype != bool:
         converted: tuple[Any, ...] = (_truth(arrays[0], missing, xp),)
+    elif tuple(v.dtype for v in arrays) != dtypes:
+        # Rare enough for the host, which tells every entry that the new dtype cannot hold.
+        graph = read_dense(tuple(Source(host(v)) for v in arrays), semiring, options)
+        return Graph(tuple(map(to_gpu, graph.values)), True, None, _restorer(given[0]))
     else:
-        converted = tuple(v.astype(d, copy=False) for v, d in zip(arrays, dtypes, strict=True))
-        if any(v.dtype != d and v.dtype.kind in "iu" for v, d in zip(arrays, dtypes, strict=True)):
-            _carry_infinities(arrays, converted, semiring)
+        converted = arrays
     owned = all(v is not w for v, w in zip(arrays, converted, strict=True))
     if missing is not None:
         converted = tuple(xp.where(missing, v.dtype.type(zero), v) for v, zero in zip(converted, zeros, strict=True))
@@ -51,12 +54,15 @@ def read_gpu(given: tuple[Any, ...], semiring: Semiring, options: Options) -> Gr
     if options.nonedge is None and semiring.components == 1:
         warn_of_zeros(converted[0], semiring, zeros[0])
     contiguous = all(v.flags.c_contiguous for v in converted)
-    return Graph(converted, owned or (options.overwrite and contiguous), None, _restorer(given[0]))
+    writable = contiguous and not any(_library(v).startswith("jax") for v in given)  # JAX's arrays never change
+    return Graph(converted, owned or (options.overwrite and writable), None, _restorer(given[0]))
 
 
 def _truth(array: Any, missing: Any, xp: Any) -> Any:
     """Which entries are edges."""
     if missing is not None:
+        if bool(((array != array) & ~missing).any()):
+            raise DomainError("the matrix has a NaN, which is no element of any semiring; pass nonedge=nan if it means 'no edge'")
         return ~missing
     if array.dtype.kind == "f":
         raise DTypeError(
@@ -67,21 +73,16 @@ def _truth(array: Any, missing: Any, xp: Any) -> Any:
     return array != 0
 
 
-def _carry_infinities(arrays: tuple[Any, ...], converted: tuple[Any, ...], semiring: Semiring) -> None:
-    """Integers that stand for ±∞ become what stands for it in the new dtype."""
-    pairs = zip(semiring.identities([v.dtype for v in arrays]), semiring.identities([v.dtype for v in converted]), strict=True)
-    for before, after in pairs:
-        for old, new, x, y in zip(arrays, converted, before, after, strict=True):
-            if old.dtype != new.dtype and old.dtype.kind in "iu" and x in (np.iinfo(old.dtype).max, np.iinfo(old.dtype).min):
-                new[old == x] = y
-
-
 def _restorer(given: Any) -> Callable[[Any], Any] | None:
     """What makes the caller's own kind of a CuPy array; None for CuPy's."""
-    library = type(given).__module__.partition(".")[0]
+    library = _library(given)
     if library in ("torch", "jax", "jaxlib"):
         return _to_jax if library.startswith("jax") else _to_torch
     return None
+
+
+def _library(given: Any) -> str:
+    return type(given).__module__.partition(".")[0]
 
 
 def _to_torch(array: Any) -> Any:

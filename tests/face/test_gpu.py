@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def graph(n: int, dtype: Any = np.float32, seed: int = 0, edges: float = 0.3) ->
     return np.where(rng.random((n, n)) < edges, weights, np.array(none, dtype))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.int32, np.int64, np.uint16])
 @pytest.mark.parametrize("n", [0, 1, 2, 129, 300])
 @pytest.mark.parametrize("method", ["auto", "iterative", "blocked"])
 def test_distances(n: int, dtype: Any, method: str) -> None:
@@ -175,3 +176,29 @@ def test_streams() -> None:
 def test_zeros_that_look_like_missing_edges() -> None:
     with pytest.warns(sr.NonEdgeWarning):
         sr.apsp(cupy.asarray([[0.0, 1.0, 0.0], [1.0, 0.0, 2.0], [0.0, 2.0, 0.0]]))
+
+
+def test_another_dtype_is_never_forced() -> None:
+    with pytest.raises(sr.SemiringError):
+        sr.apsp(cupy.asarray([[0, 2**32 + 1], [3, 0]]), dtype=np.int32, nonedge=-1)
+    found = sr.apsp(cupy.asarray([[0, 5], [3, 0]]), dtype=np.float32, nonedge=-1)
+    assert found.dtype == np.float32
+
+
+def test_many_threads() -> None:
+    graphs = [graph(100, seed=seed) for seed in range(8)]
+    expected = [sr.apsp(g) for g in graphs]
+    for _ in range(3):
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda g: sr.apsp(cupy.asarray(g)).get(), graphs))
+        for x, y in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_operands_in_different_places() -> None:
+    a, b = graph(40), graph(40, seed=1)
+    found = sr.matmul(a, cupy.asarray(b), sr.MIN_PLUS)
+    assert isinstance(found, cupy.ndarray)
+    np.testing.assert_array_equal(found.get(), sr.matmul(a, b, sr.MIN_PLUS))
+    with pytest.raises(sr.ShapeError, match="out must lie"):
+        sr.matmul(cupy.asarray(a), cupy.asarray(b), sr.MIN_PLUS, out=np.empty((40, 40), np.float32))

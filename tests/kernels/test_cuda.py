@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiring.algebra.catalogue import MIN_PLUS, PLUS_TIMES
+from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.algebra.laws import is_idempotent
@@ -18,7 +18,7 @@ from tests.kernels.samples import CASES, SELECTIVE, DTypes, Values, assert_equal
 cupy = pytest.importorskip("cupy")
 pytestmark = pytest.mark.gpu
 
-SHAPES = [(1, 1, 1), (5, 70, 3), (64, 128, 16), (65, 129, 17), (130, 61, 200), (33, 300, 1)]
+SHAPES = [(3, 4, 0), (0, 4, 2), (3, 0, 2), (1, 1, 1), (5, 70, 3), (64, 128, 16), (65, 129, 17), (130, 61, 200), (33, 300, 1)]
 
 
 def engine(semiring: Semiring, dtypes: DTypes) -> Any:
@@ -191,3 +191,48 @@ def test_batches() -> None:
         reference.add_identity(expected)
         reference.close(expected)
         assert_equal((result[0][i].get(),), expected.values)
+
+
+@pytest.mark.parametrize("witness", [False, True])
+def test_a_result_that_is_an_operand_of_many_parts(witness: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("semiring.kernels.cuda.engine._SCRATCH", 20_000)
+    rng, d = np.random.default_rng(7), (np.dtype(np.float32),)
+    a, b = elements(MIN_PLUS, d, (300, 300), rng), elements(MIN_PLUS, d, (300, 300), rng)
+    for left in (True, False):
+        reference, gpu = ReferenceEngine(MIN_PLUS, d), engine(MIN_PLUS, d)
+        expected = Block(tuple(v.copy() for v in a), np.full((300, 300), -1, np.int32) if witness else None)
+        result, via = device(a), cupy.full((300, 300), -1, dtype=np.int32) if witness else None
+        C, other = gpu.load(result, via), gpu.load(device(b), owned=False)
+        for one, X, Y in ((reference, expected, Block(b)), (gpu, C, other)):
+            one.multiply_add(X if left else Y, Y if left else X, X)
+        assert_equal((result[0].get(),), expected.values)
+        if via is not None:
+            assert_equal(via.get(), expected.via)
+
+
+def test_batches_that_are_shifted_against_each_other() -> None:
+    rng, d = np.random.default_rng(8), (np.dtype(np.float32),)
+    (a,) = elements(MIN_PLUS, d, (5, 40, 40), rng)
+    (b,) = elements(MIN_PLUS, d, (4, 40, 40), rng)
+    buffer = cupy.asarray(a)
+    gpu = engine(MIN_PLUS, d)
+    A, B, C = gpu.load((buffer[:-1],)), gpu.load((cupy.asarray(b),)), gpu.blank((buffer[1:],))
+    gpu.multiply(A, B, C)
+    expected = Block((np.empty((4, 40, 40), np.float32),))
+    ReferenceEngine(MIN_PLUS, d).multiply(Block((a[:-1],)), Block((b,)), expected)
+    assert_equal((buffer[1:].get(),), expected.values)
+
+
+def test_components_that_lie_differently() -> None:
+    rng = np.random.default_rng(9)
+    d = (np.dtype(np.float64),) * 2
+    a, b = (elements(DISTANCE_HOPS, d, (33, 33), rng) for _ in range(2))
+    expected = Block(tuple(np.empty((33, 33)) for _ in d))
+    ReferenceEngine(DISTANCE_HOPS, d).multiply(Block(a), Block(b), expected)
+    gpu = engine(DISTANCE_HOPS, d)
+    result = cupy.empty((33, 33)), cupy.empty((33, 33), order="F")
+    A = gpu.load((cupy.asarray(a[0]), cupy.asfortranarray(cupy.asarray(a[1]))), owned=False)
+    C = gpu.blank(result)
+    gpu.multiply(A, gpu.load(device(b), owned=False), C)
+    gpu.store(C, result)
+    assert_equal(tuple(v.get() for v in result), expected.values)
