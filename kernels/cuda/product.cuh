@@ -27,7 +27,7 @@ template <class S, int BM, int BN, int BK, int TM, int TN, int STAGES> struct Ti
   static constexpr int threads = (BM / TM) * (BN / TN);
   static constexpr int a_row = BK + V;  // a row of the slice of A, padded by one vector
   static constexpr int a_stage = BM * a_row, b_stage = BK * BN;
-  };
+};
 
 // How a slice is read: by vectors along its rows, or one by one along its rows or down its columns.
 enum class Access { vectors, rows, columns };
@@ -47,7 +47,7 @@ template <class S, int ROWS, int COLUMNS, int PITCH, int THREADS, bool IS_A, Acc
   const int i, j;           // this thread's first element
 
   __device__ __forceinline__ Stager(const Matrix<S>& X, int top, int left, int rows, int columns)
-      : source(X.pointers), row(X.row), column(ACCESS == Access::columns ? X.column : ACCESS == Access::vectors ? 1 : X.column), rows(rows), columns(columns),
+      : source(X.pointers), row(X.row), column(ACCESS == Access::vectors ? 1 : X.column), rows(rows), columns(columns),
         i(ACCESS == Access::columns ? threadIdx.x % PER_LINE : threadIdx.x / PER_LINE),
         j(ACCESS == Access::columns ? threadIdx.x / PER_LINE : threadIdx.x % PER_LINE * WIDTH) {
     S::advance(source, X.at(top, left));
@@ -105,6 +105,7 @@ __device__ __forceinline__ void multiply_tile(Matrix<S> A, Matrix<S> B, Matrix<S
   using Tile = Tiling<S, BM, BN, BK, TM, TN, STAGES>;
   constexpr int V = Tile::V, THREADS = Tile::threads;
   constexpr int DOWN = BM / TM, ACROSS = BN / (TN / V), WARPS = BN / TN / 8;
+  constexpr int DEPTH = V > S::steps ? V : S::steps;  // steps whose operands a thread holds
   constexpr int GROUP = 8;  // block rows that run together, so that they share B in the cache
   static_assert(TN % V == 0 && BK % V == 0 && BK % S::steps == 0, "tile");
   extern __shared__ __align__(16) char shared[];
@@ -142,7 +143,7 @@ __device__ __forceinline__ void multiply_tile(Matrix<S> A, Matrix<S> B, Matrix<S
       if constexpr (WITNESS) won[i][j / 2] = 0xffffffff;
     }
 
-  // What a slice gave, against all before it.
+  // What a slice gave, against all before it; without a witness it has gone to the sums already.
   auto merge = [&](E(&part)[WITNESS ? TM : 1][WITNESS ? TN : 1], int slice) {
     if constexpr (WITNESS) {
 #pragma unroll
@@ -169,8 +170,7 @@ __device__ __forceinline__ void multiply_tile(Matrix<S> A, Matrix<S> B, Matrix<S
     writing = writing + 1 == STAGES ? 0 : writing + 1;
     E part[WITNESS ? TM : 1][WITNESS ? TN : 1];
 #pragma unroll
-    for (int k = 0; k < BK; k += (V > S::steps ? V : S::steps)) {
-      constexpr int DEPTH = V > S::steps ? V : S::steps;
+    for (int k = 0; k < BK; k += DEPTH) {
       Vector<E> a[TM][DEPTH / V];
 #pragma unroll
       for (int i = 0; i < TM; i++)
@@ -202,7 +202,7 @@ __device__ __forceinline__ void multiply_tile(Matrix<S> A, Matrix<S> B, Matrix<S
           }
       }
     }
-    if constexpr (WITNESS) merge(part, slice);
+    merge(part, slice);
   }
   if (extent.k % BK) {
     E part[WITNESS ? TM : 1][WITNESS ? TN : 1];
@@ -224,7 +224,7 @@ __device__ __forceinline__ void multiply_tile(Matrix<S> A, Matrix<S> B, Matrix<S
         for (int j = 0; j < TN; j++) total[i][j] = S::add(total[i][j], S::mul(a, b[j]));
       }
     }
-    if constexpr (WITNESS) merge(part, slices);
+    merge(part, slices);
   }
 
   if constexpr (WITNESS) {
