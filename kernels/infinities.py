@@ -11,7 +11,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import var
 
-__all__ = ["absorbing", "crosses_infinity", "own", "signed_limit", "signed_threshold", "tropical"]
+__all__ = ["absorbing", "crosses_infinity", "own", "signed_limit", "signed_threshold", "threshold", "tropical"]
 
 
 def absorbing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[int, ...]:
@@ -58,3 +58,8 @@ def signed_threshold(half: int) -> int:
     """The least magnitude that is ∞ then."""
     third = abs(half) // 3
     return half - third if half > 0 else half + third
+
+
+def threshold(half: int, *, signed: bool) -> int:
+    """The inner integer from which on elements are ∞; `signed` where finite ones may have pulled ∞ back."""
+    return signed_threshold(half) if signed else half

@@ -19,7 +19,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes, var
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
-from semiring.kernels.infinities import absorbing, signed_threshold, tropical
+from semiring.kernels.infinities import absorbing, threshold, tropical
 from semiring.kernels.truth import on_bytes
 
 if TYPE_CHECKING:
@@ -69,11 +69,8 @@ class Representation:
         return () if self.kind == "infinity" else self.infinities
 
     def threshold(self, *, signed: bool) -> int:
-        """The inner integer from which on elements are ∞ (see `decode`); `signed` where finite ones may have pulled ∞ back."""
-        if self.kind != "infinity":
-            return 0
-        half = int(self.inner_zero[0])
-        return signed_threshold(half) if signed else half
+        """What `decode` compares tropical integers with; 0 where elements are none."""
+        return threshold(int(self.inner_zero[0]), signed=signed) if self.kind == "infinity" else 0
 
     def encode(self, low: Lowering, component: int, name: str) -> str:
         """A vector of outer elements as inner ones."""
