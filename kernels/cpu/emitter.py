@@ -26,6 +26,11 @@ class Scalar:
         """LLVM's name of the scalar."""
         return {4: "float", 8: "double"}[self.bytes] if self.kind == "f" else f"i{8 * self.bytes}"
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's name of the scalar."""
+        return np.dtype(f"{self.kind}{self.bytes}")
+
     def overload(self, width: int) -> str:
         """The part of an intrinsic's name that stands for a vector of them."""
         name = ("f" if self.kind == "f" else "i") + str(8 * self.bytes)

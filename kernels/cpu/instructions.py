@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-import numpy as np
-
 from semiring.algebra.errors import DTypeError, TraceError
 from semiring.kernels.cpu.emitter import Emitter, Scalar
 from semiring.kernels.cpu.target import Target
@@ -137,7 +135,7 @@ class Instructions:
     def absorbing_sum(self, scalar: Scalar, x: Sequence[str], variables: Sequence[str]) -> str:
         """A sum that is infinite where one of `variables` is."""
         total = self.em.let(f"add {scalar.vector(self.width)} {x[0]}, {x[1]}")
-        for infinity in own(self.infinities, np.dtype(f"{scalar.kind}{scalar.bytes}")):
+        for infinity in own(self.infinities, scalar.dtype):
             infinite = scalar.constant(infinity, self.width)
             for name in variables:
                 total = self.select(self.compare("eq", scalar, name, infinite), scalar, infinite, total)

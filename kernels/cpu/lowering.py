@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from semiring.algebra.errors import DTypeError
+from semiring.algebra.elements import element
 from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes
 from semiring.kernels.cpu.emitter import Scalar
 from semiring.kernels.cpu.instructions import Instructions
@@ -73,7 +71,7 @@ class Lowering(Instructions):
     def convert(self, x: Operand | _Constant, scalar: Scalar) -> Value:
         """`x` in a register, as elements of type `scalar`."""
         if isinstance(x, _Constant):
-            return Value(scalar.constant(_fitting(x.value, scalar), self.width), scalar)
+            return Value(scalar.constant(element(x.value, scalar.dtype, ordered=True), self.width), scalar)
         if isinstance(x, Broadcast):
             loaded = self.em.load(x.scalar.ir, x.pointer, x.scalar.bytes)
             x = Value(self.em.splat(loaded, x.scalar, self.width), x.scalar)
@@ -201,18 +199,3 @@ class Lowering(Instructions):
 def _widest(scalars: Sequence[Scalar | None]) -> Scalar | None:
     """The type that holds the values of all (None is a condition): a float, else the longest, else a signed one."""
     return max((s for s in scalars if s is not None), key=lambda s: (s.kind == "f", s.bytes, s.kind == "i"), default=None)
-
-
-def _fitting(value: Any, scalar: Scalar) -> Any:
-    """A constant of the callable in the element's type."""
-    if scalar.kind == "f":
-        return float(value)
-    dtype = np.dtype(f"{scalar.kind}{scalar.bytes}")
-    if isinstance(value, float) and np.isinf(value):
-        return np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
-    if value != int(value):
-        raise DTypeError(f"the constant {value!r} is not an integer; use float32 or float64 instead of {dtype}")
-    info = np.iinfo(dtype)
-    if not info.min <= int(value) <= info.max and not (scalar.kind == "u" and -int(info.max) - 1 <= int(value) < 0):
-        raise DTypeError(f"the constant {value!r} does not fit {dtype}")
-    return int(value)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from semiring.algebra.elements import element
 from semiring.algebra.errors import DTypeError, TraceError
 from semiring.algebra.expression import COMPARISONS, Expr, fold
 from semiring.algebra.program import REAL
@@ -42,18 +44,12 @@ _CONDITION = np.dtype(bool)
 def literal(value: Any, dtype: np.dtype[Any]) -> str:
     """A number in the element's own type: one literal of type double would make a float kernel compute in double precision."""
     if dtype.kind == "f":
-        number = float(value)
-        if np.isnan(number):
-            raise TraceError("a constant is NaN, which is no element of any semiring")
-        if np.isinf(number):
+        number = element(value, dtype)
+        if math.isinf(number):
             bits = {4: "__int_as_float(0x{:08x})", 8: "__longlong_as_double(0x{:016x}ll)"}[dtype.itemsize]
             return bits.format(int(np.array(number, dtype).view(f"u{dtype.itemsize}")))
-        return f"{dtype}({float(dtype.type(number)).hex()})"
-    if isinstance(value, float) and np.isinf(value):
-        value = np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
-    if value != int(value):
-        raise DTypeError(f"the constant {value!r} is not an integer; use float32 or float64 instead of {dtype}")
-    number = int(np.array(int(value)).astype(dtype)) if dtype.kind != "b" else int(bool(value))
+        return f"{dtype}({number.hex()})"
+    number = int(bool(value)) if dtype.kind == "b" else element(value, dtype, ordered=True)
     suffix = "ull" if dtype.kind == "u" else "ll"
     # The lowest integer has no literal of its own.
     text = f"(-{-(number + 1)}{suffix} - 1)" if number < -(2**62) else f"{number}{suffix}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, LOG, MAX_MIN, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import DTypeError
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.kernels import kernel_source, step_for
@@ -82,6 +84,15 @@ def test_floats_have_no_double_constants() -> None:
     source = kernel_source(represent(LUKASIEWICZ, (np.dtype(np.float32),)), None, "close")
     assert "float32(0x1.0000000000000p+0)" in source
     assert "float64" not in source.split("struct Semiring")[1]
+
+
+def test_a_constant_that_does_not_fit_is_refused() -> None:
+    """Where components have several dtypes only the code tells which constant meets which."""
+    masked = Semiring(
+        "masked", lambda a, b: (min(a[0], b[0]), a[1] | b[1]), lambda a, b: (a[0] + b[0], (a[1] | b[1]) & 300), (math.inf, 0), (0, 0)
+    )
+    with pytest.raises(DTypeError, match="300 does not fit uint8"):
+        kernel_source(represent(masked, (np.dtype(np.float64), np.dtype(np.uint8))), None, "close")
 
 
 def test_older_architectures_have_no_three_way_minimum() -> None:
