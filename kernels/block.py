@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = ["Block"]
@@ -37,6 +37,10 @@ class Block:
     def batch(self) -> tuple[int, ...]:
         """The leading axes."""
         return tuple(self.values[0].shape[:-2])
+
+    def at(self, index: tuple[int, ...] | slice) -> Block:
+        """The matrix at an index of the leading axes; with a slice, the matrices of a part of the first one."""
+        return replace(self, values=tuple(v[index] for v in self.values), via=None if self.via is None else self.via[index])
 
     def __getitem__(self, key: tuple[slice, slice]) -> Block:
         """The view ``block[rows, columns]``; both are slices of step 1."""

@@ -12,7 +12,7 @@ from semiring.kernels.arrays import ArrayEngine
 from semiring.kernels.block import Block
 from semiring.kernels.cpu.arguments import STATUS, Shared, pack
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.operands import Operand, assign, copied, item, matrices
+from semiring.kernels.cpu.operands import Operand, assign, copied, matrices
 from semiring.kernels.cpu.plan import plan, stripe
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.cpu.workspace import Workspace
@@ -73,7 +73,7 @@ class CpuEngine(ArrayEngine):
         A, B = (X if all(matched(v, w) for v in X.values for w in C.values) else copied(X) for X in (A, B))
 
         def one(index: tuple[int, ...], threads: int, slot: int) -> None:
-            self._product(item(A, index), item(B, index), item(C, index), fresh, threads, slot)
+            self._product(A.at(index), B.at(index), C.at(index), fresh, threads, slot)
 
         indices = list(np.ndindex(C.batch))
         if len(indices) >= self.threads > 1 and max(C.shape) <= _SIDE_BY_SIDE:
@@ -150,7 +150,7 @@ class CpuEngine(ArrayEngine):
     # Pivot blocks.
 
     def _pivots(self, name: str, A: Block) -> None:
-        for matrix in (item(A, index) for index in np.ndindex(A.batch)) if A.batch else (A,):
+        for matrix in (A.at(index) for index in np.ndindex(A.batch)) if A.batch else (A,):
             self._pivot(name, matrix)
 
     def _pivot(self, name: str, A: Block) -> None:

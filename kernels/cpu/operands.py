@@ -8,7 +8,7 @@ from semiring.kernels.block import Block
 from semiring.kernels.cpu.arguments import Matrices
 from semiring.kernels.overlap import layout, share
 
-__all__ = ["Operand", "assign", "copied", "item", "matrices"]
+__all__ = ["Operand", "assign", "copied", "matrices"]
 
 
 class Operand:
@@ -78,8 +78,3 @@ def assign(to: Block, source: Block) -> None:
         x[...] = y
     if to.via is not None:
         to.via[...] = source.via
-
-
-def item(block: Block, index: tuple[int, ...]) -> Block:
-    """One matrix of a batch."""
-    return Block(tuple(v[index] for v in block.values), None if block.via is None else block.via[index], block.row, block.column)

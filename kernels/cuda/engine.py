@@ -13,7 +13,7 @@ from semiring.kernels.block import Block
 from semiring.kernels.cuda.conversion import halved, has_ordered_bits, restore
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.kernels import kernels_for, pivot_shape
-from semiring.kernels.cuda.operands import access, batch, copy, matrix, of_one_layout, parts, same, shares, stacked, via_arguments
+from semiring.kernels.cuda.operands import access, copy, matrix, of_one_layout, parts, same, shares, stacked, via_arguments
 from semiring.kernels.cuda.tile import Problem, choose, launch
 from semiring.kernels.infinities import signed_threshold
 
@@ -102,7 +102,7 @@ class CudaEngine:
         if n and A.values[0].size:
             function = self._kernels.function("add_identity")
             for some in parts(len(A.values[0]), 0, 0, _BATCH):
-                part = batch(A, some)
+                part = A.at(some)
                 function((-(-n // 256), len(part.values[0]), 1), (256, 1, 1), (*matrix(part), n))
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
@@ -156,7 +156,7 @@ class CudaEngine:
             return
         if len(C.values[0]) > _BATCH:
             for some in parts(len(C.values[0]), 0, 0, _BATCH):
-                self._product(batch(A, some), batch(B, some), batch(C, some), fresh=fresh)
+                self._product(A.at(some), B.at(some), C.at(some), fresh=fresh)
             return
         limit = max(_SCRATCH, C.values[0].nbytes // 50)
         shared_a, shared_b = shares(A, C), shares(B, C)

@@ -9,7 +9,7 @@ from typing import Any
 from semiring.kernels.block import Block
 from semiring.kernels.overlap import Layout, share
 
-__all__ = ["access", "batch", "copy", "matrix", "of_one_layout", "parts", "same", "shares", "stacked", "via_arguments"]
+__all__ = ["access", "copy", "matrix", "of_one_layout", "parts", "same", "shares", "stacked", "via_arguments"]
 
 _ROWS = 128
 """A multiple of every tile's sides."""
@@ -27,12 +27,6 @@ def of_one_layout(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
     if len({tuple(s // v.itemsize for s in v.strides) for v in arrays}) == 1:
         return arrays
     return tuple(map(cupy.ascontiguousarray, arrays))
-
-
-def batch(block: Block, part: slice) -> Block:
-    """Some of the matrices of a batch."""
-    via = None if block.via is None else block.via[part]
-    return Block(tuple(v[part] for v in block.values), via, block.row, block.column)
 
 
 def matrix(block: Block) -> list[int]:
