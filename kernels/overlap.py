@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Layout", "layout", "matched", "overlap", "share"]
+__all__ = ["Layout", "layout", "matched", "overlap", "share", "span"]
 
 
 class Layout(NamedTuple):
@@ -55,12 +55,18 @@ def matched(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
     if any(s != t for _, s, t in batch):
         return False
     first = (0,) * (x.ndim - 2)
-    (x_low, x_high), (y_low, y_high) = _extent(layout(x[first])), _extent(layout(y[first]))
+    apart = span(layout(x[first]), layout(y[first]))
     places = np.zeros(1, dtype=np.int64)
     for n, stride, _ in batch:
         places = np.add.outer(places, stride * np.arange(n)).ravel()
     places.sort()
-    return bool((np.diff(places) >= max(x_high, y_high) - min(x_low, y_low)).all())
+    return bool((np.diff(places) >= apart).all())
+
+
+def span(x: Layout, y: Layout) -> int:
+    """The bytes that two matrices span together: pairs of such matrices that lie as far apart do not meet."""
+    (x_low, x_high), (y_low, y_high) = _extent(x), _extent(y)
+    return max(x_high, y_high) - min(x_low, y_low)
 
 
 def _extent(x: Layout) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from semiring.kernels.block import Block
-from semiring.kernels.overlap import Layout, share
+from semiring.kernels.overlap import Layout, share, span
 
 __all__ = ["access", "copy", "matrix", "of_one_layout", "parts", "same", "shares", "stacked", "via_arguments"]
 
@@ -65,8 +65,7 @@ def _overlap(v: Any, w: Any) -> bool:
     x, y = _layout(v), _layout(w)
     if len(v) == len(w) == 1:
         return share(x, y)
-    low, high = min(x.address, y.address), max(a.address + a.rows * abs(a.down) + a.columns * abs(a.across) for a in (x, y))
-    if v.strides[0] == w.strides[0] and min(x.down, x.across, y.down, y.across) >= 0 and high - low <= abs(v.strides[0]):
+    if v.strides[0] == w.strides[0] and span(x, y) <= abs(v.strides[0]):
         return share(x, y)  # each matrix meets only the one in its place
     return bool(cupy.may_share_memory(v, w))
 
