@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
+from semiring.kernels.engine import Immediate
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["ArrayEngine"]
 
 
-class ArrayEngine:
+class ArrayEngine(Immediate):
     """The part of `Engine` that no kernel is needed for."""
 
     granule = 1
@@ -38,13 +38,6 @@ class ArrayEngine:
         for source, target in zip(A.values, values, strict=True):
             if source is not target:
                 target[...] = source
-
-    def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
-        """``schedule(A)``."""
-        schedule(A)
-
-    def verify(self) -> None:
-        """Nothing is left to be told."""
 
     def add_identity(self, A: Block) -> None:
         """A ← I ⊕ A."""

@@ -10,7 +10,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "Immediate"]
 
 
 class Engine(Protocol):
@@ -85,3 +85,14 @@ class Engine(Protocol):
 
     def add_identity(self, A: Block) -> None:
         """A ← I ⊕ A, for a square A."""
+
+
+class Immediate:
+    """The part of `Engine` of those that have done everything, and told it, when an operation returns."""
+
+    def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
+        """``schedule(A)``."""
+        schedule(A)
+
+    def verify(self) -> None:
+        """Nothing is left to be told."""

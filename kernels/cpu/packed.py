@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from semiring.kernels.cpu.bits import GROUP, STRIP, TABLE_SPACE, BitsKernel, Wor
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.target import host
 from semiring.kernels.cpu.threads import run, thread_count
+from semiring.kernels.engine import Immediate
 from semiring.kernels.overlap import matched, overlap
 
 __all__ = ["BooleanEngine", "PackedBlock"]
@@ -48,7 +48,7 @@ class PackedBlock(Block):
         return PackedBlock((words,), None, self.row + top, self.column + left, right - left)
 
 
-class BooleanEngine:
+class BooleanEngine(Immediate):
     """`Engine` for (∨, ∧) on bits, without witnesses.
 
     Parameters
@@ -86,13 +86,6 @@ class BooleanEngine:
         """Write the block's elements into `values`."""
         (words,), (to,) = A.values, values
         self._by_rows(to.shape[-2], lambda rows: _unpack(words[..., rows, :], to[..., rows, :]))
-
-    def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
-        """``schedule(A)``."""
-        schedule(A)
-
-    def verify(self) -> None:
-        """Nothing is left to be told."""
 
     def _by_rows(self, m: int, work: Any) -> None:
         pieces = [slice(i, min(m, i + 512)) for i in range(0, m, 512)]
