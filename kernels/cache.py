@@ -9,11 +9,23 @@ import contextlib
 import hashlib
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["folder", "read", "write"]
+__all__ = ["compiled", "folder"]
 
 _DIGEST = 32
+"""Bytes of the digest before the code in a file."""
+
+
+def compiled(identity: str, suffix: str, compile_now: Callable[[], bytes]) -> bytes:
+    """The code for `identity`, which is everything that it depends on: from the folder, else compiled now and kept there."""
+    name = hashlib.sha256(identity.encode()).hexdigest()[:40] + suffix
+    code = _read(name)
+    if code is None:
+        code = compile_now()
+        _write(name, code)
+    return code
 
 
 def folder() -> Path:
@@ -31,7 +43,7 @@ def folder() -> Path:
     return home / {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache") / "semiring"
 
 
-def read(name: str) -> bytes | None:
+def _read(name: str) -> bytes | None:
     """What was written under `name`; None where there is nothing, or nothing whole."""
     try:
         data = (folder() / name).read_bytes()
@@ -41,7 +53,7 @@ def read(name: str) -> bytes | None:
     return code if hashlib.sha256(code).digest() == data[:_DIGEST] else None
 
 
-def write(name: str, code: bytes) -> None:
+def _write(name: str, code: bytes) -> None:
     """Keep `code` under `name`, whole or not at all."""
     import tempfile
 

@@ -1,8 +1,7 @@
 """LLVM IR to callable machine code, through an object cache on disk.
 
 A kernel is compiled once a machine: the object code is kept under a key of everything that it depends on and loaded in about a
-millisecond afterwards. The cache is an optimisation only: a folder that cannot be read or written, or a damaged file, means a
-compilation, never an error.
+millisecond afterwards.
 """
 
 from __future__ import annotations
@@ -85,13 +84,9 @@ def compile_library(key: Iterable[object], target: Target, ir: Callable[[], str]
     from llvmlite import binding as llvm
 
     identity = "\n".join(map(repr, (*key, target, llvmlite.__version__, llvm.llvm_version_info, _generator_version())))
-    name = f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.o"
     with _lock:
         machine = _machine(target)
-        code = cache.read(name)
-        if code is None:
-            code = _compile(ir(), machine, target)
-            cache.write(name, code)
+        code = cache.compiled(identity, ".o", lambda: _compile(ir(), machine, target))
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()

@@ -6,7 +6,6 @@ CuPy's own way to compile a string always adds ``-ftz=true``, which makes 0 of s
 from __future__ import annotations
 
 import functools
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +34,7 @@ def compile_source(source: str, arch: int) -> bytes:
     """
     options = (*OPTIONS, f"--gpu-architecture=sm_{arch}")
     identity = "\n".join((source, *headers().values(), *options, str(_nvrtc().getVersion())))
-    key = hashlib.sha256(identity.encode()).hexdigest()[:40] + ".cubin"
-    code = cache.read(key)
-    if code is None:
-        code = _compile(source, options)
-        cache.write(key, code)
-    return code
+    return cache.compiled(identity, ".cubin", lambda: _compile(source, options))
 
 
 def _compile(source: str, options: tuple[str, ...]) -> bytes:
