@@ -37,7 +37,9 @@ SELECTIVE = [(s, dtypes) for s, dtypes in CASES if is_selective(s, dtypes)]
 
 
 def name(case: Any) -> str:
-    """The identifier of a test: the name of a semiring, or dtypes."""
+    """The identifier of a test: whether with a witness, the name of a semiring, or dtypes."""
+    if isinstance(case, bool):
+        return "witness" if case else "values"
     return case.name if isinstance(case, Semiring) else "-".join(map(str, dict.fromkeys(case)))
 
 

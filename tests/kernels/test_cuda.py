@@ -48,22 +48,15 @@ def compare(semiring: Semiring, dtypes: DTypes, method: str, a: Values, b: Value
         assert_equal(via.get(), expected.via)
 
 
-@pytest.mark.parametrize(("semiring", "dtypes"), CASES, ids=name)
 @pytest.mark.parametrize("method", ["multiply", "multiply_add"])
-def test_products(semiring: Semiring, dtypes: DTypes, method: str) -> None:
+@pytest.mark.parametrize(
+    ("witness", "semiring", "dtypes"), [*((False, *case) for case in CASES), *((True, *case) for case in SELECTIVE)], ids=name
+)
+def test_products(witness: bool, semiring: Semiring, dtypes: DTypes, method: str) -> None:
     rng = np.random.default_rng(0)
     for m, n, k in SHAPES:
         a, b, c = (elements(semiring, dtypes, shape, rng) for shape in ((m, k), (k, n), (m, n)))
-        compare(semiring, dtypes, method, a, b, c, witness=False)
-
-
-@pytest.mark.parametrize(("semiring", "dtypes"), SELECTIVE, ids=name)
-@pytest.mark.parametrize("method", ["multiply", "multiply_add"])
-def test_witnesses(semiring: Semiring, dtypes: DTypes, method: str) -> None:
-    rng = np.random.default_rng(1)
-    for m, n, k in SHAPES:
-        a, b, c = (elements(semiring, dtypes, shape, rng) for shape in ((m, k), (k, n), (m, n)))
-        compare(semiring, dtypes, method, a, b, c, witness=True)
+        compare(semiring, dtypes, method, a, b, c, witness=witness)
 
 
 @pytest.mark.parametrize(("semiring", "dtypes"), CASES, ids=name)
