@@ -14,7 +14,7 @@ from semiring.kernels.cuda.conversion import halved, has_ordered_bits, restore
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.kernels import kernels_for, pivot_shape
 from semiring.kernels.cuda.operands import access, copy, matrix, of_one_layout, parts, same, shares, stacked, via_arguments
-from semiring.kernels.cuda.tile import Problem, choose, launch
+from semiring.kernels.cuda.tile import Problem, Tile, choose, launch
 from semiring.kernels.infinities import signed_threshold
 
 __all__ = ["CudaEngine"]
@@ -150,6 +150,10 @@ class CudaEngine:
 
     # Products.
 
+    def tile_for(self, problem: Problem) -> Tile:
+        """The tile of a product."""
+        return choose(problem, self._kernels.device)
+
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """One launch, or one for each part of C for which copies of operands fit the scratch memory."""
         if 0 in C.shape or C.values[0].size == 0:
@@ -186,7 +190,7 @@ class CudaEngine:
         how = access(A, vectors=not series), access(B, vectors=not series)
         light = how == ("vectors", "vectors")
         problem = Problem(m, n, k, C.values[0].shape[0], self._representation.size, transposed is not None, light, series)
-        tile = choose(problem, self._kernels.device)
+        tile = self.tile_for(problem)
         name = "product" if transposed is None else "product_witness"
         function = self._kernels.function(name, ordered_bits=self._ordered_bits, tile=tile, access=how)
         arguments = [*matrix(A), *matrix(B), *matrix(C), m, n, k, int(fresh)]
