@@ -125,7 +125,11 @@ class Emitter:
 
     def round_up(self, x: str | int, step: int) -> str | int:
         """x rounded up to a multiple of step."""
-        return self.mul(self.let(f"sdiv i64 {self.add(x, step - 1)}, {step}"), step)
+        return self.round_down(self.add(x, step - 1), step)
+
+    def round_down(self, x: str | int, step: int) -> str | int:
+        """x rounded down to a multiple of step, for x ≥ 0."""
+        return self.mul(self.let(f"sdiv i64 {x}, {step}"), step)
 
     def align64(self, x: str | int) -> str | int:
         """x bytes rounded up to whole cache lines."""

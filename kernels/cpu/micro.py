@@ -52,7 +52,7 @@ class MicroKernel:
         width, columns = self.tile.width, self.tile.columns
         down = [self.args.load(em, ("C_rows", c)) for c in self.components]
         via_down = self.args.load(em, "via_rows")
-        vectors_end = em.mul(em.let(f"sdiv i64 %columns, {width}"), width)
+        vectors_end = em.round_down("%columns", width)
 
         def at(low: Lowering, i: str, j: str) -> None:
             found, to, via, code = [], [], "", ""

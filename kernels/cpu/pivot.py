@@ -42,7 +42,7 @@ class PivotKernel:
         em = Emitter(name, "ptr %args")
         wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, 1))
         self._n = self.args.load(em, "n")
-        self._ends = {v: str(em.mul(em.let(f"sdiv i64 {self._n}, {v * self.width}"), v * self.width)) for v in (_UNROLLED, 1)}
+        self._ends = {v: str(em.round_down(self._n, v * self.width)) for v in (_UNROLLED, 1)}
         self._start = [self.args.pointer(em, ("C", c)) for c in self.components]
         self._down = [self.args.load(em, ("C_rows", c)) for c in self.components]
         return em, wide, single

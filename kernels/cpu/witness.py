@@ -59,7 +59,7 @@ class WitnessKernel:
         side = min(16, self.tile.width)
         wide = Lowering(em, self.target, side)
         contiguous = em.let(f"icmp eq i64 {across}, 1")
-        whole = em.mul(em.let(f"sdiv i64 {k}, {side}"), side)
+        whole = em.round_down(k, side)
 
         def strip(j: str, _: list[str]) -> None:
             count = em.smin(em.sub(n, j), side)
@@ -104,7 +104,7 @@ class WitnessKernel:
         size = sum(s.bytes for s in self.rep.inner)
         self._far = em.let(f"icmp sgt i64 {em.mul(n, em.mul(self._long, size))}, {_NEAR}")
         width = max(2, self.target.vector_bytes // 4)
-        whole = em.mul(em.let(f"sdiv i64 {n}, {width}"), width)
+        whole = em.round_down(n, width)
 
         def row(i: str, _: list[str]) -> None:
             codes = em.at("i32", via, em.mul(i, via_down))
@@ -174,7 +174,7 @@ class WitnessKernel:
             for width in (self.tile.width, 1):
                 low = Lowering(em, self.target, width, infinities=self.rep.inner_infinities)
                 wanted = self._wanted(low, c_place)
-                end = em.add(begin, em.mul(em.let(f"sdiv i64 {em.sub(stop, begin)}, {width}"), width))
+                end = em.add(begin, em.round_down(em.sub(stop, begin), width))
 
                 def search(p: str, found: list[str], low: Lowering = low, wanted: list[str] = wanted) -> list[str]:
                     bits = self._hits(low, a, b, wanted, p, low.width)
