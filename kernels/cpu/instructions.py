@@ -6,7 +6,8 @@ A minimum reaches the machine as one instruction, exact and without fast-math: o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from semiring.algebra.errors import DTypeError, TraceError
@@ -61,6 +62,14 @@ class Instructions:
         """``yes if test else no`` in every lane."""
         ir = scalar.vector(self.width)
         return self.em.let(f"select {self.mask} {test}, {ir} {yes}, {ir} {no}")
+
+    def any_of(self, tests: Iterable[str]) -> str:
+        """Where one of `tests` holds."""
+        return functools.reduce(lambda x, y: self.em.let(f"or {self.mask} {x}, {y}"), tests)
+
+    def all_of(self, tests: Iterable[str]) -> str:
+        """Where all of `tests` hold."""
+        return functools.reduce(lambda x, y: self.em.let(f"and {self.mask} {x}, {y}"), tests)
 
     def compare(self, op: str, scalar: Scalar, x: str, y: str) -> str:
         """A vector of truth values."""

@@ -6,7 +6,6 @@ number in ``status``.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 
@@ -81,8 +80,7 @@ class PivotKernel:
         """Whether 1 ⊕ p ≠ 1, for scalars."""
         one = self._one(low)
         total = low.evaluate(self.rep.add, one, pivot, self.rep.outer)
-        tests = [low.compare("ne", s, t.name, o.name) for s, t, o in zip(self.rep.outer, total, one, strict=True)]
-        return functools.reduce(lambda x, y: low.em.let(f"or i1 {x}, {y}"), tests)
+        return low.any_of([low.compare("ne", s, t.name, o.name) for s, t, o in zip(self.rep.outer, total, one, strict=True)])
 
     def _refuse(self, em: Emitter, condition: str, k: str) -> None:
         """Where the condition holds, end the kernel at pivot k."""

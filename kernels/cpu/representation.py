@@ -83,7 +83,7 @@ class Representation:
         if self.kind == "infinity":
             half, op = inner.constant(self.inner_zero[component], width), "gt" if self.extremum == "min" else "lt"
             beyond = low.compare(op, inner, name, half)
-            return low.em.let(f"select {low.mask} {beyond}, {inner.vector(width)} {half}, {inner.vector(width)} {name}")
+            return low.select(beyond, inner, half, name)
         return name
 
     def decode(self, low: Lowering, component: int, name: str, threshold: str) -> str:
@@ -95,7 +95,7 @@ class Representation:
         if self.kind == "infinity":
             infinite = outer.constant(self.zero[component], width)
             beyond = low.compare("ge" if self.extremum == "min" else "le", inner, name, threshold)
-            return low.em.let(f"select {low.mask} {beyond}, {outer.vector(width)} {infinite}, {outer.vector(width)} {name}")
+            return low.select(beyond, outer, infinite, name)
         return name
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 
 from semiring.algebra.expression import Expr
@@ -23,8 +22,7 @@ def improve(
     order = {"min": "lt", "max": "gt", None: "ne"}[extremum]
 
     def improved() -> str:
-        changed = [low.compare(order, s, v.name, o.name) for s, v, o in zip(scalars, new, old, strict=True)]
-        return functools.reduce(lambda x, y: low.em.let(f"or {low.mask} {x}, {y}"), changed)
+        return low.any_of([low.compare(order, s, v.name, o.name) for s, v, o in zip(scalars, new, old, strict=True)])
 
     return new, improved
 
@@ -54,4 +52,4 @@ def store_where(low: Lowering, condition: str, via: Via) -> None:
     if low.target.isa == "avx512" and low.width > 1:
         em.call(f"masked.store.{I32.overload(low.width)}.p0", "void", (ir, code), ("ptr", place), (low.mask, condition))
     else:
-        em.store(ir, em.let(f"select {low.mask} {condition}, {ir} {code}, {ir} {em.load(ir, place, 4)}"), place, 4)
+        em.store(ir, low.select(condition, I32, code, em.load(ir, place, 4)), place, 4)

@@ -6,7 +6,6 @@ read a vector at a time, so an entry costs a few cache lines, whatever the depth
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import Arguments
@@ -219,8 +218,7 @@ class WitnessKernel:
             a.append(Value(self.rep.encode(low, c, value), inner))
             b.append(Value(em.load(inner.vector(width), em.at(inner.ir, b_row[c], p), inner.bytes), inner))
         product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
-        tests = [low.compare("eq", s, v.name, w) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)]
-        return functools.reduce(lambda x, y: em.let(f"and {low.mask} {x}, {y}"), tests)
+        return low.all_of([low.compare("eq", s, v.name, w) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)])
 
 
 def _transposed(em: Emitter, rows: list[str], scalar: Scalar, side: int) -> list[str]:
