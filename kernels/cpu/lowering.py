@@ -51,6 +51,9 @@ _EMBEDDED = {
 }
 """AVX-512 instructions that broadcast a scalar memory operand for free, by operation and type (all commute)."""
 
+_FUSED = {4: "vfmadd231ps", 8: "vfmadd231pd"}
+"""Their fused product and sum of floats, by size."""
+
 
 class Lowering(Instructions):
     """Emits expressions over vectors: `Instructions` with types."""
@@ -97,7 +100,7 @@ class Lowering(Instructions):
     def condition(self, x: Operand | _Constant) -> str:
         """`x` as a vector of truth values."""
         if isinstance(x, _Constant):
-            return ("true" if x.value else "false") if self.width == 1 else f"splat (i1 {'true' if x.value else 'false'})"
+            return self._truth(x.value)
         if isinstance(x, Value) and x.scalar is None:
             return x.name
         found = self._compare("ne", [x, _Constant(0)])
@@ -113,7 +116,7 @@ class Lowering(Instructions):
         if op in COMPARISONS:
             return self._compare(op, args)
         if op == "not":
-            return Value(self.em.let(f"xor {self.mask} {self.condition(args[0])}, {self._true()}"), None)
+            return Value(self.em.let(f"xor {self.mask} {self.condition(args[0])}, {self._truth(True)}"), None)
         if op == "where":
             return self._where(args)
         scalar = self._common(args)
@@ -126,8 +129,9 @@ class Lowering(Instructions):
             return Value(self.absorbing_sum(scalar, x, variables), scalar)
         return Value(self.arithmetic(op, scalar, x), scalar)
 
-    def _true(self) -> str:
-        return "true" if self.width == 1 else "splat (i1 true)"
+    def _truth(self, value: Any) -> str:
+        word = "true" if value else "false"
+        return word if self.width == 1 else f"splat (i1 {word})"
 
     def _where(self, args: list[Operand | _Constant]) -> Value:
         test = self.condition(args[0])
@@ -147,8 +151,7 @@ class Lowering(Instructions):
 
     def _embed(self, op: str, args: list[Operand | _Constant], scalar: Scalar) -> Value | None:
         """The operation with its scalar operand taken from memory by the instruction itself, where there is one."""
-        vector_bytes = self.width * scalar.bytes
-        if not self.target.embedded_broadcast or vector_bytes != self.target.vector_bytes or len(args) != 2:
+        if not self._broadcasts(scalar) or len(args) != 2:
             return None
         scalars = [a for a in args if isinstance(a, Broadcast) and a.scalar == scalar]
         others = [a for a in args if isinstance(a, Value)]
@@ -156,20 +159,27 @@ class Lowering(Instructions):
         if name is None or len(scalars) != 1 or len(others) != 1 or self.absorbs(op, scalar):
             return None
         memory, other = scalars[0], self.convert(others[0], scalar).name
-        ir, many = scalar.vector(self.width), f"{{1to{self.width}}}"
-        place = f"ptr elementtype({scalar.ir}) {memory.pointer}"
         if op == "add" and scalar in self.ones:
-            code, one = "vfmadd231" + name[-2:], self.ones[scalar]
-            return Value(self.em.let(f'call {ir} asm "{code} $1{many}, $2, $0", "=v,*m,v,0"({place}, {ir} {one}, {ir} {other})'), scalar)
-        return Value(self.em.let(f'call {ir} asm "{name} $1{many}, $2, $0", "=v,*m,v"({place}, {ir} {other})'), scalar)
+            return Value(self._from_memory(_FUSED[scalar.bytes], memory, self.ones[scalar], other), scalar)
+        return Value(self._from_memory(name, memory, other), scalar)
+
+    def _broadcasts(self, scalar: Scalar) -> bool:
+        """Whether instructions on these vectors take a scalar from memory."""
+        return self.target.embedded_broadcast and self.width * scalar.bytes == self.target.vector_bytes
+
+    def _from_memory(self, code: str, memory: Broadcast, *registers: str) -> str:
+        """An instruction on a scalar in memory and one register, or on two, of which the second is where a fused sum goes on from."""
+        ir, place = memory.scalar.vector(self.width), f"ptr elementtype({memory.scalar.ir}) {memory.pointer}"
+        constraints = "=v,*m,v" + ",0" * (len(registers) - 1)
+        operands = ", ".join(f"{ir} {name}" for name in registers)
+        return self.em.let(f'call {ir} asm "{code} $1{{1to{self.width}}}, $2, $0", "{constraints}"({place}, {operands})')
 
     def embeds(self, roots: Sequence[Expr], component: int, scalars: Sequence[Scalar]) -> bool:
         """Whether every use of the left operand's `component` in `roots` can take it from memory."""
         uses = [e for e in nodes(*roots) if any(isinstance(a, Expr) and a.op == "var" and a.args == (0, component) for a in e.args)]
         scalar = scalars[component]
         return (
-            self.target.embedded_broadcast
-            and self.width * scalar.bytes == self.target.vector_bytes
+            self._broadcasts(scalar)
             and bool(uses)
             and all(
                 f"{scalar.kind}{scalar.bytes}" in _EMBEDDED.get(e.op, {})
@@ -188,11 +198,9 @@ class Lowering(Instructions):
             return None
         if (add.op, mul.op) != ("add", "mul") or any({x.op for x in e.args} != {"var"} or len(set(e.args)) < 2 for e in (add, mul)):
             return None
-        ir = scalar.vector(self.width)
         if isinstance(a, Broadcast):
-            code, many = "vfmadd231" + {4: "ps", 8: "pd"}[scalar.bytes], f"{{1to{self.width}}}"
-            place = f"ptr elementtype({scalar.ir}) {a.pointer}"
-            return self.em.let(f'call {ir} asm "{code} $1{many}, $2, $0", "=v,*m,v,0"({place}, {ir} {b.name}, {ir} {acc.name})')
+            return self._from_memory(_FUSED[scalar.bytes], a, b.name, acc.name)
+        ir = scalar.vector(self.width)
         return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, a.name), (ir, b.name), (ir, acc.name))
 
 

@@ -171,14 +171,14 @@ class PivotKernel:
         # On vectors, because the mathematical functions are generated for them.
         spread = self._spread(wide, pivot)
         (undefined,) = wide.evaluate([self.rep.star_undefined], spread, (), [wide.flag])
-        missing = wide.compare("ne", wide.flag, undefined.name, wide.flag.constant(0, wide.width))
+        tests = [wide.compare("ne", wide.flag, undefined.name, wide.flag.constant(0, wide.width))]
         result = wide.evaluate(self.rep.star, spread, (), self.rep.outer)
         for value, scalar in zip(result, self.rep.outer, strict=True):
             if scalar.kind == "f":
                 ir = scalar.vector(wide.width)
                 size = em.call(f"fabs.{scalar.overload(wide.width)}", ir, (ir, value.name))
-                infinite = em.let(f"fcmp ueq {ir} {size}, {scalar.constant(math.inf, wide.width)}")
-                missing = em.let(f"or {wide.mask} {missing}, {infinite}")
+                tests.append(em.let(f"fcmp ueq {ir} {size}, {scalar.constant(math.inf, wide.width)}"))
+        missing = wide.any_of(tests)
         stars = [
             Value(em.let(f"extractelement {s.vector(wide.width)} {v.name}, i64 0"), s) for v, s in zip(result, self.rep.outer, strict=True)
         ]
