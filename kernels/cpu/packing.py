@@ -6,6 +6,8 @@ repeated; what is computed from that is never stored.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.cpu.lowering import Lowering
@@ -23,14 +25,19 @@ class Packing:
         self.rep, self.target, self.tile, self.prefix = rep, target, tile, prefix
         self.args = Arguments(len(rep.outer))
 
-    def pack_a(self) -> Emitter:
-        """``pack_a(args, row, step, m, k, out…)``: rows [row, row + m) and steps [step, step + k) of A."""
-        outs = "".join(f", ptr %out{c}" for c in range(len(self.rep.outer)))
-        em = Emitter(f"{self.prefix}_pack_a", f"ptr %args, i64 %row, i64 %step, i64 %m, i64 %k{outs}", attributes="#1")
-        for c in range(len(self.rep.outer)):
-            self._pack_a(em, c)
+    def _function(self, name: str, parameters: str, pack: Callable[[Emitter, int], None]) -> Emitter:
+        """The function that packs one component after the other."""
+        components = range(len(self.rep.outer))
+        outs = "".join(f", ptr %out{c}" for c in components)
+        em = Emitter(f"{self.prefix}_{name}", f"ptr %args, {parameters}{outs}", attributes="#1")
+        for c in components:
+            pack(em, c)
         em.line("ret void")
         return em
+
+    def pack_a(self) -> Emitter:
+        """``pack_a(args, row, step, m, k, out…)``: rows [row, row + m) and steps [step, step + k) of A."""
+        return self._function("pack_a", "i64 %row, i64 %step, i64 %m, i64 %k", self._pack_a)
 
     def _pack_a(self, em: Emitter, c: int) -> None:
         rows, inner, outer = self.tile.rows, self.rep.inner[c], self.rep.outer[c]
@@ -56,12 +63,7 @@ class Packing:
 
     def pack_b(self) -> Emitter:
         """``pack_b(args, step, k, out…)``: steps [step, step + k) of all columns of B."""
-        outs = "".join(f", ptr %out{c}" for c in range(len(self.rep.outer)))
-        em = Emitter(f"{self.prefix}_pack_b", f"ptr %args, i64 %step, i64 %k{outs}", attributes="#1")
-        for c in range(len(self.rep.outer)):
-            self._pack_b(em, c)
-        em.line("ret void")
-        return em
+        return self._function("pack_b", "i64 %step, i64 %k", self._pack_b)
 
     def _pack_b(self, em: Emitter, c: int) -> None:
         columns, inner, outer = self.tile.columns, self.rep.inner[c], self.rep.outer[c]
