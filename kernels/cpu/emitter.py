@@ -145,6 +145,13 @@ class Emitter:
         """The address of element `index`."""
         return pointer if index == 0 else self.let(f"getelementptr inbounds {ir}, ptr {pointer}, i64 {index}")
 
+    def side_by_side(self, start: str, scalars: Sequence[Scalar], count: str | int) -> list[str]:
+        """Where arrays of `count` elements begin, one for each type, that lie one after the other on whole cache lines from `start` on."""
+        starts = [start]
+        for scalar in scalars[:-1]:
+            starts.append(self.at("i8", starts[-1], self.align64(self.mul(count, scalar.bytes))))
+        return starts
+
     def load(self, ir: str, pointer: str, align: int) -> str:
         """Read."""
         return self.let(f"load {ir}, ptr {pointer}, align {align}")

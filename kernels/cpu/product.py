@@ -41,14 +41,10 @@ class ProductKernel:
         m, n, k = (self.args.load(em, x) for x in ("m", "n", "k"))
         hold_a, hold_b, fresh = (em.let(f"icmp ne i64 {self.args.load(em, x)}, 0") for x in ("hold_a", "hold_b", "fresh"))
         m_padded, n_padded = em.round_up(m, rows), em.round_up(n, columns)
-        packed_a, packed_b = self.args.pointer(em, "packed_a"), self.args.pointer(em, "packed_b")
         depths = em.select_i64(hold_a, k, em.smin(k, depth)), em.select_i64(hold_b, k, em.smin(k, depth))
         heights = em.select_i64(hold_a, m_padded, block)
-        base_a, base_b = [packed_a], [packed_b]
-        for c in list(self.components)[:-1]:
-            size = self.rep.inner[c].bytes
-            base_a.append(em.at("i8", base_a[-1], em.align64(em.mul(em.mul(depths[0], heights), size))))
-            base_b.append(em.at("i8", base_b[-1], em.align64(em.mul(em.mul(depths[1], n_padded), size))))
+        base_a = em.side_by_side(self.args.pointer(em, "packed_a"), self.rep.inner, em.mul(depths[0], heights))
+        base_b = em.side_by_side(self.args.pointer(em, "packed_b"), self.rep.inner, em.mul(depths[1], n_padded))
 
         def pack_a(i: Index, p: Index, mc: Index, kc: Index, offset: Index) -> None:
             outs = "".join(f", ptr {em.at(self.rep.inner[c].ir, base_a[c], offset)}" for c in self.components)

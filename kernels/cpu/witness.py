@@ -36,10 +36,7 @@ class WitnessKernel:
     def _bases(self, em: Emitter) -> list[str]:
         """Where each component of the transposed B begins."""
         size = em.mul(self.args.load(em, "n"), self.args.load(em, "transposed_rows"))
-        bases = [self.args.pointer(em, "transposed")]
-        for c in list(self.components)[:-1]:
-            bases.append(em.at("i8", bases[-1], em.align64(em.mul(size, self.rep.inner[c].bytes))))
-        return bases
+        return em.side_by_side(self.args.pointer(em, "transposed"), self.rep.inner, size)
 
     def _transpose(self) -> Emitter:
         """Inner elements of Bᵀ, [n][transposed_rows]."""
