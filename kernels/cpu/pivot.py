@@ -14,7 +14,7 @@ from semiring.kernels.cpu.emitter import I32, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.target import Target
-from semiring.kernels.cpu.update import update
+from semiring.kernels.cpu.update import Via, update
 
 __all__ = ["PivotKernel"]
 
@@ -73,6 +73,12 @@ class PivotKernel:
         em.loop(self._ends[_UNROLLED], self._ends[1], width, lambda j, _: body(wide, j))
         em.loop(self._ends[1], self._n, 1, lambda j, _: body(single, j))
 
+    def _take_in(self, low: Lowering, left: list[Value], row_k: list[str], row_i: list[str], j: str, via: Via | None) -> None:
+        """a_ij ← a_ij ⊕ left a_kj."""
+        candidate = low.evaluate(self.rep.mul, left, self._load(low, row_k, j), self.rep.outer)
+        places = [low.em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)]
+        update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidate, places, via)
+
     def _one(self, low: Lowering) -> list[Value]:
         return [Value(s.constant(v, low.width), s) for v, s in zip(self.rep.one, self.rep.outer, strict=True)]
 
@@ -107,10 +113,8 @@ class PivotKernel:
 
                     def at(low: Lowering, j: str) -> None:
                         # a_ij ← a_ij ⊕ a_ik a_kj
-                        candidate = low.evaluate(self.rep.mul, spread[low], self._load(low, row_k, j), self.rep.outer)
-                        places = [em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)]
                         where = (em.at("i32", via, em.add(em.mul(i, via_down), j)), codes[low]) if witness else None
-                        update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidate, places, where)
+                        self._take_in(low, spread[low], row_k, row_i, j, where)
 
                     self._along(wide, single, at)
 
@@ -140,9 +144,7 @@ class PivotKernel:
 
                     def at(low: Lowering, j: str) -> None:
                         # a_ij ← a_ij ⊕ (a_ik p*) a_kj
-                        candidate = low.evaluate(self.rep.mul, spread[low], self._load(low, row_k, j), self.rep.outer)
-                        places = [em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)]
-                        update(low, self.rep.add, self.rep.outer, None, candidate, places, None)
+                        self._take_in(low, spread[low], row_k, row_i, j, None)
 
                     self._along(wide, single, at)
                     self._store(single, left, row_i, k)
