@@ -15,6 +15,7 @@ import numpy as np
 
 from semiring.algebra import carrier
 from semiring.algebra.definition import Semiring
+from semiring.algebra.elements import widest
 from semiring.algebra.errors import DTypeError, OverflowRiskError
 from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes, var
 from semiring.algebra.namespace import on_gpu
@@ -94,7 +95,7 @@ def certify_product(
     program = semiring.program
     if all(d.kind not in "iu" for d in dtypes) or k == 0 or 0 in (a[0].size, b[0].size):
         return False
-    if not {e.op for e in nodes(*program.add, *program.mul)} & _ARITHMETIC:
+    if not program.operations & _ARITHMETIC:
         return False
     infinities = absorbing(semiring, dtypes)
     if tropical(semiring, dtypes):
@@ -195,7 +196,7 @@ class _Limits:
             return condition
         used = args[1:] if op == "where" else args
         # Conditions and constants alone have the elements' dtype.
-        dtype = _widest([a.dtype for a in used if a.dtype is not None] or self.dtypes)
+        dtype = widest([a.dtype for a in used if a.dtype is not None] or self.dtypes)
         if dtype.kind not in "iu":
             return condition if op in COMPARISONS else _Range((-math.inf, math.inf), False, dtype)
         used = [self._convert(a, dtype, repr(op)) for a in used]
@@ -241,10 +242,6 @@ def _finite(dtype: np.dtype[Any], infinities: tuple[int, ...]) -> tuple[int, int
     """The range of a dtype without what stands for ±∞."""
     info = np.iinfo(dtype)
     return info.min + (info.min in infinities), info.max - (info.max in infinities)
-
-
-def _widest(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-    return max(dtypes, key=lambda d: (d.kind == "f", d.itemsize, d.kind == "i"))
 
 
 def _constant(value: Any) -> _Range:

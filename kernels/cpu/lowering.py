@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from semiring.algebra.elements import element
+from semiring.algebra.elements import element, widest
 from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes
-from semiring.kernels.cpu.emitter import Scalar
+from semiring.kernels.cpu.emitter import Scalar, scalar_type
 from semiring.kernels.cpu.instructions import Instructions
 
 __all__ = ["Broadcast", "Lowering", "Value"]
@@ -205,5 +205,6 @@ class Lowering(Instructions):
 
 
 def _widest(scalars: Sequence[Scalar | None]) -> Scalar | None:
-    """The type that holds the values of all (None is a condition): a float, else the longest, else a signed one."""
-    return max((s for s in scalars if s is not None), key=lambda s: (s.kind == "f", s.bytes, s.kind == "i"), default=None)
+    """The type in which an operation on several is computed; a condition has none."""
+    found = {s.dtype for s in scalars if s is not None}
+    return scalar_type(widest(found)) if found else None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.elements import element
+from semiring.algebra.elements import element, widest
 from semiring.algebra.errors import DTypeError, TraceError
 from semiring.algebra.expression import COMPARISONS, Expr, fold
 from semiring.algebra.program import REAL
@@ -80,7 +80,7 @@ def function(
     condition : bool
         The roots are truth values.
     """
-    writer = _Writer(_widest(dtypes), infinities)
+    writer = _Writer(widest(dtypes), infinities)
     operands = [[_Value(text, dtype) for text, dtype in zip(side, dtypes, strict=False)] for side in (left, right)]
     values = fold(roots, operands[0], operands[1], lambda c: _Value("", None, c), writer.operation)
     if condition:
@@ -141,14 +141,9 @@ class _Writer:
 
     def _common(self, args: Sequence[_Value]) -> np.dtype[Any]:
         """The type in which an operation is computed; conditions and constants alone have the elements'."""
-        return _widest([a.dtype for a in args if a.dtype is not None and a.dtype is not _CONDITION] or [self.default])
+        return widest([a.dtype for a in args if a.dtype is not None and a.dtype is not _CONDITION] or [self.default])
 
     def _let(self, kind: str, text: str, dtype: np.dtype[Any]) -> _Value:
         name = f"t{len(self.lines)}"
         self.lines.append(f"const {kind} {name} = {text};")
         return _Value(name, dtype)
-
-
-def _widest(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-    """The type that holds the values of all: a float, else the longest, else a signed one."""
-    return max(dtypes, key=lambda d: (d.kind == "f", d.itemsize, d.kind == "i"))

@@ -7,13 +7,14 @@ dtype can stand for (−∞ in an unsigned one, 0.5 in an integer) makes the dty
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.errors import DTypeError
 
-__all__ = ["DTYPES", "element", "infinity", "ordinary"]
+__all__ = ["DTYPES", "element", "infinity", "ordinary", "widest"]
 
 DTYPES = tuple(np.dtype(name) for name in ("bool", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"))
 """The dtypes of matrices that the engines compute with; object arrays run on the reference engine."""
@@ -92,6 +93,17 @@ def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
     if not info.min <= value <= info.max:
         raise DTypeError(f"{value!r} does not fit {dtype} ({info.min} … {info.max})")
     return value
+
+
+def widest(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
+    """The dtype in which an operation on several is computed, by all engines: a float, else the longest, else a signed one.
+
+    Examples
+    --------
+    >>> widest([np.dtype("int64"), np.dtype("float32")])
+    dtype('float32')
+    """
+    return max(dtypes, key=lambda d: (d.kind == "f", d.itemsize, d.kind == "i"))
 
 
 def ordinary(value: Any, dtype: np.dtype[Any]) -> Any:
