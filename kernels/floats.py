@@ -16,16 +16,15 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import pieces
 from semiring.algebra.errors import OverflowRiskError
-from semiring.algebra.expression import COMPARISONS, fold, nodes
+from semiring.algebra.expression import CHOOSING, fold, nodes
 from semiring.algebra.namespace import on_gpu
 
 __all__ = ["certify_floats", "largest_finite"]
 
 Array = np.ndarray[Any, Any]
 
-_COMPARING = COMPARISONS | {"var", "const", "min", "max", "where", "not", "and", "or", "xor"}
 _GROWING = {"add", "sub", "mul"}
-_BOUNDED = _COMPARING | _GROWING | {"neg", "abs"}
+_BOUNDED = CHOOSING | _GROWING | {"neg", "abs"}
 
 
 def certify_floats(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], a: Sequence[Array], b: Sequence[Array]) -> None:
@@ -66,7 +65,7 @@ def _safe(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> float:
     if not floats or any(d.kind == "O" for d in dtypes):
         return math.inf
     add, mul = ({e.op for e in nodes(*roots)} for roots in (semiring.program.add, semiring.program.mul))
-    if not add <= _COMPARING or not mul & _GROWING or not mul <= _BOUNDED:
+    if not add <= CHOOSING or not mul & _GROWING or not mul <= _BOUNDED:
         return math.inf
     usual = 2.0 ** (min(np.finfo(d).maxexp for d in floats) // 4)
     sizes = [usual] * len(dtypes)

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-__all__ = ["COMPARISONS", "Expr", "const", "evaluate", "fold", "node", "nodes", "show", "var", "where"]
+__all__ = ["CHOOSING", "COMPARISONS", "Expr", "const", "evaluate", "fold", "node", "nodes", "show", "var", "where"]
 
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+CHOOSING = COMPARISONS | {"var", "const", "min", "max", "where", "not", "and", "or", "xor"}
+"""What compares, chooses or combines bits: no result is beyond the dtype of its operands."""
 
 Value = TypeVar("Value")
 

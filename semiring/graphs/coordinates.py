@@ -11,7 +11,7 @@ from semiring.algebra.conversion import Array, Place, conversions, refuse_nan, w
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import outside, require_inside
 from semiring.algebra.errors import DTypeError
-from semiring.algebra.expression import COMPARISONS, nodes
+from semiring.algebra.expression import CHOOSING, nodes
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.memory import require_memory
 from semiring.graphs.stripes import matches
@@ -131,7 +131,7 @@ def _combined(
 
 def _stays_in_range(semiring: Semiring) -> bool:
     """Whether ⊕ only selects or combines bits, so that no integer outgrows its dtype."""
-    return {e.op for e in nodes(*semiring.program.add)} <= COMPARISONS | {"var", "const", "min", "max", "where", "and", "or", "xor", "not"}
+    return {e.op for e in nodes(*semiring.program.add)} <= CHOOSING
 
 
 def _reduced(places: Array, entries: tuple[Array, ...], semiring: Semiring) -> tuple[Array, tuple[Array, ...]]:
