@@ -69,11 +69,7 @@ def _improving(semiring: Semiring, graph: Relaxation, p: Values, values: Values,
     for sweep in range(1, graph.n + 2):
         changed = np.zeros(graph.n, dtype=bool)
         for offer, who in graph.offers(p, active):
-            better = graph.accepts(p, offer, least)
-            for old, new in zip(p, offer, strict=True):
-                old[better] = new[better]
-            predecessor[better] = who[better]
-            changed |= better
+            changed |= graph.take(p, offer, who, predecessor, least)
             chained += 1
         active = np.flatnonzero(changed)[:: -1 if sweep % 2 else 1]
         # Often at first; and before integers that run around a cycle gain n more weights.

@@ -82,6 +82,14 @@ class Relaxation:
             candidates = self.multiply(tuple(v[block, None] for v in p), self.rows(block))
             yield self._best(candidates, np.broadcast_to(block[:, None], (len(block), self.n)))
 
+    def take(self, p: Values, offer: Values, who: Array, predecessor: Array, tolerance: float = 0.0) -> Array:
+        """Where p accepts an offer of `offers`: there it is taken, in place, and who offers becomes the predecessor."""
+        better = self.accepts(p, offer, tolerance)
+        for old, new in zip(p, offer, strict=True):
+            old[better] = new[better]
+        predecessor[better] = who[better]
+        return better
+
     def changes(self, old: Values, new: Values) -> Array:
         """Where old ⊕ new is not old."""
         return self._compare(old, new, 0.0)[0]
@@ -118,10 +126,7 @@ class Relaxation:
 
 def _filled(n: int, element: Any, dtype: np.dtype[Any]) -> Array:
     array = np.empty(n, dtype=dtype)
-    for i in range(n) if dtype.kind == "O" else ():
-        array[i] = element
-    if dtype.kind != "O":
-        array[:] = element
+    array.fill(element)  # as one object, if it is a sequence
     return array
 
 

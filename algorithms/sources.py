@@ -40,7 +40,6 @@ class SingleSource:
 
     def __init__(self, semiring: Semiring, values: Values, source: int) -> None:
         graph = Relaxation(semiring, values)
-        self._source = source
         p = tuple(row[0] for row in graph.rows(np.array([source])))
         nothing = graph.everywhere(graph.operations.zero)
         active = np.flatnonzero(graph.changes(nothing, p))
@@ -49,11 +48,7 @@ class SingleSource:
             changed = np.zeros(graph.n, dtype=bool)
             predecessor = np.full(graph.n, -1)
             for offer, who in graph.offers(tuple(v.copy() for v in p), active):
-                better = graph.accepts(p, offer)
-                for old, new in zip(p, offer, strict=True):
-                    old[better] = new[better]
-                predecessor[better] = who[better]
-                changed |= better
+                changed |= graph.take(p, offer, who, predecessor)
             active = np.flatnonzero(changed)
             if not len(active):
                 break
