@@ -33,16 +33,13 @@ class Relaxation:
     ----------
     semiring : Semiring
     values : tuple of arrays of shape (n, n)
-    reverse : bool
-        Relax towards the sources of edges instead, p_u ← p_u ⊕ a_uv ⊗ p_v.
     """
 
-    def __init__(self, semiring: Semiring, values: Values, *, reverse: bool = False) -> None:
+    def __init__(self, semiring: Semiring, values: Values) -> None:
         self.n = int(values[0].shape[0])
         self.dtypes = _search_dtypes(semiring, tuple(v.dtype for v in values))
         self.operations = Operations(semiring, self.dtypes)
-        self._reverse = reverse
-        self._values = tuple(v.T for v in values) if reverse else values
+        self._values = values
         self._zero, _ = semiring.identities([v.dtype for v in values])
 
     def everywhere(self, element: tuple[Any, ...]) -> Values:
@@ -67,9 +64,9 @@ class Relaxation:
         return tuple(found)
 
     def multiply(self, p: Values, edges: Values) -> Values:
-        """p ⊗ a (or a ⊗ p, in reverse)."""
+        """p ⊗ a."""
         with np.errstate(all="ignore"):
-            return self.operations.mul(edges, p) if self._reverse else self.operations.mul(p, edges)
+            return self.operations.mul(p, edges)
 
     def offers(self, p: Values, active: Array) -> Iterator[tuple[Values, Array]]:
         """For each block of the `active` vertices: the best values they offer to all vertices, and who offers each.
