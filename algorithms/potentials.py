@@ -56,9 +56,8 @@ def reweigh(semiring: Semiring, values: Values, left: Values, right: Values, *, 
     one = graph.operations.one
     for start in range(0, graph.n, step := max(1, _BLOCK // graph.n)):
         rows = slice(start, start + step)
-        with np.errstate(all="ignore"):
-            weights = graph.operations.mul(tuple(h[rows, None] for h in left), graph.rows(np.arange(graph.n)[rows]))
-            weights = graph.operations.mul(weights, tuple(h[None, :] for h in right))
+        weights = graph.multiply(tuple(h[rows, None] for h in left), graph.rows(np.arange(graph.n)[rows]))
+        weights = graph.multiply(weights, tuple(h[None, :] for h in right))
         harmful = graph.changes(tuple(np.broadcast_to(np.asarray(o), w.shape) for o, w in zip(one, weights, strict=True)), weights)
         for array, new, unit in zip(values, weights, one, strict=True):
             array[rows] = np.where(harmful, unit, new) if clamp else new

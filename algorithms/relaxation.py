@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.program import BITWISE
+from semiring.algebra.program import ARITHMETIC, BITWISE
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["Relaxation"]
@@ -22,8 +22,6 @@ Values = tuple[Array, ...]
 
 _BLOCK = 1 << 16
 """Entries of the matrix that are relaxed at once."""
-
-_COMPUTES = {"add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs"}
 
 
 class Relaxation:
@@ -64,7 +62,7 @@ class Relaxation:
         return tuple(found)
 
     def multiply(self, p: Values, edges: Values) -> Values:
-        """p ⊗ a."""
+        """p ⊗ a, without a warning where that overflows."""
         with np.errstate(all="ignore"):
             return self.operations.mul(p, edges)
 
@@ -132,9 +130,9 @@ def _search_dtypes(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tup
         return dtypes
     operations = semiring.program.operations
     floats, wide = np.dtype(np.float64), np.dtype(np.int64)
-    if not operations & _COMPUTES or operations & BITWISE:
+    if not operations & ARITHMETIC or operations & BITWISE:
         whole = dict[str, np.dtype[Any]]()
-    elif operations & _COMPUTES == {"add"}:
+    elif operations & ARITHMETIC == {"add"}:
         # Sums of n weights of the dtype fit, or the closure would have been refused.
         whole = {"i": wide}
     else:

@@ -12,9 +12,9 @@ from semiring.algebra.elements import element
 from semiring.algebra.errors import DTypeError
 from semiring.algebra.expression import Expr, chooses_operand, nodes
 
-__all__ = ["BITWISE", "REAL", "Program"]
+__all__ = ["ARITHMETIC", "BITWISE", "REAL", "Program"]
 
-_ARITHMETIC = {"add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs"}
+ARITHMETIC = {"add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs"}
 REAL = {"div", "exp", "expm1", "log", "log1p", "sqrt"}
 BITWISE = {"and", "or", "xor", "invert", "shl", "shr"}
 
@@ -63,7 +63,7 @@ class Program:
         DTypeError
             Where they, a constant or an operation have no meaning there.
         """
-        ordered = not self.operations & _ARITHMETIC
+        ordered = not self.operations & ARITHMETIC
         low = tuple(element(v, d, ordered=ordered) for v, d in zip(zero, kinds, strict=True))
         high = tuple(element(v, d, ordered=ordered) for v, d in zip(one, kinds, strict=True))
         if all(kind.kind in "iu" for kind in kinds):
@@ -75,7 +75,7 @@ class Program:
         for only, refused, instead in (
             (REAL, "biu", "float32 or float64"),
             (BITWISE, "f", "bool or an integer dtype"),
-            (_ARITHMETIC, "b", "a dtype of numbers, or write the semiring with or and and (| and &)"),
+            (ARITHMETIC, "b", "a dtype of numbers, or write the semiring with or and and (| and &)"),
         ):
             used = sorted(self.operations & only)
             # Structured elements may well use an operation on one component only; then each engine tells for itself.
