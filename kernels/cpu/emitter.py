@@ -64,8 +64,8 @@ def scalar_type(dtype: np.dtype[Any]) -> Scalar:
 class Emitter:
     """The body of one function."""
 
-    def __init__(self, name: str, parameters: str, *, result: str = "void", attributes: str = "#0") -> None:
-        self._head = f"define {result} @{name}({parameters}) {attributes} {{\nentry:\n"
+    def __init__(self, name: str, parameters: str, *, attributes: str = "#0") -> None:
+        self._head = f"define void @{name}({parameters}) {attributes} {{\nentry:\n"
         self._lines: list[str] = []
         self._count = 0
         self._block = "entry"
@@ -131,10 +131,6 @@ class Emitter:
         """x rounded down to a multiple of step, for x ≥ 0."""
         return self.mul(self.let(f"sdiv i64 {x}, {step}"), step)
 
-    def align64(self, x: str | int) -> str | int:
-        """x bytes rounded up to whole cache lines."""
-        return self.round_up(x, 64)
-
     def select_i64(self, condition: str, yes: str | int, no: str | int) -> str:
         """``yes if condition else no``."""
         return self.let(f"select i1 {condition}, i64 {yes}, i64 {no}")
@@ -149,7 +145,7 @@ class Emitter:
         """Where arrays of `count` elements begin, one for each type, that lie one after the other on whole cache lines from `start` on."""
         starts = [start]
         for scalar in scalars[:-1]:
-            starts.append(self.at("i8", starts[-1], self.align64(self.mul(count, scalar.bytes))))
+            starts.append(self.at("i8", starts[-1], self.round_up(self.mul(count, scalar.bytes), 64)))
         return starts
 
     def load(self, ir: str, pointer: str, align: int) -> str:
@@ -230,10 +226,10 @@ class Emitter:
             self.line(f"br label %{after}")
         self.start(after)
 
-    def returning(self, condition: str, result: str = "void") -> None:
-        """``if condition: return result``."""
+    def returning(self, condition: str) -> None:
+        """``if condition: return``."""
         then, after = self.fresh("then"), self.fresh("after")
         self.line(f"br i1 {condition}, label %{then}, label %{after}")
         self.start(then)
-        self.line(f"ret {result}")
+        self.line("ret void")
         self.start(after)
