@@ -27,11 +27,13 @@ class _Format:
     highest: float
     ln2_high: float
     """ln 2 with so few bits that a multiple n·ln2_high is exact."""
+    ln2_low: float
+    """ln 2 − ln2_high."""
 
 
 _FORMATS = {
-    4: _Format(23, 127, 7, 5, -104.0, 89.0, 0.693359375),
-    8: _Format(52, 1023, 13, 11, -746.0, 710.0, 0.693147180369123816490),
+    4: _Format(23, 127, 7, 5, -104.0, 89.0, 0.693359375, math.log(2) - 0.693359375),
+    8: _Format(52, 1023, 13, 11, -746.0, 710.0, 0.693147180369123816490, 1.90821492927058770002e-10),
 }
 
 
@@ -96,7 +98,7 @@ class VectorMath:
         n = self._int("sub", self._as_bits(shifted), self._as_bits_of(magic))
         whole = self._f("sub", shifted, self._c(magic))
         r = self._multiply_add(whole, self._c(-f.ln2_high), x)
-        r = self._multiply_add(whole, self._c(f.ln2_high - math.log(2)) if f.mantissa < 52 else self._c(-1.90821492927058770002e-10), r)
+        r = self._multiply_add(whole, self._c(-f.ln2_low), r)
         tail = self._polynomial(r, [1 / math.factorial(k) for k in range(2, f.exp_terms + 1)])
         return n, self._multiply_add(self._f("mul", r, r), tail, r)
 
@@ -151,8 +153,7 @@ class VectorMath:
         z = self._f("mul", s, s)
         tail = self._polynomial(z, [2 / (2 * k + 1) for k in range(1, f.log_terms + 1)])
         low = self._f("mul", self._f("mul", s, z), tail)
-        ln2_low = self._c(math.log(2) - f.ln2_high) if f.mantissa < 52 else self._c(1.90821492927058770002e-10)
-        low = self._multiply_add(e, ln2_low, low)
+        low = self._multiply_add(e, self._c(f.ln2_low), low)
         if correction is not None:
             ordinary = self._test("ogt", x, self._c(0.0))
             low = self._f("add", low, self._select(ordinary, correction, self._c(0.0)))
