@@ -50,7 +50,7 @@ def choose(representation: Representation, target: Target, *, witness: bool = Fa
     A witness product keeps the best slab's values in registers too, and as it merges two matrices with C's, it merges less often.
     """
     scalars = representation.inner
-    components, size = len(scalars), max(max(s.bytes for s in scalars), max(s.bytes for s in representation.outer))
+    components, size = len(scalars), max(s.bytes for s in (*scalars, *representation.outer))
     width = max(2, target.vector_bytes // size)
     # Besides C's vectors and B's row: a temporary for each component, A's broadcast scalars, the 1.0 of fused sums, and the constants.
     expressions = set(nodes(*representation.add, *representation.mul))

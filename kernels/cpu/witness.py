@@ -88,7 +88,7 @@ class WitnessKernel:
     def _resolve(self) -> Emitter:
         """``resolve(args, row, rows)``: every −2 − slab in rows [row, row + rows) of ``via`` becomes first + k.
 
-        A's columns are contiguous.
+        The elements of a row of A lie side by side.
         """
         em = Emitter("resolve", "ptr %args, i64 %row, i64 %rows", attributes="#1")
         n, self._k = self.args.load(em, "n"), self.args.load(em, "k")

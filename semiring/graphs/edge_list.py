@@ -47,9 +47,8 @@ def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hasha
     Parameters
     ----------
     edge_list : iterable
-        Pairs ``(u, v)`` or triples ``(u, v, weight)``, or an array of such rows; u and v are any hashable labels. An edge
-        without a weight counts 1.
-        Parallel edges combine with the semiring's ⊕ (for distances the shortest counts).
+        Pairs ``(u, v)`` or triples ``(u, v, weight)``, or an array of such rows; u and v are any hashable labels. An edge without a
+        weight counts 1. Parallel edges combine with the semiring's ⊕ (for distances the shortest counts).
     directed : bool
         Whether an edge leads one way only.
     nodes : iterable, optional

@@ -28,12 +28,14 @@ class Graph:
 
     Attributes
     ----------
-    values : tuple of ndarray
+    values : tuple of arrays
         One array of shape (…, n, n) for each component of an element; any strides. A missing edge is the semiring's zero.
     owned : bool
         Whether the arrays may be overwritten. Otherwise they are the caller's memory.
     labels : tuple or None
         The vertices in the order of the rows; None where they are 0 … n − 1.
+    restore : callable or None
+        Turns a result into the caller's kind; None for arrays.
     """
 
     values: tuple[np.ndarray[Any, Any], ...]
