@@ -82,11 +82,9 @@ def _present(weights: Array, where: Place) -> Array:
 
 def _dtypes(weights: tuple[Array, ...], semiring: Semiring, dtype: Any, where: Place) -> tuple[np.dtype[Any], ...]:
     """The dtypes asked for, else float64, else (for semirings without floats) bool or the weights' own."""
-    for w in weights:
-        widened(w.dtype)  # refuses text and complex numbers
+    own = tuple(widened(w.dtype) for w in weights)  # refuses text and complex numbers
     if dtype is not None:
         return semiring.dtypes(dtype)
-    own = tuple(widened(w.dtype) for w in weights)
     for candidate in (np.float64, np.bool_, own):
         try:
             semiring.identities(candidate)
