@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.conversion import conversions, widened
-from semiring.algebra.definition import Semiring
+from semiring.algebra.definition import Semiring, require_semiring
 from semiring.algebra.domain import pieces, require_inside
-from semiring.algebra.errors import DTypeError, LawError, SemiringError, ShapeError, noted
+from semiring.algebra.errors import DTypeError, LawError, ShapeError, noted
 from semiring.algebra.laws import selective_counterexample
-from semiring.algebra.namespace import as_array, host, namespace, on_gpu, to_gpu
+from semiring.algebra.namespace import as_array, is_constant, lies_on_gpu, namespace, on_gpu, restorer
 from semiring.kernels.bounds import certify_product
 from semiring.kernels.floats import certify_floats
+from semiring.kernels.room import require_room, with_scratch
 from semiring.kernels.select import engine_for, on_device, place
 
 __all__ = ["Witnessed", "matmul"]
@@ -61,18 +64,20 @@ def matmul(
     c : array of the result's shape, optional
         The result is c ⊕ a ⊗ b; a tie keeps c. It is never modified.
     out : array of the result's shape and dtype, optional
-        Where the result is put. It may be `c`, `a` or `b` itself.
+        Where the result is put. It may be `c`, `a` or `b` itself. Where it lies with the operands on a GPU, it may be of any library
+        whose arrays change (CuPy, PyTorch, Numba).
     witness : bool
         Also return which k won. ⊕ must be selective.
     device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
-        Where it is computed. Arrays on a GPU (CuPy's) stay there, and so does the result.
+        Where it is computed. Arrays on a GPU (of CuPy, PyTorch, JAX or Numba) stay there, and so does the result.
     threads : int, optional
         Threads of the CPU engine; by default ``SEMIRING_NUM_THREADS``, or all cores.
 
     Returns
     -------
     array, tuple of arrays, or Witnessed
-        The product (a tuple over a structured semiring); with `witness`, a named tuple ``(values, witness)``.
+        The product (a tuple over a structured semiring); with `witness`, a named tuple ``(values, witness)``. On a GPU it is of the
+        same library as the first operand that lies there.
 
     Raises
     ------
@@ -87,6 +92,8 @@ def matmul(
         overflow would pass for "no path". Where ⊕ adds (`PLUS_TIMES`, `LOG`) that ∞ is ordinary IEEE 754 arithmetic, and is returned.
     LawError
         A witness is asked for and ⊕ is not selective.
+    TooLargeError
+        A GPU that has not the memory.
 
     Notes
     -----
@@ -104,8 +111,7 @@ def matmul(
     >>> matmul(hours, np.array([7.0, 1.0]), TROPICAL_ARGMIN)
     Witnessed(values=array([5., 1.]), witness=array([1, 1], dtype=int32))
     """
-    if not isinstance(semiring, Semiring):
-        raise SemiringError(f"semiring is {semiring!r}; pass a Semiring such as semiring.MIN_PLUS")
+    require_semiring(semiring)
     with noted("the product", semiring, a, b):
         return _product(a, b, semiring, c, out, witness or semiring.witness, device, threads)
 
@@ -117,41 +123,51 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
     left, right = _operand(a, semiring, "a"), _operand(b, semiring, "b")
     batch, row, column = _batch(left[0].shape, right[0].shape)
     dtypes = _dtypes(left, right, semiring)
-    left, right = _elements(left, dtypes, semiring, "a"), _elements(right, dtypes, semiring, "b")
-    left = tuple(v[None, :] if row else v for v in left)
-    right = tuple(v[:, None] if column else v for v in right)
-    full = (*batch, left[0].shape[-2], right[0].shape[-1])
-    shape = (*batch, *(() if row else full[-2:-1]), *(() if column else full[-1:]))
+    m, n = left[0].shape[-2:-1], () if column else right[0].shape[-1:]
+    full, shape = (*batch, *(m or (1,)), *(n or (1,))), (*batch, *m, *n)
     old = None if c is None else _matching(_operand(c, semiring, "c"), dtypes, shape, "c", exact=False)
-    if old is not None:
-        old = _elements(old, dtypes, semiring, "c")
     target = None if out is None else _matching(_tuple(out, semiring, "out"), dtypes, shape, "out", exact=True)
-    where = place(device, (*left, *right), math.prod(full) * left[0].shape[-1])
-    results: tuple[Any, ...]
+    given = (*left, *right, *(old or ()))
+    results = math.prod(full) * (sum(d.itemsize for d in dtypes) * (target is None) + 4 * witness)
+    needed = with_scratch(results + sum(v.nbytes for v in given if not on_gpu(v)))
+    where = place(device, (*left, *right), math.prod(full) * left[0].shape[-1], needed)
+    stays = any(map(on_gpu, (*left, *right)))
+    if target is not None and any(on_gpu(v) != stays for v in target):
+        raise ShapeError(f"out must lie {'on the GPU, as an operand does' if stays else 'on the host, as the operands do'}")
+    require_room(where, needed, f"pass fewer rows of a at a time{'' if stays else ', or device=' + repr('cpu')}")
     with on_device(where):
-        if where.startswith("cuda:"):
-            stays = any(map(on_gpu, (*left, *right)))
-            if target is not None and any(on_gpu(v) != stays for v in target):
-                raise ShapeError(f"out must lie {'on the GPU, as an operand does' if stays else 'on the host, as the operands do'}")
-            left, right = (tuple(map(to_gpu, x)) for x in (left, right))
-            old = None if old is None else tuple(map(to_gpu, old))
-            found, via = _compute(where, left, right, old, target if stays else None, shape, semiring, witness, threads)
-            results = found if stays else _received(found, target)
-            via = via if stays or via is None else host(via)
-        else:
-            results, via = _compute(where, left, right, old, target, shape, semiring, witness, threads)
-    values = out if out is not None else tuple(v[()] for v in results)
-    if out is None and semiring.components == 1:
-        values = values[0]
-    return Witnessed(values, via[()]) if via is not None else values
+        left, right = _elements(left, dtypes, semiring, "a", where), _elements(right, dtypes, semiring, "b", where)
+        old = None if old is None else _elements(old, dtypes, semiring, "c", where)
+        left = tuple(v[None, :] if row else v for v in left)
+        right = tuple(v[:, None] if column else v for v in right)
+        sent = where.startswith("cuda:") and not stays
+        values, via = _compute(where, left, right, old, None if sent else target, shape, semiring, witness, threads)
+        if sent:
+            values, via = _received(values, target), None if via is None else _received((via,), None)[0]
+        restore = _restorer((out, a, b), semiring)
+        values, via = tuple(map(restore, values)), None if via is None else restore(via)
+    product = out if out is not None else values if semiring.components > 1 else values[0]
+    return product if via is None else Witnessed(product, via)
+
+
+def _restorer(operands: tuple[Any, ...], semiring: Semiring) -> Callable[[Any], Any]:
+    """What makes a result one of the library of the first operand that lies on a GPU; on the host, a scalar of an array without axes.
+
+    A result in `out` is to be restored too, because that makes the stream of its library wait for it.
+    """
+    parts = (v for x in operands if x is not None for v in _tuple(x, semiring, "an operand"))
+    return next((restorer(v) for v in parts if lies_on_gpu(v)), None) or operator.itemgetter(())
 
 
 def _received(found: tuple[Any, ...], target: tuple[Array, ...] | None) -> tuple[Array, ...]:
     """What a GPU has computed, on the host."""
+    from semiring.kernels.cuda.transfer import download
+
+    results = tuple(map(download, found))
     if target is None:
-        return tuple(map(host, found))
-    for v, w in zip(target, found, strict=True):
-        v[...] = host(w)
+        return results
+    for v, w in zip(target, results, strict=True):
+        v[...] = w
     return target
 
 
@@ -239,13 +255,11 @@ def _dtypes(left: tuple[Array, ...], right: tuple[Array, ...], semiring: Semirin
     return common
 
 
-def _elements(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semiring: Semiring, name: str) -> tuple[Array, ...]:
-    """`parts` in the dtypes of the product, ±∞ as it is written there; all of them elements of the semiring."""
+def _elements(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semiring: Semiring, name: str, device: str) -> tuple[Array, ...]:
+    """`parts` where and in the dtypes in which the product is computed, ±∞ as it is written there; all of them elements of the semiring."""
     kinds = tuple(v.dtype for v in parts)
     if kinds != dtypes:
-        if on_gpu(parts[0]):
-            return tuple(to_gpu(v) for v in _elements(tuple(map(host, parts)), dtypes, semiring, name))
-        converted = tuple(np.empty_like(v, dtype=d) for v, d in zip(parts, dtypes, strict=True))
+        converted = tuple(namespace(v).empty_like(v, dtype=d) for v, d in zip(parts, dtypes, strict=True))
         for old, new, convert in zip(parts, converted, conversions(semiring, kinds, dtypes), strict=True):
             for piece in pieces(old.shape):
 
@@ -254,6 +268,10 @@ def _elements(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semir
 
                 new[piece] = convert(old[piece], where)
         parts = converted
+    if device.startswith("cuda:"):
+        from semiring.kernels.cuda.transfer import upload
+
+        parts = tuple(v if on_gpu(v) else upload(v) for v in parts)
     require_inside(semiring, parts, what=name)
     return parts
 
@@ -279,13 +297,14 @@ def _matching(
     """`parts` as arrays of the result's shape and dtypes; `exact` for one that will be written to."""
     arrays = []
     for part, dtype in zip(parts, dtypes, strict=True):
-        if exact and not (isinstance(part, np.ndarray) or on_gpu(part)):
+        if exact and not (isinstance(part, np.ndarray) or lies_on_gpu(part)):
             raise ShapeError(f"{name} must be a NumPy array of shape {shape}, not {type(part).__name__}")
         array = as_array(part)
         if array.shape != shape:
             raise ShapeError(f"{name} has shape {array.shape}; the product has {shape}")
-        if exact and (array.dtype != dtype or not getattr(array.flags, "writeable", True)):
-            kind = f"{array.dtype}{'' if getattr(array.flags, 'writeable', True) else ', read-only'}"
+        writable = getattr(array.flags, "writeable", True) and not is_constant(part)
+        if exact and (array.dtype != dtype or not writable):
+            kind = f"{array.dtype}{'' if writable else ', read-only'}"
             raise DTypeError(f"{name} must be a writable array of dtype {dtype}; it is {kind}")
         truths = dtype.kind == "b" and array.dtype.kind in "iu"  # if they are 0 and 1
         if not exact and not truths and not np.can_cast(array.dtype, dtype, "same_kind" if dtype.kind == "f" else "safe"):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import SemiringError
+from semiring.algebra.errors import SemiringError, TooLargeError
 from semiring.algebra.namespace import on_gpu
 from semiring.kernels.engine import Engine
+from semiring.kernels.room import ALWAYS_FITS, free_memory
 from semiring.kernels.truth import AND, OR, truth_table
 
-__all__ = ["engine_for", "is_reachability", "on_device", "place"]
-
+__all__ = ["device_of", "engine_for", "gpus", "is_reachability", "on_device", "place"]
 
 _CPU_RATE, _GPU_RATE, _LINK = 5e10, 8e12, 6e9
 """Steps a second of a few cores and of a GPU, and bytes a second between them: rough, as the choice is only wrong where both are close."""
@@ -24,17 +26,20 @@ _GPU_START = 2.0
 """Seconds that CuPy's import, the first kernels and the first copies may take."""
 
 
-def place(device: Any, arrays: tuple[Any, ...], steps: float) -> str:
+def place(device: Any, arrays: tuple[Any, ...], steps: float, needed: int) -> str:
     """The device that computes.
 
     Parameters
     ----------
     device : {"auto", "cpu", "reference", "cuda", "cuda:0", …}
-        "auto" keeps arrays of a GPU there, and takes a GPU for others where copies and compilation included it is predicted to be faster.
+        "auto" keeps arrays of a GPU there, and takes a GPU for others where it has the room and, copies and compilation included, is
+        predicted to be faster.
     arrays : tuple of arrays
         The operands.
     steps : float
         How many steps the work takes.
+    needed : int
+        Bytes that it takes on a GPU, beside arrays that lie there.
 
     Returns
     -------
@@ -61,36 +66,63 @@ def place(device: Any, arrays: tuple[Any, ...], steps: float) -> str:
     if number is not None:
         if exact:
             raise SemiringError(f"device={name!r} has no exact arithmetic for object arrays; use device='auto'")
-        if int(number) >= _gpus():
-            raise SemiringError(f"there is no device {name!r}: CuPy finds {_gpus()} GPUs (pip install 'semiring[cuda13]')")
-        return f"cuda:{number}"
+        if int(number) >= gpus():
+            why = _found()[1] or "pip install 'semiring[cuda13]'"
+            raise SemiringError(f"there is no device {name!r}: CuPy finds {gpus()} GPUs ({why})")
+        return f"cuda:{int(number)}"
     if name == "auto" and not exact:
         size = sum(v.nbytes for v in arrays)
-        if steps / _CPU_RATE > _GPU_START + 2 * size / _LINK + steps / _GPU_RATE and _gpus():
+        faster = steps / _CPU_RATE > _GPU_START + 2 * size / _LINK + steps / _GPU_RATE
+        if faster and gpus() and (needed <= ALWAYS_FITS or needed <= free_memory(0)):
             return "cuda:0"
     return "reference" if exact or name == "reference" else "cpu"
 
 
-def on_device(device: str) -> contextlib.AbstractContextManager[Any]:
-    """Makes a GPU the current one, for what runs on it."""
+def device_of(array: Any) -> str:
+    """Where an array lies: "cpu", or "cuda:0" and so on."""
+    return f"cuda:{array.device.id}" if on_gpu(array) else "cpu"
+
+
+@contextmanager
+def on_device(device: str) -> Iterator[None]:
+    """Makes a GPU the current one, for what runs on it.
+
+    Raises
+    ------
+    TooLargeError
+        Where its memory is used up meanwhile.
+    """
     if not device.startswith("cuda:"):
-        return contextlib.nullcontext()
+        yield
+        return
     import cupy
 
-    context: contextlib.AbstractContextManager[Any] = cupy.cuda.Device(int(device[5:]))
-    return context
+    with cupy.cuda.Device(int(device[5:])):
+        try:
+            yield
+        except cupy.cuda.memory.OutOfMemoryError as error:
+            raise TooLargeError(
+                f"{device} has not the memory for this: {error}; free some there, pass overwrite=True or a narrower dtype, or compute on "
+                f"the host (device='cpu', and arrays that lie there)"
+            ) from error
 
 
-def _gpus() -> int:
-    """How many GPUs CuPy finds; 0 without CuPy."""
+def gpus() -> int:
+    """How many GPUs CuPy finds; 0 where there is no CuPy, or none that works."""
+    return _found()[0]
+
+
+@functools.cache
+def _found() -> tuple[int, str]:
+    """How many GPUs there are, and why there is none if the reason is known."""
     if importlib.util.find_spec("cupy") is None:
-        return 0
-    import cupy
-
+        return 0, ""
     try:
-        return int(cupy.cuda.runtime.getDeviceCount())
-    except cupy.cuda.runtime.CUDARuntimeError:
-        return 0
+        import cupy
+
+        return int(cupy.cuda.runtime.getDeviceCount()), ""
+    except Exception as error:  # an installation that does not fit the driver fails in many ways, and nobody asked for a GPU yet
+        return 0, str(error).strip().partition("\n")[0]
 
 
 def engine_for(

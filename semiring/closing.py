@@ -12,10 +12,11 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError, noted
-from semiring.algebra.namespace import host, namespace, on_gpu, to_gpu
+from semiring.algebra.namespace import namespace, on_gpu
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.schedules import schedule_for
-from semiring.graphs import Graph, read_graph
+from semiring.graphs import Graph, read_graph, require_memory
+from semiring.kernels.room import with_scratch
 from semiring.kernels.select import engine_for, on_device, place
 
 __all__ = ["Options", "solve"]
@@ -51,36 +52,75 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
     paths = bool(options.paths or semiring.witness)
     schedule_for(options.method, options.block, eliminate=False)  # refuses what it does not know before anything is read
 
-    def read(*, overwrite: bool) -> Graph:
+    def read(matrix: Any = graph, *, overwrite: bool) -> Graph:
         return read_graph(
-            graph, semiring, nonedge=options.nonedge, dtype=options.dtype, overwrite=overwrite, presence=presence, paths=paths
+            matrix, semiring, nonedge=options.nonedge, dtype=options.dtype, overwrite=overwrite, presence=presence, paths=paths
         )
 
     with noted("the closure", semiring, graph):
-        g = read(overwrite=options.overwrite)
+        ahead = _destination(graph, semiring, options, paths=paths)
+        g = read(overwrite=options.overwrite) if ahead is None else read(_sent(graph, ahead), overwrite=True)
     with noted("the closure", semiring, g.values):
-        where = place(options.device, g.values, float(math.prod(g.batch)) * g.n**3)
+        where = place(options.device, g.values, float(math.prod(g.batch)) * g.n**3, _bytes_on_gpu(g.values, paths=paths))
         with on_device(where):
             engine = engine_for(semiring, g.dtypes, where, options.threads, witness=paths)
-            upload = where.startswith("cuda:") and not on_gpu(g.values[0])
-            values = tuple(_row_major(to_gpu(v)) for v in g.values) if upload else tuple(map(_row_major, g.working()))
+            sent = where.startswith("cuda:") and not on_gpu(g.values[0])
+            if sent:
+                require_memory(g.n, g.dtypes, via=paths, batch=g.batch, device=where)
+            values = _sent(g.values, where) if sent else tuple(map(_row_major, g.working()))
             kept = _kept(g, values, read)
             via = namespace(values[0]).full(values[0].shape, -1, dtype=np.int32) if paths else None
             close(engine, values, via, method=options.method, block=options.block, reflexive=reflexive, kept=kept, names=g.labels)
-            if upload:
-                values, via = tuple(map(host, values)), None if via is None else host(via)
-    if via is None:
-        return g.answer(*values)
+            if sent or ahead is not None:
+                from semiring.kernels.cuda.transfer import download
+
+                values, via = tuple(map(download, values)), None if via is None else download(via)
+            if via is None:
+                return g.answer(*values)
     from semiring.paths import Paths  # only where they are wanted: a first call should be quick
 
     return Paths(semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore)
 
 
+_READ_ANYWHERE = frozenset(map(np.dtype, "?hilqBHILQfd"))
+"""What a GPU reads as the host does."""
+
+
+def _destination(graph: Any, semiring: Semiring, options: Options, *, paths: bool) -> str | None:
+    """The GPU that NumPy's matrices go to as they are, to be read there, which takes the host as long as the closure takes a GPU."""
+    parts = graph if semiring.components > 1 and isinstance(graph, tuple) else (graph,)
+    if len(parts) != semiring.components or not all(type(v) is np.ndarray and v.dtype in _READ_ANYWHERE for v in parts):
+        return None
+    shape, dtypes = parts[0].shape, tuple(v.dtype for v in parts)
+    square = len(shape) >= 2 and shape[-1] == shape[-2] and all(v.shape == shape for v in parts)
+    if not square or (options.dtype is not None and any(d != options.dtype for d in dtypes)):
+        return None
+    where = place(options.device, parts, float(parts[0].size) * shape[-1], _bytes_on_gpu(parts, paths=paths))
+    if not where.startswith("cuda:"):
+        return None
+    for device in ("cpu", where):  # the result, and what is computed on
+        require_memory(shape[-1], dtypes, via=paths, batch=shape[:-2], device=device)
+    return where
+
+
+def _bytes_on_gpu(arrays: tuple[Any, ...], *, paths: bool) -> int:
+    return with_scratch(sum(v.nbytes for v in arrays) + 4 * arrays[0].size * paths)
+
+
+def _sent(graph: Any, where: str) -> Any:
+    """Copies of matrices on a GPU, in the form that they came in."""
+    from semiring.kernels.cuda.transfer import upload
+
+    with on_device(where):
+        return tuple(map(upload, graph)) if isinstance(graph, tuple) else upload(graph)
+
+
 def _row_major(array: Any) -> Any:
-    """The array itself if a closure can work on it: writable, with rows that are contiguous."""
-    fits = array.strides[-1:] == (array.itemsize,) and getattr(array.flags, "writeable", True)
+    """The array itself if a closure can work on it: contiguous on a GPU, and else writable, with rows that are contiguous."""
     if on_gpu(array):
         fits = array.flags.c_contiguous
+    else:
+        fits = array.strides[-1:] == (array.itemsize,) and array.flags.writeable
     return array if fits else array.copy(order="C")
 
 

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
-from semiring.algebra.definition import Semiring
+from semiring.algebra.definition import Semiring, require_semiring
 from semiring.algebra.errors import SemiringError, noted
 from semiring.algorithms.power import power as raise_to
 from semiring.closing import Options, solve
@@ -45,7 +45,8 @@ def apsp(
         What stands for a missing edge in a dense matrix, 0 or NaN for instance.
     dtype : dtype, optional
         Of the computation; by default the graph's own, float64 for sparse arrays, NetworkX graphs and edge lists.
-    device : {"auto", "cpu", "reference"}
+    device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
+        Arrays on a GPU stay there. "auto" takes a GPU for others where it has the room and, copies included, is predicted to be faster.
     overwrite : bool
         Permit that the result takes the place of an array that was passed.
     threads : int, optional
@@ -63,7 +64,7 @@ def apsp(
     OverflowRiskError
         Integer weights so large that a distance could leave the dtype.
     GraphError, ShapeError, DTypeError, DomainError, TooLargeError
-        Input that is no graph, not square, of no such dtype, with NaN, or too large to be dense.
+        Input that is no graph, not square, of no such dtype, with NaN, or too large to be dense where it is to be computed.
     SemiringError
         An unknown method or device, or a bad block.
 
@@ -151,8 +152,7 @@ def closure(
     array([[2., 1.],
            [0., 2.]])
     """
-    if not isinstance(semiring, Semiring):
-        raise SemiringError(f"semiring is {semiring!r}; pass a Semiring such as semiring.MIN_PLUS")
+    require_semiring(semiring)
     options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
     return solve(a, semiring, options, reflexive=reflexive)
 
@@ -243,8 +243,7 @@ def power(
     array([[89, 55],
            [55, 34]])
     """
-    if not isinstance(semiring, Semiring):
-        raise SemiringError(f"semiring is {semiring!r}; pass a Semiring such as semiring.MIN_PLUS")
+    require_semiring(semiring)
     try:
         exponent = operator.index(k)
     except TypeError:

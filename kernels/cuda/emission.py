@@ -120,6 +120,8 @@ class _Writer:
                 return f"absorbing_sum<{kind}>({x[0]}, {x[1]}, {literal(infinity, dtype)})"
         if op in _INFIX:
             return f"{kind}({x[0]} {_INFIX[op]} {x[1]})"
+        if op == "invert" and dtype.kind == "b":
+            return f"!{x[0]}"  # ~true is −2, which is true again
         if op in _PREFIX:
             return f"{kind}({_PREFIX[op]}{x[0]})"
         if op == "div":

@@ -168,7 +168,7 @@ def choose(problem: Problem, device: Device) -> Tile:
     Raises
     ------
     SemiringError
-        For a problem that no launch can number.
+        For a problem that no launch can number, or elements too large for any candidate.
     """
     problem.validate()
 
@@ -176,4 +176,7 @@ def choose(problem: Problem, device: Device) -> Tile:
         tiles = -(-problem.m // tile.rows) * -(-problem.n // tile.columns) * problem.batch
         return -(-tiles // (device.multiprocessors * tile.blocks)) * tile.rows * tile.columns * tile.blocks
 
-    return min((t for t in candidates(problem) if t.fits(problem, device)), key=time)
+    fitting = [t for t in candidates(problem) if t.fits(problem, device)]
+    if not fitting:
+        raise SemiringError(f"no tile of elements of {problem.bytes} bytes fits the shared memory of sm_{device.arch}; use device='cpu'")
+    return min(fitting, key=time)

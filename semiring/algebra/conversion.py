@@ -15,6 +15,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.algebra.errors import DomainError, DTypeError
+from semiring.algebra.namespace import host, namespace, on_gpu, to_gpu
 
 __all__ = ["Array", "Conversion", "Place", "conversions", "first", "nan", "refuse_nan", "widened"]
 
@@ -53,7 +54,8 @@ def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def nan(entries: Array) -> Array:
     """Where `entries` are NaN, in an array of any dtype."""
     if entries.dtype.kind != "O":
-        return np.asarray(entries != entries)
+        unequal: Array = namespace(entries).asarray(entries != entries)
+        return unequal
     # SymPy's nan equals itself. Comparing a float NaN is no reason to warn.
     with np.errstate(invalid="ignore"):
         return np.asarray(np.frompyfunc(lambda v: v != v or type(v).__name__ == "NaN", 1, 1)(entries), dtype=bool)
@@ -83,7 +85,7 @@ class Conversion:
     written: Mapping[float, Any]
 
     def __call__(self, entries: Array, where: Place) -> Array:
-        """`entries` in the new dtype. Floats may be rounded; nothing else changes a value.
+        """`entries` in the new dtype. Floats may be rounded; nothing else changes a value. What lies on a GPU goes by way of the host.
 
         Raises
         ------
@@ -92,6 +94,8 @@ class Conversion:
         DomainError
             For a NaN that would have to become an integer.
         """
+        if on_gpu(entries):
+            return entries if entries.dtype == self.dtype else to_gpu(self(host(entries), where))
         entries = np.asarray(entries)  # an array of no axes comes as a scalar
         old, new = entries.dtype, self.dtype
         if old == new:

@@ -16,7 +16,7 @@ from semiring.algebra.expression import const
 from semiring.algebra.program import Program
 from semiring.algebra.tracing import record
 
-__all__ = ["Program", "Semiring"]
+__all__ = ["Program", "Semiring", "require_semiring"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -262,6 +262,12 @@ class Semiring:
         from semiring.algebra.html import semiring_html
 
         return semiring_html(self)
+
+
+def require_semiring(value: Any) -> None:
+    """Refuse what was passed in the place of a semiring and is none."""
+    if not isinstance(value, Semiring):
+        raise SemiringError(f"semiring is {value!r}; pass a Semiring such as semiring.MIN_PLUS")
 
 
 def _identity(value: Any, what: str) -> Any:

@@ -57,12 +57,11 @@ def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
     carrier, shape = semiring.carrier, arrays[0].shape
     if 0 in shape or carrier.contains_every([v.dtype for v in arrays]):
         return None
-    if on_gpu(arrays[0]):
-        if carrier.surely_holds(arrays):
-            return None
-        arrays = tuple(map(host, arrays))
+    if on_gpu(arrays[0]) and carrier.surely_holds(arrays):
+        return None
     for piece in pieces(shape):
-        parts = [v[piece] if shape else v for v in arrays]
+        # What reductions on a GPU do not tell is looked at on the host.
+        parts = [host(v[piece] if shape else v) for v in arrays]
         if carrier.surely_holds(parts):
             continue
         inside = carrier.holds(parts)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
+from semiring.algebra.definition import Semiring, require_semiring
 from semiring.algebra.equations import LAWS, PROPERTIES, STATEMENTS, Untested, refute
 from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
 from semiring.algebra.model import model_of
@@ -54,8 +54,7 @@ def check(semiring: Semiring, dtype: Any = None) -> LawReport:
     >>> print(check(mean, "float64")["associative ⊗"].counterexample)
     a = 0.0, b = 0.0, c = 1.0: (a ⊗ b) ⊗ c = 0.5, but a ⊗ (b ⊗ c) = 0.25
     """
-    if not isinstance(semiring, Semiring):
-        raise SemiringError(f"semiring is {semiring!r}; pass a Semiring such as semiring.MIN_PLUS")
+    require_semiring(semiring)
     zero = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
     if dtype is None and all(isinstance(z, Real) for z in zero):
         _ = semiring.program  # objects need no recording, but numbers do, and whoever names no dtype wants to hear that it fails

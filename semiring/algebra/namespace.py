@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.errors import GraphError
 
-__all__ = ["as_array", "host", "lies_on_gpu", "namespace", "on_gpu", "to_gpu"]
+__all__ = ["as_array", "host", "is_constant", "lies_on_gpu", "namespace", "on_gpu", "restorer", "to_gpu"]
 
 
 def on_gpu(array: Any) -> bool:
@@ -59,6 +60,23 @@ def as_array(value: Any) -> Any:
         raise GraphError(f"the {type(value).__name__} lies on a GPU, for which CuPy is needed: pip install 'semiring[cuda13]'") from None
     except Exception as error:  # whatever the other library, the driver or CuPy may raise
         raise GraphError(f"the {type(value).__name__} lies on a GPU, and CuPy cannot read it there: {error}") from error
+
+
+def is_constant(value: Any) -> bool:
+    """Whether the library of an array relies on it that the array never changes, whatever its flags say, as JAX does."""
+    return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
+
+
+def restorer(value: Any) -> Callable[[Any], Any] | None:
+    """What makes of an array, where it lies and without a copy, one of the kind that `value` is; None where that is NumPy's or CuPy's."""
+    if isinstance(value, np.ndarray) or on_gpu(value):
+        return None
+    root = type(value).__module__.partition(".")[0]
+    if root.startswith("numba"):
+        return getattr(sys.modules.get("numba.cuda"), "as_cuda_array", None)
+    standard = getattr(value, "__array_namespace__", None)
+    library = standard() if standard else sys.modules.get(root)
+    return getattr(library, "from_dlpack", None)
 
 
 _CUDA = 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import sys
 import warnings
 from fractions import Fraction
@@ -20,26 +22,30 @@ from semiring.graphs.memory import require_memory
 from semiring.graphs.sources import Source
 from semiring.graphs.stripes import matches, place, stripes
 from semiring.graphs.warning import NonEdgeWarning
+from semiring.kernels.select import device_of
 
-__all__ = ["read_dense", "warn_of_zeros"]
+__all__ = ["read_dense"]
 
 
 def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options) -> Graph:
-    """A `Graph` from one dense source for each component of an element."""
+    """A `Graph` from one dense source for each component of an element; all of them on the host, or on the current GPU."""
     shape = _shape(sources)
     dtypes = _dtypes(sources, semiring, options)
     zeros = _zeros(sources, semiring, dtypes)
     kept = all(s.array.dtype == d for s, d in zip(sources, dtypes, strict=True))
-    in_place = options.overwrite and kept and _writable([s.array for s in sources])
-    require_memory(shape[-1], () if in_place else dtypes, via=options.paths, batch=shape[:-2])
+    could_stay = kept and _writable(sources)
+    in_place = could_stay and options.overwrite
+    device = device_of(sources[0].array)
+    require_memory(shape[-1], () if in_place else dtypes, via=options.paths, batch=shape[:-2], device=device, overwriting_helps=could_stay)
     if kept and _no_change(sources, semiring, options.nonedge, zeros):
         values, owned = tuple(s.array for s in sources), in_place
     else:
-        values, owned = tuple(s.array if in_place else np.empty(shape, d) for s, d in zip(sources, dtypes, strict=True)), True
+        empty = namespace(sources[0].array).empty
+        values, owned = tuple(s.array if in_place else empty(shape, d) for s, d in zip(sources, dtypes, strict=True)), True
         _rewrite(sources, values, semiring, options, zeros)
     require_inside(semiring, values, "graph", advice=", or nonedge=nan")
     if options.nonedge is None and semiring.components == 1:
-        warn_of_zeros(values[0], semiring, zeros[0])
+        _warn_of_zeros(values[0], semiring, zeros[0])
     return Graph(values, owned, sources[0].labels, sources[0].restore)
 
 
@@ -80,22 +86,30 @@ def _zeros(sources: tuple[Source, ...], semiring: Semiring, dtypes: tuple[np.dty
         raise
 
 
-def _writable(arrays: list[Array]) -> bool:
+def _writable(sources: tuple[Source, ...]) -> bool:
     """Whether the arrays can be overwritten entry by entry: no two entries in one place."""
+    arrays = [s.array for s in sources]
     for array in arrays:
         span = array.itemsize
         for stride, length in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
             if stride < span:
                 return False
             span = stride * length
-        if not (array.flags.writeable and array.flags.aligned):
+        if not (_flag(array, "writeable") and _flag(array, "aligned")):
             return False
-    return not any(np.may_share_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+    if any(s.constant for s in sources):
+        return False
+    return not any(namespace(a).may_share_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+
+
+def _flag(array: Array, name: str) -> bool:
+    """A flag of NumPy's; CuPy's arrays, which lack it, are all writable and aligned."""
+    return bool(getattr(array.flags, name, True))
 
 
 def _no_change(sources: tuple[Source, ...], semiring: Semiring, nonedge: Any, zeros: tuple[Any, ...]) -> bool:
     """Whether matrices of the right dtypes already have the semiring's zero for every missing edge."""
-    if any(s.missing is not None or not s.array.flags.aligned for s in sources):
+    if any(s.missing is not None or not _flag(s.array, "aligned") for s in sources):
         return False
     return nonedge is None or nonedge == semiring.zero or (nonedge if isinstance(nonedge, tuple) else (nonedge,)) == zeros
 
@@ -105,11 +119,11 @@ def _rewrite(sources: tuple[Source, ...], values: tuple[Array, ...], semiring: S
     nonedge = options.nonedge
     nonedges = nonedge if semiring.components > 1 and nonedge is not None else (nonedge,)
     convert = conversions(semiring, [s.array.dtype for s in sources], [v.dtype for v in values])
-    for part in stripes(values[0].shape):
+    for part in stripes(values[0]):
         chunks = [s.array[part] for s in sources]
-        missing = np.zeros(chunks[0].shape, dtype=bool)
+        missing = namespace(chunks[0]).zeros(chunks[0].shape, dtype=bool)
         if nonedge is not None:
-            missing |= np.logical_and.reduce([matches(c, e) for c, e in zip(chunks, nonedges, strict=True)])
+            missing |= functools.reduce(operator.and_, [matches(c, e) for c, e in zip(chunks, nonedges, strict=True)])
         for source in sources:
             if source.missing is not None:
                 missing |= source.missing[part]
@@ -132,7 +146,7 @@ def _rewrite(sources: tuple[Source, ...], values: tuple[Array, ...], semiring: S
 def _truth(chunk: Array, missing: Array, options: Options, where: Place) -> Array:
     """Which entries are edges."""
     if options.nonedge is not None:
-        refuse_nan(np.where(missing, 0, chunk), where)
+        refuse_nan(namespace(chunk).where(missing, 0, chunk), where)
         return ~missing
     if chunk.dtype.kind == "f" and options.dtype is None:
         raise DTypeError(
@@ -143,10 +157,11 @@ def _truth(chunk: Array, missing: Array, options: Options, where: Place) -> Arra
     if other.any():
         index = first(other)
         raise DTypeError(f"{where(index)} is {chunk[index]}, neither 0 nor 1; pass nonedge=0 if every other number is an edge")
-    return np.asarray(chunk != 0)
+    present: Array = namespace(chunk).asarray(chunk != 0)
+    return present
 
 
-def warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
+def _warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
     """Zeros off the diagonal of a matrix without a single ∞ are probably missing edges, and would be edges of weight 0.
 
     Max-min stays silent: there a zero is the worst of all non-negative entries, so it does no harm.
@@ -154,7 +169,7 @@ def warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
     infinity, one = semiring.zero, semiring.one
     if not isinstance(infinity, float) or not (infinity == math.inf or (infinity == -math.inf and math.isfinite(one))):
         return
-    parts = [slice(None)] if on_gpu(matrix) else stripes(matrix.shape)
+    parts = [slice(None)] if on_gpu(matrix) else stripes(matrix)
     if matrix.size == 0 or any(_has(matrix[part], zero, infinity) for part in parts):
         return
     zeros = matrix.size - int(namespace(matrix).count_nonzero(matrix)) - int((matrix.diagonal(0, -2, -1) == 0).sum())

@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.errors import TooLargeError
+from semiring.kernels.room import ALWAYS_FITS, free_memory, gib, with_scratch
 
 __all__ = ["available_memory", "require_memory"]
-
-_ALWAYS_FITS = 1 << 26
-"""Bytes below which asking the system would take longer than it is worth."""
 
 _VIA_BYTES = 4
 _MEMORY_INFO = Path("/proc/meminfo")
@@ -59,7 +57,15 @@ def _container() -> int | None:
         return None
 
 
-def require_memory(n: int, dtypes: Sequence[np.dtype[Any]], *, via: bool = False, batch: tuple[int, ...] = ()) -> None:
+def require_memory(
+    n: int,
+    dtypes: Sequence[np.dtype[Any]],
+    *,
+    via: bool = False,
+    batch: tuple[int, ...] = (),
+    device: str = "cpu",
+    overwriting_helps: bool = False,
+) -> None:
     """Refuse a dense matrix that does not fit the available memory.
 
     Parameters
@@ -72,6 +78,10 @@ def require_memory(n: int, dtypes: Sequence[np.dtype[Any]], *, via: bool = False
         Whether the construction matrix (int32) comes along.
     batch : tuple of int
         Leading axes.
+    device : str
+        Whose memory: "cpu", or "cuda:0" and so on.
+    overwriting_helps : bool
+        Whether the matrix itself would need no new memory with ``overwrite=True``.
 
     Raises
     ------
@@ -81,16 +91,24 @@ def require_memory(n: int, dtypes: Sequence[np.dtype[Any]], *, via: bool = False
     entries = math.prod(batch) * n * n
     itemsize = sum(d.itemsize for d in dtypes) + _VIA_BYTES * via
     needed = entries * itemsize
-    if needed <= _ALWAYS_FITS:
+    if needed <= ALWAYS_FITS:
         return
-    free = available_memory()
+    gpu = device.startswith("cuda:")
+    free = free_memory(int(device[5:])) if gpu else available_memory()
+    if gpu:
+        needed = with_scratch(needed)
     if free is None or needed <= free:
         return
     without = itemsize - _VIA_BYTES * via
     single = sum(min(d.itemsize, 4) for d in dtypes)
     candidates = {"dtype=float32 or int32": single + itemsize - without, "no paths": without, "dtype=float32 or int32 and no paths": single}
-    fitting = {how: entries * size for how, size in candidates.items() if size < itemsize and entries * size <= free}
-    remedies = [f"{how} ({_gib(size)})" for how, size in list(fitting.items())[:1]]
+    if overwriting_helps and dtypes:
+        candidates = {"overwrite=True": itemsize - without, **candidates, "overwrite=True and no paths": 0}
+    taken = {how: with_scratch(entries * size) if gpu else entries * size for how, size in candidates.items() if size < itemsize}
+    fitting = {how: size for how, size in taken.items() if size <= free}
+    remedies = [f"{how} ({gib(size)})" for how, size in list(fitting.items())[:1]]
+    if gpu:
+        remedies.append("the memory of the host (device='cpu', and an array that lies there)")
     remedies += [
         "one connected component at a time (scipy.sparse.csgraph.connected_components)",
         "for a sparse graph, single sources with scipy.sparse.csgraph.dijkstra",
@@ -100,10 +118,6 @@ def require_memory(n: int, dtypes: Sequence[np.dtype[Any]], *, via: bool = False
     of = f" of {kinds}" if kinds else ""
     with_paths = " with the construction matrix of its paths" if via else ""
     raise TooLargeError(
-        f"{what} of {n:,} × {n:,} entries{of}{with_paths} would take {_gib(needed)}, but {_gib(max(free, 0))} of memory are available; "
-        f"what would work: {'; '.join(remedies)}"
+        f"{what} of {n:,} × {n:,} entries{of}{with_paths} would take {gib(needed)}, but {gib(max(free, 0))} of memory are available"
+        f"{f' on {device}' if gpu else ''}; what would work: {'; '.join(remedies)}"
     )
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:,.1f} GiB"

@@ -12,6 +12,7 @@ import numpy as np
 
 from semiring.algebra.conversion import Array
 from semiring.algebra.errors import GraphError, ShapeError
+from semiring.algebra.namespace import restorer
 
 __all__ = ["Source", "comes_from", "dense_source"]
 
@@ -32,12 +33,15 @@ class Source:
     labels : tuple or None
     restore : callable or None
         Turns a result into the caller's kind; None for arrays.
+    constant : bool
+        Whether the caller's library relies on it that the array never changes, whatever its flags say.
     """
 
     array: Array
     missing: Array | None = None
     labels: tuple[Hashable, ...] | None = None
     restore: Callable[[Array], Any] | None = None
+    constant: bool = False
 
 
 def comes_from(value: Any, *libraries: str) -> bool:
@@ -147,11 +151,4 @@ def _dlpack(value: Any) -> Source:
         array = np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError) as error:
         raise GraphError(f"the {_name(value)} cannot be read through DLPack: {error}") from None
-    return Source(array, restore=_importer(value))
-
-
-def _importer(value: Any) -> Callable[[Array], Any] | None:
-    """How the library of `value` takes an array: its from_dlpack, as the array API standard has it."""
-    standard = getattr(value, "__array_namespace__", None)
-    namespace = standard() if standard else sys.modules.get(type(value).__module__.partition(".")[0])
-    return getattr(namespace, "from_dlpack", None)
+    return Source(array, restore=restorer(value))

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from semiring.algebra.conversion import Array, nan
 from semiring.algebra.errors import GraphError
+from semiring.algebra.namespace import namespace, on_gpu
 
 __all__ = ["matches", "place", "stripes"]
 
@@ -17,11 +16,15 @@ _STRIPE = 1 << 17
 """Entries handled at a time: a stripe and its temporaries stay within a few MiB."""
 
 
-def stripes(shape: tuple[int, ...]) -> Iterator[slice]:
+_GPU_STRIPE = 1 << 24
+"""The same on a GPU, which takes as long to start as for a million entries."""
+
+
+def stripes(array: Array) -> Iterator[slice]:
     """Slices of the first axis, together all of it."""
-    rows = max(1, _STRIPE // max(1, math.prod(shape[1:])))
-    for start in range(0, shape[0], rows):
-        yield slice(start, min(shape[0], start + rows))
+    rows = max(1, (_GPU_STRIPE if on_gpu(array) else _STRIPE) // max(1, math.prod(array.shape[1:])))
+    for start in range(0, len(array), rows):
+        yield slice(start, min(len(array), start + rows))
 
 
 def place(index: tuple[int, ...]) -> str:
@@ -39,4 +42,11 @@ def matches(entries: Array, nonedge: Any) -> Array:
     """
     if entries.dtype.kind != "O" and (isinstance(nonedge, str | bytes) or not hasattr(nonedge, "__float__")):
         raise GraphError(f"nonedge is {nonedge!r}, which no entry of a {entries.dtype} matrix can be; pass a number such as 0, nan or inf")
-    return nan(entries) if nonedge != nonedge else np.asarray(entries == nonedge, dtype=bool)
+    if nonedge != nonedge:
+        return nan(entries)
+    xp = namespace(entries)
+    try:
+        equal: Array = xp.asarray(entries == nonedge, dtype=bool)
+    except OverflowError:  # CuPy's, for a number beyond an integer dtype
+        equal = xp.zeros(entries.shape, dtype=bool)
+    return equal

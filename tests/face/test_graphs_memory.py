@@ -75,7 +75,7 @@ class TestRequireMemory:
 
     def test_overwriting_needs_no_second_matrix(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(memory, "available_memory", lambda: 0)
-        monkeypatch.setattr(memory, "_ALWAYS_FITS", 0)
+        monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
         lent = np.ones((8, 8))
         assert read_graph(lent, MIN_PLUS, overwrite=True).owned
         with pytest.raises(TooLargeError):
