@@ -97,7 +97,8 @@ def measure(n: int, repeats: int, *, paths: bool) -> list[str]:
     graph, matrix = Graph(n), cupy.empty((n, n), dtype=np.float32)
     work = functools.partial(sr.apsp, matrix, paths=paths, overwrite=True)
     seconds: list[float] = []
-    found, peak = None, 0
+    found: Any = None
+    peak = 0
     for _ in range(1 + repeats):
         found = None  # its construction matrix would count
         graph.fill(matrix)

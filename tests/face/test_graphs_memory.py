@@ -60,6 +60,14 @@ class TestRequireMemory:
         with pytest.raises(TooLargeError, match=r"3 × 2 dense matrices"):
             require_memory(16384, (F4,), batch=(3, 2))
 
+    def test_on_a_gpu_the_setting_that_would_fit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(memory, "free_memory", lambda number: 4 * GIB)
+        require_memory(30000, (F4,), device="cuda:1")
+        with pytest.raises(TooLargeError, match=r"of memory are available on cuda:1; what would work: dtype=float32 or int32 \(3\.5 GiB\)"):
+            require_memory(30000, (F8,), device="cuda:1")
+        with pytest.raises(TooLargeError, match=r"what would work: overwrite=True \(3\.5 GiB\); .*device='cpu'"):
+            require_memory(30000, (F4,), via=True, device="cuda:1", overwriting_helps=True)
+
     def test_reading_refuses(self) -> None:
         sparse = pytest.importorskip("scipy.sparse")
         far = sparse.coo_array(([1.0], ([0], [1])), shape=(46341, 46341))

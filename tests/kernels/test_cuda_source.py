@@ -11,13 +11,15 @@ import pytest
 
 from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, LOG, MAX_MIN, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DTypeError
+from semiring.algebra.errors import DTypeError, SemiringError
+from semiring.algebra.expression import node, var
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.kernels.cuda import compiler
+from semiring.kernels.cuda.emission import function
 from semiring.kernels.cuda.kernels import kernel_source, step_for
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.steps import STEPS
-from semiring.kernels.cuda.tile import Problem, candidates
+from semiring.kernels.cuda.tile import Device, Problem, candidates, choose
 
 nvrtc = pytest.importorskip("cupy").cuda.nvrtc
 
@@ -101,3 +103,14 @@ def test_older_architectures_have_no_three_way_minimum() -> None:
     step = step_for(r, 90, ordered_bits=True)
     assert step is not None
     assert step.count == 2
+
+
+def test_the_complement_of_a_truth_value_is_its_negation() -> None:
+    lines, (result,) = function([node("invert", var(0))], ["bool(a.c0)"], [], [np.dtype(bool)])
+    assert (lines, result) == (["const bool t0 = !bool(a.c0);"], "t0")
+
+
+def test_elements_too_large_for_a_tile_are_told() -> None:
+    device = Device(arch=75, multiprocessors=40, shared_bytes=65536, block_shared_bytes=65536)
+    with pytest.raises(SemiringError, match="no tile of elements of 1024 bytes"):
+        choose(Problem(64, 64, 64, 1, 1024, light=False), device)
