@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,8 +11,12 @@ import pytest
 
 import semiring as sr
 from semiring import testing
+from semiring.algebra.namespace import lies_on_gpu
+from semiring.kernels import select
+from semiring.kernels.select import gpus
 
 cupy = pytest.importorskip("cupy")
+cupyx = pytest.importorskip("cupyx")
 pytestmark = pytest.mark.gpu
 
 
@@ -127,13 +132,278 @@ def test_from_the_host_and_back() -> None:
     np.testing.assert_array_equal(sr.matmul(a, a, sr.MIN_PLUS, device="cuda:0"), sr.matmul(a, a, sr.MIN_PLUS))
 
 
-def test_arrays_of_other_libraries() -> None:
+def in_torch(array: Any) -> Any:
+    return pytest.importorskip("torch").from_numpy(array).cuda()
+
+
+def in_jax(array: Any) -> Any:
+    jax = pytest.importorskip("jax")
+    if not any(d.platform == "gpu" for d in jax.devices()):
+        pytest.skip("JAX has no GPU")
+    return jax.device_put(array, next(d for d in jax.devices() if d.platform == "gpu"))
+
+
+def in_numba(array: Any) -> Any:
+    cuda = pytest.importorskip("numba.cuda")
+    if not cuda.is_available():
+        pytest.skip("Numba has no GPU")
+    return cuda.to_device(array)
+
+
+def address(array: Any) -> int:
+    if hasattr(array, "__cuda_array_interface__"):
+        return int(array.__cuda_array_interface__["data"][0])
+    return int(cupy.from_dlpack(array).data.ptr)
+
+
+@pytest.fixture
+def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take three quarters of the GPU's memory
+
+
+@pytest.mark.usefixtures("small_pools")
+@pytest.mark.parametrize("given", [in_torch, in_jax, in_numba])
+class TestOtherLibraries:
+    def test_closures(self, given: Callable[[Any], Any]) -> None:
+        a = graph(90)
+        array = given(a)
+        found = sr.apsp(array)
+        assert type(found) is type(array)
+        assert lies_on_gpu(found)
+        np.testing.assert_array_equal(cupy.asarray(found).get(), sr.apsp(a))
+        np.testing.assert_array_equal(cupy.asarray(array).get(), a)
+        paths = sr.apsp(array, paths=True, overwrite=True)
+        assert type(paths.distances) is type(paths.via) is type(array)
+        reached = sr.transitive_closure(given(np.isfinite(a)))
+        assert type(reached) is type(array)
+        np.testing.assert_array_equal(cupy.from_dlpack(reached).get() if hasattr(reached, "__dlpack__") else cupy.asarray(reached).get(),
+                                      sr.transitive_closure(np.isfinite(a)))  # fmt: skip
+
+    def test_overwriting(self, given: Callable[[Any], Any]) -> None:
+        a = graph(90)
+        array = given(a)
+        found = sr.apsp(array, overwrite=True)
+        np.testing.assert_array_equal(cupy.asarray(found).get(), sr.apsp(a))
+        if given is in_jax:
+            np.testing.assert_array_equal(np.asarray(array), a)
+        else:
+            assert address(found) == address(array)
+
+    def test_products(self, given: Callable[[Any], Any]) -> None:
+        a, b = graph(65), graph(65, seed=1)
+        x, y = given(a), given(b)
+        values, witness = sr.matmul(x, y, sr.TROPICAL_ARGMIN)
+        expected = sr.matmul(a, b, sr.TROPICAL_ARGMIN)
+        for found, right in ((values, expected.values), (witness, expected.witness)):
+            assert type(found) is type(x)
+            np.testing.assert_array_equal(cupy.asarray(found).get(), right)
+        mixed = sr.matmul(a, y, sr.MIN_PLUS)
+        assert type(mixed) is type(x)
+        scalar = sr.matmul(given(a[0]), given(b[0]), sr.MIN_PLUS)
+        assert scalar.shape == ()
+        added = sr.matmul(x, y, sr.MIN_PLUS, c=given(a))
+        np.testing.assert_array_equal(cupy.asarray(added).get(), sr.matmul(a, b, sr.MIN_PLUS, c=a))
+
+    def test_out(self, given: Callable[[Any], Any]) -> None:
+        a, b = graph(65), graph(65, seed=1)
+        out = given(np.zeros((65, 65), np.float32))
+        if given is in_jax:
+            with pytest.raises(sr.DTypeError, match="read-only"):
+                sr.matmul(given(a), given(b), sr.MIN_PLUS, out=out)
+            return
+        assert sr.matmul(given(a), given(b), sr.MIN_PLUS, out=out) is out
+        np.testing.assert_array_equal(cupy.asarray(out).get(), sr.matmul(a, b, sr.MIN_PLUS))
+
+
+def test_streams_of_pytorch() -> None:
     torch = pytest.importorskip("torch")
-    a = graph(90)
-    found = sr.apsp(torch.from_numpy(a).cuda())
-    assert isinstance(found, torch.Tensor)
-    assert found.is_cuda
-    np.testing.assert_array_equal(found.cpu().numpy(), sr.apsp(a))
+    a = graph(200)
+    expected = sr.apsp(a)
+    given = in_torch(a)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for _ in range(5):
+            torch.cuda._sleep(10_000_000)
+            later = given.clone()  # not there yet when the closure is called
+            found = sr.apsp(later, overwrite=True).clone()
+            product = torch.zeros_like(given)
+            sr.matmul(later, later, sr.MIN_PLUS, out=product)
+            assert torch.equal(found.cpu(), torch.from_numpy(expected))
+            assert torch.equal(product.cpu(), torch.from_numpy(expected))
+
+
+class TestReading:
+    """A matrix on a GPU is read as one on the host is."""
+
+    @pytest.mark.parametrize("none", [0, -1, np.nan, np.inf])
+    @pytest.mark.parametrize("overwrite", [False, True])
+    def test_missing_edges(self, none: float, overwrite: bool) -> None:
+        a = graph(70)
+        given = cupy.asarray(np.where(np.isinf(a), np.float32(none), a))
+        before = given.copy()
+        expected = np.where((a == 0) & (none == 0), np.inf, a)
+        np.testing.assert_array_equal(sr.apsp(given, nonedge=none, overwrite=overwrite).get(), sr.apsp(expected))
+        assert overwrite or bool(((given == before) | cupy.isnan(before)).all())
+
+    def test_a_number_that_no_entry_can_be(self) -> None:
+        a = graph(20, np.uint16)
+        np.testing.assert_array_equal(sr.apsp(cupy.asarray(a), nonedge=-1).get(), sr.apsp(a, nonedge=-1))
+        with pytest.raises(sr.GraphError, match="nonedge is 'x'"):
+            sr.apsp(cupy.asarray(a), nonedge="x")
+
+    @pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint16, np.int64])
+    def test_other_dtypes(self, dtype: Any) -> None:
+        a = np.random.default_rng(0).integers(1, 100, (50, 50)).astype(dtype)
+        for wanted in (None, np.float64, np.int32):
+            found = sr.apsp(cupy.asarray(a), dtype=wanted, nonedge=7)
+            expected = sr.apsp(a, dtype=wanted, nonedge=7)
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found.get(), expected)
+
+    def test_truth_values(self) -> None:
+        a = (np.random.default_rng(0).random((60, 60)) < 0.03).astype(np.int32)
+        np.testing.assert_array_equal(sr.transitive_closure(cupy.asarray(a)).get(), sr.transitive_closure(a))
+        np.testing.assert_array_equal(sr.transitive_closure(cupy.asarray(5.0 * a), nonedge=0).get(), sr.transitive_closure(a))
+        a[3, 4] = 2
+        with pytest.raises(sr.DTypeError, match=r"graph\[3, 4\] is 2"):
+            sr.transitive_closure(cupy.asarray(a))
+
+    def test_the_carrier_of_structured_elements(self) -> None:
+        n = 300  # several pieces
+        distance, hops = graph(n, np.float64), np.ones((n, n))
+        hops[np.isinf(distance)] = np.inf
+        hops[n - 1, n - 2], distance[n - 1, n - 2] = -1, 3
+        with pytest.raises(sr.DomainError, match=r"graph\[299, 298\]"):
+            sr.closure((cupy.asarray(distance), cupy.asarray(hops)), sr.DISTANCE_HOPS)
+
+    def test_views(self) -> None:
+        a = graph(90)
+        whole = cupy.asarray(np.kron(a, np.ones((1, 2), np.float32)))
+        for given in (cupy.asarray(a.T.copy()).T, whole[:, ::2], cupy.asarray(a)[::-1, ::-1][::-1, ::-1]):
+            for overwrite in (False, True):
+                np.testing.assert_array_equal(sr.apsp(given.copy(), overwrite=overwrite).get(), sr.apsp(a))
+                np.testing.assert_array_equal(sr.apsp(given, overwrite=False).get(), sr.apsp(a))
+
+
+class TestFromTheHost:
+    """NumPy's matrices go to the GPU as they are, and are read there."""
+
+    def test_kinds(self) -> None:
+        a = graph(130)
+        frozen = a.copy()
+        frozen.flags.writeable = False
+        strided = np.kron(a, np.ones((1, 2), np.float32))[:, ::2]
+        for given in (a, frozen, strided, np.asfortranarray(a), a.astype(">f4"), a.astype(np.float16), a.tolist()):
+            found = sr.apsp(given, device="cuda")
+            assert type(found) is np.ndarray
+            np.testing.assert_array_equal(found, sr.apsp(a, device="cpu"))
+        kept = a.copy()
+        sr.apsp(a, device="cuda", overwrite=True)
+        np.testing.assert_array_equal(kept, graph(130))
+
+    def test_pages_locked_meanwhile(self) -> None:
+        n = 2100  # beyond what is copied as it is
+        a = graph(n, edges=0.01)
+        expected = sr.apsp(cupy.asarray(a)).get()
+        np.testing.assert_array_equal(sr.apsp(a, device="cuda"), expected)
+        locked = cupyx.empty_pinned((n, n), np.float32)
+        locked[...] = a
+        np.testing.assert_array_equal(sr.apsp(np.asarray(locked), device="cuda"), expected)
+        with ThreadPoolExecutor(3) as pool:
+            for found in pool.map(lambda _: sr.apsp(a, device="cuda"), range(6)):
+                np.testing.assert_array_equal(found, expected)
+
+    def test_structured_elements_and_batches(self) -> None:
+        distance = graph(70, np.float64)
+        pair = distance, np.where(np.isinf(distance), np.inf, 1.0)
+        for found, expected in zip(sr.closure(pair, sr.DISTANCE_HOPS, device="cuda"), sr.closure(pair, sr.DISTANCE_HOPS), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        batch = np.stack([graph(40, seed=seed) for seed in range(3)])
+        np.testing.assert_array_equal(sr.apsp(batch, device="cuda"), sr.apsp(batch))
+
+    def test_refusals_and_cycles(self) -> None:
+        a = graph(50)
+        with pytest.raises(sr.ShapeError, match="square"):
+            sr.apsp(a[:7], device="cuda")
+        a[4, 5], a[5, 4] = -3, 1
+        with pytest.raises(sr.NegativeCycleError) as found:
+            sr.apsp(a, device="cuda")
+        assert found.value.cycle
+        a[4, 5] = np.nan
+        with pytest.raises(sr.DomainError, match=r"graph\[4, 5\]"):
+            sr.apsp(a, device="cuda")
+
+    def test_products(self) -> None:
+        a, b = graph(64), graph(64, seed=1)
+        out = np.empty((64, 64), np.float32)
+        assert sr.matmul(a, b, sr.MIN_PLUS, device="cuda", c=a, out=out) is out
+        np.testing.assert_array_equal(out, sr.matmul(a, b, sr.MIN_PLUS, c=a))
+        found = sr.matmul(a, b, sr.TROPICAL_ARGMIN, device="cuda")
+        for x, y in zip(found, sr.matmul(a, b, sr.TROPICAL_ARGMIN), strict=True):
+            assert type(x) is np.ndarray
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    pool = cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    pool.set_limit(size=pool.used_bytes() + (100 << 20))
+    yield
+    pool.set_limit(size=0)
+
+
+@pytest.mark.usefixtures("little_memory")
+class TestLittleMemory:
+    def test_what_would_fit_is_told(self) -> None:
+        a = graph(4500, edges=0.001)  # 77 MiB
+        with pytest.raises(sr.TooLargeError, match=r"available on cuda:0; what would work: .*device='cpu'"):
+            sr.apsp(a, device="cuda", nonedge=np.inf)
+        with pytest.raises(sr.TooLargeError, match=r"free; .*device='cpu'"):
+            sr.matmul(a[:2], a, sr.MIN_PLUS, device="cuda")
+
+    def test_auto_goes_to_the_host(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(select, "_CPU_RATE", 1.0)
+        a = graph(4500, edges=0.001)
+        assert select.place("auto", (a,), 1e9, 200 << 20) == "cpu"
+        assert select.place("auto", (a,), 1e9, 50 << 20) == "cuda:0"
+
+    def test_running_out_on_the_way(self) -> None:
+        with pytest.raises(sr.TooLargeError, match="cuda:0 has not the memory"), select.on_device("cuda:0"):
+            cupy.empty(1 << 30, np.int8)
+
+
+@pytest.mark.skipif(gpus() < 2, reason="one GPU")
+def test_another_gpu_than_the_current_one() -> None:
+    a = graph(130)
+    with cupy.cuda.Device(1):
+        given = cupy.asarray(a)
+        pair = cupy.asarray(a.astype(np.float64)), cupy.asarray(np.where(np.isinf(a), np.inf, 1.0))
+    assert cupy.cuda.Device().id == 0
+    for found in (
+        sr.apsp(given), sr.apsp(given, nonedge=5), sr.apsp(given, paths=True).distances, sr.matmul(given, given, sr.MIN_PLUS),
+        sr.apsp(given, dtype=np.float64), sr.closure(pair, sr.DISTANCE_HOPS)[0],
+    ):  # fmt: skip
+        assert found.device.id == 1
+        assert cupy.cuda.Device().id == 0
+    np.testing.assert_array_equal(sr.apsp(given).get(), sr.apsp(a))
+    np.testing.assert_array_equal(sr.apsp(a, device="cuda:1"), sr.apsp(a))
+    with pytest.raises(sr.GraphError, match="bring them to one GPU"):
+        sr.closure((cupy.asarray(a), given), sr.DISTANCE_HOPS)
+
+
+def test_the_complement_of_truth_values() -> None:
+    odd = sr.Semiring(
+        "least and parity",
+        add=lambda x, y: x if x[0] < y[0] else y if y[0] < x[0] else (x[0], x[1] | y[1]),
+        mul=lambda x, y: (x[0] + y[0], ~(~x[1] | ~y[1])),
+        zero=(np.inf, False),
+        one=(0.0, True),
+    )
+    rng = np.random.default_rng(0)
+    a, b = ((rng.integers(0, 9, (40, 40)).astype(float), rng.random((40, 40)) < 0.5) for _ in range(2))
+    found = sr.matmul(tuple(map(cupy.asarray, a)), tuple(map(cupy.asarray, b)), odd)
+    for x, y in zip(found, sr.matmul(a, b, odd, device="reference"), strict=True):
+        np.testing.assert_array_equal(x.get(), y)
 
 
 def test_overwriting_uses_the_callers_memory() -> None:
