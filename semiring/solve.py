@@ -11,6 +11,7 @@ from semiring.algebra.errors import SemiringError, noted
 from semiring.algorithms.power import power as raise_to
 from semiring.closing import Options, solve
 from semiring.graphs import read_graph
+from semiring.kernels.select import device_of, on_device
 
 __all__ = ["apsp", "closure", "power", "transitive_closure"]
 
@@ -252,4 +253,5 @@ def power(
         raise SemiringError(f"the power is {exponent}; a matrix over a semiring has no inverse, so it must be at least 0")
     with noted(f"the power {exponent}", semiring, a):
         read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype)
-        return read.answer(*raise_to(read.values, exponent, semiring, device=device, threads=threads))
+        with on_device(device_of(read.values[0])):
+            return read.answer(*raise_to(read.values, exponent, semiring, device=device, threads=threads))
