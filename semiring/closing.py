@@ -70,11 +70,10 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
             values = _sent(g.values, where) if sent else tuple(map(_row_major, g.working()))
             kept = _kept(g, values, read)
             via = namespace(values[0]).full(values[0].shape, -1, dtype=np.int32) if paths else None
+            arrive = _arrivals(values, via) if sent or ahead is not None else None
             close(engine, values, via, method=options.method, block=options.block, reflexive=reflexive, kept=kept, names=g.labels)
-            if sent or ahead is not None:
-                from semiring.kernels.cuda.transfer import download
-
-                values, via = tuple(map(download, values)), None if via is None else download(via)
+            if arrive is not None:
+                values, via = arrive()
             if via is None:
                 return g.answer(*values)
     from semiring.paths import Paths  # only where they are wanted: a first call should be quick
@@ -113,6 +112,20 @@ def _sent(graph: Any, where: str) -> Any:
 
     with on_device(where):
         return tuple(map(upload, graph)) if isinstance(graph, tuple) else upload(graph)
+
+
+def _arrivals(values: tuple[Any, ...], via: Any) -> Callable[[], tuple[tuple[Array, ...], Array | None]]:
+    """Brings results to the host, where their memory is made ready meanwhile."""
+    from semiring.kernels.cuda.transfer import download, landing
+
+    arrays = values if via is None else (*values, via)
+    memory = [landing(v) for v in arrays]
+
+    def arrive() -> tuple[tuple[Array, ...], Array | None]:
+        results = tuple(download(v, m.result()) for v, m in zip(arrays, memory, strict=True))
+        return (results, None) if via is None else (results[:-1], results[-1])
+
+    return arrive
 
 
 def _row_major(array: Any) -> Any:

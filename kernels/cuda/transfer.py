@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-__all__ = ["download", "upload"]
+__all__ = ["download", "landing", "upload"]
 
 Array = np.ndarray[Any, Any]
 
@@ -33,11 +34,23 @@ def upload(array: Array) -> Any:
     return target
 
 
-def download(array: Any) -> Array:
-    """A C-contiguous copy on the host."""
+def landing(array: Any) -> Future[Array]:
+    """Memory of the host that a copy of `array` can be put into.
+
+    New memory takes longer to come about than a copy takes through the link, so that another thread sees to it while the GPU computes.
+    """
+    executor = ThreadPoolExecutor(1)
+    memory = executor.submit(np.full, array.shape, 0, array.dtype)
+    executor.shutdown(wait=False)
+    return memory
+
+
+def download(array: Any, target: Array | None = None) -> Array:
+    """A copy on the host, in the C-contiguous `target` if there is one."""
     import cupy
 
-    source, target = cupy.ascontiguousarray(array), np.empty(array.shape, array.dtype)
+    source = cupy.ascontiguousarray(array)
+    target = np.empty(array.shape, array.dtype) if target is None else target
     with _locked(target) as address:
         stream = cupy.cuda.get_current_stream()
         source.data.copy_to_host_async(address, source.nbytes, stream)

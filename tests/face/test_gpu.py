@@ -381,7 +381,8 @@ def test_another_gpu_than_the_current_one() -> None:
     assert cupy.cuda.Device().id == 0
     for found in (
         sr.apsp(given), sr.apsp(given, nonedge=5), sr.apsp(given, paths=True).distances, sr.matmul(given, given, sr.MIN_PLUS),
-        sr.apsp(given, dtype=np.float64), sr.power(given, 0, sr.MIN_PLUS), sr.power(given, 3, sr.MIN_PLUS), sr.closure(pair, sr.DISTANCE_HOPS)[0],
+        sr.apsp(given, dtype=np.float64),
+        sr.power(given, 0, sr.MIN_PLUS), sr.power(given, 3, sr.MIN_PLUS), sr.closure(pair, sr.DISTANCE_HOPS)[0],
     ):  # fmt: skip
         assert found.device.id == 1
         assert cupy.cuda.Device().id == 0
