@@ -19,7 +19,7 @@ from semiring.kernels.truth import AND, OR, truth_table
 
 __all__ = ["device_of", "engine_for", "gpus", "is_reachability", "on_device", "place"]
 
-_CPU_RATE, _GPU_RATE, _LINK = 5e10, 8e12, 6e9
+_CPU_RATE, _GPU_RATE, _LINK = 5e10, 8e12, 1.5e10
 """Steps a second of a few cores and of a GPU, and bytes a second between them: rough, as the choice is only wrong where both are close."""
 
 _GPU_START = 2.0
