@@ -91,7 +91,7 @@ CONFIGURATIONS = {
 
 
 class Prepared:
-    """One configuration on a matrix of its own, ready to be started again and again.
+    """One configuration on a matrix of its own, run once and ready to be started again and again.
 
     Parameters
     ----------
@@ -107,11 +107,9 @@ class Prepared:
         self._engine = configuration.engine() if self._on_gpu else engine_for(sr.MIN_PLUS, FLOAT, "cpu")
         self._block = self._engine.load((self._work,), self._via)
         self._schedule = configuration.schedule
-        self._start = self._close
-        if configuration.graph and self._on_gpu:
-            self._close()  # compiles what it needs, which a recording must not
-            self._engine.verify()
-            self._start = _recorded(self._close)
+        self._close()  # compiles what it needs
+        self._engine.verify()
+        self._start = _recorded(self._close) if configuration.graph and self._on_gpu else self._close
 
     def _close(self) -> None:
         self._schedule(Pivots(self._engine), self._block)

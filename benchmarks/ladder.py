@@ -66,7 +66,7 @@ def weights(n: int, device: str) -> Any:
 
 
 def measure(name: str, w: Any, expected: Any, device: str) -> float:
-    """Seconds of a configuration: the median of five runs after one that does not count, or one run where it takes over a second.
+    """Seconds of a configuration: the median of five runs, or of one that takes longer than a fifth of a second.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def measure(name: str, w: Any, expected: Any, device: str) -> float:
     """
     prepared = Prepared(CONFIGURATIONS[name], w, device)
     first = prepared.seconds()
-    elapsed = statistics.median(prepared.seconds() for _ in range(5 if first < 1 else 1))
+    elapsed = statistics.median([first, *(prepared.seconds() for _ in range(4))]) if first < 0.2 else first
     distances, via = prepared.result()
     assert (distances == expected).all(), f"{name}: wrong distances for n = {len(w)}"
     if via is not None:
