@@ -125,12 +125,12 @@ def show(measured: Sequence[Measurement]) -> None:
         ]
         print(f"\n{paper.authors} {paper.year}, {paper.hardware}; seconds")
         print_table((paper.authors.split()[0].rstrip(","), *map(str, sizes)), rows)
-        compared = {n: order(paper, here, n) for n in sizes if n >= _LARGE}
-        for n, (theirs, ours) in compared.items():
+        for n in (size for size in sizes if size >= _LARGE):
+            theirs, ours = order(paper, here, n)
             if len(theirs) > 1:
                 print(f"n = {n}: {'the same order' if theirs == ours else 'another order'} here: {' > '.join(ours)}")
-        if any(theirs != ours for theirs, ours in compared.values()):
-            print(paper.why)
+        if paper.remark:
+            print(paper.remark)
 
 
 def order(paper: Paper, here: Mapping[str, Mapping[int, float]], n: int) -> tuple[list[str], list[str]]:

@@ -37,15 +37,15 @@ class Paper:
     hardware : str
     systems : tuple of System
         As the paper ranks them, the slowest first.
-    why : str
-        Why another order may come out on a later machine.
+    remark : str
+        What else makes a difference between their seconds and those of another machine.
     """
 
     authors: str
     year: int
     hardware: str
     systems: tuple[System, ...]
-    why: str = ""
+    remark: str = ""
 
 
 def _doubling(first: int, *numbers: float, unit: float = 1.0) -> dict[int, float]:
@@ -64,6 +64,7 @@ PAPERS = (
             System("optimised blocked", "sums in registers", _doubling(1024, 0.0428, 0.282, 2.06, 16.39, 126.9)),
             System("staged load", "staged slices", _doubling(1024, 0.0274, 0.14, 0.934, 6.88, 53.02)),
         ),
+        "Slices made room for more thread blocks in 16 KiB of shared memory; where there is more of it, they gain little over whole tiles.",
     ),
     Paper(
         "Buluç, Gilbert and Budak",
@@ -83,6 +84,7 @@ PAPERS = (
             System("united", "united", _doubling(1024, 23.9, 105, 446, 2501, 16962, 129786, unit=1e-3)),
             System("distances only", "distances only", _doubling(1024, 16.3, 60.2, 294, 1494, 10146, 75018, unit=1e-3)),
         ),
+        "Theirs include copies between the host and the card; here the matrix lies on the device.",
     ),
     Paper(
         "Matsumoto, Nakasato and Sedukhin",
@@ -93,7 +95,7 @@ PAPERS = (
     Paper(
         "Zuccato and Lena",
         2022,
-        "no table",
+        "no seconds of theirs at hand",
         (
             System("blocks of 32", "blocks of 32", {}),
             System("blocks of 64", "blocks of 64", {}),
