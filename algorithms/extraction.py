@@ -16,6 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.namespace import entries, on_gpu
+from semiring.kernels.extraction import walks
+
 __all__ = ["cycle_through", "erase_loops", "expand"]
 
 Array = np.ndarray[Any, Any]
@@ -27,6 +30,7 @@ def expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]
     Parameters
     ----------
     via : int32 array of shape (n, n)
+        Of one on a GPU only what is needed comes to the host.
     sources, targets : int arrays of shape (m,)
         Pairs whose element is not zero. A pair of equal vertices gives a cycle, which ends where it begins.
 
@@ -35,12 +39,23 @@ def expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]
     Each pass is linear in the number of vertices on the paths so far; there are as many as generations of `via`, at most n for
     the iterative schedule and usually about log₂ of a path's edges.
     """
+    if on_gpu(via):
+        found = [None if walk is None else erase_loops(walk) for walk in walks(via, sources, targets)]
+        long = np.array([pair for pair, path in enumerate(found) if path is None], dtype=np.intp)
+        for pair, path in zip(long.tolist(), _expand(via, sources[long], targets[long]), strict=True):
+            found[pair] = path
+        return found
+    return _expand(via, sources, targets)
+
+
+def _expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]:
+    """All pairs at once, with loops erased where they make a path too long."""
     n, m = len(via), len(sources)
     owner, tail, head = np.arange(m), np.array(sources, dtype=np.intp), np.array(targets, dtype=np.intp)
     unsettled = np.ones(m, dtype=bool)
     for _ in range(2 * n + 64):
         middle = np.full(len(owner), -1, dtype=np.intp)
-        middle[unsettled] = via[tail[unsettled], head[unsettled]]
+        middle[unsettled] = entries(via, tail[unsettled], head[unsettled])
         split = middle >= 0
         unsettled &= split
         if not split.any():

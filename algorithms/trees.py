@@ -3,7 +3,8 @@
 The last vertex before j on the path from i is found by following `via` down column j: from x to via[x, j] until that is −1. These
 pointers are followed for whole blocks at once, by doubling. Where elements tie, the paths found pair by pair need not form a tree:
 predecessors may run in a circle of weight 1. Every tree is checked, and what does not lead back to the root is attached again, by
-an edge that ties from a vertex that does; where rounding hides such an edge, by the path of the construction matrix itself.
+an edge that ties from a vertex that does; where rounding hides such an edge, by the path of the construction matrix itself. On a GPU
+its kernels do all that but the last; the trees are the same.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.namespace import host, on_gpu, to_gpu
+from semiring.kernels import extraction
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["NONE", "next_hops", "predecessors"]
@@ -37,7 +40,7 @@ _CIRCLES = 2
 """How often only circles are mended: enough where they are few; where they nest, all that is lost is better done at once."""
 
 
-def predecessors(semiring: Semiring, values: Values, via: Array, paths: PathFinder) -> Array:
+def predecessors(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder]) -> Array:
     """The vertex before j on a best path from i to j, as an int32 matrix; −9999 on the diagonal and where there is no path.
 
     Row i is a tree with root i: its paths are best paths all along.
@@ -45,31 +48,53 @@ def predecessors(semiring: Semiring, values: Values, via: Array, paths: PathFind
     Parameters
     ----------
     semiring : Semiring
-    values : tuple of arrays of shape (n, n)
+    values : tuple of arrays of shape (…, n, n)
         The closure.
-    via : int32 array of shape (n, n)
+    via : int32 array of shape (…, n, n)
     paths : callable
-        A simple path for each of several pairs of vertices (arrays of sources and of targets).
+        For the index of a matrix: what finds a simple path in it for each of several pairs of vertices (arrays of sources and of targets).
 
     Notes
     -----
-    O(n² log h) steps for paths of h edges, in blocks that take little memory beside the result.
+    O(n² log h) steps for paths of h edges, in blocks that take little memory beside the result; more where elements tie.
     """
-    result = np.empty(via.shape, dtype=np.int32)
-    _Forest(semiring, values, via, paths, backward=False).grow(result)
-    return result
+    return _grow(semiring, values, via, paths, backward=False)
 
 
-def next_hops(semiring: Semiring, values: Values, via: Array, paths: PathFinder) -> Array:
+def next_hops(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder]) -> Array:
     """The vertex after i on a best path from i to j: column j is a tree with root j. See `predecessors`."""
-    transposed = tuple(v.T for v in values)
+    return _grow(semiring, values, via, paths, backward=True)
 
-    def reversed_paths(roots: Array, ends: Array) -> list[list[int]]:
-        return [path[::-1] for path in paths(ends, roots)]
 
+def _grow(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder], *, backward: bool) -> Array:
+    def planted(index: tuple[int, ...]) -> _Forest:
+        """The forest of one matrix, on the host."""
+        find = paths(index)
+
+        def reversed_paths(roots: Array, ends: Array) -> list[list[int]]:
+            return [path[::-1] for path in find(ends, roots)]
+
+        *elements, between = (_turned(host(v[index]), backward) for v in (*values, via))
+        return _Forest(semiring, tuple(elements), between, reversed_paths if backward else find, backward=backward)
+
+    if on_gpu(via):
+        result, remaining = extraction.forest(semiring, values, via, backward=backward, circles=_CIRCLES)
+        matrix, row = np.divmod(remaining, max(1, via.shape[-1]))
+        for one in np.unique(matrix).tolist():
+            index = tuple(map(int, np.unravel_index(one, via.shape[:-2])))
+            trees, rows = _turned(result[index], backward), row[matrix == one]
+            own = host(trees[to_gpu(rows)])
+            planted(index).mend(own, own != NONE, rows, _CIRCLES)
+            trees[to_gpu(rows)] = to_gpu(own)
+        return result
     result = np.empty(via.shape, dtype=np.int32)
-    _Forest(semiring, transposed, via.T, reversed_paths, backward=True).grow(result.T)
+    for index in np.ndindex(via.shape[:-2]):
+        planted(index).grow(_turned(result[index], backward))
     return result
+
+
+def _turned(matrix: Array, backward: bool) -> Array:
+    return matrix.T if backward else matrix
 
 
 class _Forest:
@@ -119,11 +144,11 @@ class _Forest:
             counts.append(edges.sum(axis=1))
         return np.concatenate(sources), np.cumsum(np.concatenate(counts))
 
-    def mend(self, tree: Array, there: Array, roots: Array) -> None:
-        """Attach again what does not lead back to its row's root."""
+    def mend(self, tree: Array, there: Array, roots: Array, attempt: int = 0) -> None:
+        """Attach again what does not lead back to its row's root; the attempts are counted from `attempt`."""
         everyone = np.arange(self.n, dtype=np.int32)
         rows = np.arange(len(roots))
-        for attempt in itertools.count():
+        for attempt in itertools.count(attempt):
             end = _follow(np.where(there[rows], tree[rows], everyone))
             lost = there[rows] & (end != roots[rows, None])
             bad = lost.any(axis=1)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import GraphError
-from semiring.algebra.namespace import host, on_gpu
+from semiring.algebra.namespace import entries, host, on_gpu
 from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.extraction import expand
 from semiring.algorithms.sources import SingleSource, weighs
@@ -21,12 +21,16 @@ __all__ = ["Paths"]
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
+_STRIPE = 1 << 24
+"""Entries that are looked at together where pairs are counted."""
+
 
 class Paths:
     """The closure of a matrix together with its construction matrix.
 
     `apsp`, `closure` and `transitive_closure` make it with ``paths=True``. Vertices are named by the caller's labels where the graph had
-    some, and by their index otherwise. A batch is indexed: ``paths[b]`` are the paths of matrix b.
+    some, and by their index otherwise. A batch is indexed: ``paths[b]`` are the paths of matrix b. What lies on a GPU stays there: matrices
+    are computed there and given in the caller's own kind, and of paths only their vertices come to the host.
 
     Attributes
     ----------
@@ -75,16 +79,7 @@ class Paths:
     @property
     def via(self) -> Any:
         """The construction matrix."""
-        return self._given[1] if self._restore is None or not on_gpu(self._given[1]) else self._restore(self._given[1])
-
-    @cached_property
-    def _values(self) -> Values:
-        """The closure in the memory of the host, where paths are followed."""
-        return tuple(map(host, self._given[0]))
-
-    @cached_property
-    def _via(self) -> Array:
-        return host(self._given[1])
+        return self._restored(self._given[1])
 
     @property
     def values(self) -> Any:
@@ -109,8 +104,8 @@ class Paths:
     def distance(self, source: Hashable, target: Hashable) -> Any:
         """The element for one pair of vertices (a tuple where elements are structured)."""
         self._require_one()
-        at = self._number(source), self._number(target)
-        return self._values[0][at] if len(self._values) == 1 else tuple(v[at] for v in self._values)
+        element = self._element(self._number(source), self._number(target))
+        return element[0] if len(element) == 1 else element
 
     def path(self, source: Hashable, target: Hashable) -> list[Any]:
         """The vertices of a best path from `source` to `target`, both included.
@@ -145,23 +140,24 @@ class Paths:
         found = self._find(numbers[:, 0], numbers[:, 1])
         return found if self._index is None else [[self.nodes[v] for v in path] for path in found]
 
-    def predecessors(self) -> Array:
+    def predecessors(self) -> Any:
         """The vertex before j on a best path from i to j, as SciPy gives it: int32, −9999 on the diagonal and where there is none.
 
-        Each row is a tree whose paths are best paths. O(n² log h) for paths of h edges.
+        Each row is a tree whose paths are best paths. O(n² log h) for paths of h edges, and up to n³ where many elements tie.
         """
-        return self._forest(predecessors)
+        return self._trees(predecessors)
 
-    def next_hops(self) -> Array:
+    def next_hops(self) -> Any:
         """The vertex after i on a best path from i to j: int32, −9999 on the diagonal and where there is none.
 
-        Each column is a tree whose paths are best paths. O(n² log h) for paths of h edges.
+        Each column is a tree whose paths are best paths. O(n² log h) for paths of h edges, and up to n³ where many elements tie.
         """
-        return self._forest(next_hops)
+        return self._trees(next_hops)
 
     def __getitem__(self, index: Any) -> Paths:
         """The paths of one matrix of a batch."""
-        batch = self._via.ndim - 2
+        given, via = self._given
+        batch = via.ndim - 2
         key = index if isinstance(index, tuple) else (index,)
         if batch == 0 or len(key) > batch:
             raise IndexError(f"paths of {'one matrix' if batch == 0 else f'a batch with {batch} axes'} take no index {index!r}")
@@ -171,8 +167,8 @@ class Paths:
             return None if arrays is None else tuple(v[key] for v in arrays)
 
         nodes = None if self._index is None else self.nodes
-        values = tuple(v[key] for v in self._values)
-        return Paths(self.semiring, values, self._via[key], nodes=nodes, reflexive=self.reflexive, kept=kept, restore=self._restore)
+        values = tuple(v[key] for v in given)
+        return Paths(self.semiring, values, via[key], nodes=nodes, reflexive=self.reflexive, kept=kept, restore=self._restore)
 
     def __getstate__(self) -> dict[str, Any]:
         # Functions cannot be pickled: the matrix goes along instead, so that paths are still found where rounding has bent them.
@@ -184,12 +180,13 @@ class Paths:
 
     def __len__(self) -> int:
         """How many matrices a batch holds."""
-        if self._via.ndim == 2:
+        via = self._given[1]
+        if via.ndim == 2:
             raise TypeError("the paths of one matrix have no length; .nodes tells its vertices")
-        return len(self._via)
+        return len(via)
 
     def __repr__(self) -> str:
-        n, batch = self._via.shape[-1], self._via.shape[:-2]
+        *batch, _, n = self._given[1].shape
         many = f", batch of {' × '.join(map(str, batch))}" if batch else ""
         return f"<paths over {self.semiring.name}: {n} vertices{many}, {self._reached()} pairs connected>"
 
@@ -198,26 +195,50 @@ class Paths:
 
         rows = [
             ("semiring", self.semiring.name),
-            ("vertices", f"{self._via.shape[-1]:,}"),
+            ("vertices", f"{len(self.nodes):,}"),
             ("connected pairs", self._reached()),
-            ("elements", ", ".join(str(v.dtype) for v in self._values)),
+            ("elements", ", ".join(str(v.dtype) for v in self._given[0])),
         ]
         cells = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{html.escape(v)}</td></tr>" for k, v in rows)
         return f"<table><caption>Paths</caption>{cells}</table>"
 
     def _reached(self) -> str:
-        there = np.zeros(self._via.shape, dtype=bool)
-        for v, zero in zip(self._values, self._zero(), strict=True):
-            there |= np.asarray(v != zero, dtype=bool)
-        diagonal = np.diagonal(there, axis1=-2, axis2=-1)
-        return f"{int(there.sum() - diagonal.sum()):,}"
+        """How many pairs of different vertices are connected, counted where the arrays lie."""
+        values, via = self._given
+        step = max(1, _STRIPE // max(1, via.size // max(1, len(self.nodes))))
+        total: Any = 0
+        with self._device():
+            for start in range(0, len(self.nodes), step):
+                total = total + self._there(tuple(v[..., start : start + step, :] for v in values)).sum()
+            total = total - self._there(tuple(v.diagonal(0, -2, -1) for v in values)).sum()
+        return f"{int(total):,}"
+
+    def _there(self, elements: tuple[Any, ...]) -> Any:
+        """Which elements are not zero."""
+        zero = self._zero()
+        there = (elements[0] != zero[0]).astype(bool)
+        for v, z in zip(elements[1:], zero[1:], strict=True):
+            there |= (v != z).astype(bool)
+        return there
 
     def _zero(self) -> tuple[Any, ...]:
-        return self.semiring.identities([v.dtype for v in self._values])[0]
+        return self.semiring.identities([v.dtype for v in self._given[0]])[0]
+
+    def _element(self, i: int, j: int) -> tuple[Any, ...]:
+        return tuple(host(v[i, j])[()] for v in self._given[0])
+
+    def _device(self) -> contextlib.AbstractContextManager[Any]:
+        via: Any = self._given[1]
+        return via.device if on_gpu(via) else contextlib.nullcontext()
+
+    def _restored(self, array: Any) -> Any:
+        """An array of vertices in the caller's own kind, if it lies on a GPU."""
+        return self._restore(array) if self._restore is not None and on_gpu(array) else array
 
     def _require_one(self) -> None:
-        if self._via.ndim > 2:
-            raise GraphError(f"these are the paths of a batch of shape {self._via.shape[:-2]}; choose one first, as in paths[0].path(…)")
+        batch = self._given[1].shape[:-2]
+        if batch:
+            raise GraphError(f"these are the paths of a batch of shape {batch}; choose one first, as in paths[0].path(…)")
 
     def _number(self, node: Any) -> int:
         n = len(self.nodes)
@@ -232,14 +253,13 @@ class Paths:
 
     def _find(self, sources: Array, targets: Array) -> list[list[int]]:
         """Simple paths as vertex numbers; empty where there is none."""
-        there = np.zeros(len(sources), dtype=bool)
-        for v, zero in zip(self._values, self._zero(), strict=True):
-            there |= np.asarray(v[sources, targets] != zero, dtype=bool)
+        values, via = self._given
+        there = self._there(tuple(entries(v, sources, targets) for v in values))
         empty = (sources == targets) & self.reflexive
         found: list[list[int]] = [[] for _ in range(len(sources))]
         wanted = np.flatnonzero(there & ~empty)
         spoilt: dict[int, list[int]] = {}
-        for pair, path in zip(wanted.tolist(), expand(self._via, sources[wanted], targets[wanted]), strict=True):
+        for pair, path in zip(wanted.tolist(), expand(via, sources[wanted], targets[wanted]), strict=True):
             if path is None:
                 spoilt.setdefault(int(sources[pair]), []).append(pair)
             else:
@@ -260,20 +280,18 @@ class Paths:
         if kept is not None:
             return tuple(map(host, kept))
         # Where no vertex lies between, the element is still the edge's own.
-        return tuple(np.where(self._via < 0, v, zero).astype(v.dtype) for v, zero in zip(self._values, self._zero(), strict=True))
+        values, via = self._given
+        direct = host(via) < 0
+        return tuple(np.where(direct, host(v), zero).astype(v.dtype) for v, zero in zip(values, self._zero(), strict=True))
 
     def _confirmed(self, edges: Values, path: list[int], source: int, target: int) -> list[int]:
-        if path and weighs(self.semiring, edges, path, tuple(v[source, target] for v in self._values)):
+        if path and weighs(self.semiring, edges, path, self._element(source, target)):
             return path
         raise GraphError(
             f"rounding has bent the path from {self.nodes[source]!r} to {self.nodes[target]!r} into a circle, and the input is no longer "
             f"there to find it again: leave it unchanged, and use overwrite=False"
         )
 
-    def _forest(self, grow: Callable[..., Array]) -> Array:
-        if self._via.ndim == 2:
-            return grow(self.semiring, self._values, self._via, self._find)
-        result = np.empty_like(self._via)
-        for index in np.ndindex(self._via.shape[:-2]):
-            result[index] = self[index]._forest(grow)
-        return result
+    def _trees(self, grow: Callable[..., Any]) -> Any:
+        with self._device():
+            return self._restored(grow(self.semiring, *self._given, lambda index: self[index]._find if index else self._find))

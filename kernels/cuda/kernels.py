@@ -15,9 +15,9 @@ from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.steps import Operations, Step, best_step
 from semiring.kernels.cuda.tile import Tile
 
-__all__ = ["Kernels", "kernel_source", "kernels_for", "pivot_shape", "step_for"]
+__all__ = ["DYNAMIC_SHARED_BYTES", "Kernels", "kernel_source", "kernels_for", "pivot_shape", "step_for"]
 
-_DYNAMIC_SHARED_BYTES = 8
+DYNAMIC_SHARED_BYTES = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
 
@@ -129,7 +129,7 @@ class Kernels:
         function = module.get_function(name)
         if tile is not None:
             cast("Any", cupy.cuda.driver).funcSetAttribute(
-                function.ptr, _DYNAMIC_SHARED_BYTES, tile.shared_bytes(r.size, witness=name.endswith("_witness"))
+                function.ptr, DYNAMIC_SHARED_BYTES, tile.shared_bytes(r.size, witness=name.endswith("_witness"))
             )
         return function
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.algebra.errors import GraphError
 
-__all__ = ["as_array", "host", "is_constant", "lies_on_gpu", "namespace", "on_gpu", "restorer", "to_gpu"]
+__all__ = ["as_array", "entries", "host", "is_constant", "lies_on_gpu", "namespace", "on_gpu", "restorer", "to_gpu"]
 
 
 def on_gpu(array: Any) -> bool:
@@ -27,6 +27,14 @@ def namespace(array: Any) -> Any:
 def host(array: Any) -> np.ndarray[Any, Any]:
     """The array in the memory of the host: a copy of what lies on a GPU."""
     return np.asarray(array.get() if on_gpu(array) else array)
+
+
+def entries(array: Any, *indices: Any) -> np.ndarray[Any, Any]:
+    """The entries at the places that index arrays of the host tell, in the memory of the host; nothing else is copied."""
+    if not on_gpu(array):
+        return np.asarray(array[indices])
+    with array.device:
+        return host(array[tuple(map(to_gpu, indices))])
 
 
 def to_gpu(array: Any) -> Any:

@@ -1,0 +1,217 @@
+// Trees of best paths out of a closure and its construction matrix: in row i, the vertex before j on a path from i to j.
+//
+// A block has one row of pointers at a time, in shared memory where it fits. What is said here of rows and columns holds for transposed
+// matrices as well, which give the vertex after i: then strides are exchanged, and x takes its operands the other way round.
+#pragma once
+
+#include "matrix.cuh"
+
+constexpr unsigned ALL = 0xffffffff;
+constexpr int NONE = -9999;  // SciPy's "no predecessor"
+
+// A matrix of vertices.
+struct Vertices {
+  int* data;
+  long long row, column, batch;
+
+  __device__ __forceinline__ int& operator()(int i, int j) const { return data[i * row + j * column]; }
+};
+
+template <class S, bool BACKWARD> struct Closure {
+  using E = typename S::Element;
+  Matrix<S> values;
+  Vertices via;
+
+  // An integer zero may be greater here than where products are computed.
+  static __device__ __forceinline__ bool is_zero(E x) { return S::same(S::add(x, S::zero()), S::zero()); }
+  __device__ __forceinline__ E operator()(int i, int j) const { return S::get(values.pointers, values.at(i, j)); }
+  __device__ __forceinline__ bool connects(int i, int j) const { return !is_zero((*this)(i, j)); }
+
+  // Whether the best path from the root to u and an edge from there make a best path to v.
+  __device__ __forceinline__ bool ties(int root, int u, int v) const {
+    if (u == v || via(u, v) >= 0) return false;
+    const E edge = (*this)(u, v), whole = (*this)(root, v);
+    if (is_zero(edge)) return false;
+    if (u == root) return S::same(edge, whole);
+    const E part = (*this)(root, u);
+    return S::same(BACKWARD ? S::mul(edge, part) : S::mul(part, edge), whole);
+  }
+};
+
+// What a block works on: sets of vertices, and where each vertex points to.
+template <class Index> struct Room {
+  unsigned *lost, *wanted, *frontier, *fresh;
+  Index *at, *next;
+  int n, words;
+
+  __device__ __forceinline__ Room(char* memory, int n) : n(n), words((n + 31) / 32) {
+    lost = reinterpret_cast<unsigned*>(memory);
+    wanted = lost + words;
+    frontier = wanted + words;
+    fresh = frontier + words;
+    at = reinterpret_cast<Index*>(fresh + words);
+    next = at + n;
+  }
+
+  static __device__ __forceinline__ bool has(const unsigned* set, int x) { return set[x / 32] >> x % 32 & 1; }
+  // By a warp, of whose lanes each tells about its vertex.
+  static __device__ __forceinline__ void put(unsigned* set, int x, bool member) {
+    const unsigned word = __ballot_sync(ALL, member);
+    if (threadIdx.x % 32 == 0) set[x / 32] = word;
+  }
+
+  // body(x, whether x < n), by whole warps.
+  template <class Body> __device__ __forceinline__ void each_vertex(Body body) const {
+#pragma unroll 4
+    for (int x = threadIdx.x; x < words * 32; x += blockDim.x) body(x, x < n);
+  }
+  template <class Body> __device__ __forceinline__ void each_word(Body body) const {
+    for (int w = threadIdx.x; w < words; w += blockDim.x) body(w);
+    __syncthreads();
+  }
+
+  // at[x] <- where x leads to in the end, by doubling. From a circle it leads to the circle, and to each of its vertices from one of them.
+  __device__ __forceinline__ void follow() {
+    __syncthreads();
+    for (long long steps = 1;; steps *= 2) {
+      bool changed = false;
+#pragma unroll 4
+      for (int x = threadIdx.x; x < n; x += blockDim.x) {
+        const Index near = at[x], far = at[near];
+        changed |= near != far;
+        next[x] = far;
+      }
+      Index* const last = at;
+      at = next;
+      next = last;
+      if (!__syncthreads_or(changed) || steps >= n) return;
+    }
+  }
+};
+
+// tree(i, j) <- the last vertex before j on the path from i. It is found down column j: from i to via(i, j) until there is none.
+// Where rounding has bent the path into a circle it is j itself.
+template <class Index> __device__ __forceinline__ void last_vertices(Vertices via, Vertices trees, int n, long long columns, char* memory) {
+  Room<Index> room(memory, n);
+  for (long long c = blockIdx.x; c < columns; c += gridDim.x) {
+    const int j = c % n;
+    Vertices through = via, tree = trees;
+    through.data += c / n * via.batch;
+    tree.data += c / n * trees.batch;
+    room.each_vertex([&](int x, bool is_vertex) {
+      const int k = is_vertex ? through(x, j) : 0;
+      room.put(room.frontier, x, k < 0);
+      if (is_vertex) room.at[x] = k < 0 ? x : k;
+    });
+    room.follow();
+    room.each_vertex([&](int x, bool is_vertex) {
+      if (is_vertex) tree(x, j) = room.has(room.frontier, room.at[x]) ? room.at[x] : j;
+    });
+    __syncthreads();
+  }
+}
+
+// room.lost <- the vertices that do not lead to the root along the tree.
+template <class Index> __device__ __forceinline__ bool find_lost(Room<Index>& room, const Vertices& tree, int root) {
+  room.each_vertex([&](int x, bool is_vertex) {
+    if (is_vertex) room.at[x] = tree(root, x) < 0 ? x : tree(root, x);
+  });
+  room.follow();
+  bool any = false;
+  room.each_vertex([&](int x, bool is_vertex) {
+    const bool lost = is_vertex && tree(root, x) >= 0 && room.at[x] != root;
+    any |= lost;
+    room.put(room.lost, x, lost);
+  });
+  return __syncthreads_or(any);
+}
+
+// Cuts off what has no path from the root; bad[...] <- the rows that are no trees.
+template <class S, bool BACKWARD, class Index>
+__device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, Vertices trees, int n, long long rows, long long* bad, char* memory) {
+  Room<Index> room(memory, n);
+  for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
+    const int root = r % n;
+    Closure<S, BACKWARD> one = closure;
+    S::advance(one.values.pointers, r / n * closure.values.batch);
+    Vertices tree = trees;
+    tree.data += r / n * trees.batch;
+    for (int x = threadIdx.x; x < n; x += blockDim.x)
+      if (x == root || !one.connects(root, x)) tree(root, x) = NONE;
+    __syncthreads();
+    if (find_lost(room, tree, root) && threadIdx.x == 0) bad[1 + atomicAdd(reinterpret_cast<unsigned long long*>(bad), 1)] = r;
+  }
+}
+
+// The greatest vertex of room.frontier from which an edge ties; -1 if there is none. By a warp.
+template <class S, bool BACKWARD, class Index>
+__device__ __forceinline__ int parent_by_tie(const Closure<S, BACKWARD>& closure, const Room<Index>& room, int root, int v) {
+  const int lane = threadIdx.x % 32;
+  for (int first = (room.words - 1) / 32 * 32; first >= 0; first -= 32) {
+    const unsigned own = first + lane < room.words ? room.frontier[first + lane] : 0;
+    for (unsigned left = __ballot_sync(ALL, own != 0); left != 0;) {
+      const int w = 31 - __clz(left);
+      left ^= 1u << w;
+      const int begin = (first + w) * 32;
+      const bool member = __shfl_sync(ALL, own, w) >> lane & 1;
+      const unsigned ties = __ballot_sync(ALL, member && closure.ties(root, begin + lane, v));
+      if (ties != 0) return begin + 31 - __clz(ties);
+    }
+  }
+  return -1;
+}
+
+// Attaches again what does not lead to the root, by edges that tie and breadth first from what does; at first only what lies on circles,
+// `circles` times. bad[...] are the rows; remaining[...] <- those that ties alone do not mend.
+template <class S, bool BACKWARD, class Index>
+__device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, Vertices trees, int n, const long long* bad, long long* remaining, int circles,
+                                               char* memory) {
+  Room<Index> room(memory, n);
+  const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  for (long long b = blockIdx.x; b < bad[0]; b += gridDim.x) {
+    const long long r = bad[1 + b];
+    const int root = r % n;
+    Closure<S, BACKWARD> one = closure;
+    S::advance(one.values.pointers, r / n * closure.values.batch);
+    one.via.data += r / n * closure.via.batch;
+    Vertices tree = trees;
+    tree.data += r / n * trees.batch;
+    for (int attempt = 0; find_lost(room, tree, root); attempt++) {
+      room.each_vertex([&](int x, bool is_vertex) {
+        room.put(room.frontier, x, is_vertex && !room.has(room.lost, x) && (x == root || tree(root, x) >= 0));
+      });
+      room.each_word([&](int w) { room.wanted[w] = attempt < circles ? 0 : room.lost[w]; });
+      if (attempt < circles) {
+        for (int x = threadIdx.x; x < n; x += blockDim.x)
+          if (room.has(room.lost, x)) atomicOr(room.wanted + room.at[x] / 32, 1u << room.at[x] % 32);
+        __syncthreads();
+        room.each_word([&](int w) { room.wanted[w] &= room.lost[w]; });
+      }
+      bool progress = false;
+      for (;; progress = true) {
+        bool found = false;
+        for (int w = warp; w < room.words; w += warps) {
+          unsigned attached = 0;
+          for (unsigned left = room.wanted[w]; left != 0; left &= left - 1) {
+            const int v = w * 32 + __ffs(left) - 1, u = parent_by_tie(one, room, root, v);
+            if (u < 0) continue;
+            attached |= left & -left;
+            if (threadIdx.x % 32 == 0) tree(root, v) = u;
+          }
+          if (threadIdx.x % 32 == 0) room.fresh[w] = attached;
+          found |= attached != 0;
+        }
+        if (!__syncthreads_or(found)) break;
+        room.each_word([&](int w) {
+          room.frontier[w] = room.fresh[w];
+          room.wanted[w] &= ~room.fresh[w];
+        });
+      }
+      if (!progress && attempt >= circles) {
+        if (threadIdx.x == 0) remaining[1 + atomicAdd(reinterpret_cast<unsigned long long*>(remaining), 1)] = r;
+        break;
+      }
+    }
+    __syncthreads();
+  }
+}

@@ -1,0 +1,132 @@
+"""Predecessors and next hops on a GPU: three kernels, one of which runs only where elements tie."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, cast
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.kernels.block import Block
+from semiring.kernels.cuda.compiler import compile_source
+from semiring.kernels.cuda.device import device
+from semiring.kernels.cuda.kernels import DYNAMIC_SHARED_BYTES
+from semiring.kernels.cuda.operands import matrix, of_one_layout, stacked
+from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.source import semiring_struct
+
+__all__ = ["forest", "trees_source"]
+
+_THREADS = 1024
+
+_VERTICES = "int* {0}, long long {0}_row, long long {0}_column, long long {0}_batch"
+
+
+def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backward: bool, shared: bool) -> str:
+    """The CUDA C++ of the kernels ``last_vertices``, ``check_trees`` and ``attach_by_ties``.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    backward : bool
+        The matrices are transposed, so that ⊗ takes its operands the other way round.
+    shared : bool
+        Rows of pointers lie in shared memory, and have 16 bits each.
+    """
+    r = represent(semiring, dtypes)
+    index = "unsigned short" if shared else "int"
+    values = ", ".join(f"{d}* v{c}" for c, d in enumerate(r.dtypes)) + ", long long row, long long column, long long batch"
+    pointers = ", ".join(f"v{c}" for c in range(len(r.dtypes)))
+    via, tree = (f"Vertices{{{x}, {x}_row, {x}_column, {x}_batch}}" for x in ("via", "tree"))
+    closure = f"Closure<Semiring, {str(backward).lower()}>{{Matrix<Semiring>{{{{{pointers}}}, row, column, batch}}, {via}}}"
+    matrices = f"{values}, {_VERTICES.format('via')}, {_VERTICES.format('tree')}, long long n"
+    kernels = [
+        ("last_vertices", "long long columns", f"last_vertices<{index}>({via}, {tree}, int(n), columns, memory)"),
+        (
+            "check_trees",
+            "long long rows, long long* bad",
+            f"check_trees<Semiring, {str(backward).lower()}, {index}>({closure}, {tree}, int(n), rows, bad, memory)",
+        ),
+        (
+            "attach_by_ties",
+            "long long* bad, long long* remaining, long long circles",
+            f"attach_by_ties<Semiring, {str(backward).lower()}, {index}>({closure}, {tree}, int(n), bad, remaining, int(circles), memory)",
+        ),
+    ]
+    memory = "char* const memory = shared;" if shared else "char* const memory = scratch + blockIdx.x * room;"
+    parts = ['#include "arithmetic.cuh"', '#include "trees.cuh"', "", semiring_struct(r, None)]
+    parts += [
+        f'extern "C" __global__ void __launch_bounds__({_THREADS}) {name}({matrices}, {extra}, char* scratch, long long room) {{\n'
+        f"  extern __shared__ __align__(16) char shared[];\n  {memory}\n  {call};\n}}\n"
+        for name, extra, call in kernels
+    ]
+    return "\n".join(parts)
+
+
+def forest(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, np.ndarray[Any, Any]]:
+    """See `semiring.kernels.extraction.forest`."""
+    import cupy
+
+    with via.device:
+        n = via.shape[-1]
+        trees = cupy.empty(via.shape, dtype=np.int32)
+        if trees.size == 0:
+            return trees, np.empty(0, dtype=np.int64)
+        dtypes = tuple(v.dtype for v in values)
+        arrays = of_one_layout(tuple(stacked(v.view(d)) for v, d in zip(values, represent(semiring, dtypes).dtypes, strict=True)))
+        arguments = [*_arguments(arrays, backward), *_arguments((stacked(via),), backward), *_arguments((stacked(trees),), backward), n]
+        launch = _Launch(semiring, dtypes, backward, n, via.device.id)
+        rows = trees.size // n
+        launch("last_vertices", rows, *arguments, rows)
+        bad = cupy.zeros(1 + rows, dtype=np.int64)
+        launch("check_trees", rows, *arguments, rows, bad.data.ptr)
+        found = int(bad[0])
+        remaining = cupy.zeros(1 + found, dtype=np.int64)
+        if found:
+            launch("attach_by_ties", found, *arguments, bad.data.ptr, remaining.data.ptr, circles)
+        left = remaining.get()
+        return trees, np.sort(left[1 : 1 + left[0]])
+
+
+def _arguments(arrays: tuple[Any, ...], backward: bool) -> list[int]:
+    *pointers, row, column, batch = matrix(Block(arrays))
+    return [*pointers, column, row, batch] if backward else [*pointers, row, column, batch]
+
+
+class _Launch:
+    """Launches with a block a row, and with room for it."""
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, n: int, number: int) -> None:
+        import cupy
+
+        words = -(-n // 32)
+        sets = 4 * 4 * words
+        limits = device(number)
+        self._threads = min(_THREADS, 32 * words)
+        self._shared_bytes = sets + 2 * 2 * n
+        self._most, self._room, self._scratch = 2**31 - 1, 0, None
+        shared = self._shared_bytes <= limits.block_shared_bytes
+        if not shared:
+            self._shared_bytes, self._most, self._room = 0, 2 * limits.multiprocessors, sets + 2 * 4 * n
+            self._scratch = cupy.empty(self._most * self._room, dtype=np.uint8)
+        self._functions = _functions(semiring, dtypes, backward, shared, number)
+
+    def __call__(self, name: str, rows: int, *arguments: int) -> None:
+        scratch = 0 if self._scratch is None else self._scratch.data.ptr
+        grid, block = (min(rows, self._most), 1, 1), (self._threads, 1, 1)
+        self._functions[name](grid, block, (*arguments, scratch, self._room), self._shared_bytes)
+
+
+@functools.lru_cache(maxsize=512)
+def _functions(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, shared: bool, number: int) -> dict[str, Any]:
+    import cupy
+
+    limits = device(number)
+    module: Any = cupy.cuda.Module()
+    module.load(compile_source(trees_source(semiring, dtypes, backward=backward, shared=shared), limits.arch))
+    functions = {name: module.get_function(name) for name in ("last_vertices", "check_trees", "attach_by_ties")}
+    for function in functions.values():
+        cast("Any", cupy.cuda.driver).funcSetAttribute(function.ptr, DYNAMIC_SHARED_BYTES, limits.block_shared_bytes)
+    return functions
