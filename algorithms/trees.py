@@ -26,6 +26,7 @@ __all__ = ["NONE", "next_hops", "predecessors"]
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 PathFinder = Callable[[Array, Array], list[list[int]]]
+"""A simple path for each of several pairs of vertices, which are arrays of sources and of targets."""
 
 NONE = -9999
 """SciPy's number for "no predecessor"."""
@@ -52,7 +53,7 @@ def predecessors(semiring: Semiring, values: Values, via: Array, paths: Callable
         The closure.
     via : int32 array of shape (…, n, n)
     paths : callable
-        For the index of a matrix: what finds a simple path in it for each of several pairs of vertices (arrays of sources and of targets).
+        For the index of a matrix: what finds simple paths in it.
 
     Notes
     -----
@@ -78,6 +79,7 @@ def _grow(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple
         return _Forest(semiring, tuple(elements), between, reversed_paths if backward else find, backward=backward)
 
     if on_gpu(via):
+        result: Array
         result, remaining = extraction.forest(semiring, values, via, backward=backward, circles=_CIRCLES)
         matrix, row = np.divmod(remaining, max(1, via.shape[-1]))
         for one in np.unique(matrix).tolist():
@@ -144,11 +146,11 @@ class _Forest:
             counts.append(edges.sum(axis=1))
         return np.concatenate(sources), np.cumsum(np.concatenate(counts))
 
-    def mend(self, tree: Array, there: Array, roots: Array, attempt: int = 0) -> None:
-        """Attach again what does not lead back to its row's root; the attempts are counted from `attempt`."""
+    def mend(self, tree: Array, there: Array, roots: Array, first: int = 0) -> None:
+        """Attach again what does not lead back to its row's root; the attempts are counted from `first`."""
         everyone = np.arange(self.n, dtype=np.int32)
         rows = np.arange(len(roots))
-        for attempt in itertools.count(attempt):
+        for attempt in itertools.count(first):
             end = _follow(np.where(there[rows], tree[rows], everyone))
             lost = there[rows] & (end != roots[rows, None])
             bad = lost.any(axis=1)

@@ -136,11 +136,44 @@ def measure_apsp(sizes: Sequence[int]) -> None:
     print(f"\n1,024 graphs of n = 128 in one call: {together:.2f} ms (target ≤ 0.4)\n")
 
 
+def measure_trees(n: int) -> None:
+    """Predecessors and next hops beside a copy of the matrix. Where widths or distances tie, many trees have to be mended."""
+    rng = generator(n)
+    random = rng.random((n, n), dtype=np.float32)
+    found = {
+        f"min-plus, n = {n}": sr.apsp(random, paths=True, nonedge=np.inf),
+        f"min-plus, integers from 0 to 99, n = {n // 8}": sr.apsp(rng.integers(0, 100, (n // 8, n // 8)), paths=True, nonedge=-1),
+        f"max-min, n = {n // 8}": sr.closure(random[: n // 8, : n // 8].copy(), sr.MAX_MIN, paths=True, nonedge=-1),
+    }
+    rows: list[list[str]] = []
+    for name, paths in found.items():
+        copy = milliseconds(paths.via.copy, 1)
+        before, after = (milliseconds(work, 1) for work in (paths.predecessors, paths.next_hops))
+        check_trees(paths)
+        rows.append([name, f"{copy:.3f}", f"{before:.2f}", f"{after:.2f}"])
+    print_table(["paths", "copy of the matrix, ms", "predecessors, ms", "next hops, ms"], rows)
+
+
+def check_trees(paths: sr.Paths) -> None:
+    """The best way to the vertex before, and on by the edge from there, is the best way."""
+    n = len(paths.nodes)
+    i, others = n // 3, np.delete(np.arange(n), n // 3)
+    before = paths.predecessors()[i].get()
+    values, via = paths.values, paths.via
+    assert before[i] == -9999
+    assert not (via[before[others], others] >= 0).any()
+    edge, part, whole = values[before[others], others], values[i, before[others]], values[i, others]
+    total = (part + edge if paths.semiring is sr.MIN_PLUS else np.minimum(part, edge)).get()
+    total = np.where(before[others] == i, edge.get(), total)
+    np.testing.assert_allclose(total, whole.get(), rtol=1e-5)
+
+
 def main() -> None:
     """Run the measurements that the command line asks for."""
     parser = argparse.ArgumentParser(description="The CUDA engine on one GPU")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1024, 4096, 8192])
     parser.add_argument("--apsp", type=int, nargs="*", default=[1024, 4096, 16384])
+    parser.add_argument("--trees", type=int, nargs="*", default=[16384])
     options = parser.parse_args()
     import cupy
 
@@ -148,6 +181,8 @@ def main() -> None:
     print(f"{name}; CuPy {cupy.__version__}, NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}\n")
     measure_products(options.sizes)
     measure_apsp(options.apsp)
+    for n in options.trees:
+        measure_trees(n)
 
 
 if __name__ == "__main__":

@@ -42,17 +42,14 @@ def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backw
     via, tree = (f"Vertices{{{x}, {x}_row, {x}_column, {x}_batch}}" for x in ("via", "tree"))
     closure = f"Closure<Semiring, {str(backward).lower()}>{{Matrix<Semiring>{{{{{pointers}}}, row, column, batch}}, {via}}}"
     matrices = f"{values}, {_VERTICES.format('via')}, {_VERTICES.format('tree')}, long long n"
+    kinds = f"Semiring, {str(backward).lower()}, {index}"
     kernels = [
         ("last_vertices", "long long columns", f"last_vertices<{index}>({via}, {tree}, int(n), columns, memory)"),
-        (
-            "check_trees",
-            "long long rows, long long* bad",
-            f"check_trees<Semiring, {str(backward).lower()}, {index}>({closure}, {tree}, int(n), rows, bad, memory)",
-        ),
+        ("check_trees", "long long rows, long long* bad", f"check_trees<{kinds}>({closure}, {tree}, int(n), rows, bad, memory)"),
         (
             "attach_by_ties",
             "long long* bad, long long* remaining, long long circles",
-            f"attach_by_ties<Semiring, {str(backward).lower()}, {index}>({closure}, {tree}, int(n), bad, remaining, int(circles), memory)",
+            f"attach_by_ties<{kinds}>({closure}, {tree}, int(n), bad, remaining, int(circles), memory)",
         ),
     ]
     memory = "char* const memory = shared;" if shared else "char* const memory = scratch + blockIdx.x * room;"

@@ -183,7 +183,7 @@ def test_trees_of_nothing_and_of_one_vertex() -> None:
     for n in (0, 1):
         values, via = np.zeros((n, n)), np.full((n, n), -1, dtype=np.int32)
         for grow in (predecessors, next_hops):
-            assert grow(sr.MIN_PLUS, (values,), via, lambda *_: []).tolist() == [[-9999]] * n
+            assert grow(sr.MIN_PLUS, (values,), via, lambda _: lambda *_: []).tolist() == [[-9999]] * n
 
 
 @pytest.mark.parametrize(
