@@ -78,7 +78,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
                 return g.answer(*values)
     from semiring.paths import Paths  # only where they are wanted: a first call should be quick
 
-    return Paths(semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore)
+    return Paths(semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore, library=g.library)
 
 
 _READ_ANYWHERE = frozenset(map(np.dtype, "?hilqBHILQfd"))

@@ -68,18 +68,19 @@ class Paths:
         reflexive: bool = True,
         kept: Callable[[], Values | None] = lambda: None,
         restore: Callable[[Array], Any] | None = None,
+        library: Callable[[Array], Any] | None = None,
     ) -> None:
         self.semiring = semiring
         self._given = values, via
         self.reflexive = reflexive
         self.nodes: tuple[Any, ...] = tuple(range(via.shape[-1])) if nodes is None else tuple(nodes)
-        self._kept, self._restore = kept, restore
+        self._kept, self._restore, self._library = kept, restore, library
         self._index = None if nodes is None else {node: i for i, node in enumerate(self.nodes)}
 
     @property
     def via(self) -> Any:
         """The construction matrix."""
-        return self._restored(self._given[1])
+        return self._imported(self._given[1])
 
     @property
     def values(self) -> Any:
@@ -168,7 +169,16 @@ class Paths:
 
         nodes = None if self._index is None else self.nodes
         values = tuple(v[key] for v in given)
-        return Paths(self.semiring, values, via[key], nodes=nodes, reflexive=self.reflexive, kept=kept, restore=self._restore)
+        return Paths(
+            self.semiring,
+            values,
+            via[key],
+            nodes=nodes,
+            reflexive=self.reflexive,
+            kept=kept,
+            restore=self._restore,
+            library=self._library,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # Functions cannot be pickled: the matrix goes along instead, so that paths are still found where rounding has bent them.
@@ -231,9 +241,9 @@ class Paths:
         via: Any = self._given[1]
         return via.device if on_gpu(via) else contextlib.nullcontext()
 
-    def _restored(self, array: Any) -> Any:
-        """An array of vertices in the caller's own kind, if it lies on a GPU."""
-        return self._restore(array) if self._restore is not None and on_gpu(array) else array
+    def _imported(self, array: Any) -> Any:
+        """A matrix of vertices as an array of the caller's library."""
+        return array if self._library is None else self._library(array)
 
     def _require_one(self) -> None:
         batch = self._given[1].shape[:-2]
@@ -294,4 +304,4 @@ class Paths:
 
     def _trees(self, grow: Callable[..., Any]) -> Any:
         with self._device():
-            return self._restored(grow(self.semiring, *self._given, lambda index: self[index]._find if index else self._find))
+            return self._imported(grow(self.semiring, *self._given, lambda index: self[index]._find if index else self._find))

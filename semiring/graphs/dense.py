@@ -46,7 +46,7 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options
     require_inside(semiring, values, "graph", advice=", or nonedge=nan")
     if options.nonedge is None and semiring.components == 1:
         _warn_of_zeros(values[0], semiring, zeros[0])
-    return Graph(values, owned, sources[0].labels, sources[0].restore)
+    return Graph(values, owned, sources[0].labels, sources[0].restore, sources[0].library)
 
 
 def _shape(sources: tuple[Source, ...]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ __all__ = ["read_gpu"]
 
 def read_gpu(given: tuple[Any, ...], semiring: Semiring, options: Options) -> Graph:
     """A `Graph` of CuPy arrays from one matrix a component: CuPy's, or what DLPack or the CUDA array interface gives."""
-    sources = tuple(Source(as_array(v), restore=restorer(v), constant=is_constant(v)) for v in given)
+    sources = tuple(Source(as_array(v), restore=restorer(v), library=restorer(v), constant=is_constant(v)) for v in given)
     devices = sorted({device_of(s.array) for s in sources})
     if len(devices) > 1:
         raise GraphError(f"the components of the matrix lie on {' and '.join(devices)}; bring them to one GPU")

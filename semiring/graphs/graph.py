@@ -36,12 +36,15 @@ class Graph:
         The vertices in the order of the rows; None where they are 0 … n − 1.
     restore : callable or None
         Turns a result into the caller's kind; None for arrays.
+    library : callable or None
+        Makes any array, such as a construction matrix, one of the caller's library.
     """
 
     values: tuple[np.ndarray[Any, Any], ...]
     owned: bool
     labels: tuple[Hashable, ...] | None = None
     restore: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
+    library: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:

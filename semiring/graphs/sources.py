@@ -33,6 +33,8 @@ class Source:
     labels : tuple or None
     restore : callable or None
         Turns a result into the caller's kind; None for arrays.
+    library : callable or None
+        Makes any array one of the caller's library; None where that is NumPy or CuPy, or has no arrays.
     constant : bool
         Whether the caller's library relies on it that the array never changes, whatever its flags say.
     """
@@ -41,6 +43,7 @@ class Source:
     missing: Array | None = None
     labels: tuple[Hashable, ...] | None = None
     restore: Callable[[Array], Any] | None = None
+    library: Callable[[Array], Any] | None = None
     constant: bool = False
 
 
@@ -151,4 +154,5 @@ def _dlpack(value: Any) -> Source:
         array = np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError) as error:
         raise GraphError(f"the {_name(value)} cannot be read through DLPack: {error}") from None
-    return Source(array, restore=restorer(value))
+    restore = restorer(value)
+    return Source(array, restore=restore, library=restore)

@@ -95,6 +95,22 @@ def test_values_come_in_the_callers_kind() -> None:
     assert paths.path("a", "b") == ["a", "b"]
 
 
+@pytest.mark.parametrize("library", ["torch", "jax.numpy"])
+def test_vertices_come_as_arrays_of_the_callers_library(library: str) -> None:
+    arrays = pytest.importorskip(library)
+    weights = np.array([[0, 1, 9], [np.inf, 0, 2], [np.inf, np.inf, 0]], dtype=np.float32)
+    paths = sr.apsp(arrays.asarray(weights), paths=True)
+    for found, expected in (
+        (paths.distances, [[0, 1, 3], [INF, 0, 2], [INF, INF, 0]]),
+        (paths.via, [[-1, -1, 1], [-1, -1, -1], [-1, -1, -1]]),
+        (paths.predecessors(), [[-9999, 0, 1], [-9999, -9999, 1], [-9999] * 3]),
+        (paths.next_hops(), [[-9999, 1, 1], [-9999, -9999, 2], [-9999] * 3]),
+    ):
+        assert type(found) is type(arrays.asarray(weights))
+        assert found.tolist() == expected
+    assert type(sr.apsp(arrays.asarray(weights[None]), paths=True)[0].via) is type(paths.via)
+
+
 def test_distances_are_for_min_plus() -> None:
     paths = sr.closure(np.array([[1.0]]), sr.MAX_MIN, paths=True)
     with pytest.raises(AttributeError, match="values"):
