@@ -40,12 +40,14 @@ template <class S, bool BACKWARD> struct Closure {
 
 // What a block works on: sets of vertices, and where each vertex points to.
 template <class Index> struct Room {
+  int* sizes;  // of frontier and wanted
   unsigned *lost, *wanted, *frontier, *fresh;
   Index *at, *next;
   int n, words;
 
   __device__ __forceinline__ Room(char* memory, int n) : n(n), words((n + 31) / 32) {
-    lost = reinterpret_cast<unsigned*>(memory);
+    sizes = reinterpret_cast<int*>(memory);
+    lost = reinterpret_cast<unsigned*>(sizes + 2);
     wanted = lost + words;
     frontier = wanted + words;
     fresh = frontier + words;
@@ -68,6 +70,19 @@ template <class Index> struct Room {
   template <class Body> __device__ __forceinline__ void each_word(Body body) const {
     for (int w = threadIdx.x; w < words; w += blockDim.x) body(w);
     __syncthreads();
+  }
+
+  // body(first vertex, members) for the words of the frontier that are not empty, from the last on until it returns true. By a warp.
+  template <class Body> __device__ __forceinline__ void each_frontier_word(Body body) const {
+    const int lane = threadIdx.x % 32;
+    for (int first = (words - 1) / 32 * 32; first >= 0; first -= 32) {
+      const unsigned own = first + lane < words ? frontier[first + lane] : 0;
+      for (unsigned left = __ballot_sync(ALL, own != 0); left != 0;) {
+        const int w = 31 - __clz(left);
+        left ^= 1u << w;
+        if (body((first + w) * 32, __shfl_sync(ALL, own, w))) return;
+      }
+    }
   }
 
   // at[x] <- where x leads to in the end, by doubling. From a circle it leads to the circle, and to each of its vertices from one of them.
@@ -128,7 +143,8 @@ template <class Index> __device__ __forceinline__ bool find_lost(Room<Index>& ro
 
 // Cuts off what has no path from the root; bad[...] <- the rows that are no trees.
 template <class S, bool BACKWARD, class Index>
-__device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, Vertices trees, int n, long long rows, long long* bad, char* memory) {
+__device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, Vertices trees, int n, long long rows, long long* bad,
+                                            char* memory) {
   Room<Index> room(memory, n);
   for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
     const int root = r % n;
@@ -143,31 +159,50 @@ __device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, Vertic
   }
 }
 
-// The greatest vertex of room.frontier from which an edge ties; -1 if there is none. By a warp.
+// The greatest vertex of room.frontier from which an edge ties is the parent of a wanted vertex. By a warp, for the vertices of word w;
+// which of them found one. The lanes have the greater of the two sets: the vertices of the word, or of a word of the frontier at a time.
 template <class S, bool BACKWARD, class Index>
-__device__ __forceinline__ int parent_by_tie(const Closure<S, BACKWARD>& closure, const Room<Index>& room, int root, int v) {
+__device__ __forceinline__ unsigned attach_word(const Closure<S, BACKWARD>& closure, const Room<Index>& room, const Vertices& tree, int root,
+                                                int w, bool lanes_are_wanted) {
   const int lane = threadIdx.x % 32;
-  for (int first = (room.words - 1) / 32 * 32; first >= 0; first -= 32) {
-    const unsigned own = first + lane < room.words ? room.frontier[first + lane] : 0;
-    for (unsigned left = __ballot_sync(ALL, own != 0); left != 0;) {
-      const int w = 31 - __clz(left);
-      left ^= 1u << w;
-      const int begin = (first + w) * 32;
-      const bool member = __shfl_sync(ALL, own, w) >> lane & 1;
-      const unsigned ties = __ballot_sync(ALL, member && closure.ties(root, begin + lane, v));
-      if (ties != 0) return begin + 31 - __clz(ties);
-    }
+  const unsigned wanted = room.wanted[w];
+  if (lanes_are_wanted) {
+    const int v = w * 32 + lane;
+    bool open = wanted >> lane & 1;
+    const unsigned before = __ballot_sync(ALL, open);
+    room.each_frontier_word([&](int begin, unsigned members) {
+      while (members != 0) {
+        const int last = 31 - __clz(members);
+        members ^= 1u << last;
+        if (open && closure.ties(root, begin + last, v)) {
+          tree(root, v) = begin + last;
+          open = false;
+        }
+      }
+      return !__any_sync(ALL, open);
+    });
+    return before & ~__ballot_sync(ALL, open);
   }
-  return -1;
+  unsigned attached = 0;
+  for (unsigned left = wanted; left != 0; left &= left - 1) {
+    const int v = w * 32 + __ffs(left) - 1;
+    room.each_frontier_word([&](int begin, unsigned members) {
+      const unsigned ties = __ballot_sync(ALL, (members >> lane & 1) && closure.ties(root, begin + lane, v));
+      if (ties == 0) return false;
+      attached |= left & -left;
+      if (lane == 0) tree(root, v) = begin + 31 - __clz(ties);
+      return true;
+    });
+  }
+  return attached;
 }
 
 // Attaches again what does not lead to the root, by edges that tie and breadth first from what does; at first only what lies on circles,
 // `circles` times. bad[...] are the rows; remaining[...] <- those that ties alone do not mend.
 template <class S, bool BACKWARD, class Index>
-__device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, Vertices trees, int n, const long long* bad, long long* remaining, int circles,
-                                               char* memory) {
+__device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, Vertices trees, int n, const long long* bad,
+                                               long long* remaining, int circles, char* memory) {
   Room<Index> room(memory, n);
-  const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
   for (long long b = blockIdx.x; b < bad[0]; b += gridDim.x) {
     const long long r = bad[1 + b];
     const int root = r % n;
@@ -189,15 +224,15 @@ __device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, Ver
       }
       bool progress = false;
       for (;; progress = true) {
+        if (threadIdx.x < 2) room.sizes[threadIdx.x] = 0;
+        __syncthreads();
+        room.each_word([&](int w) {
+          atomicAdd(room.sizes, __popc(room.frontier[w]));
+          atomicAdd(room.sizes + 1, __popc(room.wanted[w]));
+        });
         bool found = false;
-        for (int w = warp; w < room.words; w += warps) {
-          unsigned attached = 0;
-          for (unsigned left = room.wanted[w]; left != 0; left &= left - 1) {
-            const int v = w * 32 + __ffs(left) - 1, u = parent_by_tie(one, room, root, v);
-            if (u < 0) continue;
-            attached |= left & -left;
-            if (threadIdx.x % 32 == 0) tree(root, v) = u;
-          }
+        for (int w = threadIdx.x / 32; w < room.words; w += blockDim.x / 32) {
+          const unsigned attached = attach_word(one, room, tree, root, w, room.sizes[0] < room.sizes[1]);
           if (threadIdx.x % 32 == 0) room.fresh[w] = attached;
           found |= attached != 0;
         }

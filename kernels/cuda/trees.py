@@ -99,7 +99,7 @@ class _Launch:
         import cupy
 
         words = -(-n // 32)
-        sets = 4 * 4 * words
+        sets = 2 * 4 + 4 * 4 * words
         limits = device(number)
         self._threads = min(_THREADS, 32 * words)
         self._shared_bytes = sets + 2 * 2 * n

@@ -4,8 +4,8 @@
 
 // walks[p] <- the vertices from sources[p] to targets[p], lengths[p] <- how many; 0 if they are more than `room`.
 // The vertices that are still to be reached are stacked at the end of the room: each will have a place of its own in the walk.
-__device__ __forceinline__ void expand(const int* via, long long row, long long column, const int* sources, const int* targets, long long pairs, int room,
-                                       int* walks, int* lengths) {
+__device__ __forceinline__ void expand(const int* via, long long row, long long column, const int* sources, const int* targets,
+                                       long long pairs, int room, int* walks, int* lengths) {
   const long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
   if (p >= pairs) return;
   int* const walk = walks + p * room;

@@ -82,8 +82,7 @@ def test_kernels_of_paths_compile(arch: int) -> None:
     for semiring, dtype in ((MIN_PLUS, "float32"), (MAX_MIN, "int16"), (BOOLEAN, "bool"), (DISTANCE_HOPS, "float64")):
         for backward, shared in ((False, True), (True, False)):
             source = trees_source(semiring, (np.dtype(dtype),) * semiring.components, backward=backward, shared=shared)
-            # Where there are 64 registers the compiler takes 32, so that two blocks of 1,024 threads fit.
-            assert compile_and_report(source, arch)[1] <= 64
+            assert compile_and_report(source, arch)[1] == 0
 
 
 def test_every_row_of_the_table_is_used() -> None:
