@@ -142,22 +142,24 @@ def _like(array: np.ndarray[Any, Any]) -> Any:
     return view
 
 
+@pytest.mark.parametrize("batch", [(), (3,)], ids=["one", "batch"])
 @pytest.mark.parametrize("witness", [False, True])
-def test_operands_that_are_part_of_the_result(witness: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operands_that_are_part_of_the_result(witness: bool, batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("semiring.kernels.cuda.engine._SCRATCH", 20_000)
     rng, d = np.random.default_rng(5), (np.dtype(np.float32),)
     n = 300
-    a = elements(MIN_PLUS, d, (n, n), rng)
+    a = elements(MIN_PLUS, d, (*batch, n, n), rng)
     first, rest = slice(0, 100), slice(100, n)
     whole = slice(0, n)
     for left, right, out in (
         ((first, first), (first, rest), (first, rest)),
         ((rest, first), (first, first), (rest, first)),
+        ((rest, first), (first, rest), (rest, rest)),
         ((whole, whole), (whole, whole), (whole, whole)),
     ):
         reference, gpu = ReferenceEngine(MIN_PLUS, d), engine(MIN_PLUS, d)
-        expected = Block(tuple(v.copy() for v in a), np.full((n, n), -1, np.int32) if witness else None)
-        result, via = device(a), cupy.full((n, n), -1, dtype=np.int32) if witness else None
+        expected = Block(tuple(v.copy() for v in a), np.full(a[0].shape, -1, np.int32) if witness else None)
+        result, via = device(a), cupy.full(a[0].shape, -1, dtype=np.int32) if witness else None
         loaded = gpu.load(result, via)
         for one, X in ((reference, expected), (gpu, loaded)):
             one.multiply_add(X[left], X[right], X[out])
