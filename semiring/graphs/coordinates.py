@@ -14,7 +14,7 @@ from semiring.algebra.errors import DTypeError
 from semiring.algebra.expression import CHOOSING, nodes
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.memory import require_memory
-from semiring.graphs.stripes import matches
+from semiring.graphs.stripes import nonedges
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["from_coordinates"]
@@ -37,15 +37,10 @@ def from_coordinates(
 
     O(n² + m log m) for m edges.
     """
-    nonedge = options.nonedge
     dtypes = _dtypes(weights, semiring, options.dtype, where)
     zeros, _ = semiring.identities(dtypes)
     require_memory(n, dtypes, via=options.paths)
-    missing = np.zeros(rows.shape, dtype=bool)
-    if nonedge is not None:
-        nonedges = nonedge if semiring.components > 1 else (nonedge,)
-        missing = np.logical_and.reduce([matches(w, e) for w, e in zip(weights, nonedges, strict=True)])
-    kept = np.flatnonzero(~missing)
+    kept = np.flatnonzero(~nonedges(weights, options.nonedge))
     rows, columns = rows[kept], columns[kept]
 
     def edge(index: tuple[int, ...]) -> str:

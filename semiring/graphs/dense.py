@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 import sys
 import warnings
 from fractions import Fraction
@@ -20,7 +18,7 @@ from semiring.algebra.namespace import namespace, on_gpu
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.memory import require_memory
 from semiring.graphs.sources import Source
-from semiring.graphs.stripes import matches, place, stripes
+from semiring.graphs.stripes import matches, nonedges, place, stripes
 from semiring.graphs.warning import NonEdgeWarning
 from semiring.kernels.select import device_of
 
@@ -116,14 +114,10 @@ def _no_change(sources: tuple[Source, ...], semiring: Semiring, nonedge: Any, ze
 
 def _rewrite(sources: tuple[Source, ...], values: tuple[Array, ...], semiring: Semiring, options: Options, zeros: tuple[Any, ...]) -> None:
     """Fill `values` from the sources, with zero for every non-edge."""
-    nonedge = options.nonedge
-    nonedges = nonedge if semiring.components > 1 and nonedge is not None else (nonedge,)
     convert = conversions(semiring, [s.array.dtype for s in sources], [v.dtype for v in values])
     for part in stripes(values[0]):
         chunks = [s.array[part] for s in sources]
-        missing = namespace(chunks[0]).zeros(chunks[0].shape, dtype=bool)
-        if nonedge is not None:
-            missing |= functools.reduce(operator.and_, [matches(c, e) for c, e in zip(chunks, nonedges, strict=True)])
+        missing = nonedges(chunks, options.nonedge)
         for source in sources:
             if source.missing is not None:
                 missing |= source.missing[part]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from semiring.algebra.conversion import Array, nan
 from semiring.algebra.errors import GraphError
 from semiring.algebra.namespace import namespace, on_gpu
 
-__all__ = ["matches", "place", "stripes"]
+__all__ = ["matches", "nonedges", "place", "stripes"]
 
 _STRIPE = 1 << 17
 """Entries handled at a time: a stripe and its temporaries stay within a few MiB."""
-
 
 _GPU_STRIPE = 1 << 24
 """The same on a GPU, which takes as long to start as for a million entries."""
@@ -30,6 +31,15 @@ def stripes(array: Array) -> Iterator[slice]:
 def place(index: tuple[int, ...]) -> str:
     """How a message names an entry of the caller's matrix."""
     return f"graph[{', '.join(map(str, index))}]"
+
+
+def nonedges(parts: Sequence[Array], nonedge: Any) -> Array:
+    """Where elements, given by their components, equal `nonedge`: one scalar, or a tuple of one a component; nowhere if it is None."""
+    if nonedge is None:
+        nowhere: Array = namespace(parts[0]).zeros(parts[0].shape, dtype=bool)
+        return nowhere
+    scalars = nonedge if isinstance(nonedge, tuple) else (nonedge,)
+    return functools.reduce(operator.and_, [matches(p, s) for p, s in zip(parts, scalars, strict=True)])
 
 
 def matches(entries: Array, nonedge: Any) -> Array:
