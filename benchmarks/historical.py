@@ -35,7 +35,16 @@ class OneTile(CudaEngine):
         return self._tile
 
 
-class OneElementAThread(CudaEngine):
+class OneByOne(CudaEngine):
+    """Products that do not depend on each other have a launch each."""
+
+    def multiply_add_each(self, *products: tuple[Block, Block, Block]) -> None:
+        """C ← C ⊕ A⊗B for each of them."""
+        for A, B, C in products:
+            self.multiply_add(A, B, C)
+
+
+class OneElementAThread(OneByOne):
     """Products by the kernel of ``historical.cuh``, for blocks of one matrix."""
 
     def __init__(self, side: int) -> None:
@@ -52,7 +61,7 @@ class OneElementAThread(CudaEngine):
         )
 
 
-class Streams(CudaEngine):
+class Streams(OneByOne):
     """Operations run in several streams side by side, as far as none reads or writes what another one writes.
 
     What has been begun is only complete after `join`.
