@@ -137,6 +137,7 @@ class Conversion:
         outside: Array
         if entries.dtype.kind == "f":
             refuse_nan(entries, where)
+            entries = entries.astype(np.promote_types(entries.dtype, np.float32), copy=False)  # float16 would make ∞ of the bounds
             # high + 1 is a power of two, so that it is exact as a float where high is not.
             outside = (entries != np.floor(entries)) | (entries < low) | (entries >= float(high + 1))
         else:

@@ -295,6 +295,13 @@ class TestDTypes:
         assert matrix(np.array([[0.0, -INF]] * 2), MAX_PLUS, dtype=np.int16).tolist() == [[0, -32768]] * 2
         assert matrix(np.array([[0, -32768]] * 2, dtype=np.int16), MAX_PLUS, dtype=np.float64).tolist() == [[0, -INF]] * 2
 
+    @pytest.mark.parametrize("dtype", [np.int32, np.int64])
+    def test_bounds_beyond_float16(self, dtype: Any) -> None:
+        largest = np.iinfo(dtype).max
+        assert matrix(np.array([[0, INF], [-65504, 7]], np.float16), dtype=dtype).tolist() == [[0, largest], [-65504, 7]]
+        with pytest.raises(DTypeError, match="-inf, which"):
+            matrix(np.array([[0, -INF]] * 2, np.float16), dtype=dtype)
+
     def test_no_infinity_where_the_semiring_has_none(self) -> None:
         assert matrix(np.array([[127]], dtype=np.int8), PLUS_TIMES).tolist() == [[127]]
         with pytest.raises(DTypeError, match="cannot hold"):
