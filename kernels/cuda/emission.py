@@ -31,14 +31,15 @@ _INTEGERS_ONLY = {"floordiv", "mod", "shl", "shr", "and", "or", "xor", "invert"}
 
 @dataclass(frozen=True)
 class _Value:
-    """A subexpression: its text and its type, which is None for a constant and bool for a condition."""
+    """A subexpression: its text and its type, which is None for a constant and `_CONDITION` for a condition."""
 
     text: str
     dtype: np.dtype[Any] | None
     constant: Any = None
 
 
-_CONDITION = np.dtype(bool)
+_CONDITION = np.dtype(bool, metadata={"condition": True})
+"""An object of its own, by which conditions are told from components that are truth values."""
 
 
 def literal(value: Any, dtype: np.dtype[Any]) -> str:

@@ -117,9 +117,12 @@ def test_older_architectures_have_no_three_way_minimum() -> None:
     assert step.count == 2
 
 
-def test_the_complement_of_a_truth_value_is_its_negation() -> None:
-    lines, (result,) = function([node("invert", var(0))], ["bool(a.c0)"], [], [np.dtype(bool)])
-    assert (lines, result) == (["const bool t0 = !bool(a.c0);"], "t0")
+def test_truth_values_beside_numbers() -> None:
+    dtypes = [np.dtype(float), np.dtype(bool)]
+    flag = node("or", node("invert", var(0, 1)), var(1, 1))
+    lines, results = function([node("min", var(0, 0), var(1, 0)), flag], ["a0", "a1"], ["b0", "b1"], dtypes)
+    assert lines == ["const float64 t0 = minimum<float64>(a0, b0);", "const bool t1 = !a1;", "const bool t2 = bool(t1 | b1);"]
+    assert results == ["t0", "t2"]
 
 
 def test_elements_too_large_for_a_tile_are_told() -> None:
