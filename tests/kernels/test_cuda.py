@@ -135,8 +135,8 @@ def test_layouts(layout: str, dtype: str) -> None:
 
 def _like(array: np.ndarray[Any, Any]) -> Any:
     """A GPU array with the strides of `array`, as far as they can be had."""
-    base = cupy.empty(4 * array.size + 64, dtype=array.dtype)
-    low = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True) if s < 0)
+    low, high = (sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True) if (s < 0) == below) for below in (True, False))
+    base = cupy.empty((high - low) // array.itemsize + 1, dtype=array.dtype)
     view = cupy.ndarray(array.shape, array.dtype, base.data - low, strides=array.strides)
     view[...] = cupy.asarray(np.ascontiguousarray(array))
     return view
