@@ -24,16 +24,12 @@ def blocked(engine: Engine, A: Block, b: int) -> None:
     for K, others in blocks(A, b, engine.granule):
         # Phase 1: A_KK ← A_KK ⊕ A_KK² ⊕ …
         engine.close(A[K, K])
-        for J in others:
-            # Phase 2: A_KJ ← A_KJ ⊕ A_KK A_KJ
-            engine.multiply_add(A[K, K], A[K, J], A[K, J])
-        for I in others:
-            # Phase 3: A_IK ← A_IK ⊕ A_IK A_KK
-            engine.multiply_add(A[I, K], A[K, K], A[I, K])
-        for I in others:
-            for J in others:
-                # Phase 4: A_IJ ← A_IJ ⊕ A_IK A_KJ
-                engine.multiply_add(A[I, K], A[K, J], A[I, J])
+        # Phases 2 and 3: A_KJ ← A_KJ ⊕ A_KK A_KJ and A_IK ← A_IK ⊕ A_IK A_KK
+        row = ((A[K, K], A[K, J], A[K, J]) for J in others)
+        column = ((A[I, K], A[K, K], A[I, K]) for I in others)
+        engine.multiply_add_each(*row, *column)
+        # Phase 4: A_IJ ← A_IJ ⊕ A_IK A_KJ
+        engine.multiply_add_each(*((A[I, K], A[K, J], A[I, J]) for I in others for J in others))
 
 
 def blocked_elimination(engine: Engine, A: Block, b: int) -> None:

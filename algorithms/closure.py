@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from semiring.algorithms.divergence import Judge
 from semiring.algorithms.potentials import inverse, resum, reweigh
 from semiring.algorithms.ranges import guard_for, strays
 from semiring.algorithms.schedules import Pivots, Schedule, schedule_for
+from semiring.kernels.block import Block
 from semiring.kernels.engine import Engine
 from semiring.kernels.reference.operations import Operations
 from semiring.kernels.select import engine_for, is_reachability
@@ -37,6 +39,7 @@ _FEW = 64
 """Vertices that are worth a closure of their own."""
 
 
+@functools.lru_cache(maxsize=256)
 def require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> None:
     """Refuse a semiring for which a closure (with paths) means nothing.
 
@@ -76,6 +79,7 @@ def closure(
     reflexive: bool = True,
     kept: Callable[[], Values | None] = lambda: None,
     names: Sequence[Any] | None = None,
+    magnitude: tuple[float, bool] | None = None,
 ) -> None:
     """values ← A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ …, in place.
 
@@ -95,6 +99,8 @@ def closure(
         Gives the arrays as they were, to find the cycle that keeps the closure from converging; None if they were overwritten.
     names : sequence, optional
         The caller's names of the vertices, for errors.
+    magnitude : tuple of float and bool, optional
+        The largest finite magnitude of floats on a GPU, and whether one is negative, if that is known.
 
     Raises
     ------
@@ -119,7 +125,7 @@ def closure(
     if n == 0:
         return
     if on_gpu(values[0]):
-        _close_on_gpu(plan, values, via, kept, names)
+        _close_on_gpu(plan, values, via, kept, names, magnitude)
         return
     batch = values[0].shape[:-2]
     for index in np.ndindex(batch):
@@ -146,29 +152,27 @@ class _Plan:
     name: tuple[str, int | None]
 
 
-def _close_on_gpu(plan: _Plan, values: Values, via: Array | None, kept: Callable[[], Values | None], names: Sequence[Any] | None) -> None:
+def _close_on_gpu(
+    plan: _Plan,
+    values: Values,
+    via: Array | None,
+    kept: Callable[[], Values | None],
+    names: Sequence[Any] | None,
+    magnitude: tuple[float, bool] | None,
+) -> None:
     """All matrices of a batch at once, because what runs on a GPU tells only in the end whether a pivot was harmful."""
     engine, n = plan.engine, values[0].shape[-1]
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if plan.reflexive else n)
-    guard.before(values)
-    engine.signed = guard.signed
+    guard.before(values, magnitude)
+    engine.signed, engine.negative = guard.signed, guard.negative
     try:
         if plan.eliminate:
             _run_elimination(plan, values)
         else:
-            A = engine.load(values, via)
-            if plan.reflexive:
-                engine.add_identity(A)
-            engine.run(plan.name, lambda block: plan.schedule(Pivots(engine), block), A)
-            engine.store(A, values)
-        engine.verify()
-        harmful = not plan.eliminate and not _harmless_loops(engine, values)
-        vertex = 0
+            _accumulate(plan, values, via)
     except HarmfulPivot as stop:
-        harmful, vertex = True, stop.vertex
-    if harmful:
         if (given := kept()) is None:
-            raise Judge(engine.semiring, lambda: None, lambda v: v if names is None else names[v]).error(None, None, vertex)
+            raise Judge(engine.semiring, lambda: None, lambda v: v if names is None else names[v]).error(None, None, stop.vertex) from None
         _close_on_host(plan, values, via, given, names)
     guard.after(values, via)
     if plan.eliminate:
@@ -188,17 +192,12 @@ def _close_on_host(plan: _Plan, values: Values, via: Array | None, given: Values
         via[...] = to_gpu(on_host)
 
 
-def _harmless_loops(engine: Engine, values: Values) -> bool:
-    loops = tuple(host(v.diagonal(0, -2, -1)) for v in values)
-    return Operations(engine.semiring, engine.dtypes).harmless(loops)
-
-
 def _close_matrix(plan: _Plan, values: Values, via: Array | None, judge: Judge) -> None:
     """One matrix: what it may reach, then component by component."""
     engine, n = plan.engine, len(values[0])
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if plan.reflexive else n)
     guard.before(values)
-    engine.signed = guard.signed
+    engine.signed, engine.negative = guard.signed, guard.negative
     label = None
     if via is None and is_reachability(engine.semiring, engine.dtypes):
         condensed = components.condense(values[0]) if n >= components.LARGE else None
@@ -251,19 +250,30 @@ def _close_block(plan: _Plan, values: Values, via: Array | None, judge: Judge, v
     if plan.eliminate:
         _eliminate(plan, values, judge, vertices)
         return
-    A = engine.load(values, via)
-    if plan.reflexive:
-        engine.add_identity(A)
     try:
-        plan.schedule(Pivots(engine), A)
-        stopped = None
+        _accumulate(plan, values, via)
+        stopped = _harmful_loop(engine, values)
     except HarmfulPivot as stop:
         stopped = stop.vertex
-    engine.store(A, values)
-    if stopped is None:
-        stopped = _harmful_loop(engine, values)
     if stopped is not None:
         _reweighed(plan, values, via, judge.potentials(stopped, values, via, vertices), judge, vertices)
+
+
+def _accumulate(plan: _Plan, values: Values, via: Array | None) -> None:
+    """values ← A⁺ or I ⊕ A⁺ for an idempotent ⊕. Where a pivot is harmful, all elements are still sums over some paths."""
+    engine = plan.engine
+    A = engine.load(values, via)
+
+    def steps(block: Block) -> None:
+        if plan.reflexive:
+            engine.add_identity(block)
+        plan.schedule(Pivots(engine), block)
+
+    try:
+        engine.run((*plan.name, plan.reflexive), steps, A)
+    finally:
+        engine.store(A, values)
+    engine.verify()
 
 
 def _harmful_loop(engine: Engine, values: Values) -> int | None:
@@ -299,11 +309,7 @@ def _reweighed(plan: _Plan, values: Values, via: Array | None, p: Values, judge:
     elif kept is not None:
         via[...] = -1
     reweigh(engine.semiring, values, p, back, clamp=True)
-    A = engine.load(values, via)
-    if plan.reflexive:
-        engine.add_identity(A)
-    plan.schedule(Pivots(engine), A)
-    engine.store(A, values)
+    _accumulate(plan, values, via)
     reweigh(engine.semiring, values, back, p)
     resum(engine.semiring, values, via, edges)
     if plan.reflexive:
@@ -330,6 +336,7 @@ def _run_elimination(plan: _Plan, values: Values) -> None:
         star, A = A, engine.load(values)
         engine.multiply(A, star, A)
     engine.store(A, values)
+    engine.verify()
 
 
 def _require_elements(engine: Engine, values: Values) -> None:

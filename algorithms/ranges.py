@@ -22,7 +22,8 @@ Over floats a sum that overflows would pass for ∞, "no path", and a second one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,13 +34,14 @@ from semiring.algebra.expression import chooses_operand, node, nodes, var
 from semiring.algebra.laws import is_selective
 from semiring.algebra.namespace import host, on_gpu
 from semiring.kernels.bounds import Interval, certify_product, finite_range, stays_inside, wider
-from semiring.kernels.floats import largest_finite
+from semiring.kernels.floats import largest_and_sign, largest_finite
 from semiring.kernels.infinities import absorbing, crosses_infinity, tropical
 
 __all__ = ["Guard", "guard_for", "strays"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
+Magnitude = tuple[float, bool]
 
 _HARMLESS = {"var", "const", "min", "max", "where", "not", "and", "or", "xor", "invert", "lt", "le", "gt", "ge", "eq", "ne"}
 _BLOCK = 1 << 20
@@ -48,12 +50,13 @@ _PIECE = 1 << 16
 
 
 class Guard(Protocol):
-    """What is checked before and after a closure; `signed` is the engine's attribute of that name."""
+    """What is checked before and after a closure; `signed` and `negative` are the engine's attributes of these names."""
 
     signed: bool
+    negative: bool | None
 
-    def before(self, values: Values) -> None:
-        """Refuse a matrix whose closure could wrap."""
+    def before(self, values: Values, magnitude: Magnitude | None = None) -> None:
+        """Refuse a matrix whose closure could wrap. `magnitude`: the largest of floats and whether one is negative, if that is known."""
 
     def after(self, values: Values, via: Array | None) -> None:
         """Refuse a result that may have wrapped, and mend what is meant to be ∞."""
@@ -74,24 +77,29 @@ def guard_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int)
     OverflowRiskError
         Where nothing could be promised.
     """
+    return _rule(semiring, dtypes)(semiring, dtypes, edges)
+
+
+@functools.lru_cache(maxsize=256)
+def _rule(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Callable[[Semiring, tuple[np.dtype[Any], ...], int], Guard]:
     kinds = {d.kind for d in dtypes}
     program = semiring.program if "O" not in kinds else None
     if program is None or kinds <= {"b"} or {e.op for e in nodes(*program.add, *program.mul)} <= _HARMLESS:
-        return _Unbounded()
+        return _Unbounded
     sums = all(m in (node("add", var(0, c), var(1, c)), node("add", var(1, c), var(0, c))) for c, m in enumerate(program.mul))
     extremum = len(dtypes) == 1 and chooses_operand(program.add[0]) and program.add[0].op in ("min", "max")
     if not kinds & {"i", "u"}:
         if sums and extremum:
-            return _FloatTropical(semiring, dtypes[0], edges)
-        return _Sums(semiring, dtypes, edges) if sums and is_selective(semiring, dtypes) else _Finite(semiring, dtypes)
+            return _FloatTropical
+        return _Sums if sums and is_selective(semiring, dtypes) else _Finite
     if tropical(semiring, dtypes):
-        return _Tropical(semiring, dtypes[0], edges)
+        return _Tropical
     if stays_inside(semiring, dtypes):
-        return _Unbounded()
+        return _Unbounded
     if sums and is_selective(semiring, dtypes):
-        return _Sums(semiring, dtypes, edges)
+        return _Sums
     if extremum:
-        return _Between(semiring, dtypes)
+        return _Between
     raise OverflowRiskError(
         f"the closure of {semiring.name} over {', '.join(map(str, dtypes))} cannot be kept from overflowing; use float64, or object arrays "
         f"of exact numbers"
@@ -99,28 +107,32 @@ def guard_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int)
 
 
 class _Unbounded:
-    """Elements that cannot leave their dtype."""
+    """Elements that cannot leave their dtype; and what the other rules have in common."""
 
     signed = False
+    negative: bool | None = None
 
-    def before(self, values: Values) -> None:
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int) -> None:
+        self.semiring, self.dtypes, self.edges = semiring, dtypes, edges
+        self.dtype = dtypes[0]
+
+    def before(self, values: Values, magnitude: Magnitude | None = None) -> None:
         pass
 
     def after(self, values: Values, via: Array | None) -> None:
         pass
 
 
-class _Tropical:
+class _Tropical(_Unbounded):
     """Single integers of which ⊕ takes the minimum (maximum) and ⊗ the sum."""
 
-    def __init__(self, semiring: Semiring, dtype: np.dtype[Any], edges: int) -> None:
-        self.semiring, self.dtype, self.edges = semiring, dtype, edges
-        (self.infinity,) = absorbing(semiring, (dtype,))
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int) -> None:
+        super().__init__(semiring, dtypes, edges)
+        (self.infinity,) = absorbing(semiring, dtypes)
         self.half = abs(self.infinity // 2)
-        self.signed = False
         self.largest = 0
 
-    def before(self, values: Values) -> None:
+    def before(self, values: Values, magnitude: Magnitude | None = None) -> None:
         found = _range(values[0], (self.infinity,))
         if found is None:
             return
@@ -156,19 +168,17 @@ class _Tropical:
                 via[rows][none] = -1
 
 
-class _FloatTropical:
+class _FloatTropical(_Unbounded):
     """Single floats of which ⊕ takes the minimum (maximum) and ⊗ the sum."""
 
-    signed = False
-
-    def __init__(self, semiring: Semiring, dtype: np.dtype[Any], edges: int) -> None:
-        self.semiring, self.dtype, self.edges = semiring, dtype, edges
-        self.limit = _limit(dtype)
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int) -> None:
+        super().__init__(semiring, dtypes, edges)
+        self.limit = _limit(self.dtype)
         self.largest = 0.0
         self.proven = True
 
-    def before(self, values: Values) -> None:
-        self.largest = largest_finite(values[0])
+    def before(self, values: Values, magnitude: Magnitude | None = None) -> None:
+        self.largest, self.negative = magnitude or largest_and_sign(values[0])
         self.proven = 3 * self.edges * self.largest < self.limit
         if not self.proven:
             pulls = values[0] < 0 if self.semiring.program.add[0].op == "min" else values[0] > 0
@@ -187,15 +197,10 @@ class _FloatTropical:
         )
 
 
-class _Sums:
+class _Sums(_Unbounded):
     """Elements whose components add up, of which ⊕ selects one."""
 
-    signed = False
-
-    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int) -> None:
-        self.semiring, self.dtypes, self.edges = semiring, dtypes, edges
-
-    def before(self, values: Values) -> None:
+    def before(self, values: Values, magnitude: Magnitude | None = None) -> None:
         infinities = absorbing(self.semiring, self.dtypes)
         for array, dtype in zip(values, self.dtypes, strict=True):
             if dtype.kind in "iu":
@@ -211,20 +216,9 @@ class _Sums:
                 f"{3 * self.edges * largest}, beyond {limit}; {advice}"
             )
 
-    def after(self, values: Values, via: Array | None) -> None:
-        pass
 
-
-class _Finite:
+class _Finite(_Unbounded):
     """Floats that are multiplied or worse: what overflowed shows in the result."""
-
-    signed = False
-
-    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
-        self.semiring, self.dtypes = semiring, dtypes
-
-    def before(self, values: Values) -> None:
-        pass
 
     def after(self, values: Values, via: Array | None) -> None:
         if strays(self.semiring, values):
@@ -233,16 +227,14 @@ class _Finite:
             )
 
 
-class _Between:
+class _Between(_Unbounded):
     """A minimum or maximum of anything: entries move one way, so the input and the result bound all that was multiplied."""
 
-    signed = False
-
-    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
-        self.semiring, self.dtypes = semiring, dtypes
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int) -> None:
+        super().__init__(semiring, dtypes, edges)
         self.input: Interval | None = None
 
-    def before(self, values: Values) -> None:
+    def before(self, values: Values, magnitude: Magnitude | None = None) -> None:
         self.input = self._range(values)
 
     def after(self, values: Values, via: Array | None) -> None:

@@ -29,7 +29,8 @@ def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule
     Parameters
     ----------
     method : {"auto", "iterative", "blocked", "recursive"}
-        "auto" is recursive, because nearly all of its work is large products.
+        "auto" is recursive, because nearly all of its work is large products, down to the side up to which the engine prefers sweeps
+        over the whole matrix.
     block : int, optional
         The side of the pivot blocks of the blocked algorithm, or of the base case of the recursive one; by default what suits the
         engine and n. The iterative algorithm has none.
@@ -45,6 +46,8 @@ def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule
         raise SemiringError(f"unknown method {method!r}; use one of {', '.join(map(repr, METHODS))}")
     if block is not None and (isinstance(block, bool) or not isinstance(block, int | np.integer) or block < 1):
         raise SemiringError(f"block is {block!r}; it must be a whole number from 1, or None for the default")
+    if method == "auto" and block is None and not eliminate:
+        return _auto
     if method == "iterative":
         # Elimination vertex by vertex is blocked elimination with the smallest blocks.
         return (lambda engine, A: blocked_elimination(engine, A, 1)) if eliminate else iterative
@@ -53,6 +56,15 @@ def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule
         return lambda engine, A: by_blocks(engine, A, _side(A, engine) if block is None else int(block))
     recurse = recursive_elimination if eliminate else recursive
     return lambda engine, A: recurse(engine, A, _whole(engine.pivot if block is None else int(block), engine))
+
+
+def _auto(engine: Engine, A: Block) -> None:
+    recursive(engine, A, _largest_base(engine, A))
+
+
+def _largest_base(engine: Engine, A: Block) -> int:
+    """The side up to which blocks are not cut in four. Sweeps of few large launches are for values alone: a witness takes more of them."""
+    return engine.pivot if A.via is not None else max(engine.pivot, engine.sweep)
 
 
 def _side(A: Block, engine: Engine) -> int:
@@ -71,15 +83,18 @@ class Pivots:
         self._engine = engine
         self.semiring: Semiring = engine.semiring
         self.dtypes: tuple[np.dtype[Any], ...] = engine.dtypes
-        self.granule, self.pivot, self.signed = engine.granule, engine.pivot, engine.signed
+        self.granule, self.pivot, self.signed, self.negative = engine.granule, engine.pivot, engine.signed, engine.negative
+        self.sweep, self.block = engine.sweep, engine.block
         self.load, self.blank, self.store, self.verify = engine.load, engine.blank, engine.store, engine.verify
         self.run, self.add_identity = engine.run, engine.add_identity
-        self.multiply_add, self.multiply = engine.multiply_add, engine.multiply
+        self.multiply_add, self.multiply_add_each, self.multiply = engine.multiply_add, engine.multiply_add_each, engine.multiply
 
     def close(self, A: Block) -> None:
         """A ← A ⊕ A² ⊕ …."""
         if A.shape[0] <= self.pivot:
             self._engine.close(A)
+        elif A.shape[0] <= _largest_base(self, A):
+            self.run(("sweep", self.block), lambda block: blocked(self, block, self.block), A)
         else:
             recursive(self, A, self.pivot)
 

@@ -22,7 +22,6 @@ class ArrayEngine(Immediate):
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
         self.semiring = semiring
         self.dtypes = dtypes
-        self.signed = False
         self._operations = Operations(semiring, dtypes)
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:

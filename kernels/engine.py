@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
@@ -29,15 +30,25 @@ class Engine(Protocol):
         Blocks begin at multiples of it (1, or the bits of a word where elements are packed).
     pivot : int
         The side of the largest block that `close` and `eliminate` take in one go.
+    sweep : int
+        The side up to which a matrix is closed faster by sweeps over all of it, one for each pivot block of side `block`, than
+        recursively, because it counts more how few operations depend on each other than how large they are; 0 if there is none.
+    block : int
+        The side of pivot blocks in such sweeps.
     signed : bool
         Whether tropical integers may be negative, so that ∞ plus one of them has to count as ∞. Set it before the first operation.
+    negative : bool or None
+        Whether floats may be negative (but −∞); None if it is not known. Set it before the first operation.
     """
 
     semiring: Semiring
     dtypes: tuple[np.dtype[Any], ...]
     granule: int
     pivot: int
+    sweep: int
+    block: int
     signed: bool
+    negative: bool | None
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
         """The block that stands for `values` while an algorithm runs: the arrays themselves, or a copy in another form.
@@ -55,6 +66,9 @@ class Engine(Protocol):
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B. A tie keeps C's value and `via`; among the new candidates the lowest k wins."""
+
+    def multiply_add_each(self, *products: tuple[Block, Block, Block]) -> None:
+        """C ← C ⊕ A⊗B for the (A, B, C) of several products, of which none has to do with the C of another."""
 
     def multiply(self, A: Block, B: Block, C: Block) -> None:
         """C ← A⊗B."""
@@ -78,7 +92,10 @@ class Engine(Protocol):
         """
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
-        """``schedule(A)``, where `name` tells schedules apart: an engine that has seen it may know a faster way to start it."""
+        """``schedule(A)``, where `name` tells schedules apart: an engine that has seen it may know a faster way to start it.
+
+        An engine whose operations cannot raise at once looks for loops that rounding made harmful too, for `verify`.
+        """
 
     def verify(self) -> None:
         """Raise what `close` and `eliminate` have found but could not tell at once, because they run elsewhere: `HarmfulPivot`."""
@@ -87,8 +104,21 @@ class Engine(Protocol):
         """A ← I ⊕ A, for a square A."""
 
 
-class Immediate:
+class Immediate(ABC):
     """The part of `Engine` of those that have done everything, and told it, when an operation returns."""
+
+    sweep = block = 0
+    signed = False
+    negative: bool | None = None
+
+    @abstractmethod
+    def multiply_add(self, A: Block, B: Block, C: Block) -> None:
+        """C ← C ⊕ A⊗B."""
+
+    def multiply_add_each(self, *products: tuple[Block, Block, Block]) -> None:
+        """C ← C ⊕ A⊗B for independent products, one after the other."""
+        for A, B, C in products:
+            self.multiply_add(A, B, C)
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
         """``schedule(A)``."""
@@ -96,3 +126,4 @@ class Immediate:
 
     def verify(self) -> None:
         """Nothing is left to be told."""
+        return

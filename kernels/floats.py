@@ -19,7 +19,7 @@ from semiring.algebra.errors import OverflowRiskError
 from semiring.algebra.expression import CHOOSING, fold, nodes
 from semiring.algebra.namespace import on_gpu
 
-__all__ = ["certify_floats", "largest_finite"]
+__all__ = ["certify_floats", "largest_and_sign", "largest_finite"]
 
 Array = np.ndarray[Any, Any]
 
@@ -89,8 +89,13 @@ def _overflows(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: list
 
 def largest_finite(values: Array) -> float:
     """The largest magnitude of the finite entries of floats without NaN; 0 if there is none."""
+    return largest_and_sign(values)[0]
+
+
+def largest_and_sign(values: Array) -> tuple[float, bool | None]:
+    """The same, and whether one of these entries is negative; None where finding out would have taken longer."""
     if on_gpu(values):
-        from semiring.kernels.cuda.reductions import largest_finite as on_the_gpu
+        from semiring.kernels.cuda.reductions import largest_and_sign as on_the_gpu
 
         return on_the_gpu(values)
     largest, finite = 0.0, True
@@ -99,7 +104,7 @@ def largest_finite(values: Array) -> float:
         size = max(float(np.maximum.reduce(part, None)), -float(np.minimum.reduce(part, None))) if finite else math.inf
         finite = size < math.inf  # where one piece has an ∞, the next ones are likely to
         largest = max(largest, size if finite else _by_bits(part))
-    return largest
+    return largest, None
 
 
 def _by_bits(values: Array) -> float:

@@ -71,7 +71,17 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
             kept = _kept(g, values, read)
             via = namespace(values[0]).full(values[0].shape, -1, dtype=np.int32) if paths else None
             arrive = _arrivals(values, via) if sent or ahead is not None else None
-            close(engine, values, via, method=options.method, block=options.block, reflexive=reflexive, kept=kept, names=g.labels)
+            close(
+                engine,
+                values,
+                via,
+                method=options.method,
+                block=options.block,
+                reflexive=reflexive,
+                kept=kept,
+                names=g.labels,
+                magnitude=g.magnitude,
+            )
             if arrive is not None:
                 values, via = arrive()
             if via is None:

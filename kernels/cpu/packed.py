@@ -60,7 +60,6 @@ class BooleanEngine(Immediate):
 
     granule = STRIP
     pivot = STRIP
-    signed = False
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
         self.semiring, self.dtypes, self.threads = semiring, dtypes, thread_count(threads)

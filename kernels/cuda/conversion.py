@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["halved", "has_ordered_bits", "restore"]
+__all__ = ["halved", "has_ordered_bits", "restore", "without_negative_zeros"]
 
 
 def halved(values: Any, half: int, *, owned: bool) -> Any:
@@ -57,12 +57,20 @@ def has_ordered_bits(values: Any, *, mend: bool) -> bool:
     negative = cupy.zeros(1, dtype=np.int32)
     bits = values.view(np.int32)
     if mend:
-        _mend()(bits, bits, negative)
+        _mend_and_look()(bits, bits, negative)
     else:
         _look()(bits, negative)
     return not int(negative[0])
 
 
+def without_negative_zeros(values: Any) -> None:
+    """−0.0 of float32 becomes 0.0, in its place."""
+    bits = values.view(np.int32)
+    _mend()(bits, bits)
+
+
+# Bits are looked at as integers, because CuPy's own arithmetic takes subnormals for zeros.
+_MENDED = "y = x == (int)0x80000000 ? 0 : x"
 _NEGATIVE = "if (y < 0 && y != (int)0xff800000) negative[0] = 1"
 
 
@@ -70,9 +78,14 @@ _NEGATIVE = "if (y < 0 && y != (int)0xff800000) negative[0] = 1"
 def _mend() -> Any:
     import cupy
 
-    return cupy.ElementwiseKernel(
-        "int32 x", "int32 y, raw int32 negative", f"y = x == (int)0x80000000 ? 0 : x; {_NEGATIVE}", "semiring_mend"
-    )
+    return cupy.ElementwiseKernel("int32 x", "int32 y", _MENDED, "semiring_mend")
+
+
+@functools.cache
+def _mend_and_look() -> Any:
+    import cupy
+
+    return cupy.ElementwiseKernel("int32 x", "int32 y, raw int32 negative", f"{_MENDED}; {_NEGATIVE}", "semiring_mend_and_look")
 
 
 @functools.cache

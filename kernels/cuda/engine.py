@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.kernels.block import Block
-from semiring.kernels.cuda.conversion import halved, has_ordered_bits, restore
+from semiring.kernels.cuda.conversion import halved, has_ordered_bits, restore, without_negative_zeros
 from semiring.kernels.cuda.graphs import recording
-from semiring.kernels.cuda.kernels import kernels_for, pivot_shape
+from semiring.kernels.cuda.harmful import NONE, earlier, nothing
+from semiring.kernels.cuda.kernels import GROUP, PIVOT_THREADS, kernels_for, pivot_sides
 from semiring.kernels.cuda.operands import access, copy, matrix, of_one_layout, parts, same, shares, stacked, via_arguments
 from semiring.kernels.cuda.tile import Problem, Tile, choose, launch
 from semiring.kernels.infinities import signed_threshold
@@ -28,7 +30,9 @@ _SMALL = 64 << 20
 _BATCH = 65535
 """Matrices that one launch can number."""
 
-_NONE = np.iinfo(np.int32).max
+
+Operands = tuple[Block, Block, Block]
+"""A, B and C of a product."""
 
 
 class CudaEngine:
@@ -43,27 +47,32 @@ class CudaEngine:
     """
 
     granule = 1
+    sweep = 1024
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int = 0) -> None:
         self.semiring, self.dtypes, self.number = semiring, dtypes, number
         self.signed = False
+        self.negative: bool | None = None
         self._kernels = kernels_for(semiring, dtypes, number)
         self._representation = self._kernels.representation
-        self.pivot, self._part = pivot_shape(self._representation)
+        self._sides = pivot_sides(self._representation)
+        self.pivot, self.block = max(self._sides), min(self._sides)
         self._ordered_bits = self._representation.keeps_bits_ordered
         self._harmful: Any = None
+        self._recording = False
 
     # The operations of `Engine`.
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
         """The block of the arrays themselves, or of copies if they have to change and are not owned."""
-        r = self._representation
-        arrays = of_one_layout(tuple(stacked(v.view(d)) for v, d in zip(values, r.dtypes, strict=True)))
+        r, block = self._representation, self.blank(values, via)
         if r.halved:
-            arrays = (halved(arrays[0], r.zero[0], owned=owned),)
+            return replace(block, values=(halved(block.values[0], r.zero[0], owned=owned),))
+        if self._ordered_bits and self.negative is False and owned:
+            without_negative_zeros(block.values[0])
         elif self._ordered_bits:
-            self._ordered_bits = has_ordered_bits(arrays[0], mend=owned)
-        return Block(arrays, None if via is None else stacked(via))
+            self._ordered_bits = not self.negative and has_ordered_bits(block.values[0], mend=owned)
+        return block
 
     def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
         """The block of arrays that a product is written to."""
@@ -84,6 +93,14 @@ class CudaEngine:
         """C ← C ⊕ A⊗B."""
         self._product(A, B, C, fresh=False)
 
+    def multiply_add_each(self, *products: Operands) -> None:
+        """C ← C ⊕ A⊗B for products that do not depend on each other: in one launch where no operand has to be copied."""
+        if self._in_one_launch(products):
+            self._launch(products, None, fresh=False)
+        else:
+            for operands in products:
+                self.multiply_add(*operands)
+
     def multiply(self, A: Block, B: Block, C: Block) -> None:
         """C ← A⊗B."""
         self._product(A, B, C, fresh=True)
@@ -98,31 +115,33 @@ class CudaEngine:
 
     def add_identity(self, A: Block) -> None:
         """A ← I ⊕ A."""
-        n = A.shape[0]
-        if n and A.values[0].size:
-            function = self._kernels.function("add_identity")
-            for some in parts(len(A.values[0]), 0, 0, _BATCH):
-                part = A.at(some)
-                function((-(-n // 256), len(part.values[0]), 1), (256, 1, 1), (*matrix(part), n))
+        for some in parts(len(A.values[0]), 0, 0, _BATCH):
+            self._along_diagonal("add_identity", A.at(some))
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
-        """``schedule(A)``; where launches would take longer than the work, as a CUDA graph from its second use on."""
-        if A.values[0].nbytes > _SMALL:
-            schedule(A)
-            return
+        """``schedule(A)``; where launches would take longer than the work, as a CUDA graph from its second use on.
 
-        def launches(block: Block) -> Any:
-            self._harmful = None
-            schedule(block)
-            return self._harmful
-
+        A schedule may run others on parts of A, of which those that are small are recorded if the whole is not.
+        """
         key = (self.semiring, self.dtypes, self.number, A.values[0].shape, A.via is None, self._ordered_bits, name)
-        recorded = recording(key, A, launches)
+        small = self.pivot < A.shape[0] and A.values[0].nbytes <= _SMALL and not self._recording
+        recorded = recording(key, A, lambda block: self._told(schedule, block)) if small else None
         if recorded is None:
             schedule(A)
+            self._test_loops(A)
         else:
             recorded.play(A)
-            self._harmful = recorded.harmful
+            earlier(self._found(len(A.values[0])), recorded.harmful, A.row)
+
+    def _told(self, schedule: Callable[[Block], None], A: Block) -> Any:
+        """Where ``schedule(A)``, while it is recorded, tells of harmful pivots."""
+        outer, self._harmful, self._recording = self._harmful, None, True
+        try:
+            schedule(A)
+            self._test_loops(A)
+            return self._found(len(A.values[0]))
+        finally:
+            self._harmful, self._recording = outer, False
 
     def verify(self) -> None:
         """Raise what `close` and `eliminate` found since the last call; this waits for the GPU."""
@@ -130,23 +149,35 @@ class CudaEngine:
             return
         found = self._harmful.get()
         self._harmful = None
-        if (found != _NONE).any():
-            raise HarmfulPivot(int(found[found != _NONE].min()))
+        if (found != NONE).any():
+            raise HarmfulPivot(int(found[found != NONE].min()))
 
     # Pivot blocks.
 
     def _close(self, name: str, A: Block) -> None:
-        import cupy
+        n, count = A.shape[0], len(A.values[0])
+        if n and count:
+            side = min(s for s in self._sides if n <= s)
+            function = self._kernels.function(name, ordered_bits=self._ordered_bits, side=side)
+            arguments = (*matrix(A), n, *via_arguments(A), A.row, self._found(count).data.ptr)
+            function((count, 1, 1), (PIVOT_THREADS, 1, 1), arguments)
 
+    def _test_loops(self, A: Block) -> None:
+        """Tell `verify` of loops that rounding made harmful after their pivot was tested."""
+        if any(d.kind == "f" for d in self.dtypes):
+            self._along_diagonal("test_loops", A, A.row, self._found(len(A.values[0])).data.ptr)
+
+    def _along_diagonal(self, name: str, A: Block, *more: int) -> None:
         n = A.shape[0]
-        if n == 0 or A.values[0].size == 0:
-            return
-        batch = A.values[0].shape[0]
-        if self._harmful is None or len(self._harmful) < batch:
-            self._harmful = cupy.full(batch, _NONE, dtype=np.int32)
-        function = self._kernels.function(name)
-        threads = (self.pivot // self._part) ** 2
-        function((batch, 1, 1), (threads, 1, 1), (*matrix(A), n, *via_arguments(A), A.row, self._harmful.data.ptr))
+        if n and A.values[0].size:
+            function = self._kernels.function(name)
+            function((-(-n // PIVOT_THREADS), len(A.values[0]), 1), (PIVOT_THREADS, 1, 1), (*matrix(A), n, *more))
+
+    def _found(self, count: int) -> Any:
+        """Where kernels tell of harmful pivots, a number for each matrix."""
+        if self._harmful is None or len(self._harmful) < count:
+            self._harmful = nothing(count)
+        return self._harmful
 
     # Products.
 
@@ -161,6 +192,9 @@ class CudaEngine:
         if len(C.values[0]) > _BATCH:
             for some in parts(len(C.values[0]), 0, 0, _BATCH):
                 self._product(A.at(some), B.at(some), C.at(some), fresh=fresh)
+            return
+        if self._in_one_launch([(A, B, C)]):
+            self._launch([(A, B, C)], None, fresh=fresh)
             return
         limit = max(_SCRATCH, C.values[0].nbytes // 50)
         shared_a, shared_b = shares(A, C), shares(B, C)
@@ -178,23 +212,62 @@ class CudaEngine:
     def _by_columns(self, A: Block, B: Block, C: Block, shared_b: bool, limit: int, fresh: bool) -> None:
         witness = C.via is not None
         if not (shared_b or witness):
-            self._launch(A, B, C, None, fresh)
+            self._launch([(A, B, C)], None, fresh=fresh)
             return
         for columns in parts(C.shape[1], B.values[0].nbytes * (shared_b + witness), limit):
             some = copy(B[:, columns]) if shared_b else B[:, columns]
-            self._launch(A, some, C[:, columns], copy(some, transposed=True) if witness else None, fresh)
+            self._launch([(A, some, C[:, columns])], copy(some, transposed=True) if witness else None, fresh=fresh)
 
-    def _launch(self, A: Block, B: Block, C: Block, transposed: Block | None, fresh: bool) -> None:
-        (m, n), k = C.shape, A.shape[1]
-        series = self._representation.has_series
-        how = access(A, vectors=not series), access(B, vectors=not series)
-        light = how == ("vectors", "vectors")
-        problem = Problem(m, n, k, C.values[0].shape[0], self._representation.size, transposed is not None, light, series)
+    def _in_one_launch(self, products: Sequence[Operands]) -> bool:
+        """Whether products need no copies: without a witness, and of C each tile reads nothing but itself."""
+        results = [C for *_, C in products]
+        if not 0 < len(products) <= GROUP or any(C.via is not None or C.values[0].size == 0 or len(C.values[0]) > _BATCH for C in results):
+            return False
+        if len({self._access(A, B) for A, B, _ in products}) > 1:
+            return False
+        tile = self.tile_for(self._problem(products, witness=False))
+
+        def apart(X: Block, C: Block, *, one_tile: bool) -> bool:
+            return not shares(X, C) or (same(X, C) and one_tile)
+
+        return all(
+            apart(A, C, one_tile=C.shape[1] <= tile.columns) and apart(B, C, one_tile=C.shape[0] <= tile.rows) for A, B, C in products
+        )
+
+    def _access(self, A: Block, B: Block) -> tuple[str, str]:
+        vectors = not self._representation.has_series
+        return access(A, vectors=vectors), access(B, vectors=vectors)
+
+    def _problem(self, products: Sequence[Operands], *, witness: bool) -> Problem:
+        """The largest of the products."""
+        A, B, C = max(products, key=lambda p: p[2].values[0].size)
+        (m, n), r = C.shape, self._representation
+        light = self._access(A, B) == ("vectors", "vectors")
+        return Problem(m, n, A.shape[1], len(C.values[0]), r.size, witness, light, r.has_series)
+
+    def _launch(self, products: Sequence[Operands], transposed: Block | None, *, fresh: bool) -> None:
+        """Products of one batch and access; with a witness a single one."""
+        problem = self._problem(products, witness=transposed is not None)
         tile = self.tile_for(problem)
-        name = "product" if transposed is None else "product_witness"
-        function = self._kernels.function(name, ordered_bits=self._ordered_bits, tile=tile, access=how)
-        arguments = [*matrix(A), *matrix(B), *matrix(C), m, n, k, int(fresh)]
-        if transposed is not None:
-            arguments += [*matrix(transposed), *via_arguments(C), A.column]
-        shape = launch(problem, tile)
-        function((*shape.grid, 1), (shape.threads, 1, 1), tuple(arguments), shape.shared_bytes)
+        count = 1 if len(products) == 1 else GROUP
+        function = self._kernels.function(
+            "product" if transposed is None else "product_witness",
+            ordered_bits=self._ordered_bits,
+            tile=tile,
+            access=self._access(*products[0][:2]),
+            count=count,
+        )
+        # The fields of `Product` in product.cuh.
+        fields = [
+            [
+                *(number for X in (A, B, C) for number in matrix(X)),
+                *(*C.shape, A.shape[1], tile.count(*C.shape), fresh),
+                *(*matrix(transposed or B), *via_arguments(C), A.column),
+            ]
+            for A, B, C in products
+        ]
+        arguments = np.zeros((count, len(fields[0])), dtype=np.int64)
+        arguments[: len(fields)] = fields
+        by_value = arguments.reshape(-1).view(np.dtype((np.void, arguments.nbytes)))
+        shape = launch(problem, tile, sum(tile.count(*C.shape) for _, _, C in products))
+        function((*shape.grid, 1), (shape.threads, 1, 1), (by_value,), shape.shared_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, cast
 
 import numpy as np
@@ -15,15 +16,21 @@ from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.steps import Operations, Step, best_step
 from semiring.kernels.cuda.tile import Tile
 
-__all__ = ["DYNAMIC_SHARED_BYTES", "Kernels", "kernel_source", "kernels_for", "pivot_shape", "step_for"]
+__all__ = ["DYNAMIC_SHARED_BYTES", "GROUP", "PIVOT_THREADS", "Kernels", "kernel_source", "kernels_for", "pivot_sides", "step_for"]
+
+GROUP = 4
+"""Products that one launch can compute together."""
+
+PIVOT_THREADS = 256
+"""Of the blocks that close a pivot block or go along a diagonal."""
 
 DYNAMIC_SHARED_BYTES = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
 
-def pivot_shape(r: Representation) -> tuple[int, int]:
-    """The side of the largest pivot block, and of a thread's part of it."""
-    return (128, 4) if r.size <= 4 else (64, 4)
+def pivot_sides(r: Representation) -> tuple[int, ...]:
+    """The sides of pivot blocks for which there are kernels: what a thread can have in its registers."""
+    return (64, 128) if r.size <= 4 else (64,)
 
 
 def step_for(r: Representation, arch: int, *, ordered_bits: bool) -> Step | None:
@@ -34,7 +41,14 @@ def step_for(r: Representation, arch: int, *, ordered_bits: bool) -> Step | None
 
 
 def kernel_source(
-    r: Representation, step: Step | None, name: str, tile: Tile | None = None, access: tuple[str, str] = ("rows", "rows")
+    r: Representation,
+    step: Step | None,
+    name: str,
+    tile: Tile | None = None,
+    access: tuple[str, str] = ("rows", "rows"),
+    *,
+    count: int = 1,
+    side: int = 64,
 ) -> str:
     """The CUDA C++ of one kernel: the templates, the semiring's struct, and an instantiation that is called `name`.
 
@@ -42,11 +56,15 @@ def kernel_source(
     ----------
     r : Representation
     step : Step or None
-    name : {"product", "product_witness", "close", "close_witness", "eliminate", "add_identity"}
+    name : {"product", "product_witness", "close", "close_witness", "eliminate", "add_identity", "test_loops"}
     tile : Tile
         Of a product.
     access : tuple of {"vectors", "rows", "columns"}
         How a product reads A and B.
+    count : int
+        Products in a launch.
+    side : int
+        Of the largest block that a pivot kernel takes, one of `pivot_sides`.
     """
     template = "product" if name.startswith("product") else "pivot"
     parts = ['#include "arithmetic.cuh"', f'#include "{template}.cuh"', "", semiring_struct(r, step, star=name == "eliminate")]
@@ -54,45 +72,32 @@ def kernel_source(
     if template == "product":
         assert tile is not None
         sizes = f"{tile.rows}, {tile.columns}, {tile.depth}, {tile.thread_rows}, {tile.thread_columns}, {tile.stages}"
-        arguments = [_matrix(r, x) for x in "abc"] + ["long long m, long long n, long long k, long long fresh"]
-        values = [_braced(r, x) for x in "abc"] + ["Extent{int(m), int(n), int(k)}, fresh != 0"]
-        if witness:
-            arguments += [_matrix(r, "t"), "int* via, long long via_row, long long via_batch, long long first"]
-            values.append(f"Witness<Semiring>{{{_braced(r, 't')}, via, via_row, via_batch, int(first)}}")
-        else:
-            values.append("Witness<Semiring>{}")
+        arguments, values = [f"const __grid_constant__ Products<Semiring, {count}> products"], ["products"]
         bounds, call = (
             f"__launch_bounds__({tile.threads}, {tile.blocks}) ",
-            f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, {str(witness).lower()}>",
+            f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, {str(witness).lower()}, {count}>",
         )
     else:
-        arguments = [_matrix(r, "a"), "long long n"]
-        values = [_braced(r, "a"), "int(n)"]
-        if name == "add_identity":
-            bounds, call = "", "include_identity<Semiring>"
-        else:
-            side, part = pivot_shape(r)
-            arguments.append("int* via, long long via_row, long long via_batch, long long first, int* harmful")
-            values.append("Via{via, via_row, via_batch, int(first)}, harmful")
-            bounds = f"__launch_bounds__({(side // part) ** 2}) "
-            call = (
-                f"eliminate_block<Semiring, {side}, {part}>"
-                if name == "eliminate"
-                else f"close_block<Semiring, {side}, {part}, {str(witness).lower()}>"
-            )
+        pointers = ", ".join(f"{d}* a{c}" for c, d in enumerate(r.dtypes))
+        arguments = [f"{pointers}, long long row, long long column, long long batch, long long n"]
+        values = [f"Matrix<Semiring>{{{{{', '.join(f'a{c}' for c in range(len(r.dtypes)))}}}, row, column, batch}}, int(n)"]
+        # Two blocks a multiprocessor, where that does not take more registers than there are.
+        bounds = f"__launch_bounds__({PIVOT_THREADS}{'' if witness or r.size > 8 else ', 2'}) "
+        match name:
+            case "add_identity":
+                call = "include_identity<Semiring>"
+            case "test_loops":
+                arguments.append("long long first, int* harmful")
+                values.append("int(first), harmful")
+                call = "test_loops<Semiring>"
+            case _:
+                arguments.append("int* via, long long via_row, long long via_batch, long long first, int* harmful")
+                values.append("Via{via, via_row, via_batch, int(first)}, harmful")
+                part = side // math.isqrt(PIVOT_THREADS)
+                rest = "" if name == "eliminate" else f", {str(witness).lower()}"
+                call = f"{name.removesuffix('_witness')}_block<Semiring, {part}{rest}>"
     parts.append(f'extern "C" __global__ void {bounds}{name}({", ".join(arguments)}) {{\n  {call}({", ".join(values)});\n}}\n')
     return "\n".join(parts)
-
-
-def _matrix(r: Representation, name: str) -> str:
-    """The parameters of a matrix: a pointer a component, and the strides."""
-    pointers = ", ".join(f"{d}* {name}{c}" for c, d in enumerate(r.dtypes))
-    return f"{pointers}, long long {name}_row, long long {name}_column, long long {name}_batch"
-
-
-def _braced(r: Representation, name: str) -> str:
-    pointers = ", ".join(f"{name}{c}" for c in range(len(r.dtypes)))
-    return f"Matrix<Semiring>{{{{{pointers}}}, {name}_row, {name}_column, {name}_batch}}"
 
 
 class Kernels:
@@ -109,21 +114,19 @@ class Kernels:
         self.device = device(number)
         self._functions: dict[Any, Any] = {}
 
-    def function(
-        self, name: str, *, ordered_bits: bool = False, tile: Tile | None = None, access: tuple[str, str] = ("rows", "rows")
-    ) -> Any:
-        """A kernel, which is called with a grid, a block, its arguments and its shared memory."""
-        key = (name, ordered_bits, tile, access)
+    def function(self, name: str, *, ordered_bits: bool = False, tile: Tile | None = None, **how: Any) -> Any:
+        """A kernel, which is called with a grid, a block, its arguments and its shared memory. For `tile` and `how` see `kernel_source`."""
+        key = (name, ordered_bits, tile, *how.items())
         found = self._functions.get(key)
         if found is None:
-            found = self._functions[key] = self._load(*key)
+            found = self._functions[key] = self._load(name, ordered_bits, tile, how)
         return found
 
-    def _load(self, name: str, ordered_bits: bool, tile: Tile | None, access: tuple[str, str]) -> Any:
+    def _load(self, name: str, ordered_bits: bool, tile: Tile | None, how: dict[str, Any]) -> Any:
         import cupy
 
         r = self.representation
-        source = kernel_source(r, step_for(r, self.device.arch, ordered_bits=ordered_bits), name, tile, access)
+        source = kernel_source(r, step_for(r, self.device.arch, ordered_bits=ordered_bits), name, tile, **how)
         module: Any = cupy.cuda.Module()
         module.load(compile_source(source, self.device.arch))
         function = module.get_function(name)

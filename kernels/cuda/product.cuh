@@ -10,15 +10,35 @@
 
 #include "matrix.cuh"
 
-struct Extent {
-  int m, n, k;
-};
-
 template <class S> struct Witness {
   Matrix<S> transposed;  // B with its columns contiguous
   int* via;
   long long row, batch;
-  int first;  // the vertex that k = 0 stands for
+  long long first;  // the vertex that k = 0 stands for
+};
+
+struct Extent {
+  int m, n, k;
+};
+
+template <class S> struct Product {
+  Matrix<S> A, B, C;
+  long long m, n, k;
+  long long tiles;  // of C
+  long long fresh;  // C <- A x B
+  Witness<S> witness;
+};
+
+// What one launch computes: products that do not depend on each other, one after the other in its grid.
+template <class S, int COUNT> struct Products {
+  Product<S> product[COUNT];
+
+  // The product to which tile `number` of all belongs; `number` is then counted within it.
+  __device__ __forceinline__ const Product<S>& of(int& number) const {
+    int p = 0;
+    for (; p + 1 < COUNT && number >= product[p].tiles; p++) number -= product[p].tiles;
+    return product[p];
+  }
 };
 
 template <class S, int BM, int BN, int BK, int TM, int TN, int STAGES> struct Tiling {
@@ -99,8 +119,8 @@ template <bool FIRST, class T, class U> __device__ __forceinline__ auto& choose(
     return second;
 }
 
-template <class S, int BM, int BN, int BK, int TM, int TN, int STAGES, Access A_ACCESS, Access B_ACCESS, bool WITNESS>
-__device__ __forceinline__ void multiply_tile(Matrix<S> A, Matrix<S> B, Matrix<S> C, Extent extent, bool fresh, Witness<S> witness) {
+template <class S, int BM, int BN, int BK, int TM, int TN, int STAGES, Access A_ACCESS, Access B_ACCESS, bool WITNESS, int COUNT>
+__device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products) {
   using E = typename S::Element;
   using Tile = Tiling<S, BM, BN, BK, TM, TN, STAGES>;
   constexpr int V = Tile::V, THREADS = Tile::threads;
@@ -112,8 +132,14 @@ __device__ __forceinline__ void multiply_tile(Matrix<S> A, Matrix<S> B, Matrix<S
   E* const a_stages = reinterpret_cast<E*>(shared);
   E* const b_stages = a_stages + STAGES * Tile::a_stage;
 
+  int number = blockIdx.x;
+  const Product<S>& product = products.of(number);
+  Matrix<S> A = product.A, B = product.B, C = product.C;
+  const Extent extent = {int(product.m), int(product.n), int(product.k)};
+  const bool fresh = product.fresh;
+  Witness<S> witness = product.witness;
   const int across = (extent.n + BN - 1) / BN, down = (extent.m + BM - 1) / BM;
-  const int group = blockIdx.x / (GROUP * across), in_group = blockIdx.x % (GROUP * across);
+  const int group = number / (GROUP * across), in_group = number % (GROUP * across);
   const int rows = min(GROUP, down - group * GROUP);
   const int top = (group * GROUP + in_group % rows) * BM, left = in_group / rows * BN;
   S::advance(A.pointers, blockIdx.y * A.batch);
@@ -225,6 +251,7 @@ __device__ __forceinline__ void multiply_tile(Matrix<S> A, Matrix<S> B, Matrix<S
       }
     }
     merge(part, slices);
+    __syncthreads();  // where C is an operand, no element of it changes before all have been read
   }
 
   if constexpr (WITNESS) {
@@ -268,7 +295,7 @@ __device__ __forceinline__ void multiply_tile(Matrix<S> A, Matrix<S> B, Matrix<S
         const E old = fresh ? S::zero() : S::get(C.pointers, at), result = S::add(old, sums[e]);
         if (fresh || !S::same(result, old)) {
           S::put(C.pointers, at, fresh ? sums[e] : result);
-          witness.via[r * witness.row + c] = slice == 0xffff ? -1 : witness.first + k;
+          witness.via[r * witness.row + c] = slice == 0xffff ? -1 : int(witness.first) + k;
         }
       }
     }

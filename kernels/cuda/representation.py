@@ -6,6 +6,7 @@ one instruction is a whole step. Truth values are bytes. All others are as the u
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -59,12 +60,12 @@ class Representation:
         size = sum(d.itemsize for d in self.registers)
         return size if size & (size - 1) == 0 else max(16, 1 << (size - 1).bit_length())
 
-    @property
+    @functools.cached_property
     def has_series(self) -> bool:
         """Whether a step is many instructions, as exponentials and logarithms are."""
         return bool(REAL & {e.op for e in nodes(*self.add, *self.mul)})
 
-    @property
+    @functools.cached_property
     def keeps_bits_ordered(self) -> bool:
         """Whether these are floats of which products without a sign (or −∞) have none again, so that they can be compared as integers."""
         if self.dtypes != (np.dtype(np.float32),) or self.add[0].op not in ("min", "max"):

@@ -99,6 +99,10 @@ class Tile:
         """Of a block."""
         return self.rows // self.thread_rows * (self.columns // self.thread_columns)
 
+    def count(self, m: int, n: int) -> int:
+        """Tiles that cover m × n elements."""
+        return -(-m // self.rows) * -(-n // self.columns)
+
     def shared_bytes(self, size: int, *, witness: bool = False) -> int:
         """Shared memory of a block for elements of `size` bytes; a witness needs the tile of sums, and of slices, in the end."""
         vector = max(1, 16 // size)
@@ -122,15 +126,14 @@ class Launch:
     shared_bytes: int
 
 
-def launch(problem: Problem, tile: Tile) -> Launch:
-    """One block for each tile of C."""
-    tiles = -(-problem.m // tile.rows) * -(-problem.n // tile.columns)
+def launch(problem: Problem, tile: Tile, tiles: int) -> Launch:
+    """One block for each of so many tiles, of the problem and of smaller ones that are solved with it."""
     return Launch((tiles, problem.batch), tile.threads, tile.shared_bytes(problem.bytes, witness=problem.witness))
 
 
 _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
     (False, True): {
-        4: (Tile(64, 128, 16, 8, 8, 3, 4), Tile(64, 64, 32, 8, 4, 2, 4)),
+        4: (Tile(64, 128, 16, 8, 8, 3, 4), Tile(64, 64, 32, 4, 4, 2, 4)),
         8: (Tile(32, 64, 16, 4, 4, 3, 4),),
         16: (Tile(32, 64, 8, 4, 4, 3, 2), Tile(32, 32, 8, 4, 4, 3, 2)),
     },
@@ -173,7 +176,7 @@ def choose(problem: Problem, device: Device) -> Tile:
     problem.validate()
 
     def time(tile: Tile) -> float:
-        tiles = -(-problem.m // tile.rows) * -(-problem.n // tile.columns) * problem.batch
+        tiles = tile.count(problem.m, problem.n) * problem.batch
         return -(-tiles // (device.multiprocessors * tile.blocks)) * tile.rows * tile.columns * tile.blocks
 
     fitting = [t for t in candidates(problem) if t.fits(problem, device)]

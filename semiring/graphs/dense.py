@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.carrier import Interval
 from semiring.algebra.conversion import Array, Place, conversions, first, refuse_nan, widened
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
@@ -41,10 +42,26 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options
         empty = namespace(sources[0].array).empty
         values, owned = tuple(s.array if in_place else empty(shape, d) for s, d in zip(sources, dtypes, strict=True)), True
         _rewrite(sources, values, semiring, options, zeros)
-    require_inside(semiring, values, "graph", advice=", or nonedge=nan")
+    magnitude = _magnitude(values, semiring)
+    if magnitude is None:
+        require_inside(semiring, values, "graph", advice=", or nonedge=nan")
     if options.nonedge is None and semiring.components == 1:
         _warn_of_zeros(values[0], semiring, zeros[0])
-    return Graph(values, owned, sources[0].labels, sources[0].restore, sources[0].library)
+    return Graph(values, owned, sources[0].labels, sources[0].restore, sources[0].library, magnitude)
+
+
+def _magnitude(values: tuple[Array, ...], semiring: Semiring) -> tuple[float, bool] | None:
+    """`Graph.magnitude` of floats on a GPU, by the pass that tells that all are elements; None where one is not, or may not be."""
+    (array, *others), interval = values, semiring.carrier.parts[0]
+    if others or not on_gpu(array) or array.dtype.kind != "f" or not isinstance(interval, Interval) or array.size == 0:
+        return None
+    low, high = interval.bounds(array.dtype)
+    if min(-low, high) < np.finfo(array.dtype).max:
+        return None  # finite numbers would have to be looked at too
+    from semiring.kernels.cuda.reductions import largest_and_sign
+
+    largest, negative = largest_and_sign(array, positive_infinity=math.isinf(high), negative_infinity=math.isinf(low))
+    return None if math.isnan(largest) else (largest, negative)
 
 
 def _shape(sources: tuple[Source, ...]) -> tuple[int, ...]:

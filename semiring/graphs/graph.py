@@ -38,6 +38,8 @@ class Graph:
         Turns a result into the caller's kind; None for arrays.
     library : callable or None
         Makes any array, such as a construction matrix, one of the caller's library.
+    magnitude : tuple of float and bool, or None
+        The largest finite magnitude of floats, and whether one is negative, if reading them has shown it.
     """
 
     values: tuple[np.ndarray[Any, Any], ...]
@@ -45,6 +47,7 @@ class Graph:
     labels: tuple[Hashable, ...] | None = None
     restore: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
     library: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
+    magnitude: tuple[float, bool] | None = None
 
     @property
     def n(self) -> int:

@@ -473,3 +473,43 @@ def test_operands_in_different_places() -> None:
     np.testing.assert_array_equal(found.get(), sr.matmul(a, b, sr.MIN_PLUS))
     with pytest.raises(sr.ShapeError, match="out must lie"):
         sr.matmul(cupy.asarray(a), cupy.asarray(b), sr.MIN_PLUS, out=np.empty((40, 40), np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_so_small_that_they_are_subnormal(dtype: Any) -> None:
+    tiny = np.finfo(dtype).smallest_subnormal
+    a = np.array([[0, 5 * tiny, np.inf], [np.inf, 0, -2 * tiny], [2 * tiny, np.inf, -0.0]], dtype)
+    np.testing.assert_array_equal(sr.apsp(cupy.asarray(abs(a))).get(), sr.apsp(abs(a), device="cpu"))
+    np.testing.assert_array_equal(sr.apsp(cupy.asarray(a)).get(), sr.apsp(a, device="cpu"))
+    a[2, 0] = -4 * tiny
+    with pytest.raises(sr.NegativeCycleError):
+        sr.apsp(cupy.asarray(a))
+
+
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 127, 128, 129, 130, 200, 500, 1023, 1024, 1025])
+def test_distances_of_every_schedule(n: int) -> None:
+    for a in (graph(n), graph(n) - np.where(np.arange(n)[:, None] > np.arange(n), 0, np.float32(3))):
+        for paths in (False, True):
+            try:
+                expected = sr.apsp(a, device="cpu", nonedge=np.inf)
+            except sr.NegativeCycleError:
+                with pytest.raises(sr.NegativeCycleError):
+                    sr.apsp(cupy.asarray(a), nonedge=np.inf, paths=paths)
+                continue
+            for _ in range(3):  # the second time a schedule is recorded, the third time it is played
+                found = sr.apsp(cupy.asarray(a), nonedge=np.inf, paths=paths)
+                np.testing.assert_array_equal((found.distances if paths else found).get(), expected)
+
+
+def test_schedules_of_parts_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("semiring.kernels.cuda.engine._SMALL", 4 * 300**2)
+    monkeypatch.setattr("semiring.kernels.cuda.engine.CudaEngine.sweep", 256)
+    n = 1100
+    a = graph(n)
+    np.testing.assert_array_equal(sr.apsp(cupy.asarray(a), nonedge=np.inf).get(), sr.apsp(a, nonedge=np.inf, device="cpu"))
+    for vertex in (5, 700, 1099):  # harmful in one part of the matrix
+        b = a.copy()
+        b[vertex, vertex - 1], b[vertex - 1, vertex] = -50, 1
+        with pytest.raises(sr.NegativeCycleError):
+            sr.apsp(cupy.asarray(b), nonedge=np.inf)
+        np.testing.assert_array_equal(sr.apsp(cupy.asarray(a), nonedge=np.inf).get(), sr.apsp(a, nonedge=np.inf, device="cpu"))
