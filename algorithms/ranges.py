@@ -29,6 +29,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.domain import pieces
 from semiring.algebra.errors import OverflowRiskError
 from semiring.algebra.expression import chooses_operand, node, nodes, var
 from semiring.algebra.laws import is_selective
@@ -261,10 +262,12 @@ def strays(semiring: Semiring, values: Values) -> bool:
     """Whether an element has a NaN, or an infinity with which it is no element."""
     for rows in _rows(values[0], _PIECE):
         parts = tuple(v[rows] for v in values)
-        if not all(np.isfinite(v.min()) and np.isfinite(v.max()) for v in parts):
-            parts = tuple(map(host, parts))
-            stray = ~np.logical_and.reduce([np.isfinite(v) for v in parts])
-            if not semiring.carrier.holds([v[stray] for v in parts]).all():
+        if all(np.isfinite(v.min()) and np.isfinite(v.max()) for v in parts):
+            continue
+        for piece in pieces(parts[0].shape):  # one, where the matrix is on the host
+            some = tuple(host(v[piece]) for v in parts)
+            stray = ~np.logical_and.reduce([np.isfinite(v) for v in some])
+            if not semiring.carrier.holds([v[stray] for v in some]).all():
                 return True
     return False
 

@@ -17,7 +17,7 @@ from semiring.kernels.cuda.harmful import NONE, earlier, nothing
 from semiring.kernels.cuda.kernels import GROUP, PIVOT_THREADS, kernels_for, pivot_sides
 from semiring.kernels.cuda.operands import access, copy, matrix, of_one_layout, parts, same, shares, stacked, via_arguments
 from semiring.kernels.cuda.tile import Problem, Tile, choose, launch
-from semiring.kernels.infinities import signed_threshold
+from semiring.kernels.infinities import threshold
 
 __all__ = ["CudaEngine"]
 
@@ -84,7 +84,7 @@ class CudaEngine:
         if self._representation.halved:
             half = int(self._representation.zero[0])
             infinity = self.semiring.identities(self.dtypes)[0][0]
-            restore(A.values[0], A.via, signed_threshold(half) if self.signed else half, infinity)
+            restore(A.values[0], A.via, threshold(half, signed=self.signed), infinity)
         for source, target in zip(A.values, values, strict=True):
             if source.data.ptr != target.data.ptr:
                 target[...] = source.view(target.dtype).reshape(target.shape)
@@ -124,7 +124,7 @@ class CudaEngine:
         A schedule may run others on parts of A, of which those that are small are recorded if the whole is not.
         """
         key = (self.semiring, self.dtypes, self.number, A.values[0].shape, A.via is None, self._ordered_bits, name)
-        small = self.pivot < A.shape[0] and A.values[0].nbytes <= _SMALL and not self._recording
+        small = self.pivot < A.shape[0] and sum(v.nbytes for v in A.values) <= _SMALL and not self._recording
         recorded = recording(key, A, lambda block: self._told(schedule, block)) if small else None
         if recorded is None:
             schedule(A)

@@ -5,6 +5,7 @@ A recursive closure of 1,000 vertices is a hundred launches of a few microsecond
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -16,6 +17,9 @@ from semiring.kernels.block import Block
 __all__ = ["Recording", "recording"]
 
 _KEPT = 16
+_BYTES = 256 << 20
+"""Recordings that are kept, and the memory that they may have, except for a single one."""
+
 _recordings: OrderedDict[Hashable, Recording | None] = OrderedDict()
 
 
@@ -59,7 +63,7 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
     key : hashable
         Everything that the launches depend on but the elements.
     A : Block
-        Its shape is the workspace's.
+        Its shape is the workspace's; the workspace counts its vertices from 0.
     schedule : callable
         Launches everything on the block it is given, and returns where it tells of harmful pivots.
     """
@@ -77,12 +81,15 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
         stream = cupy.cuda.Stream(non_blocking=True)
         with cupy.cuda.using_allocator(pool.malloc), stream:
             values = tuple(cupy.empty(v.shape, v.dtype) for v in A.values)
-            workspace = Block(values, None if A.via is None else cupy.empty(A.via.shape, A.via.dtype), A.row, A.column)
+            workspace = Block(values, None if A.via is None else cupy.empty(A.via.shape, A.via.dtype))
             stream.begin_capture()
             try:
                 harmful = schedule(workspace)
-            finally:
-                graph = stream.end_capture()
+            except BaseException:
+                with contextlib.suppress(Exception):  # which would be told in place of the error that ended the recording
+                    stream.end_capture()
+                raise
+            graph = stream.end_capture()
         found = Recording(graph, workspace, harmful, pool)
         _remember(key, found)
     return found
@@ -90,5 +97,5 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
 
 def _remember(key: Hashable, found: Recording | None) -> None:
     _recordings[key] = found
-    if len(_recordings) > _KEPT:
+    while len(_recordings) > _KEPT or (len(_recordings) > 1 and sum(r.pool.total_bytes() for r in _recordings.values() if r) > _BYTES):
         _recordings.popitem(last=False)
