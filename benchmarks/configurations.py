@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.historical import FLOAT, OneElementAThread, OneTile, Streams
+from benchmarks.historical import FLOAT, OneByOne, OneElementAThread, OneTile, Streams
 from semiring.algorithms.blocked import blocked
 from semiring.algorithms.iterative import iterative
 from semiring.algorithms.recursive import recursive
@@ -72,6 +72,10 @@ def _by_size(engine: Engine, A: Block) -> None:
     blocked(engine, A, max(128, A.shape[0] // 16))
 
 
+def _one_by_one() -> CudaEngine:
+    return OneByOne(sr.MIN_PLUS, FLOAT)
+
+
 CONFIGURATIONS = {
     "iterative": Configuration(iterative, largest=8192, largest_on_cpu=1024),
     "tiles in shared memory": Configuration(_blocked(32), lambda: OneElementAThread(32), largest=16384, largest_on_cpu=2048),
@@ -81,11 +85,11 @@ CONFIGURATIONS = {
     "recursive, tuned product": Configuration(_recursive(128), largest_on_cpu=4096),
     "united": Configuration(_by_size, paths=True, largest_on_cpu=4096),
     "distances only": Configuration(_by_size, largest_on_cpu=4096),
-    "blocks of 32": Configuration(_blocked(32), graph=False, largest=8192),
-    "blocks of 64": Configuration(_blocked(64), graph=False, largest=8192),
-    "blocks of 128": Configuration(_blocked(128), graph=False, largest=8192),
+    "blocks of 32": Configuration(_blocked(32), _one_by_one, graph=False, largest=8192),
+    "blocks of 64": Configuration(_blocked(64), _one_by_one, graph=False, largest=8192),
+    "blocks of 128": Configuration(_blocked(128), _one_by_one, graph=False, largest=8192),
     "blocks of 128, streams": Configuration(_blocked(128), Streams, graph=False, largest=8192),
-    "blocks of 128, graph": Configuration(_blocked(128), largest=8192),
+    "blocks of 128, graph": Configuration(_blocked(128), _one_by_one, largest=8192),
     "blocks of 128, streams, graph": Configuration(_blocked(128), Streams, largest=8192),
 }
 
