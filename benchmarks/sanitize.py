@@ -99,6 +99,21 @@ def other_closures() -> None:
     same(sr.closure(tuple(map(cupy.asarray, pair)), sr.DISTANCE_HOPS), sr.closure(pair, sr.DISTANCE_HOPS), "structured elements")
 
 
+def trees() -> None:
+    """Trees and walks, where few and where many distances tie."""
+    import cupy
+
+    for n in (1, 37, 150):
+        for high in (2, 1000):
+            weight = np.random.default_rng(n).integers(0, high, (n, n)).astype(np.float32)
+            a = np.where(np.random.default_rng(high).random((n, n)) < 4 / n, weight, np.inf).astype(np.float32)
+            paths = sr.apsp(cupy.asarray(a), paths=True, nonedge=np.inf)
+            expected = sr.Paths(sr.MIN_PLUS, (paths.distances.get(),), paths.via.get())
+            same(paths.predecessors(), expected.predecessors(), f"predecessors of {n} vertices")
+            same(paths.next_hops(), expected.next_hops(), f"next hops of {n} vertices")
+            assert paths.paths_from(0) == expected.paths_from(0), f"paths of {n} vertices"
+
+
 _DTYPES = ("float32", "float64", "int32", "int16")
 PARTS: dict[str, Callable[[], None]] = {
     **{f"min-plus, {d}": partial(products, sr.MIN_PLUS, d) for d in _DTYPES},
@@ -107,6 +122,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "updates": updates,
     **{f"paths, {d}": partial(shortest_paths, d) for d in ("float32", "float64", "int32")},
     "other closures": other_closures,
+    "trees": trees,
 }
 
 
