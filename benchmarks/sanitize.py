@@ -86,14 +86,27 @@ def shortest_paths(dtype: str) -> None:
         same(sr.apsp(cupy.asarray(a), paths=True, nonedge=np.inf).distances, expected, f"{n} vertices, with paths")
 
 
+def reachability() -> None:
+    """Truth values as bits: closures of pivot blocks and of more, products by large tiles and by small ones."""
+    import cupy
+
+    rng = np.random.default_rng(1)
+    for n in (37, 261, 700):
+        edges = rng.random((2, n, n)) < 1.5 / n
+        for _ in range(3):
+            same(sr.transitive_closure(cupy.asarray(edges)), sr.transitive_closure(edges), f"{n} vertices")
+    for m, k, n in ((131, 700, 261), (1500, 1100, 1501)):
+        a, b, c = (rng.random(shape) < 0.02 for shape in ((m, k), (k, n), (m, n)))
+        found = sr.matmul(cupy.asarray(a), cupy.asarray(b), sr.BOOLEAN, c=cupy.asarray(c))
+        same(found, sr.matmul(a, b, sr.BOOLEAN, c=c), f"{m} by {k} by {n}")
+
+
 def other_closures() -> None:
-    """Elimination, truth values, structured elements."""
+    """Elimination, structured elements."""
     import cupy
 
     a = np.random.default_rng(0).random((150, 150)) / 300
     same(sr.closure(cupy.asarray(a), sr.PLUS_TIMES), sr.closure(a, sr.PLUS_TIMES), "elimination")
-    edges = np.random.default_rng(1).random((3, 150, 150)) < 0.02
-    same(sr.transitive_closure(cupy.asarray(edges)), sr.transitive_closure(edges), "truth values")
     distance = weights(70, "float64", 2)
     pair = distance, np.where(np.isinf(distance), np.inf, 1.0)
     same(sr.closure(tuple(map(cupy.asarray, pair)), sr.DISTANCE_HOPS), sr.closure(pair, sr.DISTANCE_HOPS), "structured elements")
@@ -121,6 +134,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "plus-times, float32": partial(products, sr.PLUS_TIMES, "float32"),
     "updates": updates,
     **{f"paths, {d}": partial(shortest_paths, d) for d in ("float32", "float64", "int32")},
+    "reachability": reachability,
     "other closures": other_closures,
     "trees": trees,
 }

@@ -148,6 +148,10 @@ def engine_for(
         Blocks will carry `via`, which bit-packed matrices cannot.
     """
     if device.startswith("cuda:"):
+        if not witness and is_reachability(semiring, dtypes):
+            from semiring.kernels.cuda.boolean import CudaBooleanEngine
+
+            return CudaBooleanEngine(semiring, dtypes, int(device[5:]))
         from semiring.kernels.cuda.engine import CudaEngine
 
         return CudaEngine(semiring, dtypes, int(device[5:]))

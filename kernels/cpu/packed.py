@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,36 +15,14 @@ from semiring.kernels.cpu.target import host
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.engine import Immediate
 from semiring.kernels.overlap import matched, overlap
+from semiring.kernels.packed import PackedBlock
 
-__all__ = ["BooleanEngine", "PackedBlock"]
+__all__ = ["BooleanEngine"]
 
 Array = np.ndarray[Any, Any]
 
 _ROWS = 2048
 """Rows of C in a task: enough to pay for the tables."""
-
-
-@dataclass(frozen=True, eq=False)
-class PackedBlock(Block):
-    """A view of a bit-packed matrix; `columns` counts its bits."""
-
-    columns: int = 0
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return int(self.values[0].shape[-2]), self.columns
-
-    def __getitem__(self, key: tuple[slice, slice]) -> PackedBlock:
-        """The view ``block[rows, columns]``; columns begin at whole strips, and end at the next or the last one."""
-        (m, n), (rows, columns) = self.shape, key
-        top, bottom, _ = rows.indices(m)
-        left, right, _ = columns.indices(n)
-        right = max(left, right)
-        assert left % STRIP == 0, left
-        assert right in (left, n) or right % STRIP == 0, right
-        words = self.values[0][..., top : max(top, bottom), left // 64 : -(-right // STRIP) * (STRIP // 64)]
-        return PackedBlock((words,), None, self.row + top, self.column + left, right - left)
 
 
 class BooleanEngine(Immediate):
@@ -75,7 +52,7 @@ class BooleanEngine(Immediate):
         n = a.shape[-1]
         words = np.zeros((*a.shape[:-1], -(-n // STRIP) * (STRIP // 64)), dtype=np.uint64)
         self._by_rows(a.shape[-2], lambda rows: _pack(a[..., rows, :], words[..., rows, :]))
-        return PackedBlock((words,), None, 0, 0, n)
+        return PackedBlock((words,), None, 0, 0, n, STRIP)
 
     def blank(self, values: tuple[Array, ...], via: Array | None = None) -> PackedBlock:
         """The block that stands for what a product will be."""
@@ -135,7 +112,7 @@ class BooleanEngine(Immediate):
 
     def multiply(self, A: Block, B: Block, C: Block) -> None:
         """C ← A·B."""
-        A, B = (PackedBlock((_apart(X.values[0], C.values[0]),), None, 0, 0, X.shape[1]) for X in (A, B))
+        A, B = (PackedBlock((_apart(X.values[0], C.values[0]),), None, 0, 0, X.shape[1], STRIP) for X in (A, B))
         C.values[0][...] = 0
         self.multiply_add(A, B, C)
 

@@ -9,7 +9,7 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from semiring.kernels.block import Block
@@ -81,7 +81,8 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
         stream = cupy.cuda.Stream(non_blocking=True)
         with cupy.cuda.using_allocator(pool.malloc), stream:
             values = tuple(cupy.empty(v.shape, v.dtype) for v in A.values)
-            workspace = Block(values, None if A.via is None else cupy.empty(A.via.shape, A.via.dtype))
+            via = None if A.via is None else cupy.empty(A.via.shape, A.via.dtype)
+            workspace = replace(A, values=values, via=via, row=0, column=0)
             stream.begin_capture()
             try:
                 harmful = schedule(workspace)

@@ -15,6 +15,16 @@ template <int BYTES> __device__ __forceinline__ void copy_async(void* shared, co
 #endif
 }
 
+// 16 bytes, or zeros in the place of what does not exist; nothing is read then.
+__device__ __forceinline__ void copy_async_or_zero(void* shared, const void* global, bool exists) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(global), "r"(exists ? 16 : 0));
+#else
+  *static_cast<uint4*>(shared) = exists ? *static_cast<const uint4*>(global) : uint4{};
+#endif
+}
+
 // Closes the group of copies begun since the last one.
 __device__ __forceinline__ void commit_copies() {
 #if __CUDA_ARCH__ >= 800

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.kernels.cuda import bits
 from semiring.kernels.cuda.kernels import kernel_source, step_for
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.tile import Problem, candidates
+from semiring.kernels.select import is_reachability
 
 __all__ = ["source"]
 
@@ -31,7 +33,7 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int
     Returns
     -------
     str
-        It includes the templates ``product.cuh`` and ``pivot.cuh``, which lie beside this module. No GPU is needed.
+        It includes templates such as ``product.cuh`` and ``pivot.cuh``, which lie beside this module. No GPU is needed.
 
     Examples
     --------
@@ -41,6 +43,8 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int
     True
     """
     dtypes = semiring.dtypes([np.dtype(dtype)] * semiring.components)
+    if is_reachability(semiring, dtypes) and kernel in ("product", "close", "add_identity"):
+        return bits.bits_source(kernel, bits.candidates(arch)[0], bits.PIVOT // 32)
     r = represent(semiring, dtypes)
     step = step_for(r, arch, ordered_bits=ordered_bits and r.keeps_bits_ordered)
     light = len(dtypes) == 1 and dtypes[0].itemsize >= 4 and not r.has_series

@@ -14,10 +14,11 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, SemiringError
 from semiring.algebra.expression import node, var
 from semiring.algebra.laws import is_idempotent, is_selective
-from semiring.kernels.cuda import compiler
+from semiring.kernels.cuda import bits, compiler
 from semiring.kernels.cuda.emission import function
 from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, step_for
 from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.show import source
 from semiring.kernels.cuda.steps import STEPS
 from semiring.kernels.cuda.tile import Device, Problem, candidates, choose
 from semiring.kernels.cuda.trees import trees_source
@@ -83,6 +84,26 @@ def test_kernels_of_paths_compile(arch: int) -> None:
             source = trees_source(semiring, (np.dtype(dtype),) * semiring.components, backward=backward, shared=shared)
             # A thread has 64 registers; what the compiler keeps in memory nonetheless is no more than a few addresses.
             assert compile_and_report(source, arch)[1] <= 64
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_every_kernel_on_bits_compiles(arch: int, record_property: Any) -> None:
+    kernels: list[tuple[str, bits.BitTile | None, int]] = [(name, None, 0) for name in ("transpose", "pack", "unpack", "add_identity")]
+    kernels += [("close", None, words) for words in bits.PIVOT_WORDS]
+    kernels += [("product", tile, 0) for tile in bits.candidates(arch)]
+    for kernel in kernels:
+        registers, spilled = compile_and_report(bits.bits_source(*kernel), arch)
+        record_property(f"{kernel}: registers", registers)
+        assert spilled == 0, f"{kernel} keeps {spilled} bytes in memory instead of registers"
+
+
+def test_a_tile_of_bits_for_every_architecture() -> None:
+    for arch, shared in ((75, 65536), (80, 166912), (86, 101376), (90, 232448), (100, 232448)):
+        large, small = (bits.choose_bits(n, n, 1, Device(arch, 100, shared, shared)) for n in (32768, 512))
+        assert large.rows >= small.rows
+        assert large.tensor == (arch in (80, 86, 90))
+        assert ("TensorCore<" if large.tensor else "Logic<") in source(BOOLEAN, bool, arch=arch)
 
 
 def test_every_row_of_the_table_is_used() -> None:

@@ -1,0 +1,136 @@
+// Matrices of bits, packed by rows into 32-bit words: bit j of a row is bit j % 32 of its word j / 32.
+//
+// Rows begin at multiples of 128 bits, and so do blocks of a matrix; what pads a row to a multiple of 128 bits is 0. A matrix with its
+// columns packed instead is the transposed one.
+#pragma once
+
+struct Bits {
+  unsigned* words;
+  long long row, batch;  // strides in words
+
+  __device__ __forceinline__ Bits of_batch(long long matrix) const { return {words + matrix * batch, row, batch}; }
+};
+
+// Truth values of a byte each, of any layout.
+struct Truths {
+  unsigned char* bytes;
+  long long row, column, batch;  // strides in bytes
+};
+
+constexpr int WARPS = 8;  // of a thread block of the kernels in this file
+constexpr int PART = 512, SPAN = 4 * PART;  // columns that a warp converts at once, 16 a lane, and in all
+
+// Which of 16 bytes are not 0.
+__device__ __forceinline__ unsigned gather_bits(uint4 bytes) {
+  auto four = [](unsigned x) { return ((((x & 0x7f7f7f7f) + 0x7f7f7f7f) | x) >> 7 & 0x01010101) * 0x01020408 >> 24 & 15; };
+  return four(bytes.x) | four(bytes.y) << 4 | four(bytes.z) << 8 | four(bytes.w) << 12;
+}
+
+// 16 bits as bytes.
+__device__ __forceinline__ uint4 spread_bits(unsigned bits) {
+  auto four = [&](int first) { return (bits >> first & 15) * 0x00204081 & 0x01010101; };
+  return {four(0), four(4), four(8), four(12)};
+}
+
+// Where a warp begins to convert.
+struct Place {
+  int matrix, i, first;
+
+  __device__ __forceinline__ Place(int m, int n) {
+    const int spans = (n + SPAN - 1) / SPAN, groups = (m + WARPS - 1) / WARPS, group = blockIdx.x / spans;
+    matrix = group / groups, i = group % groups * WARPS + threadIdx.x / 32, first = blockIdx.x % spans * SPAN;
+  }
+};
+
+// bits <- truths != 0, with the padding. Where rows are contiguous and aligned, a lane reads its 16 bytes at once.
+__device__ __forceinline__ void pack_rows(Truths truths, Bits bits, int m, int n, bool aligned) {
+  const Place place(m, n);
+  if (place.i >= m) return;
+  const int lane = threadIdx.x % 32, padded = (n + 127) / 128 * 128;
+  const unsigned char* const source = truths.bytes + place.matrix * truths.batch + place.i * truths.row;
+  auto* const target = reinterpret_cast<unsigned short*>(bits.of_batch(place.matrix).words + place.i * bits.row);
+  uint4 bytes[SPAN / PART];
+#pragma unroll
+  for (int p = 0; p < SPAN / PART; p++) {
+    const int left = place.first + p * PART;
+    bytes[p] = aligned && left + PART <= n ? *reinterpret_cast<const uint4*>(source + left + lane * 16) : uint4{};
+  }
+#pragma unroll
+  for (int p = 0; p < SPAN / PART; p++) {
+    const int left = place.first + p * PART;
+    if (left >= padded) break;
+    unsigned own = gather_bits(bytes[p]);
+    if (!aligned || left + PART > n) {
+#pragma unroll
+      for (int q = 0; q < 16; q++) {
+        const int j = left + q * 32 + lane;
+        const unsigned votes = __ballot_sync(~0u, j < n && source[j * truths.column] != 0);
+        if (lane / 2 == q) own = votes >> lane % 2 * 16;
+      }
+    }
+    if (left + lane * 16 < padded) target[left / 16 + lane] = own;
+  }
+}
+
+// truths <- bits.
+__device__ __forceinline__ void unpack_rows(Bits bits, Truths truths, int m, int n, bool aligned) {
+  const Place place(m, n);
+  if (place.i >= m) return;
+  const int lane = threadIdx.x % 32;
+  const auto* const source = reinterpret_cast<const unsigned short*>(bits.of_batch(place.matrix).words + place.i * bits.row);
+  unsigned char* const target = truths.bytes + place.matrix * truths.batch + place.i * truths.row;
+#pragma unroll
+  for (int p = 0; p < SPAN / PART; p++) {
+    const int left = place.first + p * PART;
+    if (left >= n) break;
+    const unsigned own = left + lane * 16 < n ? source[left / 16 + lane] : 0;
+    if (aligned && left + PART <= n) {
+      *reinterpret_cast<uint4*>(target + left + lane * 16) = spread_bits(own);
+    } else {
+#pragma unroll
+      for (int q = 0; q < 16; q++) {
+        const int j = left + q * 32 + lane;
+        const unsigned half = __shfl_sync(~0u, own, q * 2 + lane / 16);
+        if (j < n) target[j * truths.column] = half >> lane % 16 & 1;
+      }
+    }
+  }
+}
+
+// Lane i's bit j becomes lane j's bit i: two by two, blocks of 16 bits change places, then of 8 within them, and so on.
+__device__ __forceinline__ unsigned transpose_word(unsigned word) {
+  const int lane = threadIdx.x % 32;
+  unsigned low = 0x0000ffff;
+#pragma unroll
+  for (int side = 16; side > 0; side /= 2) {
+    const unsigned other = __shfl_xor_sync(~0u, word, side);
+    word = lane & side ? (word & ~low) | (other >> side & low) : (word & low) | (other << side & ~low);
+    low ^= low << side / 2;
+  }
+  return word;
+}
+
+// The m x n matrix A, transposed, with its padding: a warp has 128 rows and 32 columns.
+__device__ __forceinline__ void transpose_bits(Bits A, Bits transposed, int m, int n) {
+  const int words = (n + 31) / 32, across = (words + WARPS - 1) / WARPS, down = (m + 127) / 128;
+  const int left = blockIdx.x % across, top = blockIdx.x / across % down, matrix = blockIdx.x / across / down;
+  const int w = left * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32, j = w * 32 + lane;
+  if (w >= words) return;
+  const Bits from = A.of_batch(matrix), to = transposed.of_batch(matrix);
+  unsigned part[4];
+#pragma unroll
+  for (int p = 0; p < 4; p++) {
+    const int i = top * 128 + p * 32 + lane;
+    part[p] = i < m ? from.words[i * from.row + w] : 0;
+  }
+#pragma unroll
+  for (int p = 0; p < 4; p++) part[p] = transpose_word(part[p]);
+  if (j < n) *reinterpret_cast<uint4*>(to.words + j * to.row + top * 4) = {part[0], part[1], part[2], part[3]};
+}
+
+// A <- I + A.
+__device__ __forceinline__ void include_identity(Bits A, int n) {
+  const int groups = (n + 32 * WARPS - 1) / (32 * WARPS);
+  const int i = blockIdx.x % groups * 32 * WARPS + threadIdx.x;
+  if (i < n) A.of_batch(blockIdx.x / groups).words[i * A.row + i / 32] |= 1u << i % 32;
+}

@@ -1,0 +1,206 @@
+"""The Boolean engine on a GPU: products and closures of bits, at every boundary of words, granules and tiles."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.algebra.catalogue import BOOLEAN
+from semiring.kernels.block import Block
+from semiring.kernels.cuda import bits
+from semiring.kernels.select import engine_for
+from tests.kernels.samples import Array
+
+cupy = pytest.importorskip("cupy")
+pytestmark = pytest.mark.gpu
+
+BOOL = (np.dtype(bool),)
+SIDES = (0, 1, 2, 31, 64, 65, 127, 128, 129, 257, 1000, 1025)
+SHAPES = [
+    (0, 5, 3), (5, 0, 3), (4, 3, 0), (1, 1, 1), (1, 300, 2000), (300, 1, 33), (31, 33, 32), (65, 129, 127), (128, 256, 1024),
+    (129, 257, 1025), (1000, 70, 513), (257, 1000, 129), (2100, 2049, 300),
+]  # fmt: skip
+
+
+def engine() -> Any:
+    from semiring.kernels.cuda.boolean import CudaBooleanEngine
+
+    found = engine_for(BOOLEAN, BOOL, "cuda:0")
+    assert isinstance(found, CudaBooleanEngine)
+    return found
+
+
+def product(a: Array, b: Array) -> Array:
+    return np.asarray(a.astype(np.float32) @ b.astype(np.float32) > 0)
+
+
+def plus(a: Array) -> Array:
+    """A ∪ A² ∪ …, by squaring."""
+    reached, before = a.copy(), np.zeros_like(a)
+    while (reached != before).any():
+        before, reached = reached, reached | product(reached, reached)
+    return reached
+
+
+def stored(gpu: Any, A: Block) -> Array:
+    out = cupy.ones((len(A.values[0]), *A.shape), bool)
+    gpu.store(A, (out,))
+    return np.asarray(out.get())
+
+
+def check_products(gpu: Any) -> None:
+    rng = np.random.default_rng(0)
+    for m, n, k in SHAPES:
+        density = rng.choice([0.001, 0.05, 0.5])
+        a, b, c = (rng.random(shape) < density for shape in ((m, k), (k, n), (m, n)))
+        A, B = (gpu.load((cupy.asarray(x),), owned=False) for x in (a, b))
+        for method, old in (("multiply", False), ("multiply_add", c)):
+            C = gpu.load((cupy.asarray(c),))
+            getattr(gpu, method)(A, B, C)
+            np.testing.assert_array_equal(stored(gpu, C)[0], product(a, b) | old, str((m, n, k, method)))
+            padding = C.values[0].view(np.uint8).get()[..., -(-n // 8) :]
+            assert not padding.any()
+
+
+@pytest.mark.parametrize("tensor", [True, False])
+def test_products(tensor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every tile, with and without tensor cores."""
+    gpu = engine()
+    if tensor and not bits.candidates(gpu._kernels.device.arch)[0].tensor:
+        pytest.skip("no tensor cores for bits")
+    for tile in bits.candidates(90 if tensor else 100):
+        monkeypatch.setattr("semiring.kernels.cuda.boolean.choose_bits", lambda *_, tile=tile: tile)
+        check_products(gpu)
+
+
+@pytest.mark.parametrize("n", SIDES)
+@pytest.mark.parametrize("reflexive", [False, True])
+def test_closures(n: int, reflexive: bool) -> None:
+    csgraph = pytest.importorskip("scipy.sparse.csgraph")
+    for edges in (0.3, 1, 2, 5):
+        a = np.random.default_rng(n).random((n, n)) < edges / max(n, 1)
+        given = found = cupy.asarray(a)
+        expected = plus(a) | (np.eye(n, dtype=bool) & reflexive)
+        for method in ("auto", "blocked", "iterative"):
+            for _ in range(3):  # as it is, recorded, and played again
+                found = sr.transitive_closure(given, reflexive=reflexive, method=method)
+                assert isinstance(found, cupy.ndarray)
+                np.testing.assert_array_equal(found.get(), expected)
+        np.testing.assert_array_equal(given.get(), a)
+        if n:
+            _, label = csgraph.connected_components(a, connection="strong")
+            both = found.get() & found.get().T
+            np.fill_diagonal(both, True)
+            np.testing.assert_array_equal(both, label[:, None] == label)
+
+
+@pytest.mark.parametrize("n", [1, 32, 33, 127, 128, 129, 256, 300, 511, 512])
+def test_pivot_blocks(n: int) -> None:
+    rng = np.random.default_rng(n)
+    a = np.stack([rng.random((n, n)) < edges / n for edges in (0.5, 1, 1.5, 3)] + [np.eye(n, k=1, dtype=bool), np.eye(n, k=-1, dtype=bool)])
+    for method, expected in (("close", False), ("eliminate", np.eye(n, dtype=bool))):
+        gpu = engine()
+        A = gpu.load((cupy.asarray(a),))
+        getattr(gpu, method)(A)
+        gpu.verify()
+        for found, one in zip(stored(gpu, A), a, strict=True):
+            np.testing.assert_array_equal(found, plus(one) | expected)
+
+
+def test_blocks_of_one_matrix() -> None:
+    """A, B and C are blocks between multiples of the granule, and may be the same ones: old values are read."""
+    rng, n = np.random.default_rng(1), 500
+    cuts = [0, 128, 384, n]
+    pieces = [slice(*cut) for cut in itertools.pairwise(cuts)]
+    for rows, inner, columns in itertools.product(pieces, repeat=3):
+        for fresh in (True, False):
+            whole = rng.random((2, n, n)) < 2 / n
+            gpu = engine()
+            packed = gpu.load((cupy.asarray(whole),))
+            A, B, C = packed[rows, inner], packed[inner, columns], packed[rows, columns]
+            (gpu.multiply if fresh else gpu.multiply_add)(A, B, C)
+            expected = whole.copy()
+            old = False if fresh else whole[:, rows, columns]
+            expected[:, rows, columns] = product(whole[:, rows, inner], whole[:, inner, columns]) | old
+            np.testing.assert_array_equal(stored(gpu, packed), expected)
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "reversed", "every second", "aligned", "shifted", "read as bytes"])
+def test_layouts_are_packed_and_unpacked(layout: str) -> None:
+    a = np.random.default_rng(2).random((3, 61, 2100)) < 0.5
+    given = cupy.asarray(a)
+    match layout:
+        case "F":
+            given = cupy.asfortranarray(given)
+        case "reversed":
+            given = given[::-1, ::-1, ::-1]
+        case "every second":
+            given = cupy.repeat(given, 2, axis=2)[:, :, ::2]
+        case "aligned":
+            wide = cupy.zeros((3, 61, 2240), bool)
+            wide[:, :, 64:2164] = given
+            given = wide[:, :, 64:2164]
+        case "shifted":
+            wide = cupy.zeros((3, 61, 2101), bool)
+            wide[:, :, 1:] = given
+            given = wide[:, :, 1:]
+        case "read as bytes":
+            given = (given.view(np.uint8) * np.uint8(6)).view(bool)  # any byte but 0 is true
+    expected = (given.view(np.uint8) if layout == "read as bytes" else given).get() != 0
+    gpu = engine()
+    A = gpu.load((given,), owned=False)
+    np.testing.assert_array_equal(stored(gpu, A), expected)
+    if layout != "read as bytes":
+        given[...] = False
+        gpu.store(A, (given,))
+        np.testing.assert_array_equal(given.get(), expected)
+    four = given.reshape(1, 3, 61, 2100)[:, :, :, 3:]
+    gpu.store(gpu.load((four,)), (four,))
+    np.testing.assert_array_equal(four.get() != 0, expected[None, :, :, 3:])
+
+
+def test_batches() -> None:
+    rng = np.random.default_rng(3)
+    for shape in ((7, 100, 100), (2, 3, 129, 129), (0, 5, 5), (3, 0, 0), (70000, 3, 3)):
+        a, b = (rng.random(shape) < 1.5 / max(shape[-1], 1) for _ in "ab")
+        given, other = cupy.asarray(a), cupy.asarray(b)
+        np.testing.assert_array_equal(sr.matmul(given, other, BOOLEAN).get(), product(a, b))
+        if len(a):
+            np.testing.assert_array_equal(sr.matmul(given, other[:1], BOOLEAN, c=given).get(), product(a, b[:1]) | a)
+        np.testing.assert_array_equal(sr.transitive_closure(given).get(), plus(a))
+
+
+def test_the_public_product() -> None:
+    rng = np.random.default_rng(4)
+    a, b = rng.random((300, 2000)) < 0.01, rng.random((2000, 150)) < 0.01
+    given, other = cupy.asarray(a), cupy.asarray(b)
+    np.testing.assert_array_equal(sr.matmul(given, other, BOOLEAN).get(), product(a, b))
+    np.testing.assert_array_equal(sr.matmul(other.T, given.T, BOOLEAN).get(), product(a, b).T)
+    np.testing.assert_array_equal(sr.matmul(given[3], other, BOOLEAN).get(), product(a[3], b))
+    out = cupy.asfortranarray(cupy.ones((300, 150), bool))
+    assert sr.matmul(given, other, BOOLEAN, out=out) is out
+    np.testing.assert_array_equal(out.get(), product(a, b))
+    values, witness = sr.matmul(given, other, BOOLEAN, witness=True)
+    np.testing.assert_array_equal(values.get(), product(a, b))
+    np.testing.assert_array_equal(witness.get() >= 0, product(a, b))
+
+
+def test_streams() -> None:
+    a = np.random.default_rng(5).random((1300, 1300)) < 0.001
+    expected = plus(a)
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
+    given = [cupy.asarray(a) for _ in streams]
+    cupy.cuda.Device().synchronize()
+    for _ in range(3):
+        found = []
+        for stream, one in zip(streams, given, strict=True):
+            with stream:
+                found.append(sr.transitive_closure(one))
+        for stream in streams:
+            stream.synchronize()
+        for one in found:
+            np.testing.assert_array_equal(one.get(), expected)
