@@ -14,8 +14,9 @@ from semiring.kernels.block import Block
 from semiring.kernels.cuda.conversion import halved, has_ordered_bits, restore, without_negative_zeros
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.harmful import NONE, earlier, nothing
-from semiring.kernels.cuda.kernels import GROUP, PIVOT_THREADS, kernels_for, pivot_sides
+from semiring.kernels.cuda.kernels import GROUP, PIVOT_THREADS, kernels_for, pivot_sides, problem_for, reads_vectors
 from semiring.kernels.cuda.operands import access, copy, matrix, of_one_layout, parts, same, shares, stacked, via_arguments
+from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Problem, Tile, choose, launch
 from semiring.kernels.infinities import threshold
 
@@ -30,6 +31,15 @@ _SMALL = 64 << 20
 _BATCH = 65535
 """Matrices that one launch can number."""
 
+
+_SLAB = 1 << 17
+"""Steps that one launch takes; the kernels number its slices, of four steps at least, by 16 bits."""
+
+_LARGE, _WIDE, _DEEP = 1 << 29, 512, 512
+"""Steps of a product, and its rows or columns, from which on a copy in aligned rows pays; and the depth of its slabs."""
+
+_BLOCK = 64
+"""Rows and columns that one tile covers of a result that is an operand too, so that it needs no copy."""
 
 Operands = tuple[Block, Block, Block]
 """A, B and C of a product."""
@@ -96,7 +106,7 @@ class CudaEngine:
     def multiply_add_each(self, *products: Operands) -> None:
         """C ← C ⊕ A⊗B for products that do not depend on each other: in one launch where no operand has to be copied."""
         if self._in_one_launch(products):
-            self._launch(products, None, fresh=False)
+            self._launch(products, None, fresh=False, side=_BLOCK)
         else:
             for operands in products:
                 self.multiply_add(*operands)
@@ -193,11 +203,11 @@ class CudaEngine:
             for some in parts(len(C.values[0]), 0, 0, _BATCH):
                 self._product(A.at(some), B.at(some), C.at(some), fresh=fresh)
             return
-        if self._in_one_launch([(A, B, C)]):
-            self._launch([(A, B, C)], None, fresh=fresh)
-            return
         limit = max(_SCRATCH, C.values[0].nbytes // 50)
         shared_a, shared_b = shares(A, C), shares(B, C)
+        if (shared_a or shared_b) and self._in_one_launch([(A, B, C)]):
+            self._launch([(A, B, C)], None, fresh=fresh, side=_BLOCK)
+            return
         if shared_a and (shared_b or not same(A, C)):
             A, shared_a = copy(A), False
         if shared_b and not same(B, C):
@@ -212,20 +222,34 @@ class CudaEngine:
     def _by_columns(self, A: Block, B: Block, C: Block, shared_b: bool, limit: int, fresh: bool) -> None:
         witness = C.via is not None
         if not (shared_b or witness):
-            self._launch([(A, B, C)], None, fresh=fresh)
+            self._by_slabs(A, B, C, None, limit, fresh)
             return
         for columns in parts(C.shape[1], B.values[0].nbytes * (shared_b + witness), limit):
             some = copy(B[:, columns]) if shared_b else B[:, columns]
-            self._launch([(A, some, C[:, columns])], copy(some, transposed=True) if witness else None, fresh=fresh)
+            self._by_slabs(A, some, C[:, columns], copy(some, transposed=True) if witness else None, limit, fresh)
+
+    def _by_slabs(self, A: Block, B: Block, C: Block, transposed: Block | None, limit: int, fresh: bool) -> None:
+        """The product of operands that C shares nothing with, in slabs of steps; where it pays, of copies in aligned rows."""
+        (m, n), k = C.shape, A.shape[1]
+        vectors = self._reads_vectors(witness=transposed is not None)
+        large = vectors and m * n * k >= _LARGE
+        # A copy is read once for each row or column of tiles.
+        apart = [large and side >= _WIDE and access(X) != "vectors" for X, side in ((A, n), (B, m))]
+        size = sum(X.values[0].nbytes for X, aside in zip((A, B), apart, strict=True) if aside)
+        if size * _DEEP > limit * k:
+            apart, size = [False, False], 0
+        for steps in parts(max(k, 1), size, limit, _SLAB):
+            left, right = (copy(X) if aside else X for X, aside in zip((A[:, steps], B[steps, :]), apart, strict=True))
+            self._launch([(left, right, C)], transposed and transposed[:, steps], fresh=fresh and steps.start == 0)
 
     def _in_one_launch(self, products: Sequence[Operands]) -> bool:
         """Whether products need no copies: without a witness, and of C each tile reads nothing but itself."""
         results = [C for *_, C in products]
         if not 0 < len(products) <= GROUP or any(C.via is not None or C.values[0].size == 0 or len(C.values[0]) > _BATCH for C in results):
             return False
-        if len({self._access(A, B) for A, B, _ in products}) > 1:
+        if len({self._access(A, B, witness=False) for A, B, _ in products}) > 1:
             return False
-        tile = self.tile_for(self._problem(products, witness=False))
+        tile = self.tile_for(self._problem(products, witness=False, side=_BLOCK))
 
         def apart(X: Block, C: Block, *, one_tile: bool) -> bool:
             return not shares(X, C) or (same(X, C) and one_tile)
@@ -234,27 +258,34 @@ class CudaEngine:
             apart(A, C, one_tile=C.shape[1] <= tile.columns) and apart(B, C, one_tile=C.shape[0] <= tile.rows) for A, B, C in products
         )
 
-    def _access(self, A: Block, B: Block) -> tuple[str, str]:
-        vectors = not self._representation.has_series
+    def _step(self, *, witness: bool) -> Step | None:
+        return self._kernels.step(ordered_bits=self._ordered_bits, pairs=not witness)
+
+    def _reads_vectors(self, *, witness: bool) -> bool:
+        return reads_vectors(self._representation, self._step(witness=witness))
+
+    def _access(self, A: Block, B: Block, *, witness: bool) -> tuple[str, str]:
+        vectors = self._reads_vectors(witness=witness)
         return access(A, vectors=vectors), access(B, vectors=vectors)
 
-    def _problem(self, products: Sequence[Operands], *, witness: bool) -> Problem:
+    def _problem(self, products: Sequence[Operands], *, witness: bool, side: int) -> Problem:
         """The largest of the products."""
         A, B, C = max(products, key=lambda p: p[2].values[0].size)
-        (m, n), r = C.shape, self._representation
-        light = self._access(A, B) == ("vectors", "vectors")
-        return Problem(m, n, A.shape[1], len(C.values[0]), r.size, witness, light, r.has_series)
+        shape = (*C.shape, A.shape[1], len(C.values[0]))
+        light = self._access(A, B, witness=witness) == ("vectors", "vectors")
+        return problem_for(self._representation, self._step(witness=witness), shape, witness=witness, light=light, side=side)
 
-    def _launch(self, products: Sequence[Operands], transposed: Block | None, *, fresh: bool) -> None:
+    def _launch(self, products: Sequence[Operands], transposed: Block | None, *, fresh: bool, side: int = 0) -> None:
         """Products of one batch and access; with a witness a single one."""
-        problem = self._problem(products, witness=transposed is not None)
+        witness = transposed is not None
+        problem = self._problem(products, witness=witness, side=side)
         tile = self.tile_for(problem)
         count = 1 if len(products) == 1 else GROUP
         function = self._kernels.function(
-            "product" if transposed is None else "product_witness",
+            "product_witness" if witness else "product",
             ordered_bits=self._ordered_bits,
             tile=tile,
-            access=self._access(*products[0][:2]),
+            access=self._access(*products[0][:2], witness=witness),
             count=count,
         )
         # The fields of `Product` in product.cuh.

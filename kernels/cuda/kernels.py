@@ -14,9 +14,12 @@ from semiring.kernels.cuda.device import device
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.steps import Operations, Step, best_step
-from semiring.kernels.cuda.tile import Tile
+from semiring.kernels.cuda.tile import Problem, Tile
 
-__all__ = ["DYNAMIC_SHARED_BYTES", "GROUP", "PIVOT_THREADS", "Kernels", "kernel_source", "kernels_for", "pivot_sides", "step_for"]
+__all__ = [
+    "DYNAMIC_SHARED_BYTES", "GROUP", "PIVOT_THREADS", "Kernels", "kernel_source", "kernels_for", "pivot_sides", "problem_for",
+    "reads_vectors", "step_for",
+]  # fmt: skip
 
 GROUP = 4
 """Products that one launch can compute together."""
@@ -33,11 +36,28 @@ def pivot_sides(r: Representation) -> tuple[int, ...]:
     return (64, 128) if r.size <= 4 else (64,)
 
 
-def step_for(r: Representation, arch: int, *, ordered_bits: bool) -> Step | None:
-    """The row of the table of steps for single numbers; None for structured elements and where no row fits."""
-    if len(r.dtypes) > 1:
+def step_for(r: Representation, arch: int, *, ordered_bits: bool, pairs: bool = False) -> Step | None:
+    """The row of the table of steps for single numbers; None for structured elements and where no row fits.
+
+    With `pairs`, two numbers of 16 bits may share a register, if they are tropical: their sums stay in 16 bits then.
+    """
+    if len(r.dtypes) != 1:
         return None
-    return best_step(Operations(r.add[0], r.mul[0], r.registers[0], ordered_bits, r.zero[0] >= 0, arch))
+    dtypes = [r.dtypes[0], r.registers[0]] if pairs and r.halved else [r.registers[0]]
+    steps = (best_step(Operations(r.add[0], r.mul[0], dtype, ordered_bits, r.zero[0] >= 0, arch)) for dtype in dtypes)
+    return next(filter(None, steps), None)
+
+
+def problem_for(
+    r: Representation, step: Step | None, shape: tuple[int, int, int, int], *, witness: bool, light: bool, side: int = 0
+) -> Problem:
+    """The product of m × k and k × n elements, `shape` being m, n, k and the matrices of a batch; for the others see `Problem`."""
+    return Problem(*shape, r.size, witness, light, r.has_series, step.name if step else None, r.is_heavy, side)
+
+
+def reads_vectors(r: Representation, step: Step | None) -> bool:
+    """Whether products may read their operands by vectors, where those are aligned."""
+    return len(r.dtypes) == 1 and not r.has_series and (r.dtypes[0].itemsize >= 4 or (step is not None and step.pairs))
 
 
 def kernel_source(
@@ -71,7 +91,9 @@ def kernel_source(
     witness = name.endswith("_witness")
     if template == "product":
         assert tile is not None
+        held = max(tile.held, step.count if step else 1)
         sizes = f"{tile.rows}, {tile.columns}, {tile.depth}, {tile.thread_rows}, {tile.thread_columns}, {tile.stages}"
+        sizes += f", {held}, {max(2 * held, min(tile.unrolled, tile.depth))}"
         arguments, values = [f"const __grid_constant__ Products<Semiring, {count}> products"], ["products"]
         bounds, call = (
             f"__launch_bounds__({tile.threads}, {tile.blocks}) ",
@@ -112,7 +134,15 @@ class Kernels:
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int) -> None:
         self.representation = represent(semiring, dtypes)
         self.device = device(number)
+        self._steps: dict[tuple[bool, bool], Step | None] = {}
         self._functions: dict[Any, Any] = {}
+
+    def step(self, *, ordered_bits: bool, pairs: bool) -> Step | None:
+        """The row of the table of steps; with `pairs`, two small numbers may share a register."""
+        key = (ordered_bits, pairs)
+        if key not in self._steps:
+            self._steps[key] = step_for(self.representation, self.device.arch, ordered_bits=ordered_bits, pairs=pairs)
+        return self._steps[key]
 
     def function(self, name: str, *, ordered_bits: bool = False, tile: Tile | None = None, **how: Any) -> Any:
         """A kernel, which is called with a grid, a block, its arguments and its shared memory. For `tile` and `how` see `kernel_source`."""
@@ -126,7 +156,7 @@ class Kernels:
         import cupy
 
         r = self.representation
-        source = kernel_source(r, step_for(r, self.device.arch, ordered_bits=ordered_bits), name, tile, **how)
+        source = kernel_source(r, self.step(ordered_bits=ordered_bits, pairs=name == "product"), name, tile, **how)
         module: Any = cupy.cuda.Module()
         module.load(compile_source(source, self.device.arch))
         function = module.get_function(name)

@@ -1,17 +1,22 @@
 // Copies from device memory to shared memory that do not pass through registers.
 #pragma once
 
-// BYTES is 4, 8 or 16; 16 bytes bypass the first-level cache. Both addresses are multiples of BYTES.
-template <int BYTES> __device__ __forceinline__ void copy_async(void* shared, const void* global) {
+// Where something in shared memory lies, as the copies count it.
+using Shared = unsigned;
+
+__device__ __forceinline__ Shared shared_address(const void* p) { return static_cast<Shared>(__cvta_generic_to_shared(p)); }
+template <class T> __device__ __forceinline__ T& shared_object(Shared p) { return *static_cast<T*>(__cvta_shared_to_generic(p)); }
+
+// BYTES is 4, 8 or 16; 16 bytes bypass the first-level cache. Both addresses are multiples of BYTES. What is not there is not read.
+template <int BYTES> __device__ __forceinline__ void copy_async(Shared target, const void* source, bool there) {
 #if __CUDA_ARCH__ >= 800
-  const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   if constexpr (BYTES == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(global));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(there ? 16 : 0));
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(target), "l"(global), "n"(BYTES));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(target), "l"(source), "n"(BYTES), "r"(there ? BYTES : 0));
 #else
   struct alignas(BYTES) Word { char bytes[BYTES]; };
-  *static_cast<Word*>(shared) = *static_cast<const Word*>(global);
+  if (there) shared_object<Word>(target) = *static_cast<const Word*>(source);
 #endif
 }
 
@@ -42,9 +47,9 @@ template <int PENDING> __device__ __forceinline__ void wait_for_copies() {
 template <class T> __host__ __device__ constexpr bool is_async_size() { return sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16; }
 
 // One number, asynchronously where the hardware can.
-template <class T> __device__ __forceinline__ void fetch(T* shared, const T* global) {
-  if constexpr (is_async_size<T>())
-    copy_async<sizeof(T)>(shared, global);
-  else
-    *shared = *global;
+template <class T, class U> __device__ __forceinline__ void fetch(Shared target, const U* source, bool there) {
+  if constexpr (sizeof(T) == sizeof(U) && is_async_size<T>())
+    copy_async<sizeof(T)>(target, source, there);
+  else if (there)
+    shared_object<T>(target) = *source;
 }

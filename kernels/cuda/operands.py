@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from semiring.kernels.block import Block
+from semiring.kernels.cuda.rows import copy_rows
 from semiring.kernels.overlap import Layout, share, span
 
 __all__ = ["access", "copy", "matrix", "of_one_layout", "parts", "same", "shares", "stacked", "via_arguments"]
@@ -37,11 +38,14 @@ def matrix(block: Block) -> list[int]:
 
 
 def access(block: Block, *, vectors: bool = True) -> str:
-    """How a kernel should read a block: by vectors where rows are contiguous and aligned, else along what is contiguous."""
+    """How a kernel should read a block: by vectors where rows are contiguous and aligned, else along what is contiguous.
+
+    The last vector of a row may reach beyond the row, but never out of 16 bytes of which the row has some.
+    """
     v = block.values[0]
     batch, row, column = v.strides
-    apart = [row, *([batch] if len(v) > 1 else []), v.shape[2] * v.itemsize, v.data.ptr]
-    if vectors and len(block.values) == 1 and v.itemsize >= 4 and column == v.itemsize and not any(x % 16 for x in apart):
+    apart = [row, *([batch] if len(v) > 1 else []), v.data.ptr]
+    if vectors and len(block.values) == 1 and column == v.itemsize and not any(x % 16 for x in apart):
         return "vectors"
     return "columns" if abs(column) > abs(row) else "rows"
 
@@ -80,11 +84,16 @@ def same(x: Block, y: Block) -> bool:
 
 
 def copy(block: Block, *, transposed: bool = False) -> Block:
-    """A contiguous copy of the values, or of their transposes."""
+    """A copy of the values, or of their transposes, in rows that begin at multiples of 16 bytes."""
     import cupy
 
-    values = tuple(cupy.ascontiguousarray(v.transpose(0, 2, 1)) if transposed else v.copy(order="C") for v in block.values)
-    return Block(values, None, block.row, block.column)
+    values = tuple(v.transpose(0, 2, 1) if transposed else v for v in block.values)
+    count, rows, columns = values[0].shape
+    vector = 16 // min(v.itemsize for v in values)
+    copies = tuple(cupy.empty((count, rows, -(-columns // vector) * vector), v.dtype)[..., :columns] for v in values)
+    for new, old in zip(copies, values, strict=True):
+        copy_rows(old, new)
+    return Block(copies, None, block.row, block.column)
 
 
 def parts(length: int, size: int, limit: int, most: int | None = None) -> Iterator[slice]:

@@ -55,6 +55,15 @@ class Representation:
         return tuple(d if d.itemsize >= 4 else np.dtype(np.int32) for d in self.dtypes)
 
     @property
+    def offsets(self) -> tuple[int, ...]:
+        """Where the components lie in an element of shared memory, as C++ lays them out."""
+        offsets, end = [], 0
+        for d in self.registers:
+            offsets.append(-(-end // d.itemsize) * d.itemsize)
+            end = offsets[-1] + d.itemsize
+        return tuple(offsets)
+
+    @functools.cached_property
     def size(self) -> int:
         """Bytes of an element in shared memory."""
         size = sum(d.itemsize for d in self.registers)
@@ -64,6 +73,11 @@ class Representation:
     def has_series(self) -> bool:
         """Whether a step is many instructions, as exponentials and logarithms are."""
         return bool(REAL & {e.op for e in nodes(*self.add, *self.mul)})
+
+    @functools.cached_property
+    def is_heavy(self) -> bool:
+        """Whether ⊕ and ⊗ are more than an operation each."""
+        return sum(e.op not in ("var", "const") for e in nodes(*self.add, *self.mul)) > 2 * len(self.dtypes)
 
     @functools.cached_property
     def keeps_bits_ordered(self) -> bool:

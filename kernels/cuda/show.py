@@ -8,9 +8,9 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels.cuda import bits
-from semiring.kernels.cuda.kernels import kernel_source, step_for
+from semiring.kernels.cuda.kernels import kernel_source, problem_for, reads_vectors, step_for
 from semiring.kernels.cuda.representation import represent
-from semiring.kernels.cuda.tile import Problem, candidates
+from semiring.kernels.cuda.tile import candidates
 from semiring.kernels.select import is_reachability
 
 __all__ = ["source"]
@@ -46,8 +46,8 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int
     if is_reachability(semiring, dtypes) and kernel in ("product", "close", "add_identity"):
         return bits.bits_source(kernel, bits.candidates(arch)[0], bits.PIVOT // 32)
     r = represent(semiring, dtypes)
-    step = step_for(r, arch, ordered_bits=ordered_bits and r.keeps_bits_ordered)
-    light = len(dtypes) == 1 and dtypes[0].itemsize >= 4 and not r.has_series
-    tile = candidates(Problem(1, 1, 1, 1, r.size, kernel == "product_witness", light, r.has_series))[0]
+    step = step_for(r, arch, ordered_bits=ordered_bits and r.keeps_bits_ordered, pairs=kernel == "product")
+    light = reads_vectors(r, step)
+    tile = candidates(problem_for(r, step, (1, 1, 1, 1), witness=kernel == "product_witness", light=light))[0]
     access = ("vectors", "vectors") if light else ("rows", "rows")
     return kernel_source(r, step, kernel, tile if kernel.startswith("product") else None, access)

@@ -22,12 +22,12 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False)
     fields = " ".join(f"{d} c{c};" for c, d in enumerate(r.registers))
     same = [d == e for d, e in zip(r.dtypes, r.registers, strict=True)]
     pointers = " ".join(f"{kind}* c{c};" for c, kind in each)
-    count = step.count if step else 1
+    count, pairs = (step.count, step.pairs) if step else (1, False)
     lines = [
-        "struct Semiring {",
+        f"struct {'Numbers' if pairs else 'Semiring'} {{",
         f"  struct alignas({min(r.size, 16)}) Element {{ {fields} }};",
         f"  struct Pointers {{ {pointers} }};",
-        f"  static constexpr int steps = {count};",
+        f"  static constexpr int steps = {count}, lanes = 1;",
         f"  static constexpr bool vectors = {str(len(kinds) == 1 and same[0]).lower()};",
         "",
         "  static __device__ __forceinline__ bool aligned(const Pointers& p) { return "
@@ -42,9 +42,15 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False)
         "  static __device__ __forceinline__ void put(const Pointers& p, long long i, Element x) { "
         + " ".join(f"p.c{c}[i] = x.c{c};" for c, _ in each)
         + " }",
-        "  static __device__ __forceinline__ void fetch(Element* shared, const Pointers& p, long long i) { "
-        + " ".join(f"::fetch(&shared->c{c}, p.c{c} + i);" if same[c] else f"shared->c{c} = p.c{c}[i];" for c, _ in each)
+        "  static __device__ __forceinline__ Vector<Element> get_vector(const Pointers& p, long long i) {"
+        " return *reinterpret_cast<const Vector<Element>*>(p.c0 + i); }",
+        "  static __device__ __forceinline__ void put_vector(const Pointers& p, long long i, const Vector<Element>& x) {"
+        " *reinterpret_cast<Vector<Element>*>(p.c0 + i) = x; }",
+        "  static __device__ __forceinline__ void fetch(Shared target, const Pointers& p, long long, bool there) { "
+        + " ".join(f"::fetch<{e}>(target + {at}, p.c{c}, there);" for (c, _), e, at in zip(each, r.registers, r.offsets, strict=True))
         + " }",
+        "  static __device__ __forceinline__ Element part(const Pointers& p, long long i, long long, int count) {"
+        " return count > 0 ? get(p, i) : zero(); }",
         "  static __device__ __forceinline__ bool same(Element a, Element b) { return "
         + " && ".join(f"a.c{c} == b.c{c}" for c, _ in each)
         + "; }",
@@ -58,6 +64,7 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False)
         _harmless(),
         _star(r) if star else "",
         "};",
+        f"using Semiring = Pairs<Numbers, {kinds[0]}>;" if pairs else "",
     ]
     return "\n".join(lines) + "\n"
 

@@ -14,7 +14,7 @@ __all__ = ["STEPS", "Operations", "Step", "best_step", "candidate"]
 
 _A, _B = var(0), var(1)
 _SUM = (node("add", _A, _B), node("add", _B, _A))
-_FLOAT, _DOUBLE, _INT, _UNSIGNED = (np.dtype(c) for c in ("f4", "f8", "i4", "u4"))
+_FLOAT, _DOUBLE, _INT, _UNSIGNED, _SHORT, _UNSIGNED_SHORT = (np.dtype(c) for c in ("f4", "f8", "i4", "u4", "i2", "u2"))
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,15 @@ class Step:
         The statement that adds the products of the arrays `a` and `b` to `c`; ``{extremum}`` stands for min or max.
     fits : callable
         Whether it computes the same.
+    pairs : bool
+        Whether a register has two numbers, of consecutive steps (see ``pairs.cuh``).
     """
 
     name: str
     count: int
     code: str
     fits: Callable[[Operations], bool]
+    pairs: bool = False
 
 
 def _three_way(x: Operations) -> bool:
@@ -93,6 +96,20 @@ STEPS = (
         1,
         "c.c0 = __viadd{extremum}_u32(a[0].c0, b[0].c0, c.c0);",
         lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _UNSIGNED,
+    ),
+    Step(
+        "VIADDMNMX.S16x2",
+        1,
+        "c.c0 = __viadd{extremum}_s16x2(a[0].c0, b[0].c0, c.c0);",
+        lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _SHORT,
+        pairs=True,
+    ),
+    Step(
+        "VIADDMNMX.U16x2",
+        1,
+        "c.c0 = __viadd{extremum}_u16x2(a[0].c0, b[0].c0, c.c0);",
+        lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _UNSIGNED_SHORT,
+        pairs=True,
     ),
     Step("VIMNMX3", 2, f"c.c0 = __vi{{extremum}}3_s32(c.c0, {_M0}, {_M1});", lambda x: _three_way(x) and x.dtype == _INT),
     Step("VIMNMX3.U32", 2, f"c.c0 = __vi{{extremum}}3_u32(c.c0, {_M0}, {_M1});", lambda x: _three_way(x) and x.dtype == _UNSIGNED),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from semiring.algebra.errors import SemiringError
 
@@ -51,6 +51,12 @@ class Problem:
         Operands are read by vectors, so that most registers are for the sums.
     series : bool
         A step is many instructions, as exponentials and logarithms are: few of them are written out.
+    step : str or None
+        The row of the table of steps.
+    heavy : bool
+        ⊕ and ⊗ are more than an instruction each, and fewer steps fit the instruction cache.
+    side : int
+        What a tile should have of rows and columns at least: of a result that is an operand too, a whole block.
     """
 
     m: int
@@ -61,6 +67,9 @@ class Problem:
     witness: bool = False
     light: bool = True
     series: bool = False
+    step: str | None = None
+    heavy: bool = False
+    side: int = 0
 
     def validate(self) -> None:
         """Refuse what no launch can number."""
@@ -84,6 +93,12 @@ class Tile:
         Slices in shared memory.
     blocks : int
         Thread blocks that a multiprocessor is to hold, which limits the registers of a thread.
+    held : int
+        Steps whose operands a thread holds, twice: those it works on, and the next.
+    unrolled : int
+        Steps that are written out, two times `held` at least.
+    cost : float
+        Time for an element and a step where there is enough to do, as a multiple of the first candidate's.
     """
 
     rows: int
@@ -93,6 +108,9 @@ class Tile:
     thread_columns: int
     stages: int
     blocks: int
+    held: int = 2
+    unrolled: int = 16
+    cost: float = 1.0
 
     @property
     def threads(self) -> int:
@@ -133,40 +151,73 @@ def launch(problem: Problem, tile: Tile, tiles: int) -> Launch:
 
 _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
     (False, True): {
-        4: (Tile(64, 128, 16, 8, 8, 3, 4), Tile(64, 64, 32, 4, 4, 2, 4)),
+        4: (
+            Tile(64, 128, 16, 8, 8, 3, 4),
+            Tile(64, 64, 16, 8, 4, 3, 4, cost=1.03),
+            Tile(64, 64, 32, 4, 4, 2, 4, cost=1.1),
+            Tile(32, 64, 32, 4, 4, 2, 6, cost=1.1),
+        ),
         8: (Tile(32, 64, 16, 4, 4, 3, 4),),
-        16: (Tile(32, 64, 8, 4, 4, 3, 2), Tile(32, 32, 8, 4, 4, 3, 2)),
+        16: (Tile(32, 64, 8, 4, 4, 3, 2, held=1), Tile(32, 32, 8, 4, 4, 3, 2, held=1)),
     },
     (False, False): {
         4: (Tile(64, 64, 16, 8, 4, 3, 3),),
         8: (Tile(32, 64, 16, 4, 4, 3, 3),),
-        16: (Tile(32, 32, 8, 4, 4, 3, 2),),
+        16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),),
     },
     (True, True): {
-        4: (Tile(64, 64, 32, 8, 4, 2, 3), Tile(64, 64, 16, 4, 8, 3, 3)),
+        4: (
+            Tile(64, 64, 32, 8, 4, 2, 3, unrolled=32),
+            Tile(64, 64, 16, 4, 8, 3, 3, cost=1.1),
+            Tile(32, 32, 32, 4, 4, 3, 8, unrolled=32, cost=1.06),
+        ),
         8: (Tile(32, 64, 16, 4, 4, 3, 3),),
-        16: (Tile(32, 32, 8, 4, 4, 3, 2),),
+        16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),),
     },
     (True, False): {
         4: (Tile(64, 64, 16, 4, 8, 3, 2),),
         8: (Tile(32, 64, 16, 4, 4, 3, 3),),
-        16: (Tile(32, 32, 8, 4, 4, 3, 2),),
+        16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),),
     },
 }
 """The candidates by (witness, light) and by the bytes of an element, those first that are fastest where there is enough to do."""
 
-_SERIES = (Tile(32, 64, 4, 4, 4, 3, 3),)
+_PAIRS = (
+    Tile(64, 64, 16, 8, 8, 3, 6, held=4, unrolled=8),
+    Tile(64, 64, 16, 8, 4, 3, 4, unrolled=8, cost=1.04),
+    Tile(32, 64, 32, 4, 4, 2, 6, unrolled=8, cost=1.21),
+)
+_BY_STEP = {
+    None: tuple(replace(tile, held=1) for tile in _TILES[False, True][4]),
+    "VIADDMNMX.S16x2": _PAIRS,
+    "VIADDMNMX.U16x2": _PAIRS,
+}
+"""The same where light products of four bytes have others: ⊕ and ⊗ of an instruction each are best one step at a time."""
+
+_SEARCH = 18
+"""Steps of a product that take as long as to look at one step for a witness, which is read from far away."""
+
+_SERIES = (Tile(32, 64, 4, 4, 4, 3, 3, held=1, unrolled=4),)
 
 
 def candidates(problem: Problem) -> tuple[Tile, ...]:
     """The tiles for elements of this size."""
+    if problem.series:
+        return _SERIES
     size = next((s for s in (4, 8, 16) if problem.bytes <= s), 16)
-    return _SERIES if problem.series else _TILES[problem.witness, problem.light][size]
+    tiles = _TILES[problem.witness, problem.light][size]
+    if problem.light and not problem.witness and size == 4:
+        tiles = _BY_STEP.get(problem.step, tiles)
+    return tuple(replace(tile, unrolled=8) for tile in tiles) if problem.heavy else tiles
 
 
 @functools.lru_cache(maxsize=4096)
 def choose(problem: Problem, device: Device) -> Tile:
-    """The candidate that is predicted fastest: the one with the fewest waves of thread blocks, weighed by their size.
+    """The candidate that is predicted fastest.
+
+    A multiprocessor takes its blocks one after the other, whether they run at once or not, if only four warps do; besides, it takes a
+    quarter of the time of a block of four warps until all are at work. Then the winning slice of every element is looked through for a
+    witness.
 
     Raises
     ------
@@ -177,9 +228,12 @@ def choose(problem: Problem, device: Device) -> Tile:
 
     def time(tile: Tile) -> float:
         tiles = tile.count(problem.m, problem.n) * problem.batch
-        return -(-tiles // (device.multiprocessors * tile.blocks)) * tile.rows * tile.columns * tile.blocks
+        together = max(1, 4 * _WARP // tile.threads)
+        blocks = -(-tiles // (device.multiprocessors * together)) * together
+        steps = problem.k + problem.witness * _SEARCH * tile.depth
+        return (blocks + _WARP / tile.threads) * tile.rows * tile.columns * tile.cost * steps
 
     fitting = [t for t in candidates(problem) if t.fits(problem, device)]
     if not fitting:
         raise SemiringError(f"no tile of elements of {problem.bytes} bytes fits the shared memory of sm_{device.arch}; use device='cpu'")
-    return min(fitting, key=time)
+    return min([t for t in fitting if min(t.rows, t.columns) >= problem.side] or fitting, key=time)

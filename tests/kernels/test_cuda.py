@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.catalogue import DISTANCE_HOPS, MAX_PLUS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.algebra.laws import is_idempotent
 from semiring.kernels.block import Block
+from semiring.kernels.cuda.operands import copy
+from semiring.kernels.infinities import signed_limit
+from semiring.kernels.matmul import matmul
 from semiring.kernels.reference.engine import ReferenceEngine
 from tests.kernels.samples import CASES, SELECTIVE, DTypes, Values, assert_equal, elements, laid_out, name
 
@@ -231,3 +234,122 @@ def test_components_that_lie_differently() -> None:
     gpu.multiply(A, gpu.load(device(b), owned=False), C)
     gpu.store(C, result)
     assert_equal(tuple(v.get() for v in result), expected.values)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint16", "int32"])
+@pytest.mark.parametrize("semiring", [MIN_PLUS, MAX_PLUS], ids=str)
+def test_integers_up_to_the_bounds(semiring: Semiring, dtype: str) -> None:
+    """The largest sums that are allowed, ∞ + ∞, and every remainder of k by the steps that a register and a slice take."""
+    d = np.dtype(dtype)
+    if d not in semiring.supported_dtypes:
+        pytest.skip("no such elements")
+    rng, ((zero,), _) = np.random.default_rng(10), semiring.identities((d,))
+    sign, best = (1, np.minimum) if semiring is MIN_PLUS else (-1, np.maximum)
+    most = (abs(int(zero)) // 2 - 1) // 2
+    for m, n, k in ((65, 136, 32), (64, 128, 31), (3, 8, 1), (70, 129, 2), (129, 257, 97), (64, 136, 64)):
+        a, b = (np.where(rng.random(shape) < 0.3, zero, sign * rng.integers(most - 9, most + 1, shape)) for shape in ((m, k), (k, n)))
+        infinite = (a == zero)[:, :, None] | (b == zero)
+        sums = np.where(infinite, zero, a[:, :, None].astype(np.int64) + b)
+        expected = best.reduce(sums, axis=1)
+        result = matmul(cupy.asarray(a.astype(d)), cupy.asarray(b.astype(d)), semiring)
+        np.testing.assert_array_equal(result.get(), expected)
+        old = rng.integers(0, most, (m, n)) * sign
+        result = matmul(cupy.asarray(a.astype(d)), cupy.asarray(b.astype(d)), semiring, c=cupy.asarray(old.astype(d)))
+        np.testing.assert_array_equal(result.get(), best(old, expected))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32"])
+def test_negative_integers_up_to_the_bounds(dtype: str) -> None:
+    rng, d = np.random.default_rng(11), np.dtype(dtype)
+    zero = np.iinfo(d).max
+    most = signed_limit(zero // 2)
+    a, b = (np.where(rng.random(shape) < 0.3, zero, rng.choice([-most, most, 0, 1], shape)) for shape in ((70, 45), (45, 136)))
+    sums = np.where((a == zero)[:, :, None] | (b == zero), zero, a[:, :, None].astype(np.int64) + b)
+    result = matmul(cupy.asarray(a.astype(d)), cupy.asarray(b.astype(d)), MIN_PLUS)
+    np.testing.assert_array_equal(result.get(), sums.min(1))
+
+
+@pytest.mark.parametrize("witness", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32"])
+def test_large_products_of_unaligned_operands(dtype: str, witness: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands are copied in aligned rows, slab by slab, whatever the layout."""
+    for limit, value in (("_LARGE", 1), ("_WIDE", 1), ("_DEEP", 1), ("_SCRATCH", 100_000)):
+        monkeypatch.setattr(f"semiring.kernels.cuda.engine.{limit}", value)
+    rng, d = np.random.default_rng(12), (np.dtype(dtype),)
+    a, b, c = (elements(MIN_PLUS, d, shape, rng) for shape in ((131, 521), (521, 203), (131, 203)))
+    for layout in ("C", "Fortran", "inner block"):
+        for method in ("multiply", "multiply_add"):
+            reference, gpu = ReferenceEngine(MIN_PLUS, d), engine(MIN_PLUS, d)
+            expected = Block(tuple(v.copy() for v in c), np.full(c[0].shape, -1, np.int32) if witness else None)
+            getattr(reference, method)(Block(a, None, 7, 11), Block(b, None, 11, 0), expected)
+            A, B = (gpu.load((_like(laid_out(x[0], layout)),), owned=False) for x in (a, b))
+            result, via = device(c), cupy.full(c[0].shape, -1, dtype=np.int32) if witness else None
+            C = gpu.load(result, via)
+            getattr(gpu, method)(Block(A.values, None, 7, 11), Block(B.values, None, 11, 0), C)
+            gpu.store(C, result)
+            assert_equal((result[0].get(),), expected.values)
+            if via is not None:
+                assert_equal(via.get(), expected.via)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+def test_vectors_that_reach_beyond_a_row(dtype: str) -> None:
+    """Aligned rows whose length is no multiple of a vector; what lies behind them takes no part."""
+    rng, d = np.random.default_rng(13), (np.dtype(dtype),)
+    a, b = elements(MIN_PLUS, d, (67, 83), rng), elements(MIN_PLUS, d, (83, 141), rng)
+    wide = [cupy.full((len(x[0]), 160), -100, dtype=d[0]) for x in (a, b)]
+    views = [w[:, : x[0].shape[1]] for w, x in zip(wide, (a, b), strict=True)]
+    for view, x in zip(views, (a, b), strict=True):
+        view[...] = cupy.asarray(x[0])
+    expected = Block((np.empty((67, 141), d[0]),), np.full((67, 141), -1, np.int32))
+    ReferenceEngine(MIN_PLUS, d).multiply(Block(a), Block(b), expected)
+    for witness in (False, True):
+        gpu = engine(MIN_PLUS, d)
+        result, via = cupy.empty((67, 141), d[0]), cupy.full((67, 141), -1, dtype=np.int32) if witness else None
+        C = gpu.blank((result,), via)
+        gpu.multiply(*(gpu.load((v,), owned=False) for v in views), C)
+        gpu.store(C, (result,))
+        assert_equal((result.get(),), expected.values)
+        if via is not None:
+            assert_equal(via.get(), expected.via)
+
+
+def test_long_sums_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("semiring.kernels.cuda.engine._SLAB", 128)
+    for semiring, dtype in ((MIN_PLUS, "float32"), (MIN_PLUS, "int16"), (PLUS_TIMES, "float64")):
+        rng, d = np.random.default_rng(14), (np.dtype(dtype),)
+        a, b, c = (elements(semiring, d, shape, rng) for shape in ((33, 700), (700, 65), (33, 65)))
+        for method in ("multiply", "multiply_add"):
+            compare(semiring, d, method, a, b, c, witness=False)
+            if semiring is MIN_PLUS:
+                compare(semiring, d, method, a, b, c, witness=True)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+def test_copies_in_aligned_rows(dtype: str) -> None:
+    rng = np.random.default_rng(15)
+    whole = cupy.asarray(rng.integers(0, 100, (3, 70, 90)).astype(dtype))
+    for v in (
+        whole,
+        whole[:, ::-1, 5:50],
+        whole[:, 1:, ::3],
+        whole.transpose(0, 2, 1),
+        whole[::2],
+        cupy.broadcast_to(whole[:, :1], (3, 40, 90)),
+    ):
+        for transposed in (False, True):
+            (found,) = copy(Block((v,)), transposed=transposed).values
+            assert found.strides[1] % 16 == 0
+            np.testing.assert_array_equal(found.get(), (v.transpose(0, 2, 1) if transposed else v).get())
+
+
+def test_the_end_of_a_sum_needs_no_annihilator() -> None:
+    """Steps beyond k are not taken, not even of zeros."""
+    longest = Semiring("longest", add=max, mul=lambda a, b: a + b + 1, zero=0, one=-1)
+    rng = np.random.default_rng(16)
+    for dtype in ("int32", "float32", "int64"):
+        for k in (1, 5, 16, 33):
+            a, b = (-rng.integers(1, 9, shape).astype(dtype) for shape in ((20, k), (k, 30)))
+            a, b = (x if dtype != "float32" else x / 2 for x in (a, b))
+            result = matmul(cupy.asarray(a), cupy.asarray(b), longest)
+            np.testing.assert_array_equal(result.get(), np.maximum((a[:, :, None] + b + 1).max(1), 0))

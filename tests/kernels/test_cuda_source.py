@@ -16,7 +16,7 @@ from semiring.algebra.expression import node, var
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.kernels.cuda import bits, compiler
 from semiring.kernels.cuda.emission import function
-from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, step_for
+from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, problem_for, reads_vectors, step_for
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.show import source
 from semiring.kernels.cuda.steps import STEPS
@@ -29,10 +29,10 @@ nvrtc = pytest.importorskip("cupy").cuda.nvrtc
 LUKASIEWICZ = Semiring("lukasiewicz", add=max, mul=lambda a, b: max(a + b - 1, 0), zero=0, one=1, domain=(0, 1))
 CASES = [
     (MIN_PLUS, "float32", True), (MIN_PLUS, "float32", False), (MIN_PLUS, "float64", True), (MIN_PLUS, "int32", True),
-    (MIN_PLUS, "int16", True), (MIN_PLUS, "uint32", True), (MIN_PLUS, "int64", True), (MAX_MIN, "float32", True), (MAX_MIN, "int32", True),
-    (MAX_MIN, "uint32", True), (LUKASIEWICZ, "float32", True), (PLUS_TIMES, "float32", True), (PLUS_TIMES, "float64", True),
-    (LOG, "float32", True), (BOOLEAN, "bool", True), (BITSET, "uint8", True), (DISTANCE_COUNT, "float64", True),
-    (DISTANCE_HOPS, "int32", True),
+    (MIN_PLUS, "int16", True), (MIN_PLUS, "uint16", True), (MIN_PLUS, "uint32", True), (MIN_PLUS, "int64", True),
+    (MAX_MIN, "float32", True), (MAX_MIN, "int32", True), (MAX_MIN, "uint32", True), (LUKASIEWICZ, "float32", True),
+    (PLUS_TIMES, "float32", True), (PLUS_TIMES, "float64", True), (LOG, "float32", True), (BOOLEAN, "bool", True),
+    (BITSET, "uint8", True), (DISTANCE_COUNT, "float64", True), (DISTANCE_HOPS, "int32", True),
 ]  # fmt: skip
 ARCHITECTURES = (75, 80, 86, 90, 100)
 
@@ -57,14 +57,14 @@ def compile_and_report(source: str, arch: int) -> tuple[int, int]:
 def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, arch: int, record_property: Any) -> None:
     dtypes = (np.dtype(dtype),) * semiring.components
     r = represent(semiring, dtypes)
-    step = step_for(r, arch, ordered_bits=ordered)
     names = ["product", "add_identity", "test_loops"]
     names += ["close"] if is_idempotent(semiring, dtypes) else []
     names += ["product_witness", "close_witness"] if is_selective(semiring, dtypes) else []
     names += ["eliminate"] if r.star is not None else []
     for name in names:
-        vectors = len(dtypes) == 1 and dtypes[0].itemsize >= 4 and not r.has_series
-        problem = Problem(1, 1, 1, 1, r.size, name == "product_witness", vectors, r.has_series)
+        step = step_for(r, arch, ordered_bits=ordered, pairs=name == "product")
+        vectors = reads_vectors(r, step)
+        problem = problem_for(r, step, (1, 1, 1, 1), witness=name == "product_witness", light=vectors)
         product = {"tile": candidates(problem)[0], "access": ("vectors", "vectors") if vectors else ("rows", "columns")}
         variants: list[dict[str, Any]] = [{"side": side} for side in pivot_sides(r)]
         if name.startswith("product"):
@@ -109,9 +109,33 @@ def test_a_tile_of_bits_for_every_architecture() -> None:
 def test_every_row_of_the_table_is_used() -> None:
     used = set()
     for semiring, dtype, ordered in CASES:
-        step = step_for(represent(semiring, (np.dtype(dtype),) * semiring.components), 90, ordered_bits=ordered)
+        step = step_for(represent(semiring, (np.dtype(dtype),) * semiring.components), 90, ordered_bits=ordered, pairs=True)
         used.add(step.name if step else None)
     assert used == {None, *(row.name for row in STEPS)}
+
+
+def test_pairs_are_for_tropical_products_on_recent_architectures() -> None:
+    for semiring, dtype, arch, pairs in (
+        (MIN_PLUS, "int16", 90, True), (MIN_PLUS, "uint16", 100, True), (MIN_PLUS, "int16", 80, False), (MIN_PLUS, "uint8", 90, False),
+        (MAX_MIN, "int16", 90, False), (MIN_PLUS, "int32", 90, False),
+    ):  # fmt: skip
+        r = represent(semiring, (np.dtype(dtype),))
+        step = step_for(r, arch, ordered_bits=False, pairs=True)
+        assert (step is not None and step.pairs) == pairs
+        widened = step_for(r, arch, ordered_bits=False)
+        assert widened is None or not widened.pairs
+
+
+def test_small_products_have_small_tiles() -> None:
+    gpu = Device(arch=90, multiprocessors=132, shared_bytes=233472, block_shared_bytes=232448)
+    for witness in (False, True):
+        areas = [tile.rows * tile.columns for n in (256, 1024, 8192) for tile in [choose(Problem(n, n, n, 1, 4, witness), gpu)]]
+        assert areas == sorted(areas)
+        assert areas[0] < areas[-1]
+    assert choose(Problem(64, 512, 64, 1, 4, side=64), gpu).rows == 64
+    # A search for winners takes as long as hundreds of steps, and longer in deep slices.
+    short, long = (choose(Problem(8192, 8192, k, 1, 4, True), gpu) for k in (128, 8192))
+    assert short.depth < long.depth
 
 
 def test_floats_have_no_double_constants() -> None:

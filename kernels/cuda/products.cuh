@@ -1,0 +1,31 @@
+// The products that a launch computes.
+#pragma once
+
+#include "matrix.cuh"
+
+template <class S> struct Witness {
+  Matrix<S> transposed;  // B with its columns contiguous
+  int* via;
+  long long row, batch;
+  long long first;  // the vertex that k = 0 stands for
+};
+
+template <class S> struct Product {
+  Matrix<S> A, B, C;
+  long long m, n, k;
+  long long tiles;  // of C
+  long long fresh;  // C <- A x B
+  Witness<S> witness;
+};
+
+// What one launch computes: products that do not depend on each other, one after the other in its grid.
+template <class S, int COUNT> struct Products {
+  Product<S> product[COUNT];
+
+  // The product to which tile `number` of all belongs; `number` is then counted within it.
+  __device__ __forceinline__ const Product<S>& of(int& number) const {
+    int p = 0;
+    for (; p + 1 < COUNT && number >= product[p].tiles; p++) number -= product[p].tiles;
+    return product[p];
+  }
+};
