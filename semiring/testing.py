@@ -21,6 +21,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import usual_dtypes
+from semiring.algebra.namespace import host
 from semiring.algebra.sampling import draw
 from semiring.algorithms.cycles import exact_weight
 from semiring.kernels.reference.operations import Operations
@@ -196,13 +197,13 @@ def assert_paths_valid(
         Also check the predecessor and next-hop matrices.
     """
     arrays = a if isinstance(a, tuple) else (a,)
-    values = paths.values if isinstance(paths.values, tuple) else (paths.values,)
+    values = tuple(map(host, paths.values if isinstance(paths.values, tuple) else (paths.values,)))
     n = len(arrays[0])
     zero = paths.semiring.identities([v.dtype for v in arrays])[0]
     chosen = list(itertools.product(range(n), repeat=2)) if pairs is None else [(int(i), int(j)) for i, j in pairs]
     found = paths.paths([(paths.nodes[i], paths.nodes[j]) for i, j in chosen])
     number = {node: i for i, node in enumerate(paths.nodes)}
-    grown = {"predecessors": paths.predecessors(), "next_hops": paths.next_hops()} if trees else {}
+    grown = {"predecessors": host(paths.predecessors()), "next_hops": host(paths.next_hops())} if trees else {}
     for (i, j), labels in zip(chosen, found, strict=True):
         path = [number[v] for v in labels]
         reached = any(v[i, j] != z for v, z in zip(values, zero, strict=True))

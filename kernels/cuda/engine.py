@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -69,7 +69,6 @@ class CudaEngine:
         self.pivot, self.block = max(self._sides), min(self._sides)
         self._ordered_bits = self._representation.keeps_bits_ordered
         self._harmful: Any = None
-        self._recording = False
 
     # The operations of `Engine`.
 
@@ -125,7 +124,7 @@ class CudaEngine:
 
     def add_identity(self, A: Block) -> None:
         """A ← I ⊕ A."""
-        for some in parts(len(A.values[0]), 0, 0, _BATCH):
+        for some in _batches(A):
             self._along_diagonal("add_identity", A.at(some))
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
@@ -134,7 +133,7 @@ class CudaEngine:
         A schedule may run others on parts of A, of which those that are small are recorded if the whole is not.
         """
         key = (self.semiring, self.dtypes, self.number, A.values[0].shape, A.via is None, self._ordered_bits, name)
-        small = self.pivot < A.shape[0] and sum(v.nbytes for v in A.values) <= _SMALL and not self._recording
+        small = self.pivot < A.shape[0] and sum(v.nbytes for v in A.values) <= _SMALL
         recorded = recording(key, A, lambda block: self._told(schedule, block)) if small else None
         if recorded is None:
             schedule(A)
@@ -145,13 +144,13 @@ class CudaEngine:
 
     def _told(self, schedule: Callable[[Block], None], A: Block) -> Any:
         """Where ``schedule(A)``, while it is recorded, tells of harmful pivots."""
-        outer, self._harmful, self._recording = self._harmful, None, True
+        outer, self._harmful = self._harmful, None
         try:
             schedule(A)
             self._test_loops(A)
             return self._found(len(A.values[0]))
         finally:
-            self._harmful, self._recording = outer, False
+            self._harmful = outer
 
     def verify(self) -> None:
         """Raise what `close` and `eliminate` found since the last call; this waits for the GPU."""
@@ -175,13 +174,14 @@ class CudaEngine:
     def _test_loops(self, A: Block) -> None:
         """Tell `verify` of loops that rounding made harmful after their pivot was tested."""
         if any(d.kind == "f" for d in self.dtypes):
-            self._along_diagonal("test_loops", A, A.row, self._found(len(A.values[0])).data.ptr)
+            found = self._found(len(A.values[0]))
+            for some in _batches(A):
+                self._along_diagonal("test_loops", A.at(some), A.row, found[some].data.ptr)
 
     def _along_diagonal(self, name: str, A: Block, *more: int) -> None:
         n = A.shape[0]
-        if n and A.values[0].size:
-            function = self._kernels.function(name)
-            function((-(-n // PIVOT_THREADS), len(A.values[0]), 1), (PIVOT_THREADS, 1, 1), (*matrix(A), n, *more))
+        function = self._kernels.function(name)
+        function((-(-n // PIVOT_THREADS), len(A.values[0]), 1), (PIVOT_THREADS, 1, 1), (*matrix(A), n, *more))
 
     def _found(self, count: int) -> Any:
         """Where kernels tell of harmful pivots, a number for each matrix."""
@@ -200,7 +200,7 @@ class CudaEngine:
         if 0 in C.shape or C.values[0].size == 0:
             return
         if len(C.values[0]) > _BATCH:
-            for some in parts(len(C.values[0]), 0, 0, _BATCH):
+            for some in _batches(C):
                 self._product(A.at(some), B.at(some), C.at(some), fresh=fresh)
             return
         limit = max(_SCRATCH, C.values[0].nbytes // 50)
@@ -302,3 +302,8 @@ class CudaEngine:
         by_value = arguments.reshape(-1).view(np.dtype((np.void, arguments.nbytes)))
         shape = launch(problem, tile, sum(tile.count(*C.shape) for _, _, C in products))
         function((*shape.grid, 1), (shape.threads, 1, 1), (by_value,), shape.shared_bytes)
+
+
+def _batches(A: Block) -> Iterator[slice]:
+    """The matrices of a batch, as many at a time as a launch can number; none where they are empty."""
+    return (slice(start, start + _BATCH) for start in range(0, len(A.values[0]), _BATCH) if A.values[0].size)

@@ -58,6 +58,8 @@ class Recording:
 def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Recording | None:
     """The recording for `key`, made at the second call with it; None at the first, when kernels may still have to be compiled.
 
+    None also where the current stream is being recorded already.
+
     Parameters
     ----------
     key : hashable
@@ -69,6 +71,8 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
     """
     import cupy
 
+    if cupy.cuda.get_current_stream().is_capturing():
+        return None  # whoever records this stream records the launches
     # Two streams must not share a workspace, nor two threads.
     key = (key, threading.get_ident(), cupy.cuda.get_current_stream().ptr)
     if key not in _recordings:

@@ -12,6 +12,7 @@ import pytest
 import semiring as sr
 from semiring import testing
 from semiring.algebra.namespace import lies_on_gpu
+from semiring.algorithms.schedules import Pivots, schedule_for
 from semiring.kernels import select
 from semiring.kernels.select import gpus
 
@@ -513,3 +514,47 @@ def test_schedules_of_parts_are_recorded(monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(sr.NegativeCycleError):
             sr.apsp(cupy.asarray(b), nonedge=np.inf)
         np.testing.assert_array_equal(sr.apsp(cupy.asarray(a), nonedge=np.inf).get(), sr.apsp(a, nonedge=np.inf, device="cpu"))
+
+
+def test_more_graphs_than_a_launch_can_number() -> None:
+    a = cupy.random.default_rng(0).integers(0, 9, (70_000, 3, 3)).astype(np.float32)
+    found = sr.apsp(a, nonedge=np.inf).get()
+    some = [0, 1, 65_534, 65_535, 65_536, 69_999]
+    np.testing.assert_array_equal(found[some], sr.apsp(a[some].get(), nonedge=np.inf))
+
+
+def test_in_a_stream_that_is_being_recorded() -> None:
+    from semiring.kernels.cuda.engine import CudaEngine
+
+    a = graph(300)
+    engine = CudaEngine(sr.MIN_PLUS, (np.dtype(np.float32),))
+    values = cupy.asarray(a)
+    A = engine.load((values,))
+    schedule = schedule_for("auto", None, eliminate=False)
+
+    def close(block: Any) -> None:
+        engine.run("twice", lambda part: schedule(Pivots(engine), part), block)
+
+    for _ in range(2):  # compiles, and would be recorded
+        close(A)
+    pool, stream = cupy.cuda.MemoryPool(), cupy.cuda.Stream(non_blocking=True)
+    with cupy.cuda.using_allocator(pool.malloc), stream:
+        stream.begin_capture()
+        close(A)
+        recorded = stream.end_capture()
+    values[...] = cupy.asarray(a)
+    cupy.cuda.Device().synchronize()
+    recorded.launch()
+    cupy.cuda.Device().synchronize()
+    np.fill_diagonal(a, 0)
+    expected = sr.apsp(a, nonedge=np.inf, device="cpu")
+    found = values.get()
+    np.fill_diagonal(found, 0)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3, 3), (2, 0, 3, 3)])
+def test_nothing(shape: tuple[int, ...]) -> None:
+    for paths in (False, True):
+        found = sr.apsp(cupy.empty(shape, np.float32), paths=paths)
+        assert (found.distances if paths else found).shape == shape
