@@ -104,7 +104,7 @@ def kernel_source(
         arguments = [f"{pointers}, long long row, long long column, long long batch, long long n"]
         values = [f"Matrix<Semiring>{{{{{', '.join(f'a{c}' for c in range(len(r.dtypes)))}}}, row, column, batch}}, int(n)"]
         # Two blocks a multiprocessor, where that does not take more registers than there are.
-        bounds = f"__launch_bounds__({PIVOT_THREADS}{'' if witness or r.size > 8 else ', 2'}) "
+        bounds = f"__launch_bounds__({PIVOT_THREADS}{', 2' if name == 'close' and r.size <= 8 and r.registers == r.dtypes else ''}) "
         match name:
             case "add_identity":
                 call = "include_identity<Semiring>"

@@ -73,7 +73,9 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
             registers, spilled = compile_and_report(kernel_source(r, step, name, **variant), arch)
             record_property(f"{name}: registers", registers)
             # A few numbers around the loop may be in memory, so that a multiprocessor can have more blocks.
-            assert spilled <= (96 if name == "close" else 16), f"{name} {variant} keeps {spilled} bytes in memory instead of registers"
+            assert spilled <= {"close": 96, "close_witness": 32}.get(name, 16), (
+                f"{name} {variant} keeps {spilled} bytes in memory instead of registers"
+            )
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
