@@ -260,6 +260,8 @@ def _magnitude(interval: Interval) -> int:
 
 def strays(semiring: Semiring, values: Values) -> bool:
     """Whether an element has a NaN, or an infinity with which it is no element."""
+    if values[0].size == 0:
+        return False
     for rows in _rows(values[0], _PIECE):
         parts = tuple(v[rows] for v in values)
         if all(np.isfinite(v.min()) and np.isfinite(v.max()) for v in parts):

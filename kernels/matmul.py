@@ -134,6 +134,8 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
     stays = any(map(on_gpu, (*left, *right)))
     if target is not None and any(on_gpu(v) != stays for v in target):
         raise ShapeError(f"out must lie {'on the GPU, as an operand does' if stays else 'on the host, as the operands do'}")
+    if old is not None and not stays and any(map(on_gpu, old)):
+        raise ShapeError("c lies on a GPU and the operands on the host; bring it to them, or them to it")
     require_room(where, needed, f"pass fewer rows of a at a time{'' if stays else ', or device=' + repr('cpu')}")
     with on_device(where):
         left, right = _elements(left, dtypes, semiring, "a", where), _elements(right, dtypes, semiring, "b", where)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import GraphError
-from semiring.algebra.namespace import entries, host, on_gpu
+from semiring.algebra.namespace import entries, equal, host, on_gpu
 from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.extraction import expand
 from semiring.algorithms.sources import SingleSource, weighs
@@ -226,10 +228,8 @@ class Paths:
     def _there(self, elements: tuple[Any, ...]) -> Any:
         """Which elements are not zero."""
         zero = self._zero()
-        there = (elements[0] != zero[0]).astype(bool)
-        for v, z in zip(elements[1:], zero[1:], strict=True):
-            there |= (v != z).astype(bool)
-        return there
+        same = [equal(v, z).astype(bool) for v, z in zip(elements, zero, strict=True)]
+        return ~functools.reduce(operator.and_, same)
 
     def _zero(self) -> tuple[Any, ...]:
         return self.semiring.identities([v.dtype for v in self._given[0]])[0]

@@ -132,8 +132,9 @@ class CudaEngine:
 
         A schedule may run others on parts of A, of which those that are small are recorded if the whole is not.
         """
-        key = (self.semiring, self.dtypes, self.number, A.values[0].shape, A.via is None, self._ordered_bits, name)
-        small = self.pivot < A.shape[0] and sum(v.nbytes for v in A.values) <= _SMALL
+        # The kernels themselves are in the key, so that they live as long as what launches them.
+        key = (self._kernels, A.values[0].shape, A.via is None, self._ordered_bits, name)
+        small = self.pivot < A.shape[0] and (A.via is None or A.row == 0) and sum(v.nbytes for v in A.values) <= _SMALL
         recorded = recording(key, A, lambda block: self._told(schedule, block)) if small else None
         if recorded is None:
             schedule(A)
@@ -185,8 +186,9 @@ class CudaEngine:
 
     def _found(self, count: int) -> Any:
         """Where kernels tell of harmful pivots, a number for each matrix."""
-        if self._harmful is None or len(self._harmful) < count:
+        if self._harmful is None:
             self._harmful = nothing(count)
+        assert len(self._harmful) == count, "one batch at a time"
         return self._harmful
 
     # Products.
@@ -200,6 +202,8 @@ class CudaEngine:
         if 0 in C.shape or C.values[0].size == 0:
             return
         if len(C.values[0]) > _BATCH:
+            # No part may change what another one reads.
+            A, B = (replace(X, values=tuple(v.copy() for v in X.values)) if shares(X, C) and not same(X, C) else X for X in (A, B))
             for some in _batches(C):
                 self._product(A.at(some), B.at(some), C.at(some), fresh=fresh)
             return

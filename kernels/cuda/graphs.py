@@ -20,6 +20,7 @@ _KEPT = 16
 _BYTES = 256 << 20
 """Recordings that are kept, and the memory that they may have, except for a single one."""
 
+_lock = threading.Lock()
 _recordings: OrderedDict[Hashable, Recording | None] = OrderedDict()
 
 
@@ -75,29 +76,40 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
         return None  # whoever records this stream records the launches
     # Two streams must not share a workspace, nor two threads.
     key = (key, threading.get_ident(), cupy.cuda.get_current_stream().ptr)
-    if key not in _recordings:
-        _remember(key, None)
-        return None
-    found = _recordings[key]
-    _recordings.move_to_end(key)
+    with _lock:
+        if key not in _recordings:
+            _remember(key, None)
+            return None
+        found = _recordings[key]
+        _recordings.move_to_end(key)
     if found is None:
-        pool = cupy.cuda.MemoryPool()
-        stream = cupy.cuda.Stream(non_blocking=True)
-        with cupy.cuda.using_allocator(pool.malloc), stream:
-            values = tuple(cupy.empty(v.shape, v.dtype) for v in A.values)
-            via = None if A.via is None else cupy.empty(A.via.shape, A.via.dtype)
-            workspace = replace(A, values=values, via=via, row=0, column=0)
-            stream.begin_capture()
-            try:
-                harmful = schedule(workspace)
-            except BaseException:
-                with contextlib.suppress(Exception):  # which would be told in place of the error that ended the recording
-                    stream.end_capture()
-                raise
-            graph = stream.end_capture()
-        found = Recording(graph, workspace, harmful, pool)
-        _remember(key, found)
+        try:
+            found = _record(A, schedule)
+        except cupy.cuda.memory.OutOfMemoryError:  # there may be room for the schedule, if not for a workspace
+            return None
+        with _lock:
+            _remember(key, found)
     return found
+
+
+def _record(A: Block, schedule: Callable[[Block], Any]) -> Recording:
+    import cupy
+
+    pool = cupy.cuda.MemoryPool()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with cupy.cuda.using_allocator(pool.malloc), stream:
+        values = tuple(cupy.empty(v.shape, v.dtype) for v in A.values)
+        via = None if A.via is None else cupy.empty(A.via.shape, A.via.dtype)
+        workspace = replace(A, values=values, via=via, row=0, column=0)
+        stream.begin_capture()
+        try:
+            harmful = schedule(workspace)
+        except BaseException:
+            with contextlib.suppress(Exception):  # which would be told in place of the error that ended the recording
+                stream.end_capture()
+            raise
+        graph = stream.end_capture()
+    return Recording(graph, workspace, harmful, pool)
 
 
 def _remember(key: Hashable, found: Recording | None) -> None:

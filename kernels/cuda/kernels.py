@@ -149,7 +149,7 @@ class Kernels:
         key = (name, ordered_bits, tile, *how.items())
         found = self._functions.get(key)
         if found is None:
-            found = self._functions[key] = self._load(name, ordered_bits, tile, how)
+            found = self._functions.setdefault(key, self._load(name, ordered_bits, tile, how))
         return found
 
     def _load(self, name: str, ordered_bits: bool, tile: Tile | None, how: dict[str, Any]) -> Any:

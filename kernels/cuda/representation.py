@@ -91,7 +91,10 @@ class Representation:
 def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Representation:
     """The representation of `semiring` in `dtypes`."""
     program = semiring.program
-    zero, one = semiring.identities(dtypes)
+    # −0.0 sorts below −∞ among the integers of their bits.
+    zero, one = (
+        tuple(x + 0.0 if d.kind == "f" else x for x, d in zip(identity, dtypes, strict=True)) for identity in semiring.identities(dtypes)
+    )
     if dtypes == (np.dtype(bool),):
         add, mul = (on_bytes(semiring.add),), (on_bytes(semiring.mul),)
         return Representation(add, mul, program.star, program.star_undefined, (np.dtype(np.uint8),), (int(zero[0]),), (int(one[0]),))

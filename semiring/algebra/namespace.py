@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.algebra.errors import GraphError
 
-__all__ = ["as_array", "entries", "host", "is_constant", "lies_on_gpu", "namespace", "on_gpu", "restorer", "to_gpu"]
+__all__ = ["as_array", "entries", "equal", "host", "is_constant", "lies_on_gpu", "namespace", "on_gpu", "restorer", "to_gpu"]
 
 
 def on_gpu(array: Any) -> bool:
@@ -22,6 +22,14 @@ def on_gpu(array: Any) -> bool:
 def namespace(array: Any) -> Any:
     """The module whose functions take the array: `cupy` for what lies on a GPU, else `numpy`."""
     return sys.modules["cupy"] if on_gpu(array) else np
+
+
+def equal(array: Any, value: Any) -> Any:
+    """Which entries equal a number that is not NaN, subnormals too, which CuPy's own comparisons of float32 take for zeros."""
+    if not on_gpu(array) or array.dtype != np.float32:
+        return array == value
+    bits, wanted = array.view(np.int32), np.float32(value)
+    return bits == wanted.view(np.int32) if wanted else (bits == 0) | (bits == np.iinfo(np.int32).min)
 
 
 def host(array: Any) -> np.ndarray[Any, Any]:

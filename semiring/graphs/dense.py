@@ -15,7 +15,7 @@ from semiring.algebra.conversion import Array, Place, conversions, first, refuse
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import DTypeError, ShapeError
-from semiring.algebra.namespace import namespace, on_gpu
+from semiring.algebra.namespace import equal, namespace, on_gpu
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.memory import require_memory
 from semiring.graphs.sources import Source
@@ -164,11 +164,11 @@ def _truth(chunk: Array, missing: Array, options: Options, where: Place) -> Arra
             f"which entries of a {chunk.dtype} matrix are edges? Pass nonedge= (0 for SciPy-style matrices, float('inf') for distances), "
             "or a matrix of bool"
         )
-    other = (chunk != 0) & (chunk != 1) & ~missing
+    other = ~equal(chunk, 0) & (chunk != 1) & ~missing
     if other.any():
         index = first(other)
         raise DTypeError(f"{where(index)} is {chunk[index]}, neither 0 nor 1; pass nonedge=0 if every other number is an edge")
-    present: Array = namespace(chunk).asarray(chunk != 0)
+    present: Array = namespace(chunk).asarray(~equal(chunk, 0))
     return present
 
 
@@ -183,7 +183,8 @@ def _warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
     parts = [slice(None)] if on_gpu(matrix) else stripes(matrix)
     if matrix.size == 0 or any(_has(matrix[part], zero, infinity) for part in parts):
         return
-    zeros = matrix.size - int(namespace(matrix).count_nonzero(matrix)) - int((matrix.diagonal(0, -2, -1) == 0).sum())
+    exact = matrix.view(np.int32) if on_gpu(matrix) and matrix.dtype == np.float32 else matrix  # CuPy takes subnormals for zeros
+    zeros = matrix.size - int(namespace(matrix).count_nonzero(exact)) - int((exact.diagonal(0, -2, -1) == 0).sum())
     if zeros:
         sign = "" if infinity > 0 else "-"
         warnings.warn(

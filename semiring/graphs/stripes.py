@@ -10,7 +10,7 @@ from typing import Any
 
 from semiring.algebra.conversion import Array, nan
 from semiring.algebra.errors import GraphError
-from semiring.algebra.namespace import namespace, on_gpu
+from semiring.algebra.namespace import equal, namespace, on_gpu
 
 __all__ = ["matches", "nonedges", "place", "stripes"]
 
@@ -56,7 +56,7 @@ def matches(entries: Array, nonedge: Any) -> Array:
         return nan(entries)
     xp = namespace(entries)
     try:
-        equal: Array = xp.asarray(entries == nonedge, dtype=bool)
+        found: Array = xp.asarray(equal(entries, nonedge), dtype=bool)
     except OverflowError:  # CuPy's, for a number beyond an integer dtype
-        equal = xp.zeros(entries.shape, dtype=bool)
-    return equal
+        found = xp.zeros(entries.shape, dtype=bool)
+    return found

@@ -481,6 +481,11 @@ def test_weights_so_small_that_they_are_subnormal(dtype: Any) -> None:
     tiny = np.finfo(dtype).smallest_subnormal
     a = np.array([[0, 5 * tiny, np.inf], [np.inf, 0, -2 * tiny], [2 * tiny, np.inf, -0.0]], dtype)
     np.testing.assert_array_equal(sr.apsp(cupy.asarray(abs(a))).get(), sr.apsp(abs(a), device="cpu"))
+    b = np.where(np.isfinite(a), abs(a), 0)
+    np.testing.assert_array_equal(sr.apsp(cupy.asarray(b), nonedge=0).get(), sr.apsp(b, nonedge=0, device="cpu"))
+    found, expected = (sr.closure(x, sr.MAX_TIMES, paths=True) for x in (cupy.asarray(b), b))
+    assert repr(found) == repr(expected)
+    assert found.path(0, 1) == [0, 1]
     np.testing.assert_array_equal(sr.apsp(cupy.asarray(a)).get(), sr.apsp(a, device="cpu"))
     a[2, 0] = -4 * tiny
     with pytest.raises(sr.NegativeCycleError):
@@ -558,3 +563,29 @@ def test_nothing(shape: tuple[int, ...]) -> None:
     for paths in (False, True):
         found = sr.apsp(cupy.empty(shape, np.float32), paths=paths)
         assert (found.distances if paths else found).shape == shape
+    for semiring in (sr.MAX_TIMES, sr.PLUS_TIMES, sr.LOG):
+        assert sr.closure(cupy.empty(shape), semiring).shape == shape
+
+
+def test_one_is_negative_zero() -> None:
+    semiring = sr.Semiring("max-plus", max, lambda a, b: a + b, zero=-np.inf, one=-0.0)
+    a = np.where(np.triu(np.ones((40, 40), bool), 1), np.float32(2), np.float32(-np.inf))
+    np.testing.assert_array_equal(sr.closure(cupy.asarray(a), semiring).get(), sr.closure(a, semiring, device="cpu"))
+
+
+def test_recordings_of_many_threads() -> None:
+    matrices = [cupy.asarray(graph(n)) for n in range(130, 160)]
+    expected = [sr.apsp(a.get(), nonedge=np.inf, device="cpu") for a in matrices]
+
+    def work(_: int) -> None:
+        for a, e in zip(matrices, expected, strict=True):
+            np.testing.assert_array_equal(sr.apsp(a, nonedge=np.inf).get(), e)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(8)))
+
+
+def test_products_of_what_lies_apart() -> None:
+    a = np.ones((3, 3), np.float32)
+    with pytest.raises(sr.ShapeError, match="c lies on a GPU"):
+        sr.matmul(a, a, sr.MIN_PLUS, c=cupy.asarray(a))
