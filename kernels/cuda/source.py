@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,30 +30,23 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False)
         f"  static constexpr int steps = {count}, lanes = 1;",
         f"  static constexpr bool vectors = {str(len(kinds) == 1 and same[0]).lower()};",
         "",
-        "  static __device__ __forceinline__ bool aligned(const Pointers& p) { return "
-        + " && ".join(f"reinterpret_cast<unsigned long long>(p.c{c}) % 16 == 0" for c, _ in each)
-        + "; }",
-        "  static __device__ __forceinline__ void advance(Pointers& p, long long by) { "
-        + " ".join(f"p.c{c} += by;" for c, _ in each)
-        + " }",
-        "  static __device__ __forceinline__ Element get(const Pointers& p, long long i) { return {"
-        + ", ".join(f"p.c{c}[i]" for c, _ in each)
-        + "}; }",
-        "  static __device__ __forceinline__ void put(const Pointers& p, long long i, Element x) { "
-        + " ".join(f"p.c{c}[i] = x.c{c};" for c, _ in each)
-        + " }",
-        "  static __device__ __forceinline__ Vector<Element> get_vector(const Pointers& p, long long i) {"
-        " return *reinterpret_cast<const Vector<Element>*>(p.c0 + i); }",
-        "  static __device__ __forceinline__ void put_vector(const Pointers& p, long long i, const Vector<Element>& x) {"
-        " *reinterpret_cast<Vector<Element>*>(p.c0 + i) = x; }",
-        "  static __device__ __forceinline__ void fetch(Shared target, const Pointers& p, long long, bool there) { "
-        + " ".join(f"::fetch<{e}>(target + {at}, p.c{c}, there);" for (c, _), e, at in zip(each, r.registers, r.offsets, strict=True))
-        + " }",
-        "  static __device__ __forceinline__ Element part(const Pointers& p, long long i, long long, int count) {"
-        " return count > 0 ? get(p, i) : zero(); }",
-        "  static __device__ __forceinline__ bool same(Element a, Element b) { return "
-        + " && ".join(f"a.c{c} == b.c{c}" for c, _ in each)
-        + "; }",
+        _method("bool aligned(const Pointers& p)", _all(f"reinterpret_cast<unsigned long long>(p.c{c}) % 16 == 0" for c, _ in each)),
+        _method("void advance(Pointers& p, long long by)", " ".join(f"p.c{c} += by;" for c, _ in each)),
+        _method("Element get(const Pointers& p, long long i)", "return {" + ", ".join(f"p.c{c}[i]" for c, _ in each) + "};"),
+        _method("void put(const Pointers& p, long long i, Element x)", " ".join(f"p.c{c}[i] = x.c{c};" for c, _ in each)),
+        _method(
+            "Vector<Element> get_vector(const Pointers& p, long long i)", "return *reinterpret_cast<const Vector<Element>*>(p.c0 + i);"
+        ),
+        _method(
+            "void put_vector(const Pointers& p, long long i, const Vector<Element>& x)",
+            "*reinterpret_cast<Vector<Element>*>(p.c0 + i) = x;",
+        ),
+        _method(
+            "void fetch(Shared target, const Pointers& p, long long, bool there)",
+            " ".join(f"::fetch<{e}>(target + {at}, p.c{c}, there);" for (c, _), e, at in zip(each, r.registers, r.offsets, strict=True)),
+        ),
+        _method("Element part(const Pointers& p, long long i, long long, int count)", "return count > 0 ? get(p, i) : zero();"),
+        _method("bool same(Element a, Element b)", _all(f"a.c{c} == b.c{c}" for c, _ in each)),
         "",
         _constant("zero", r.zero, r.registers),
         _constant("one", r.one, r.registers),
@@ -69,9 +62,17 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False)
     return "\n".join(lines) + "\n"
 
 
+def _method(signature: str, body: str) -> str:
+    return f"  static __device__ __forceinline__ {signature} {{ {body} }}"
+
+
+def _all(conditions: Iterable[str]) -> str:
+    return f"return {' && '.join(conditions)};"
+
+
 def _constant(name: str, values: Sequence[Any], dtypes: Sequence[np.dtype[Any]]) -> str:
     numbers = ", ".join(literal(v, d) for v, d in zip(values, dtypes, strict=True))
-    return f"  static __device__ __forceinline__ Element {name}() {{ return {{{numbers}}}; }}"
+    return _method(f"Element {name}()", f"return {{{numbers}}};")
 
 
 def _operation(name: str, parameters: str, roots: Sequence[Expr], r: Representation) -> str:
@@ -91,18 +92,18 @@ def _accumulate(r: Representation, step: Step | None) -> str:
         body = "c = add(c, candidate(a[0], b[0]));"
     else:
         body = step.code.format(extremum=r.add[0].op)
-    return f"  static __device__ __forceinline__ void accumulate(Element& c, const Element* a, const Element* b) {{ {body} }}"
+    return _method("void accumulate(Element& c, const Element* a, const Element* b)", body)
 
 
 def _harmless() -> str:
     """Whether 1 + p = 1."""
-    return "  static __device__ __forceinline__ bool harmless(Element p) { return same(add(one(), p), one()); }"
+    return _method("bool harmless(Element p)", "return same(add(one(), p), one());")
 
 
 def _star(r: Representation) -> str:
     """a*, and whether it does not exist; without a definition it is 1 for harmless pivots."""
     if r.star is None:
-        diverges, star = "    return !harmless(a);\n", "  static __device__ __forceinline__ Element star(Element a) { return one(); }"
+        diverges, star = "    return !harmless(a);\n", _method("Element star(Element a)", "return one();")
     else:
         operand = [f"{d}(a.c{c})" for c, d in enumerate(r.dtypes)]
         lines, (undefined,) = function([r.star_undefined], operand, [], r.dtypes, r.infinities, condition=True)
