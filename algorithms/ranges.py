@@ -31,7 +31,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import pieces
 from semiring.algebra.errors import OverflowRiskError
-from semiring.algebra.expression import chooses_operand, node, nodes, var
+from semiring.algebra.expression import CHOOSING, chooses_operand, node, nodes, var
 from semiring.algebra.laws import is_selective
 from semiring.algebra.namespace import host, on_gpu
 from semiring.kernels.bounds import Interval, certify_product, finite_range, stays_inside, wider
@@ -44,7 +44,7 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 Magnitude = tuple[float, bool]
 
-_HARMLESS = {"var", "const", "min", "max", "where", "not", "and", "or", "xor", "invert", "lt", "le", "gt", "ge", "eq", "ne"}
+_HARMLESS = CHOOSING | {"invert"}
 _BLOCK = 1 << 20
 _PIECE = 1 << 16
 """Floats that are looked at together, in cache."""

@@ -31,7 +31,6 @@ _SMALL = 64 << 20
 _BATCH = 65535
 """Matrices that one launch can number."""
 
-
 _SLAB = 1 << 17
 """Steps that one launch takes; the kernels number its slices, of four steps at least, by 16 bits."""
 
