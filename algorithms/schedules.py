@@ -59,12 +59,12 @@ def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule
 
 
 def _auto(engine: Engine, A: Block) -> None:
-    recursive(engine, A, _largest_base(engine, A))
+    recursive(engine, A, _largest_base(engine))
 
 
-def _largest_base(engine: Engine, A: Block) -> int:
-    """The side up to which blocks are not cut in four. Sweeps of few large launches are for values alone: a witness takes more of them."""
-    return engine.pivot if A.via is not None else max(engine.pivot, engine.sweep)
+def _largest_base(engine: Engine) -> int:
+    """The side up to which blocks are not cut in four."""
+    return max(engine.pivot, engine.sweep)
 
 
 def _side(A: Block, engine: Engine) -> int:
@@ -93,7 +93,7 @@ class Pivots:
         """A ← A ⊕ A² ⊕ …."""
         if A.shape[0] <= self.pivot:
             self._engine.close(A)
-        elif A.shape[0] <= _largest_base(self, A):
+        elif A.shape[0] <= _largest_base(self):
             self.run(("sweep", self.block), lambda block: blocked(self, block, self.block), A)
         else:
             recursive(self, A, self.pivot)

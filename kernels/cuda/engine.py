@@ -133,7 +133,7 @@ class CudaEngine:
         """
         # The kernels themselves are in the key, so that they live as long as what launches them.
         key = (self._kernels, A.values[0].shape, A.via is None, self._ordered_bits, name)
-        small = self.pivot < A.shape[0] and (A.via is None or A.row == 0) and sum(v.nbytes for v in A.values) <= _SMALL
+        small = self.pivot < A.shape[0] and sum(v.nbytes for v in A.values) <= _SMALL
         recorded = recording(key, A, lambda block: self._told(schedule, block)) if small else None
         if recorded is None:
             schedule(A)
@@ -223,18 +223,18 @@ class CudaEngine:
             self._by_columns(copy(A[rows, :]), B, C[rows, :], shared_b, limit, fresh)
 
     def _by_columns(self, A: Block, B: Block, C: Block, shared_b: bool, limit: int, fresh: bool) -> None:
-        witness = C.via is not None
-        if not (shared_b or witness):
+        far = C.via is not None and not self._is_near([(A, B, C)])
+        if not (shared_b or far):
             self._by_slabs(A, B, C, None, limit, fresh)
             return
-        for columns in parts(C.shape[1], B.values[0].nbytes * (shared_b + witness), limit):
+        for columns in parts(C.shape[1], B.values[0].nbytes * (shared_b + far), limit):
             some = copy(B[:, columns]) if shared_b else B[:, columns]
-            self._by_slabs(A, some, C[:, columns], copy(some, transposed=True) if witness else None, limit, fresh)
+            self._by_slabs(A, some, C[:, columns], copy(some, transposed=True) if far else None, limit, fresh)
 
     def _by_slabs(self, A: Block, B: Block, C: Block, transposed: Block | None, limit: int, fresh: bool) -> None:
         """The product of operands that C shares nothing with, in slabs of steps; where it pays, of copies in aligned rows."""
         (m, n), k = C.shape, A.shape[1]
-        vectors = self._reads_vectors(witness=transposed is not None)
+        vectors = self._reads_vectors(witness=C.via is not None)
         large = vectors and m * n * k >= _LARGE
         # A copy is read once for each row or column of tiles.
         apart = [large and side >= _WIDE and access(X) != "vectors" for X, side in ((A, n), (B, m))]
@@ -246,13 +246,15 @@ class CudaEngine:
             self._launch([(left, right, C)], transposed and transposed[:, steps], fresh=fresh and steps.start == 0)
 
     def _in_one_launch(self, products: Sequence[Operands]) -> bool:
-        """Whether products need no copies: without a witness, and of C each tile reads nothing but itself."""
+        """Whether products need no copies: of C each tile reads nothing but itself, and no witness is looked for in device memory."""
         results = [C for *_, C in products]
-        if not 0 < len(products) <= GROUP or any(C.via is not None or C.values[0].size == 0 or len(C.values[0]) > _BATCH for C in results):
+        if not 0 < len(products) <= GROUP or any(C.values[0].size == 0 or len(C.values[0]) > _BATCH for C in results):
             return False
-        if len({self._access(A, B, witness=False) for A, B, _ in products}) > 1:
+        witness = results[0].via is not None
+        how = {(A.shape[1], self._access(A, B, witness=witness)) for A, B, _ in products}
+        if len(how) > 1 or (witness and not self._is_near(products)):
             return False
-        tile = self.tile_for(self._problem(products, witness=False, side=_BLOCK))
+        tile = self.tile_for(self._problem(products, side=_BLOCK))
 
         def apart(X: Block, C: Block, *, one_tile: bool) -> bool:
             return not shares(X, C) or (same(X, C) and one_tile)
@@ -260,6 +262,11 @@ class CudaEngine:
         return all(
             apart(A, C, one_tile=C.shape[1] <= tile.columns) and apart(B, C, one_tile=C.shape[0] <= tile.rows) for A, B, C in products
         )
+
+    def _is_near(self, products: Sequence[Operands]) -> bool:
+        """Whether witnesses are looked for in shared memory, where all slices of so few steps are."""
+        problem = self._problem(products)
+        return self.tile_for(problem).holds(problem.k)
 
     def _step(self, *, witness: bool) -> Step | None:
         return self._kernels.step(ordered_bits=self._ordered_bits, pairs=not witness)
@@ -271,24 +278,23 @@ class CudaEngine:
         vectors = self._reads_vectors(witness=witness)
         return access(A, vectors=vectors), access(B, vectors=vectors)
 
-    def _problem(self, products: Sequence[Operands], *, witness: bool, side: int) -> Problem:
-        """The largest of the products."""
+    def _problem(self, products: Sequence[Operands], *, side: int = 0) -> Problem:
+        """The largest of the products, all of which have as many steps."""
         A, B, C = max(products, key=lambda p: p[2].values[0].size)
-        shape = (*C.shape, A.shape[1], len(C.values[0]))
+        shape, witness = (*C.shape, A.shape[1], len(C.values[0])), C.via is not None
         light = self._access(A, B, witness=witness) == ("vectors", "vectors")
         return problem_for(self._representation, self._step(witness=witness), shape, witness=witness, light=light, side=side)
 
     def _launch(self, products: Sequence[Operands], transposed: Block | None, *, fresh: bool, side: int = 0) -> None:
-        """Products of one batch and access; with a witness a single one."""
-        witness = transposed is not None
-        problem = self._problem(products, witness=witness, side=side)
+        """Products of one batch and access, of as many steps; a single one where a witness is looked for in the transpose of B."""
+        problem = self._problem(products, side=side)
         tile = self.tile_for(problem)
         count = 1 if len(products) == 1 else GROUP
         function = self._kernels.function(
-            "product_witness" if witness else "product",
+            "product" if not problem.witness else "product_near_witness" if transposed is None else "product_witness",
             ordered_bits=self._ordered_bits,
             tile=tile,
-            access=self._access(*products[0][:2], witness=witness),
+            access=self._access(*products[0][:2], witness=problem.witness),
             count=count,
         )
         # The fields of `Product` in product.cuh.

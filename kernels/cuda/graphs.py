@@ -6,6 +6,7 @@ A recursive closure of 1,000 vertices is a hundred launches of a few microsecond
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -46,14 +47,23 @@ class Recording:
 
     def play(self, A: Block) -> None:
         """A goes to the workspace, through the graph and back, in the current stream."""
-        pairs = list(zip(A.values, self.workspace.values, strict=True))
-        if A.via is not None:
-            pairs.append((A.via, self.workspace.via))
-        for array, work in pairs:
+        for array, work in zip(A.values, self.workspace.values, strict=True):
             work[...] = array
         self.graph.launch()
-        for array, work in pairs:
+        for array, work in zip(A.values, self.workspace.values, strict=True):
             array[...] = work
+        if A.via is not None:
+            _renumbered()(self.workspace.via, A.via, A.row, A.via)
+
+
+@functools.cache
+def _renumbered() -> Any:
+    """What a graph wrote to its construction matrix, in which everything was −1, with vertices counted from `row`."""
+    import cupy
+
+    return cupy.ElementwiseKernel(
+        "int32 found, int32 old, int32 row", "int32 via", "via = found < 0 ? old : found + row", "semiring_renumber"
+    )
 
 
 def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Recording | None:
@@ -103,6 +113,8 @@ def _record(A: Block, schedule: Callable[[Block], Any]) -> Recording:
         workspace = replace(A, values=values, via=via, row=0, column=0)
         stream.begin_capture()
         try:
+            if via is not None:
+                via.data.memset_async(0xFF, via.nbytes)  # −1 everywhere
             harmful = schedule(workspace)
         except BaseException:
             with contextlib.suppress(Exception):  # which would be told in place of the error that ended the recording

@@ -27,6 +27,9 @@ GROUP = 4
 PIVOT_THREADS = 256
 """Of the blocks that close a pivot block or go along a diagonal."""
 
+_SEARCHES = {"product": "none", "product_witness": "far", "product_near_witness": "near"}
+"""Where products look for their witness."""
+
 DYNAMIC_SHARED_BYTES = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
@@ -76,7 +79,7 @@ def kernel_source(
     ----------
     r : Representation
     step : Step or None
-    name : {"product", "product_witness", "close", "close_witness", "eliminate", "add_identity", "test_loops"}
+    name : {"product", "product_witness", "product_near_witness", "close", "close_witness", "eliminate", "add_identity", "test_loops"}
     tile : Tile
         Of a product.
     access : tuple of {"vectors", "rows", "columns"}
@@ -97,7 +100,7 @@ def kernel_source(
         arguments, values = [f"const __grid_constant__ Products<Semiring, {count}> products"], ["products"]
         bounds, call = (
             f"__launch_bounds__({tile.threads}, {tile.blocks}) ",
-            f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, {str(witness).lower()}, {count}>",
+            f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, Search::{_SEARCHES[name]}, {count}>",
         )
     else:
         pointers = ", ".join(f"{d}* a{c}" for c, d in enumerate(r.dtypes))
@@ -162,7 +165,9 @@ class Kernels:
         function = module.get_function(name)
         if tile is not None:
             cast("Any", cupy.cuda.driver).funcSetAttribute(
-                function.ptr, DYNAMIC_SHARED_BYTES, tile.shared_bytes(r.size, witness=name.endswith("_witness"))
+                function.ptr,
+                DYNAMIC_SHARED_BYTES,
+                tile.shared_bytes(r.size, witness=name.endswith("_witness"), near=_SEARCHES[name] == "near"),
             )
         return function
 

@@ -5,8 +5,8 @@
 // rows lie BM / TM apart, and its columns are vectors that lie BN / (TN / V) apart, so that no two lanes meet in a bank. While a thread
 // works on the operands of HELD steps it loads the next; UNROLLED steps are written out, which the instruction cache has to hold.
 //
-// With a witness, each slice is summed on its own: one comparison a slice tells which slice won, and at the end the steps of
-// that slice are looked through once more for the lowest k that gives the sum.
+// With a witness, sums begin with C, one comparison a slab of steps tells which slab improved them last, and at the end the steps of that
+// slab are looked through once more for the lowest k that gives the sum: in shared memory, if all slices are still there.
 #pragma once
 
 #include "pairs.cuh"
@@ -15,14 +15,16 @@
 #include "slices.cuh"
 #include "sums.cuh"
 
-template <class S, int BM, int BN, int BK, int TM, int TN, int STAGES, int HELD, int UNROLLED, Access A_ACCESS, Access B_ACCESS, bool WITNESS, int COUNT>
+template <class S, int BM, int BN, int BK, int TM, int TN, int STAGES, int HELD, int UNROLLED, Access A_ACCESS, Access B_ACCESS, Search SEARCH, int COUNT>
 __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products) {
   using E = typename S::Element;
   using Slice = Slices<S, BM, BN, BK>;
   constexpr int V = Slice::V, THREADS = (BM / TM) * (BN / TN);
   constexpr int DOWN = BM / TM, ACROSS = BN / (TN / V);
   constexpr int STEPS = BK * S::lanes;  // of a slice
+  constexpr int SLAB = slab_of<BK>(SEARCH), SLABS = BK / SLAB;
   static_assert(TN % V == 0 && BK % V == 0 && HELD % S::steps == 0 && UNROLLED % (2 * HELD) == 0 && BK % UNROLLED == 0, "tile");
+  static_assert(SLAB % HELD == 0 && (UNROLLED % SLAB == 0 || SLAB == BK), "slabs end where steps are written out");
   extern __shared__ __align__(16) char shared[];
   E* const slices = reinterpret_cast<E*>(shared);
 
@@ -50,9 +52,10 @@ __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products
     operands[which].template load<Slice::a_row, DOWN, BN, ACROSS>(slices + buffer + from_a + k, slices + buffer + from_b + k * BN);
   };
 
-  Sums<S, TM, TN, WITNESS> sums;
+  Sums<S, TM, TN, SEARCH != Search::none> sums;
 #pragma unroll
   for (int slice = 0; slice < STAGES - 1; slice++) stage(slice, slice * Slice::size);
+  if constexpr (SEARCH != Search::none) begin_with(sums, task);
   settle(0);
   __syncthreads();
   load(0, 0, 0);
@@ -60,7 +63,7 @@ __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products
   for (int slice = 0; slice < whole; slice++) {
     const int next = reading == (STAGES - 1) * Slice::size ? 0 : reading + Slice::size;
     stage(slice + STAGES - 1, writing);
-    sums.begin();
+    if constexpr (SLAB > UNROLLED) sums.begin();
 #pragma unroll 1
     for (int first = 0; first < BK; first += UNROLLED) {
       const bool last = first + UNROLLED == BK;
@@ -71,10 +74,12 @@ __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products
         const bool turn = last && k + HELD == UNROLLED;  // to the next slice
         if (turn) __syncthreads();
         load(1 - which, turn ? next : reading, turn ? 0 : first + k + HELD);
-        operands[which].add_to(sums.part());
+        if (SLAB <= UNROLLED && k % SLAB == 0) sums.begin();
+        operands[which].add_to(sums.total);
+        if (SLAB <= UNROLLED && (k + HELD) % SLAB == 0) sums.end(slice * SLABS + (first + k) / SLAB);
       }
     }
-    sums.end(slice);
+    if constexpr (SLAB > UNROLLED) sums.end(slice);
     writing = reading;
     reading = next;
   }
@@ -82,24 +87,34 @@ __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products
   const Task<S, BM, BN, TM, TN> same(products);
   if (const int rest = same.k - whole * STEPS) {
     __syncthreads();
-    StagerA(same.A, slices, same.top, whole * STEPS, same.m, same.thread).stage_rest(slices, rest);
-    StagerB(same.B, slices + Slice::b_begin, whole * STEPS, same.left, same.n, same.thread).stage_rest(slices + Slice::b_begin, rest);
+    StagerA(same.A, slices + reading, same.top, whole * STEPS, same.m, same.thread).stage_rest(slices + reading, rest);
+    E* const rows_of_b = slices + reading + Slice::b_begin;
+    StagerB(same.B, rows_of_b, whole * STEPS, same.left, same.n, same.thread).stage_rest(rows_of_b, rest);
     __syncthreads();
-    sums.begin();
-    auto& part = sums.part();
 #pragma unroll 1
-    for (int k = 0; k * S::lanes < rest; k++) {
-      const E *a = slices + from_a + k, *b = slices + from_b + k * BN;
+    for (int first = 0; first * S::lanes < rest; first += SLAB) {
+      sums.begin();
+#pragma unroll 1
+      for (int k = first; k < first + SLAB && k * S::lanes < rest; k++) {
+        const E *a = slices + reading + from_a + k, *b = slices + reading + from_b + k * BN;
 #pragma unroll
-      for (int i = 0; i < TM; i++)
+        for (int i = 0; i < TM; i++)
 #pragma unroll
-        for (int j = 0; j < TN; j++) take_step<S>(part[i][j], a[i * DOWN * Slice::a_row], b[j / V * ACROSS + j % V]);
+          for (int j = 0; j < TN; j++) take_step<S>(sums.total[i][j], a[i * DOWN * Slice::a_row], b[j / V * ACROSS + j % V]);
+      }
+      sums.end(whole * SLABS + first / SLAB);
     }
-    sums.end(whole);
   }
 
-  if constexpr (WITNESS)
-    store_with_witness<A_ACCESS == Access::vectors, BK>(sums, slices, same, whole);
-  else
+  if constexpr (SEARCH == Search::none) {
     store(sums, same);
+  } else {
+    auto* const list = reinterpret_cast<unsigned*>(SEARCH == Search::near ? slices + STAGES * Slice::size : slices);
+    if (SEARCH == Search::far) __syncthreads();
+    const Improved<S, BM, BN, TM, TN> improved(sums, list, same);
+    if constexpr (SEARCH == Search::near)
+      improved.template search_near<Slice, BK, SLAB>(slices, same);
+    else
+      improved.template search_far<SLAB, A_ACCESS == Access::vectors>(same);
+  }
 }

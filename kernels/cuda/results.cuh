@@ -35,31 +35,10 @@ template <class S, int BM, int BN, int TM, int TN> struct Task {
     const int warp = thread / 32, lane = thread % 32;
     row = warp / WARPS * 4 + lane / 8, column = (warp % WARPS * 8 + lane % 8) * V;
   }
+
+  // Whether C can be read and written by vectors.
+  __device__ __forceinline__ bool vectors() const { return S::vectors && C.column == 1 && C.row % V == 0 && S::aligned(C.pointers); }
 };
-
-// The lowest k in [begin, begin + count) for which a x b is `sum`, counted from begin, where a and b point to k = begin.
-template <class S> __device__ __forceinline__ int winner(typename S::Pointers a, long long a_step, typename S::Pointers b, long long b_step, typename S::Element sum, int count) {
-  for (int q = 0; q < count; q++)
-    if (S::same(S::mul(S::get(a, q * a_step), S::get(b, q * b_step)), sum)) return q;
-  return 0;
-}
-
-// The same for COUNT steps that lie side by side in whole vectors, without a branch, so that many are under way at once.
-template <class S, int COUNT> __device__ __forceinline__ int winner(typename S::Pointers a, typename S::Pointers b, typename S::Element sum) {
-  using E = typename S::Element;
-  constexpr int V = Vector<E>::length;
-  Vector<E> left[COUNT / V], right[COUNT / V];
-#pragma unroll
-  for (int v = 0; v < COUNT / V; v++) {
-    left[v] = reinterpret_cast<const Vector<E>*>(a.c0)[v];
-    right[v] = reinterpret_cast<const Vector<E>*>(b.c0)[v];
-  }
-  int found = 0;
-#pragma unroll
-  for (int q = COUNT - 1; q >= 0; q--)
-    if (S::same(S::mul(left[q / V].element[q % V], right[q / V].element[q % V]), sum)) found = q;
-  return found;
-}
 
 // C <- C + sums, or C <- sums.
 template <class S, int BM, int BN, int TM, int TN>
@@ -73,7 +52,7 @@ __device__ __forceinline__ void store(Sums<S, TM, TN, false>& sums, const Task<S
 #pragma unroll
       for (int j = 0; j < TN; j++) sums.total[i][j] = S::both(sums.total[i][j]);
 
-  const bool vectors = S::vectors && C.column == 1 && C.row % V == 0 && S::aligned(C.pointers);
+  const bool vectors = task.vectors();
 #pragma unroll
   for (int i = 0; i < TM; i++) {
     const int r = task.top + task.row + i * task.DOWN;
@@ -101,46 +80,160 @@ __device__ __forceinline__ void store(Sums<S, TM, TN, false>& sums, const Task<S
   }
 }
 
-// The same, and which k won, for `whole` slices and the rest; `slices` is shared memory. VECTORS: A and the transposed B are read by them.
-template <bool VECTORS, int BK, class S, int BM, int BN, int TM, int TN>
-__device__ __forceinline__ void store_with_witness(const Sums<S, TM, TN, true>& sums, typename S::Element* slices, const Task<S, BM, BN, TM, TN>& task, int whole) {
-  using E = typename S::Element;
-  constexpr int V = Vector<E>::length;
-  // By way of shared memory, so that neighbouring threads look for the winners of neighbouring elements.
-  __syncthreads();
-  E* const totals = slices;
-  unsigned short* const slices_of = reinterpret_cast<unsigned short*>(totals + BM * BN);
+// How it is found which k won: not at all, in the slices, which are all in shared memory, or in device memory.
+enum class Search { none, near, far };
+
+// Steps among which the winner is looked for. A comparison of all sums is cheaper than to look through many steps in shared memory; where
+// device memory is read, 32 steps come as fast as 8.
+template <int BK> __device__ constexpr int slab_of(Search search) { return search == Search::near && BK > 8 ? 8 : BK; }
+
+// sums <- zero + C, unless C is to be replaced.
+template <class S, int BM, int BN, int TM, int TN>
+__device__ __forceinline__ void begin_with(Sums<S, TM, TN, true>& sums, const Task<S, BM, BN, TM, TN>& task) {
+  constexpr int V = Vector<typename S::Element>::length;
+  const Matrix<S>& C = task.C;
+  if (task.fresh) return;
+  const bool vectors = task.vectors();
 #pragma unroll
-  for (int i = 0; i < TM; i++)
+  for (int i = 0; i < TM; i++) {
+    const int r = task.top + task.row + i * task.DOWN;
+    if (r >= task.m) break;
 #pragma unroll
-    for (int j = 0; j < TN; j++) {
-      const int at = (task.row + i * task.DOWN) * BN + task.column + j / V * task.ACROSS + j % V;
-      totals[at] = sums.total[i][j];
-      slices_of[at] = j % 2 ? sums.won[i][j / 2] >> 16 : sums.won[i][j / 2] & 0xffff;
-    }
-  __syncthreads();
-  const Matrix<S>&A = task.A, &C = task.C, &transposed = task.witness.transposed;
-  auto find = [&](int r, int c, int slice, E total) {
-    auto a = A.pointers, b = transposed.pointers;
-    const int begin = slice * BK;
-    S::advance(a, A.at(r, begin));
-    S::advance(b, transposed.at(c, begin));
-    if constexpr (VECTORS) {
-      if (slice < whole) return begin + winner<S, BK>(a, b, total);
-    }
-    return begin + winner<S>(a, A.column, b, transposed.column, total, min(BK, task.k - begin));
-  };
-#pragma unroll 4
-  for (int e = task.thread; e < BM * BN; e += task.THREADS) {
-    const int r = min(task.top + e / BN, task.m - 1), c = min(task.left + e % BN, task.n - 1), slice = slices_of[e];
-    const int k = find(r, c, slice == 0xffff ? 0 : slice, totals[e]);
-    if (task.top + e / BN == r && task.left + e % BN == c) {
+    for (int j = 0; j < TN / V; j++) {
+      const int c = task.left + task.column + j * task.ACROSS;
       const long long at = C.at(r, c);
-      const E old = task.fresh ? S::zero() : S::get(C.pointers, at), result = S::add(old, totals[e]);
-      if (task.fresh || !S::same(result, old)) {
-        S::put(C.pointers, at, task.fresh ? totals[e] : result);
-        task.witness.via[r * task.witness.row + c] = slice == 0xffff ? -1 : int(task.witness.first) + k;
+      if (vectors && c + V <= task.n) {
+        const auto old = S::get_vector(C.pointers, at);
+#pragma unroll
+        for (int q = 0; q < V; q++) sums.total[i][j * V + q] = S::add(sums.total[i][j * V + q], old.element[q]);
+      } else {
+#pragma unroll
+        for (int q = 0; q < V; q++)
+          if (c + q < task.n) sums.total[i][j * V + q] = S::add(sums.total[i][j * V + q], S::get(C.pointers, at + q * C.column));
       }
     }
   }
 }
+
+// The elements of C that the sums of a warp improve: values are written at once, and those whose winner is to be found go to a list in
+// shared memory, place and slab in one number, so that all lanes have as many to look for.
+template <class S, int BM, int BN, int TM, int TN> struct Improved {
+  using E = typename S::Element;
+  static constexpr int V = Vector<E>::length;
+  unsigned* const list;
+  int count, lane;
+
+  __device__ __forceinline__ Improved(const Sums<S, TM, TN, true>& sums, unsigned* lists, const Task<S, BM, BN, TM, TN>& task)
+      : list(lists + task.thread / 32 * (32 * TM * TN)), lane(task.thread % 32) {
+    const Matrix<S>& C = task.C;
+    const bool vectors = task.vectors();
+    int here = 0;
+#pragma unroll
+    for (int i = 0; i < TM; i++) {
+      const int r = task.top + task.row + i * task.DOWN;
+      if (r >= task.m) break;
+#pragma unroll
+      for (int j = 0; j < TN / V; j++) {
+        const int c = task.left + task.column + j * task.ACROSS;
+        const long long at = C.at(r, c);
+        Vector<E> result;
+        int better = 0;
+#pragma unroll
+        for (int q = 0; q < V; q++) {
+          const bool won = c + q < task.n && sums.slab(i, j * V + q) != sums.NONE;
+          better += won;
+          result.element[q] = sums.total[i][j * V + q];
+          if (task.fresh && !won && c + q < task.n) task.witness.via[r * task.witness.row + c + q] = -1;
+        }
+        here += better;
+        if (!task.fresh && better == 0) continue;
+        if (vectors && c + V <= task.n) {
+          S::put_vector(C.pointers, at, result);
+        } else {
+#pragma unroll
+          for (int q = 0; q < V; q++)
+            if (c + q < task.n) S::put(C.pointers, at + q * C.column, result.element[q]);
+        }
+      }
+    }
+    int end = here;
+#pragma unroll
+    for (int d = 1; d < 32; d *= 2) {
+      const int others = __shfl_up_sync(0xffffffff, end, d);
+      if (lane >= d) end += others;
+    }
+    count = __shfl_sync(0xffffffff, end, 31);
+    if (count == 0) return;
+    unsigned* next = list + end - here;
+#pragma unroll
+    for (int i = 0; i < TM; i++)
+#pragma unroll
+      for (int j = 0; j < TN; j++) {
+        const int r = task.row + i * task.DOWN, c = task.column + j / V * task.ACROSS + j % V;
+        const unsigned slab = sums.slab(i, j);
+        if (slab != sums.NONE && task.top + r < task.m && task.left + c < task.n) *next++ = slab << 16 | (r * BN + c);
+      }
+    __syncwarp();
+  }
+
+  __device__ __forceinline__ void put(const Task<S, BM, BN, TM, TN>& task, int place, int k) const {
+    task.witness.via[(task.top + place / BN) * task.witness.row + task.left + place % BN] = int(task.witness.first) + k;
+  }
+
+  // One lane looks through a slab, from its end: whatever is as good as the best behind it wins.
+  template <class Slice, int BK, int SLAB> __device__ __forceinline__ void search_near(const E* slices, const Task<S, BM, BN, TM, TN>& task) const {
+    for (int e = lane; e < count; e += 32) {
+      const int place = list[e] & 0xffff, begin = (list[e] >> 16) * SLAB;
+      const E* const slice = slices + begin / BK * Slice::size;
+      const E* const a = slice + place / BN * Slice::a_row + begin % BK;
+      const E* const b = slice + Slice::b_begin + begin % BK * BN + place % BN;
+      E best = S::zero();
+      int winner = 0;
+#pragma unroll
+      for (int q = SLAB - 1; q >= 0; q--) {
+        const E candidate = S::mul(a[q], b[q * BN]);
+        if (begin + q < task.k && S::same(S::add(candidate, best), candidate)) {
+          best = candidate;
+          winner = q;
+        }
+      }
+      put(task, place, begin + winner);
+    }
+  }
+
+  // Some lanes look through a slab together, a few steps each, by vectors where they can; several slabs are under way at once.
+  template <int SLAB, bool VECTORS> __device__ __forceinline__ void search_far(const Task<S, BM, BN, TM, TN>& task) const {
+    constexpr int WIDTH = VECTORS ? V : 1, LANES = SLAB / WIDTH, TEAMS = 32 / LANES, TOGETHER = sizeof(E) <= 8 ? 4 : 2;
+    static_assert(LANES <= 32, "a slab is for one warp");
+    using Steps = Vector<E, WIDTH>;
+    const Matrix<S>&A = task.A, &B = task.witness.transposed;
+    const int member = lane % LANES, team = lane / LANES;
+    for (int first = 0; first < count; first += TEAMS * TOGETHER) {
+      int place[TOGETHER], begin[TOGETHER];
+      E sum[TOGETHER];
+      Steps a[TOGETHER], b[TOGETHER];
+#pragma unroll
+      for (int t = 0; t < TOGETHER; t++) {
+        const unsigned entry = list[min(first + t * TEAMS + team, count - 1)];
+        place[t] = entry & 0xffff, begin[t] = (entry >> 16) * SLAB + member * WIDTH;
+        const int r = task.top + place[t] / BN, c = task.left + place[t] % BN, k = min(begin[t], task.k - 1);
+        sum[t] = S::get(task.C.pointers, task.C.at(r, c));
+        if constexpr (VECTORS) {
+          a[t] = *reinterpret_cast<const Steps*>(A.pointers.c0 + (r * A.row + k / V * V));
+          b[t] = *reinterpret_cast<const Steps*>(B.pointers.c0 + (c * B.row + k / V * V));
+        } else {
+          a[t].element[0] = S::get(A.pointers, A.at(r, k)), b[t].element[0] = S::get(B.pointers, B.at(c, k));
+        }
+      }
+#pragma unroll
+      for (int t = 0; t < TOGETHER; t++) {
+        int winner = WIDTH;
+#pragma unroll
+        for (int q = WIDTH - 1; q >= 0; q--)
+          if (begin[t] + q < task.k && S::same(S::mul(a[t].element[q], b[t].element[q]), sum[t])) winner = q;
+        const unsigned found = __ballot_sync(0xffffffff, winner < WIDTH) << (32 - LANES - team * LANES) >> (32 - LANES);
+        if (member == __ffs(found) - 1) put(task, place[t], begin[t] + winner);
+      }
+    }
+  }
+};

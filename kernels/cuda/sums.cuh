@@ -55,36 +55,39 @@ template <class S> __device__ __forceinline__ void take_step(typename S::Element
     c = S::add(c, S::mul(a, b));
 }
 
-// The sums, and with a witness those of the slice at hand beside them, with the numbers of the slices that have won, two in a register.
+// The sums, which begin with zeros.
 template <class S, int TM, int TN, bool WITNESS> struct Sums {
   using E = typename S::Element;
   E total[TM][TN];
 
   __device__ __forceinline__ Sums() { fill(total, S::zero()); }
-  __device__ __forceinline__ auto& part() { return total; }
   __device__ __forceinline__ void begin() {}
-  __device__ __forceinline__ void end(int slice) {}
+  __device__ __forceinline__ void end(int slab) {}
 };
 
+// With a witness they begin with C, and the number of the slab that improved each of them last is beside it, two in a register.
 template <class S, int TM, int TN> struct Sums<S, TM, TN, true> {
   using E = typename S::Element;
-  E total[TM][TN], of_slice[TM][TN];
+  static constexpr unsigned NONE = 0xffff;
+  E total[TM][TN], before[TM][TN];
   unsigned won[TM][TN / 2];
 
   __device__ __forceinline__ Sums() {
     fill(total, S::zero());
     fill(won, 0xffffffffu);
   }
-  __device__ __forceinline__ auto& part() { return of_slice; }
-  __device__ __forceinline__ void begin() { fill(of_slice, S::zero()); }
-  __device__ __forceinline__ void end(int slice) {
+  __device__ __forceinline__ void begin() {
 #pragma unroll
     for (int i = 0; i < TM; i++)
 #pragma unroll
-      for (int j = 0; j < TN; j++) {
-        const E better = S::add(total[i][j], of_slice[i][j]);
-        if (!S::same(better, total[i][j])) won[i][j / 2] = __byte_perm(won[i][j / 2], slice, j % 2 ? 0x5410 : 0x3254);
-        total[i][j] = better;
-      }
+      for (int j = 0; j < TN; j++) before[i][j] = total[i][j];
   }
+  __device__ __forceinline__ void end(int slab) {
+#pragma unroll
+    for (int i = 0; i < TM; i++)
+#pragma unroll
+      for (int j = 0; j < TN; j++)
+        if (!S::same(total[i][j], before[i][j])) won[i][j / 2] = __byte_perm(won[i][j / 2], slab, j % 2 ? 0x5410 : 0x3254);
+  }
+  __device__ __forceinline__ unsigned slab(int i, int j) const { return j % 2 ? won[i][j / 2] >> 16 : won[i][j / 2] & NONE; }
 };

@@ -11,6 +11,9 @@ __all__ = ["Device", "Launch", "Problem", "Tile", "choose"]
 
 _WARP = 32
 
+_ENTRY = 4
+"""Bytes that tell which element has a winner, and where to look for it."""
+
 
 @dataclass(frozen=True)
 class Device:
@@ -121,18 +124,23 @@ class Tile:
         """Tiles that cover m × n elements."""
         return -(-m // self.rows) * -(-n // self.columns)
 
-    def shared_bytes(self, size: int, *, witness: bool = False) -> int:
-        """Shared memory of a block for elements of `size` bytes; a witness needs the tile of sums, and of slices, in the end."""
+    def holds(self, k: int) -> bool:
+        """Whether all slices of k steps are in shared memory in the end, so that a witness need not be looked for elsewhere."""
+        return k <= self.stages * self.depth
+
+    def shared_bytes(self, size: int, *, witness: bool = False, near: bool = False) -> int:
+        """Shared memory of a block for elements of `size` bytes; a witness needs a list in the end, beside slices it is near."""
         vector = max(1, 16 // size)
         slices = self.stages * (self.rows * (self.depth + vector) + self.depth * self.columns) * size
-        return max(slices, self.rows * self.columns * (size + 2)) if witness else slices
+        improved = witness * self.rows * self.columns * _ENTRY
+        return slices + improved if near else max(slices, improved)
 
     def fits(self, problem: Problem, device: Device) -> bool:
         """Whether the kernel and the device have room for it."""
-        size, vector = problem.bytes, max(1, 16 // problem.bytes)
+        vector = max(1, 16 // problem.bytes)
         warps = self.rows % (4 * self.thread_rows) == self.columns % (8 * self.thread_columns) == 0
         vectors = self.thread_columns % vector == self.depth % vector == 0
-        return warps and vectors and self.shared_bytes(size, witness=problem.witness) <= device.block_shared_bytes
+        return warps and vectors and shared_bytes(self, problem) <= device.block_shared_bytes
 
 
 @dataclass(frozen=True)
@@ -144,9 +152,14 @@ class Launch:
     shared_bytes: int
 
 
+def shared_bytes(tile: Tile, problem: Problem) -> int:
+    """Shared memory of a block."""
+    return tile.shared_bytes(problem.bytes, witness=problem.witness, near=problem.witness and tile.holds(problem.k))
+
+
 def launch(problem: Problem, tile: Tile, tiles: int) -> Launch:
     """One block for each of so many tiles, of the problem and of smaller ones that are solved with it."""
-    return Launch((tiles, problem.batch), tile.threads, tile.shared_bytes(problem.bytes, witness=problem.witness))
+    return Launch((tiles, problem.batch), tile.threads, shared_bytes(tile, problem))
 
 
 _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
@@ -195,7 +208,28 @@ _BY_STEP = {
 }
 """The same where light products of four bytes have others: ⊕ and ⊗ of an instruction each are best one step at a time."""
 
-_SEARCH = 18
+_SHALLOW = 64
+"""Steps up to which a product with a witness keeps all its slices in shared memory."""
+
+_NEAR: dict[bool, dict[int, tuple[Tile, ...]]] = {
+    True: {
+        4: (
+            Tile(64, 64, 32, 8, 4, 2, 3, unrolled=32),
+            Tile(64, 64, 32, 4, 4, 2, 2, unrolled=32, cost=1.05),
+            Tile(32, 32, 32, 4, 4, 2, 8, unrolled=32, cost=1.1),
+        ),
+        8: (Tile(32, 64, 16, 4, 4, 4, 3), Tile(64, 64, 16, 4, 4, 4, 1, cost=1.1)),
+        16: (Tile(32, 32, 16, 4, 4, 4, 2, held=1, unrolled=8),),
+    },
+    False: {
+        4: (Tile(64, 64, 32, 8, 4, 2, 2),),
+        8: (Tile(32, 64, 16, 4, 4, 4, 3), Tile(64, 64, 16, 4, 4, 4, 1, cost=1.1)),
+        16: (Tile(32, 32, 16, 4, 4, 4, 2, held=1, unrolled=8),),
+    },
+}
+"""The tiles that have the room for that, by light and bytes."""
+
+_SEARCH = 6
 """Steps of a product that take as long as to look at one step for a witness, which is read from far away."""
 
 _SERIES = (Tile(32, 64, 4, 4, 4, 3, 3, held=1, unrolled=4),)
@@ -209,6 +243,8 @@ def candidates(problem: Problem) -> tuple[Tile, ...]:
     tiles = _TILES[problem.witness, problem.light][size]
     if problem.light and not problem.witness and size == 4:
         tiles = _BY_STEP.get(problem.step, tiles)
+    if problem.witness and problem.k <= _SHALLOW:
+        tiles = (*_NEAR[problem.light][size], *tiles)
     return tuple(replace(tile, unrolled=8) for tile in tiles) if problem.heavy else tiles
 
 
@@ -218,7 +254,7 @@ def choose(problem: Problem, device: Device) -> Tile:
 
     A multiprocessor takes its blocks one after the other, whether they run at once or not, if only four warps do; besides, it takes a
     quarter of the time of a block of four warps until all are at work. Then the winning slice of every element is looked through for a
-    witness.
+    witness, which counts where it is read from device memory.
 
     Raises
     ------
@@ -231,7 +267,7 @@ def choose(problem: Problem, device: Device) -> Tile:
         tiles = tile.count(problem.m, problem.n) * problem.batch
         together = max(1, 4 * _WARP // tile.threads)
         blocks = -(-tiles // (device.multiprocessors * together)) * together
-        steps = problem.k + problem.witness * _SEARCH * tile.depth
+        steps = problem.k + (problem.witness and not tile.holds(problem.k)) * _SEARCH * tile.depth
         return (blocks + _WARP / tile.threads) * tile.rows * tile.columns * tile.cost * steps
 
     fitting = [t for t in candidates(problem) if t.fits(problem, device)]

@@ -11,6 +11,7 @@ from semiring.algebra.catalogue import DISTANCE_HOPS, MAX_PLUS, MIN_PLUS, PLUS_T
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.algebra.laws import is_idempotent
+from semiring.algorithms.blocked import blocked
 from semiring.kernels.block import Block
 from semiring.kernels.cuda.operands import copy
 from semiring.kernels.infinities import signed_limit
@@ -353,3 +354,57 @@ def test_the_end_of_a_sum_needs_no_annihilator() -> None:
             a, b = (x if dtype != "float32" else x / 2 for x in (a, b))
             result = matmul(cupy.asarray(a), cupy.asarray(b), longest)
             np.testing.assert_array_equal(result.get(), np.maximum((a[:, :, None] + b + 1).max(1), 0))
+
+
+@pytest.mark.parametrize(("semiring", "dtypes"), SELECTIVE, ids=name)
+def test_witnesses_of_shallow_products(semiring: Semiring, dtypes: DTypes) -> None:
+    """Slices that stay in shared memory: every end of a slab and of a slice, edges of tiles, ties, and results that are hardly improved."""
+    rng = np.random.default_rng(17)
+    for m, n, k in ((65, 130, 64), (64, 64, 63), (1, 200, 33), (70, 3, 32), (67, 66, 9), (5, 5, 1), (40, 40, 65)):
+        a, b, c = (elements(semiring, dtypes, shape, rng) for shape in ((m, k), (k, n), (m, n)))
+        for method in ("multiply", "multiply_add"):
+            compare(semiring, dtypes, method, a, b, c, witness=True)
+        nearly = tuple(np.zeros((m, n), d) for d in dtypes)
+        ReferenceEngine(semiring, dtypes).multiply(Block(a), Block(b), Block(nearly))
+        nearly = tuple(np.where(rng.random((m, n)) < 0.02, v, w) for v, w in zip(c, nearly, strict=True))
+        compare(semiring, dtypes, "multiply_add", a, b, nearly, witness=True)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)], ids=["one", "batch"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32"])
+def test_independent_products_with_witnesses(dtype: str, batch: tuple[int, ...]) -> None:
+    """Panels are operands of themselves; the rest is of four products."""
+    rng, d = np.random.default_rng(18), (np.dtype(dtype),)
+    n = 300
+    for first in (0, 128, 236):
+        K, others = slice(first, first + 64), [slice(0, first), slice(first + 64, n)]
+        a = elements(MIN_PLUS, d, (*batch, n, n), rng)
+        expected, result = Block(tuple(v.copy() for v in a), np.full(a[0].shape, -1, np.int32)), device(a)
+        via, gpu = cupy.full(a[0].shape, -1, dtype=np.int32), engine(MIN_PLUS, d)
+        loaded = gpu.load(result, via)
+        for one, X in ((ReferenceEngine(MIN_PLUS, d), expected), (gpu, loaded)):
+            row, column = ((X[K, K], X[K, J], X[K, J]) for J in others), ((X[I, K], X[K, K], X[I, K]) for I in others)
+            one.multiply_add_each(*row, *column)
+            one.multiply_add_each(*((X[I, K], X[K, J], X[I, J]) for I in others for J in others))
+        gpu.store(loaded, result)
+        assert_equal((result[0].get(),), expected.values)
+        assert_equal(via.get(), expected.via)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_recorded_sweeps_with_witnesses(dtype: str) -> None:
+    """What is recorded counts its vertices from 0, wherever it is played; what it does not improve stays."""
+    rng, d = np.random.default_rng(19), (np.dtype(dtype),)
+    n, first, last = 420, 70, 400
+    for _ in range(3):
+        a = tuple(np.abs(v) for v in elements(MIN_PLUS, d, (n, n), rng))
+        given = rng.integers(-1, n, (n, n)).astype(np.int32)
+        expected, result, via = Block(tuple(v.copy() for v in a), given.copy()), device(a), cupy.asarray(given)
+        gpu, reference = engine(MIN_PLUS, d), ReferenceEngine(MIN_PLUS, d)
+        loaded, part = gpu.load(result, via), slice(first, last)
+        gpu.run("test", lambda block, gpu=gpu: blocked(gpu, block, 64), loaded[part, part])
+        gpu.verify()
+        blocked(reference, expected[part, part], 64)
+        gpu.store(loaded, result)
+        assert_equal((result[0].get(),), expected.values)
+        assert_equal(via.get(), expected.via)

@@ -59,12 +59,13 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
     r = represent(semiring, dtypes)
     names = ["product", "add_identity", "test_loops"]
     names += ["close"] if is_idempotent(semiring, dtypes) else []
-    names += ["product_witness", "close_witness"] if is_selective(semiring, dtypes) else []
+    names += ["product_witness", "product_near_witness", "close_witness"] if is_selective(semiring, dtypes) else []
     names += ["eliminate"] if r.star is not None else []
     for name in names:
         step = step_for(r, arch, ordered_bits=ordered, pairs=name == "product")
         vectors = reads_vectors(r, step)
-        problem = problem_for(r, step, (1, 1, 1, 1), witness=name == "product_witness", light=vectors)
+        near = name == "product_near_witness"
+        problem = problem_for(r, step, (1, 1, 1 if near else 1000, 1), witness=name.endswith("_witness"), light=vectors)
         product = {"tile": candidates(problem)[0], "access": ("vectors", "vectors") if vectors else ("rows", "columns")}
         variants: list[dict[str, Any]] = [{"side": side} for side in pivot_sides(r)]
         if name.startswith("product"):
