@@ -83,9 +83,8 @@ __device__ __forceinline__ void store(Sums<S, TM, TN, false>& sums, const Task<S
 // How it is found which k won: not at all, in the slices, which are all in shared memory, or in device memory.
 enum class Search { none, near, far };
 
-// Steps among which the winner is looked for. A comparison of all sums is cheaper than to look through many steps in shared memory; where
-// device memory is read, 32 steps come as fast as 8.
-template <int BK> __device__ constexpr int slab_of(Search search) { return search == Search::near && BK > 8 ? 8 : BK; }
+// Steps among which the winner is looked for. To compare all sums is cheaper than to look through many steps in shared memory.
+template <int BK> __device__ constexpr int slab_of(Search search) { return search == Search::near && BK > 4 ? 4 : BK; }
 
 // sums <- zero + C, unless C is to be replaced.
 template <class S, int BM, int BN, int TM, int TN>

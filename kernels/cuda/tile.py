@@ -181,7 +181,7 @@ _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
     (True, True): {
         4: (
             Tile(64, 64, 32, 8, 4, 2, 3, unrolled=32),
-            Tile(64, 64, 16, 4, 8, 3, 3, cost=1.1),
+            Tile(64, 64, 16, 4, 8, 3, 3, cost=1.04),
             Tile(32, 32, 32, 4, 4, 3, 8, unrolled=32, cost=1.06),
         ),
         8: (Tile(32, 64, 16, 4, 4, 3, 3),),
@@ -214,8 +214,7 @@ _SHALLOW = 64
 _NEAR: dict[bool, dict[int, tuple[Tile, ...]]] = {
     True: {
         4: (
-            Tile(64, 64, 32, 8, 4, 2, 3, unrolled=32),
-            Tile(64, 64, 32, 4, 4, 2, 2, unrolled=32, cost=1.05),
+            Tile(64, 64, 32, 4, 4, 2, 2, unrolled=32),
             Tile(32, 32, 32, 4, 4, 2, 8, unrolled=32, cost=1.1),
         ),
         8: (Tile(32, 64, 16, 4, 4, 4, 3), Tile(64, 64, 16, 4, 4, 4, 1, cost=1.1)),
@@ -223,13 +222,13 @@ _NEAR: dict[bool, dict[int, tuple[Tile, ...]]] = {
     },
     False: {
         4: (Tile(64, 64, 32, 8, 4, 2, 2),),
-        8: (Tile(32, 64, 16, 4, 4, 4, 3), Tile(64, 64, 16, 4, 4, 4, 1, cost=1.1)),
+        8: (Tile(32, 64, 16, 4, 4, 4, 2), Tile(64, 64, 16, 4, 4, 4, 1, cost=1.1)),
         16: (Tile(32, 32, 16, 4, 4, 4, 2, held=1, unrolled=8),),
     },
 }
 """The tiles that have the room for that, by light and bytes."""
 
-_SEARCH = 6
+_SEARCH = 12
 """Steps of a product that take as long as to look at one step for a witness, which is read from far away."""
 
 _SERIES = (Tile(32, 64, 4, 4, 4, 3, 3, held=1, unrolled=4),)
