@@ -54,8 +54,10 @@ def products(semiring: sr.Semiring, dtype: str) -> None:
             a, b = weights(n, dtype, 0), weights(m, dtype, 1)
             if semiring is sr.PLUS_TIMES:
                 a, b = (np.where(np.isinf(x), 0, x) for x in (a, b))
-            A, B = view_a(cupy.asarray(a))[:, :k], view_b(cupy.asarray(b))[:k]
-            same(sr.matmul(A, B, semiring), sr.matmul(view_a(a)[:, :k], view_b(b)[:k], semiring), f"{left} and {right}")
+            A, B = view_a(cupy.asarray(a)), view_b(cupy.asarray(b))
+            for depth in (k, 41):  # a witness of few steps is looked for in shared memory
+                found, expected = (sr.matmul(x[:, :depth], y[:depth], semiring) for x, y in ((A, B), (view_a(a), view_b(b))))
+                same(found, expected, f"{left} and {right}, {depth} steps")
     if semiring is not sr.PLUS_TIMES:
         x, y = (np.stack([weights(67, dtype, seed) for seed in seeds]) for seeds in ((0, 1, 2), (3, 4, 5)))
         same(sr.matmul(cupy.asarray(x), cupy.asarray(y), semiring), sr.matmul(x, y, semiring), "a stack")

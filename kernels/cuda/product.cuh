@@ -24,7 +24,7 @@ __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products
   constexpr int STEPS = BK * S::lanes;  // of a slice
   constexpr int SLAB = slab_of<BK>(SEARCH), SLABS = BK / SLAB;
   static_assert(TN % V == 0 && BK % V == 0 && HELD % S::steps == 0 && UNROLLED % (2 * HELD) == 0 && BK % UNROLLED == 0, "tile");
-  static_assert(SLAB % HELD == 0 && (UNROLLED % SLAB == 0 || SLAB == BK), "slabs end where steps are written out");
+  static_assert(SLAB % HELD == 0 && (UNROLLED % SLAB == 0 || SLAB % UNROLLED == 0), "slabs end where steps are written out");
   extern __shared__ __align__(16) char shared[];
   E* const slices = reinterpret_cast<E*>(shared);
 
@@ -63,9 +63,9 @@ __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products
   for (int slice = 0; slice < whole; slice++) {
     const int next = reading == (STAGES - 1) * Slice::size ? 0 : reading + Slice::size;
     stage(slice + STAGES - 1, writing);
-    if constexpr (SLAB > UNROLLED) sums.begin();
 #pragma unroll 1
     for (int first = 0; first < BK; first += UNROLLED) {
+      if (SLAB > UNROLLED && first % SLAB == 0) sums.begin();
       const bool last = first + UNROLLED == BK;
 #pragma unroll
       for (int k = 0; k < UNROLLED; k += HELD) {
@@ -78,8 +78,8 @@ __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products
         operands[which].add_to(sums.total);
         if (SLAB <= UNROLLED && (k + HELD) % SLAB == 0) sums.end(slice * SLABS + (first + k) / SLAB);
       }
+      if (SLAB > UNROLLED && (first + UNROLLED) % SLAB == 0) sums.end(slice * SLABS + first / SLAB);
     }
-    if constexpr (SLAB > UNROLLED) sums.end(slice);
     writing = reading;
     reading = next;
   }

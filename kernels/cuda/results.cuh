@@ -40,11 +40,31 @@ template <class S, int BM, int BN, int TM, int TN> struct Task {
   __device__ __forceinline__ bool vectors() const { return S::vectors && C.column == 1 && C.row % V == 0 && S::aligned(C.pointers); }
 };
 
+// What C has in ROWS rows of a thread, from its row `first` on; beyond C something else. All of it is under way before any of it is used.
+template <int ROWS, class S, int BM, int BN, int TM, int TN>
+__device__ __forceinline__ void read_rows(Vector<typename S::Element> (&old)[ROWS][TN / Vector<typename S::Element>::length], const Task<S, BM, BN, TM, TN>& task, int first) {
+  constexpr int V = Vector<typename S::Element>::length;
+  const Matrix<S>& C = task.C;
+  const bool vectors = task.vectors();
+#pragma unroll
+  for (int i = 0; i < ROWS; i++)
+#pragma unroll
+    for (int j = 0; j < TN / V; j++) {
+      const int r = min(task.top + task.row + (first + i) * task.DOWN, task.m - 1), c = task.left + task.column + j * task.ACROSS;
+      if (vectors && c + V <= task.n) {
+        old[i][j] = S::get_vector(C.pointers, C.at(r, c));
+      } else {
+#pragma unroll
+        for (int q = 0; q < V; q++) old[i][j].element[q] = S::get(C.pointers, C.at(r, min(c + q, task.n - 1)));
+      }
+    }
+}
+
 // C <- C + sums, or C <- sums.
 template <class S, int BM, int BN, int TM, int TN>
 __device__ __forceinline__ void store(Sums<S, TM, TN, false>& sums, const Task<S, BM, BN, TM, TN>& task) {
   using E = typename S::Element;
-  constexpr int V = Vector<E>::length;
+  constexpr int V = Vector<E>::length, ROWS = TM % 2 == 0 ? TM / 2 : TM;
   const Matrix<S>& C = task.C;
   if constexpr (S::lanes == 2)
 #pragma unroll
@@ -54,26 +74,28 @@ __device__ __forceinline__ void store(Sums<S, TM, TN, false>& sums, const Task<S
 
   const bool vectors = task.vectors();
 #pragma unroll
-  for (int i = 0; i < TM; i++) {
-    const int r = task.top + task.row + i * task.DOWN;
-    if (r >= task.m) break;
+  for (int first = 0; first < TM; first += ROWS) {
+    Vector<E> result[ROWS][TN / V];
+    if (!task.fresh) read_rows(result, task, first);
 #pragma unroll
-    for (int j = 0; j < TN / V; j++) {
-      const int c = task.left + task.column + j * task.ACROSS;
-      const long long at = C.at(r, c);
-      if (vectors && c + V <= task.n) {
-        Vector<E> result;
-        if (!task.fresh) result = S::get_vector(C.pointers, at);
+    for (int i = 0; i < ROWS; i++) {
+      const int r = task.top + task.row + (first + i) * task.DOWN;
+      if (r >= task.m) break;
 #pragma unroll
-        for (int q = 0; q < V; q++)
-          result.element[q] = task.fresh ? sums.total[i][j * V + q] : S::add(result.element[q], sums.total[i][j * V + q]);
-        S::put_vector(C.pointers, at, result);
-      } else {
+      for (int j = 0; j < TN / V; j++) {
+        const int c = task.left + task.column + j * task.ACROSS;
+        const long long at = C.at(r, c);
 #pragma unroll
         for (int q = 0; q < V; q++) {
-          if (c + q >= task.n) break;
-          const long long here = at + q * C.column;
-          S::put(C.pointers, here, task.fresh ? sums.total[i][j * V + q] : S::add(S::get(C.pointers, here), sums.total[i][j * V + q]));
+          E& element = result[i][j].element[q];
+          element = task.fresh ? sums.total[first + i][j * V + q] : S::add(element, sums.total[first + i][j * V + q]);
+        }
+        if (vectors && c + V <= task.n) {
+          S::put_vector(C.pointers, at, result[i][j]);
+        } else {
+#pragma unroll
+          for (int q = 0; q < V; q++)
+            if (c + q < task.n) S::put(C.pointers, at + q * C.column, result[i][j].element[q]);
         }
       }
     }
@@ -84,34 +106,22 @@ __device__ __forceinline__ void store(Sums<S, TM, TN, false>& sums, const Task<S
 enum class Search { none, near, far };
 
 // Steps among which the winner is looked for. To compare all sums is cheaper than to look through many steps in shared memory.
-template <int BK> __device__ constexpr int slab_of(Search search) { return search == Search::near && BK > 4 ? 4 : BK; }
+template <int BK> __device__ constexpr int slab_of(Search search) {
+  const int most = search == Search::near ? 4 : search == Search::far ? 16 : BK;
+  return BK < most ? BK : most;
+}
 
 // sums <- zero + C, unless C is to be replaced.
 template <class S, int BM, int BN, int TM, int TN>
 __device__ __forceinline__ void begin_with(Sums<S, TM, TN, true>& sums, const Task<S, BM, BN, TM, TN>& task) {
   constexpr int V = Vector<typename S::Element>::length;
-  const Matrix<S>& C = task.C;
   if (task.fresh) return;
-  const bool vectors = task.vectors();
+  Vector<typename S::Element> old[TM][TN / V];
+  read_rows(old, task, 0);
 #pragma unroll
-  for (int i = 0; i < TM; i++) {
-    const int r = task.top + task.row + i * task.DOWN;
-    if (r >= task.m) break;
+  for (int i = 0; i < TM; i++)
 #pragma unroll
-    for (int j = 0; j < TN / V; j++) {
-      const int c = task.left + task.column + j * task.ACROSS;
-      const long long at = C.at(r, c);
-      if (vectors && c + V <= task.n) {
-        const auto old = S::get_vector(C.pointers, at);
-#pragma unroll
-        for (int q = 0; q < V; q++) sums.total[i][j * V + q] = S::add(sums.total[i][j * V + q], old.element[q]);
-      } else {
-#pragma unroll
-        for (int q = 0; q < V; q++)
-          if (c + q < task.n) sums.total[i][j * V + q] = S::add(sums.total[i][j * V + q], S::get(C.pointers, at + q * C.column));
-      }
-    }
-  }
+    for (int j = 0; j < TN; j++) sums.total[i][j] = S::add(sums.total[i][j], old[i][j / V].element[j % V]);
 }
 
 // The elements of C that the sums of a warp improve: values are written at once, and those whose winner is to be found go to a list in
@@ -181,22 +191,28 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
 
   // One lane looks through a slab, from its end: whatever is as good as the best behind it wins.
   template <class Slice, int BK, int SLAB> __device__ __forceinline__ void search_near(const E* slices, const Task<S, BM, BN, TM, TN>& task) const {
-    for (int e = lane; e < count; e += 32) {
-      const int place = list[e] & 0xffff, begin = (list[e] >> 16) * SLAB;
-      const E* const slice = slices + begin / BK * Slice::size;
-      const E* const a = slice + place / BN * Slice::a_row + begin % BK;
-      const E* const b = slice + Slice::b_begin + begin % BK * BN + place % BN;
-      E best = S::zero();
-      int winner = 0;
+    constexpr int TOGETHER = 2;
+    for (int first = lane; first < count; first += TOGETHER * 32) {
+      int place[TOGETHER], begin[TOGETHER], winner[TOGETHER];
 #pragma unroll
-      for (int q = SLAB - 1; q >= 0; q--) {
-        const E candidate = S::mul(a[q], b[q * BN]);
-        if (begin + q < task.k && S::same(S::add(candidate, best), candidate)) {
-          best = candidate;
-          winner = q;
+      for (int t = 0; t < TOGETHER; t++) {
+        const unsigned entry = list[min(first + t * 32, count - 1)];
+        place[t] = entry & 0xffff, begin[t] = (entry >> 16) * SLAB, winner[t] = 0;
+        const E* const slice = slices + begin[t] / BK * Slice::size;
+        const E* const a = slice + place[t] / BN * Slice::a_row + begin[t] % BK;
+        const E* const b = slice + Slice::b_begin + begin[t] % BK * BN + place[t] % BN;
+        E best = S::zero();
+#pragma unroll
+        for (int q = SLAB - 1; q >= 0; q--) {
+          const E candidate = S::mul(a[q], b[q * BN]);
+          if (begin[t] + q < task.k && S::same(S::add(candidate, best), candidate)) {
+            best = candidate;
+            winner[t] = q;
+          }
         }
       }
-      put(task, place, begin + winner);
+#pragma unroll
+      for (int t = 0; t < TOGETHER; t++) put(task, place[t], begin[t] + winner[t]);
     }
   }
 
