@@ -17,7 +17,7 @@ from semiring.kernels.cuda.harmful import NONE, earlier, nothing
 from semiring.kernels.cuda.kernels import GROUP, PIVOT_THREADS, kernels_for, pivot_sides, problem_for, reads_vectors
 from semiring.kernels.cuda.operands import access, copy, matrix, of_one_layout, parts, same, shares, stacked, via_arguments
 from semiring.kernels.cuda.steps import Step
-from semiring.kernels.cuda.tile import Problem, Tile, choose, launch
+from semiring.kernels.cuda.tile import Problem, Tile, choose, is_near, launch
 from semiring.kernels.infinities import threshold
 
 __all__ = ["CudaEngine"]
@@ -254,7 +254,7 @@ class CudaEngine:
         how = {(A.shape[1], self._access(A, B, witness=witness)) for A, B, _ in products}
         if len(how) > 1 or (witness and not self._is_near(products)):
             return False
-        tile = self.tile_for(self._problem(products, side=_BLOCK))
+        tile = self.tile_for(self._problem(products, side=_BLOCK, near=witness))
 
         def apart(X: Block, C: Block, *, one_tile: bool) -> bool:
             return not shares(X, C) or (same(X, C) and one_tile)
@@ -265,8 +265,7 @@ class CudaEngine:
 
     def _is_near(self, products: Sequence[Operands]) -> bool:
         """Whether witnesses are looked for in shared memory, where all slices of so few steps are."""
-        problem = self._problem(products)
-        return self.tile_for(problem).holds(problem.k)
+        return is_near(self._problem(products), self._kernels.device)
 
     def _step(self, *, witness: bool) -> Step | None:
         return self._kernels.step(ordered_bits=self._ordered_bits, pairs=not witness)
@@ -278,20 +277,21 @@ class CudaEngine:
         vectors = self._reads_vectors(witness=witness)
         return access(A, vectors=vectors), access(B, vectors=vectors)
 
-    def _problem(self, products: Sequence[Operands], *, side: int = 0) -> Problem:
+    def _problem(self, products: Sequence[Operands], *, side: int = 0, near: bool = False) -> Problem:
         """The largest of the products, all of which have as many steps."""
         A, B, C = max(products, key=lambda p: p[2].values[0].size)
         shape, witness = (*C.shape, A.shape[1], len(C.values[0])), C.via is not None
         light = self._access(A, B, witness=witness) == ("vectors", "vectors")
-        return problem_for(self._representation, self._step(witness=witness), shape, witness=witness, light=light, side=side)
+        step = self._step(witness=witness)
+        return problem_for(self._representation, step, shape, witness=witness, light=light, side=side, near=near)
 
     def _launch(self, products: Sequence[Operands], transposed: Block | None, *, fresh: bool, side: int = 0) -> None:
         """Products of one batch and access, of as many steps; a single one where a witness is looked for in the transpose of B."""
-        problem = self._problem(products, side=side)
+        problem = self._problem(products, side=side, near=transposed is None and products[0][2].via is not None)
         tile = self.tile_for(problem)
         count = 1 if len(products) == 1 else GROUP
         function = self._kernels.function(
-            "product" if not problem.witness else "product_near_witness" if transposed is None else "product_witness",
+            "product" if not problem.witness else "product_near_witness" if problem.near else "product_witness",
             ordered_bits=self._ordered_bits,
             tile=tile,
             access=self._access(*products[0][:2], witness=problem.witness),

@@ -52,10 +52,17 @@ def step_for(r: Representation, arch: int, *, ordered_bits: bool, pairs: bool = 
 
 
 def problem_for(
-    r: Representation, step: Step | None, shape: tuple[int, int, int, int], *, witness: bool, light: bool, side: int = 0
+    r: Representation,
+    step: Step | None,
+    shape: tuple[int, int, int, int],
+    *,
+    witness: bool,
+    light: bool,
+    side: int = 0,
+    near: bool = False,
 ) -> Problem:
     """The product of m × k and k × n elements, `shape` being m, n, k and the matrices of a batch; for the others see `Problem`."""
-    return Problem(*shape, r.size, witness, light, r.has_series, step.name if step else None, r.is_heavy, side)
+    return Problem(*shape, r.size, witness, light, r.has_series, step.name if step else None, r.is_heavy, side, near)
 
 
 def reads_vectors(r: Representation, step: Step | None) -> bool:

@@ -191,28 +191,22 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
 
   // One lane looks through a slab, from its end: whatever is as good as the best behind it wins.
   template <class Slice, int BK, int SLAB> __device__ __forceinline__ void search_near(const E* slices, const Task<S, BM, BN, TM, TN>& task) const {
-    constexpr int TOGETHER = 2;
-    for (int first = lane; first < count; first += TOGETHER * 32) {
-      int place[TOGETHER], begin[TOGETHER], winner[TOGETHER];
+    for (int e = lane; e < count; e += 32) {
+      const int place = list[e] & 0xffff, begin = (list[e] >> 16) * SLAB;
+      const E* const slice = slices + begin / BK * Slice::size;
+      const E* const a = slice + place / BN * Slice::a_row + begin % BK;
+      const E* const b = slice + Slice::b_begin + begin % BK * BN + place % BN;
+      E best = S::zero();
+      int winner = 0;
 #pragma unroll
-      for (int t = 0; t < TOGETHER; t++) {
-        const unsigned entry = list[min(first + t * 32, count - 1)];
-        place[t] = entry & 0xffff, begin[t] = (entry >> 16) * SLAB, winner[t] = 0;
-        const E* const slice = slices + begin[t] / BK * Slice::size;
-        const E* const a = slice + place[t] / BN * Slice::a_row + begin[t] % BK;
-        const E* const b = slice + Slice::b_begin + begin[t] % BK * BN + place[t] % BN;
-        E best = S::zero();
-#pragma unroll
-        for (int q = SLAB - 1; q >= 0; q--) {
-          const E candidate = S::mul(a[q], b[q * BN]);
-          if (begin[t] + q < task.k && S::same(S::add(candidate, best), candidate)) {
-            best = candidate;
-            winner[t] = q;
-          }
+      for (int q = SLAB - 1; q >= 0; q--) {
+        const E candidate = S::mul(a[q], b[q * BN]);
+        if (begin + q < task.k && S::same(S::add(candidate, best), candidate)) {
+          best = candidate;
+          winner = q;
         }
       }
-#pragma unroll
-      for (int t = 0; t < TOGETHER; t++) put(task, place[t], begin[t] + winner[t]);
+      put(task, place, begin + winner);
     }
   }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from semiring.algebra.errors import SemiringError
 
-__all__ = ["Device", "Launch", "Problem", "Tile", "choose"]
+__all__ = ["Device", "Launch", "Problem", "Tile", "choose", "is_near"]
 
 _WARP = 32
 
@@ -60,6 +60,8 @@ class Problem:
         ⊕ and ⊗ are more than an instruction each, and fewer steps fit the instruction cache.
     side : int
         What a tile should have of rows and columns at least: of a result that is an operand too, a whole block.
+    near : bool
+        A witness is looked for in shared memory, where all slices have to be in the end.
     """
 
     m: int
@@ -73,6 +75,7 @@ class Problem:
     step: str | None = None
     heavy: bool = False
     side: int = 0
+    near: bool = False
 
     def validate(self) -> None:
         """Refuse what no launch can number."""
@@ -124,10 +127,6 @@ class Tile:
         """Tiles that cover m × n elements."""
         return -(-m // self.rows) * -(-n // self.columns)
 
-    def holds(self, k: int) -> bool:
-        """Whether all slices of k steps are in shared memory in the end, so that a witness need not be looked for elsewhere."""
-        return k <= self.stages * self.depth
-
     def shared_bytes(self, size: int, *, witness: bool = False, near: bool = False) -> int:
         """Shared memory of a block for elements of `size` bytes; a witness needs a list in the end, beside slices it is near."""
         vector = max(1, 16 // size)
@@ -140,7 +139,8 @@ class Tile:
         vector = max(1, 16 // problem.bytes)
         warps = self.rows % (4 * self.thread_rows) == self.columns % (8 * self.thread_columns) == 0
         vectors = self.thread_columns % vector == self.depth % vector == 0
-        return warps and vectors and shared_bytes(self, problem) <= device.block_shared_bytes
+        room = self.shared_bytes(problem.bytes, witness=problem.witness, near=problem.near) <= device.block_shared_bytes
+        return warps and vectors and room and (not problem.near or problem.k <= self.stages * self.depth)
 
 
 @dataclass(frozen=True)
@@ -152,14 +152,10 @@ class Launch:
     shared_bytes: int
 
 
-def shared_bytes(tile: Tile, problem: Problem) -> int:
-    """Shared memory of a block."""
-    return tile.shared_bytes(problem.bytes, witness=problem.witness, near=problem.witness and tile.holds(problem.k))
-
-
 def launch(problem: Problem, tile: Tile, tiles: int) -> Launch:
     """One block for each of so many tiles, of the problem and of smaller ones that are solved with it."""
-    return Launch((tiles, problem.batch), tile.threads, shared_bytes(tile, problem))
+    shared_bytes = tile.shared_bytes(problem.bytes, witness=problem.witness, near=problem.near)
+    return Launch((tiles, problem.batch), tile.threads, shared_bytes)
 
 
 _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
@@ -180,9 +176,9 @@ _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
     },
     (True, True): {
         4: (
-            Tile(64, 64, 32, 8, 4, 2, 3, unrolled=32),
-            Tile(64, 64, 16, 4, 8, 3, 3, cost=1.04),
-            Tile(32, 32, 32, 4, 4, 3, 8, unrolled=32, cost=1.06),
+            Tile(64, 64, 32, 4, 8, 2, 3, unrolled=32),
+            Tile(64, 64, 32, 4, 4, 2, 2, unrolled=32, cost=1.03),
+            Tile(32, 32, 32, 4, 4, 3, 8, unrolled=32, cost=1.05),
         ),
         8: (Tile(32, 64, 16, 4, 4, 3, 3),),
         16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),),
@@ -228,8 +224,8 @@ _NEAR: dict[bool, dict[int, tuple[Tile, ...]]] = {
 }
 """The tiles that have the room for that, by light and bytes."""
 
-_SEARCH = 12
-"""Steps of a product that take as long as to look at one step for a witness, which is read from far away."""
+_SEARCH = 256
+"""Steps of a product that take as long as to look for a winner in device memory."""
 
 _SERIES = (Tile(32, 64, 4, 4, 4, 3, 3, held=1, unrolled=4),)
 
@@ -239,12 +235,17 @@ def candidates(problem: Problem) -> tuple[Tile, ...]:
     if problem.series:
         return _SERIES
     size = next((s for s in (4, 8, 16) if problem.bytes <= s), 16)
-    tiles = _TILES[problem.witness, problem.light][size]
+    tiles = _NEAR[problem.light][size] if problem.near else _TILES[problem.witness, problem.light][size]
     if problem.light and not problem.witness and size == 4:
         tiles = _BY_STEP.get(problem.step, tiles)
-    if problem.witness and problem.k <= _SHALLOW:
-        tiles = (*_NEAR[problem.light][size], *tiles)
     return tuple(replace(tile, unrolled=8) for tile in tiles) if problem.heavy else tiles
+
+
+@functools.lru_cache(maxsize=4096)
+def is_near(problem: Problem, device: Device) -> bool:
+    """Whether the steps are so few that a witness can be looked for in shared memory."""
+    near = replace(problem, near=True)
+    return problem.witness and problem.k <= _SHALLOW and not problem.series and any(t.fits(near, device) for t in candidates(near))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -252,8 +253,7 @@ def choose(problem: Problem, device: Device) -> Tile:
     """The candidate that is predicted fastest.
 
     A multiprocessor takes its blocks one after the other, whether they run at once or not, if only four warps do; besides, it takes a
-    quarter of the time of a block of four warps until all are at work. Then the winning slice of every element is looked through for a
-    witness, which counts where it is read from device memory.
+    quarter of the time of a block of four warps until all are at work. To look for a witness counts where it is in device memory.
 
     Raises
     ------
@@ -266,7 +266,7 @@ def choose(problem: Problem, device: Device) -> Tile:
         tiles = tile.count(problem.m, problem.n) * problem.batch
         together = max(1, 4 * _WARP // tile.threads)
         blocks = -(-tiles // (device.multiprocessors * together)) * together
-        steps = problem.k + (problem.witness and not tile.holds(problem.k)) * _SEARCH * tile.depth
+        steps = problem.k + (problem.witness and not problem.near) * _SEARCH
         return (blocks + _WARP / tile.threads) * tile.rows * tile.columns * tile.cost * steps
 
     fitting = [t for t in candidates(problem) if t.fits(problem, device)]

@@ -20,7 +20,7 @@ from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, pro
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.show import source
 from semiring.kernels.cuda.steps import STEPS
-from semiring.kernels.cuda.tile import Device, Problem, candidates, choose
+from semiring.kernels.cuda.tile import Device, Problem, candidates, choose, is_near
 from semiring.kernels.cuda.trees import trees_source
 from semiring.kernels.cuda.walks import SOURCE
 
@@ -64,8 +64,8 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
     for name in names:
         step = step_for(r, arch, ordered_bits=ordered, pairs=name == "product")
         vectors = reads_vectors(r, step)
-        near = name == "product_near_witness"
-        problem = problem_for(r, step, (1, 1, 1 if near else 1000, 1), witness=name.endswith("_witness"), light=vectors)
+        how = {"witness": name.endswith("_witness"), "near": name == "product_near_witness"}
+        problem = problem_for(r, step, (1, 1, 1, 1), light=vectors, **how)
         product = {"tile": candidates(problem)[0], "access": ("vectors", "vectors") if vectors else ("rows", "columns")}
         variants: list[dict[str, Any]] = [{"side": side} for side in pivot_sides(r)]
         if name.startswith("product"):
@@ -128,6 +128,18 @@ def test_pairs_are_for_tropical_products_on_recent_architectures() -> None:
         assert widened is None or not widened.pairs
 
 
+def test_winners_are_near_where_slices_of_all_steps_have_room() -> None:
+    gpu, small = (Device(arch, 100, shared, shared) for arch, shared in ((90, 232448), (75, 65536)))
+    for size in (4, 8, 16):
+        for light in (False, True):
+            assert is_near(Problem(100, 100, 64, 1, size, True, light), gpu)
+            assert not is_near(Problem(100, 100, 65, 1, size, True, light), gpu)
+            assert not is_near(Problem(100, 100, 64, 1, size, False, light), gpu)
+            assert is_near(Problem(100, 100, 64, 1, size, True, light), small) == (size < 16)
+            tile = choose(Problem(64, 500, 64, 1, size, True, light, side=64, near=True), gpu)
+            assert tile.rows == (64 if size < 16 else 32)
+
+
 def test_small_products_have_small_tiles() -> None:
     gpu = Device(arch=90, multiprocessors=132, shared_bytes=233472, block_shared_bytes=232448)
     for witness in (False, True):
@@ -135,9 +147,6 @@ def test_small_products_have_small_tiles() -> None:
         assert areas == sorted(areas)
         assert areas[0] < areas[-1]
     assert choose(Problem(64, 512, 64, 1, 4, side=64), gpu).rows == 64
-    # A search for winners takes as long as hundreds of steps, and longer in deep slices.
-    short, long = (choose(Problem(8192, 8192, k, 1, 4, True), gpu) for k in (128, 8192))
-    assert short.depth < long.depth
 
 
 def test_floats_have_no_double_constants() -> None:
