@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from semiring.kernels.block import Block
 from semiring.kernels.engine import Engine
 from semiring.kernels.reference.operations import Operations
 from semiring.kernels.select import engine_for, is_reachability
+from semiring.kernels.survey import Survey
 
 __all__ = ["closure", "require_closure_laws"]
 
@@ -79,7 +79,7 @@ def closure(
     reflexive: bool = True,
     kept: Callable[[], Values | None] = lambda: None,
     names: Sequence[Any] | None = None,
-    magnitude: tuple[float, bool] | None = None,
+    verify: Callable[[], Survey | None] = lambda: None,
 ) -> None:
     """values ← A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ …, in place.
 
@@ -99,8 +99,9 @@ def closure(
         Gives the arrays as they were, to find the cycle that keeps the closure from converging; None if they were overwritten.
     names : sequence, optional
         The caller's names of the vertices, for errors.
-    magnitude : tuple of float and bool, optional
-        The largest finite magnitude of floats on a GPU, and whether one is negative, if that is known.
+    verify : callable
+        Raises what is wrong with a matrix on a GPU, which may still be looked at, and gives what its numbers are; None if that is not
+        known.
 
     Raises
     ------
@@ -125,7 +126,7 @@ def closure(
     if n == 0:
         return
     if on_gpu(values[0]):
-        _close_on_gpu(plan, values, via, kept, names, magnitude)
+        _close_on_gpu(plan, values, via, kept, names, verify)
         return
     batch = values[0].shape[:-2]
     for index in np.ndindex(batch):
@@ -143,8 +144,7 @@ def closure(
             raise
 
 
-@dataclass(frozen=True)
-class _Plan:
+class _Plan(NamedTuple):
     engine: Engine
     schedule: Schedule
     eliminate: bool
@@ -158,13 +158,14 @@ def _close_on_gpu(
     via: Array | None,
     kept: Callable[[], Values | None],
     names: Sequence[Any] | None,
-    magnitude: tuple[float, bool] | None,
+    verify: Callable[[], Survey | None],
 ) -> None:
     """All matrices of a batch at once, because what runs on a GPU tells only in the end whether a pivot was harmful."""
     engine, n = plan.engine, values[0].shape[-1]
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if plan.reflexive else n)
-    guard.before(values, magnitude)
-    engine.signed, engine.negative = guard.signed, guard.negative
+    engine.seen = verify()
+    guard.before(values, engine.seen)
+    engine.signed = guard.signed
     try:
         if plan.eliminate:
             _run_elimination(plan, values)
@@ -197,7 +198,7 @@ def _close_matrix(plan: _Plan, values: Values, via: Array | None, judge: Judge) 
     engine, n = plan.engine, len(values[0])
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if plan.reflexive else n)
     guard.before(values)
-    engine.signed, engine.negative = guard.signed, guard.negative
+    engine.signed = guard.signed
     label = None
     if via is None and is_reachability(engine.semiring, engine.dtypes):
         condensed = components.condense(values[0]) if n >= components.LARGE else None

@@ -35,14 +35,14 @@ from semiring.algebra.expression import CHOOSING, chooses_operand, node, nodes, 
 from semiring.algebra.laws import is_selective
 from semiring.algebra.namespace import host, on_gpu
 from semiring.kernels.bounds import Interval, certify_product, finite_range, stays_inside, wider
-from semiring.kernels.floats import largest_and_sign, largest_finite
+from semiring.kernels.floats import largest_finite
 from semiring.kernels.infinities import absorbing, crosses_infinity, tropical
+from semiring.kernels.survey import Survey
 
 __all__ = ["Guard", "guard_for", "strays"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
-Magnitude = tuple[float, bool]
 
 _HARMLESS = CHOOSING | {"invert"}
 _BLOCK = 1 << 20
@@ -51,13 +51,12 @@ _PIECE = 1 << 16
 
 
 class Guard(Protocol):
-    """What is checked before and after a closure; `signed` and `negative` are the engine's attributes of these names."""
+    """What is checked before and after a closure; `signed` is the engine's attribute of this name."""
 
     signed: bool
-    negative: bool | None
 
-    def before(self, values: Values, magnitude: Magnitude | None = None) -> None:
-        """Refuse a matrix whose closure could wrap. `magnitude`: the largest of floats and whether one is negative, if that is known."""
+    def before(self, values: Values, seen: Survey | None = None) -> None:
+        """Refuse a matrix whose closure could wrap. `seen`: what its numbers are, if that is known."""
 
     def after(self, values: Values, via: Array | None) -> None:
         """Refuse a result that may have wrapped, and mend what is meant to be ∞."""
@@ -111,13 +110,12 @@ class _Unbounded:
     """Elements that cannot leave their dtype; and what the other rules have in common."""
 
     signed = False
-    negative: bool | None = None
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int) -> None:
         self.semiring, self.dtypes, self.edges = semiring, dtypes, edges
         self.dtype = dtypes[0]
 
-    def before(self, values: Values, magnitude: Magnitude | None = None) -> None:
+    def before(self, values: Values, seen: Survey | None = None) -> None:
         pass
 
     def after(self, values: Values, via: Array | None) -> None:
@@ -133,8 +131,8 @@ class _Tropical(_Unbounded):
         self.half = abs(self.infinity // 2)
         self.largest = 0
 
-    def before(self, values: Values, magnitude: Magnitude | None = None) -> None:
-        found = _range(values[0], (self.infinity,))
+    def before(self, values: Values, seen: Survey | None = None) -> None:
+        found = seen.finite if seen is not None else _range(values[0], (self.infinity,))
         if found is None:
             return
         self.largest = _magnitude(found)
@@ -178,8 +176,8 @@ class _FloatTropical(_Unbounded):
         self.largest = 0.0
         self.proven = True
 
-    def before(self, values: Values, magnitude: Magnitude | None = None) -> None:
-        self.largest, self.negative = magnitude or largest_and_sign(values[0])
+    def before(self, values: Values, seen: Survey | None = None) -> None:
+        self.largest = seen.largest if seen is not None else largest_finite(values[0])
         self.proven = 3 * self.edges * self.largest < self.limit
         if not self.proven:
             pulls = values[0] < 0 if self.semiring.program.add[0].op == "min" else values[0] > 0
@@ -201,7 +199,7 @@ class _FloatTropical(_Unbounded):
 class _Sums(_Unbounded):
     """Elements whose components add up, of which ⊕ selects one."""
 
-    def before(self, values: Values, magnitude: Magnitude | None = None) -> None:
+    def before(self, values: Values, seen: Survey | None = None) -> None:
         infinities = absorbing(self.semiring, self.dtypes)
         for array, dtype in zip(values, self.dtypes, strict=True):
             if dtype.kind in "iu":
@@ -235,8 +233,8 @@ class _Between(_Unbounded):
         super().__init__(semiring, dtypes, edges)
         self.input: Interval | None = None
 
-    def before(self, values: Values, magnitude: Magnitude | None = None) -> None:
-        self.input = self._range(values)
+    def before(self, values: Values, seen: Survey | None = None) -> None:
+        self.input = seen.finite if seen is not None else self._range(values)
 
     def after(self, values: Values, via: Array | None) -> None:
         ranges = [r for r in (self.input, self._range(values)) if r is not None]

@@ -45,9 +45,9 @@ def finite_range(values: np.ndarray[Any, Any], infinities: tuple[int, ...]) -> I
         return None
     infinities = own(infinities, values.dtype)
     if on_gpu(values):
-        from semiring.kernels.cuda.reductions import finite_range as on_the_gpu
+        from semiring.kernels.cuda.reductions import survey
 
-        return on_the_gpu(values, infinities)
+        return survey(values, infinities)().finite
     low, high = int(values.min()), int(values.max())
     if low not in infinities and high not in infinities:
         return low, high

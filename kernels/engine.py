@@ -10,6 +10,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
+from semiring.kernels.survey import Survey
 
 __all__ = ["Engine", "Immediate"]
 
@@ -37,8 +38,8 @@ class Engine(Protocol):
         The side of pivot blocks in such sweeps.
     signed : bool
         Whether tropical integers may be negative, so that ∞ plus one of them has to count as ∞. Set it before the first operation.
-    negative : bool or None
-        Whether floats may be negative (but −∞); None if it is not known. Set it before the first operation.
+    seen : Survey or None
+        What the numbers of the matrix are, if that is known. Set it before the first operation.
     """
 
     semiring: Semiring
@@ -48,7 +49,7 @@ class Engine(Protocol):
     sweep: int
     block: int
     signed: bool
-    negative: bool | None
+    seen: Survey | None
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
         """The block that stands for `values` while an algorithm runs: the arrays themselves, or a copy in another form.
@@ -109,7 +110,7 @@ class Immediate(ABC):
 
     sweep = block = 0
     signed = False
-    negative: bool | None = None
+    seen: Survey | None = None
 
     @abstractmethod
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:

@@ -19,7 +19,7 @@ from semiring.algebra.errors import OverflowRiskError
 from semiring.algebra.expression import CHOOSING, fold, nodes
 from semiring.algebra.namespace import on_gpu
 
-__all__ = ["certify_floats", "largest_and_sign", "largest_finite"]
+__all__ = ["certify_floats", "largest_finite"]
 
 Array = np.ndarray[Any, Any]
 
@@ -89,22 +89,17 @@ def _overflows(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: list
 
 def largest_finite(values: Array) -> float:
     """The largest magnitude of the finite entries of floats without NaN; 0 if there is none."""
-    return largest_and_sign(values)[0]
-
-
-def largest_and_sign(values: Array) -> tuple[float, bool | None]:
-    """The same, and whether one of these entries is negative; None where finding out would have taken longer."""
     if on_gpu(values):
-        from semiring.kernels.cuda.reductions import largest_and_sign as on_the_gpu
+        from semiring.kernels.cuda.reductions import survey
 
-        return on_the_gpu(values)
+        return survey(values)().largest
     largest, finite = 0.0, True
     for piece in pieces(values.shape) if values.size else ():
         part = values[piece]
         size = max(float(np.maximum.reduce(part, None)), -float(np.minimum.reduce(part, None))) if finite else math.inf
         finite = size < math.inf  # where one piece has an ∞, the next ones are likely to
         largest = max(largest, size if finite else _by_bits(part))
-    return largest, None
+    return largest
 
 
 def _by_bits(values: Array) -> float:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +23,7 @@ __all__ = ["Options", "solve"]
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """The arguments that every closure takes; see `semiring.apsp`."""
 
     paths: bool
@@ -80,7 +78,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
                 reflexive=reflexive,
                 kept=kept,
                 names=g.labels,
-                magnitude=g.magnitude,
+                verify=g.verify,
             )
             if arrive is not None:
                 values, via = arrive()

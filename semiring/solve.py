@@ -254,4 +254,5 @@ def power(
     with noted(f"the power {exponent}", semiring, a):
         read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype)
         with on_device(device_of(read.values[0])):
+            read.verify()
             return read.answer(*raise_to(read.values, exponent, semiring, device=device, threads=threads))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["halved", "has_ordered_bits", "restore", "without_negative_zeros"]
+__all__ = ["halved", "has_ordered_bits", "restore"]
 
 
 def halved(values: Any, half: int, *, owned: bool) -> Any:
@@ -63,22 +63,9 @@ def has_ordered_bits(values: Any, *, mend: bool) -> bool:
     return not int(negative[0])
 
 
-def without_negative_zeros(values: Any) -> None:
-    """−0.0 of float32 becomes 0.0, in its place."""
-    bits = values.view(np.int32)
-    _mend()(bits, bits)
-
-
 # Bits are looked at as integers, because CuPy's own arithmetic takes subnormals for zeros.
 _MENDED = "y = x == (int)0x80000000 ? 0 : x"
 _NEGATIVE = "if (y < 0 && y != (int)0xff800000) negative[0] = 1"
-
-
-@functools.cache
-def _mend() -> Any:
-    import cupy
-
-    return cupy.ElementwiseKernel("int32 x", "int32 y", _MENDED, "semiring_mend")
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.kernels.block import Block
-from semiring.kernels.cuda.conversion import halved, has_ordered_bits, restore, without_negative_zeros
+from semiring.kernels.cuda.conversion import halved, has_ordered_bits, restore
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.harmful import NONE, earlier, nothing
 from semiring.kernels.cuda.kernels import GROUP, PIVOT_THREADS, kernels_for, pivot_sides, problem_for, reads_vectors
@@ -19,6 +19,7 @@ from semiring.kernels.cuda.operands import access, copy, matrix, of_one_layout, 
 from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Problem, Tile, choose, is_near, launch
 from semiring.kernels.infinities import threshold
+from semiring.kernels.survey import Survey
 
 __all__ = ["CudaEngine"]
 
@@ -61,7 +62,7 @@ class CudaEngine:
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int = 0) -> None:
         self.semiring, self.dtypes, self.number = semiring, dtypes, number
         self.signed = False
-        self.negative: bool | None = None
+        self.seen: Survey | None = None
         self._kernels = kernels_for(semiring, dtypes, number)
         self._representation = self._kernels.representation
         self._sides = pivot_sides(self._representation)
@@ -76,15 +77,19 @@ class CudaEngine:
         r, block = self._representation, self.blank(values, via)
         if r.halved:
             return replace(block, values=(halved(block.values[0], r.zero[0], owned=owned),))
-        if self._ordered_bits and self.negative is False and owned:
-            without_negative_zeros(block.values[0])
-        elif self._ordered_bits:
-            self._ordered_bits = not self.negative and has_ordered_bits(block.values[0], mend=owned)
+        self._ordered_bits = self._ordered_bits and self._orders_bits(block.values[0], owned=owned)
         return block
+
+    def _orders_bits(self, values: Any, *, owned: bool) -> bool:
+        """Whether floats sort as the integers of their bits, once −0.0 is 0.0 where they are owned."""
+        if self.seen is not None and (self.seen.negative or not self.seen.negative_zero):
+            return not self.seen.negative
+        return has_ordered_bits(values, mend=owned)
 
     def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
         """The block of arrays that a product is written to."""
-        arrays = of_one_layout(tuple(stacked(v.view(d)) for v, d in zip(values, self._representation.dtypes, strict=True)))
+        as_held = (v if v.dtype == d else v.view(d) for v, d in zip(values, self._representation.dtypes, strict=True))
+        arrays = of_one_layout(tuple(map(stacked, as_held)))
         return Block(arrays, None if via is None else stacked(via))
 
     def store(self, A: Block, values: tuple[Any, ...]) -> None:
@@ -123,8 +128,8 @@ class CudaEngine:
 
     def add_identity(self, A: Block) -> None:
         """A ← I ⊕ A."""
-        for some in _batches(A):
-            self._along_diagonal("add_identity", A.at(some))
+        for _, some in _batches(A):
+            self._along_diagonal("add_identity", some)
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
         """``schedule(A)``; where launches would take longer than the work, as a CUDA graph from its second use on.
@@ -139,8 +144,13 @@ class CudaEngine:
             schedule(A)
             self._test_loops(A)
         else:
+            if self._harmful is recorded.harmful:  # which the recording begins anew
+                self._harmful = self._harmful.copy()
             recorded.play(A)
-            earlier(self._found(len(A.values[0])), recorded.harmful, A.row)
+            if self._harmful is None and A.row == 0:
+                self._harmful = recorded.harmful
+            else:
+                earlier(self._found(len(A.values[0])), recorded.harmful, A.row)
 
     def _told(self, schedule: Callable[[Block], None], A: Block) -> Any:
         """Where ``schedule(A)``, while it is recorded, tells of harmful pivots."""
@@ -156,10 +166,10 @@ class CudaEngine:
         """Raise what `close` and `eliminate` found since the last call; this waits for the GPU."""
         if self._harmful is None:
             return
-        found = self._harmful.get()
+        least = int(self._harmful.get().min(initial=NONE))
         self._harmful = None
-        if (found != NONE).any():
-            raise HarmfulPivot(int(found[found != NONE].min()))
+        if least != NONE:
+            raise HarmfulPivot(least)
 
     # Pivot blocks.
 
@@ -175,8 +185,8 @@ class CudaEngine:
         """Tell `verify` of loops that rounding made harmful after their pivot was tested."""
         if any(d.kind == "f" for d in self.dtypes):
             found = self._found(len(A.values[0]))
-            for some in _batches(A):
-                self._along_diagonal("test_loops", A.at(some), A.row, found[some].data.ptr)
+            for start, some in _batches(A):
+                self._along_diagonal("test_loops", some, A.row, found.data.ptr + found.itemsize * start)
 
     def _along_diagonal(self, name: str, A: Block, *more: int) -> None:
         n = A.shape[0]
@@ -203,8 +213,9 @@ class CudaEngine:
         if len(C.values[0]) > _BATCH:
             # No part may change what another one reads.
             A, B = (replace(X, values=tuple(v.copy() for v in X.values)) if shares(X, C) and not same(X, C) else X for X in (A, B))
-            for some in _batches(C):
-                self._product(A.at(some), B.at(some), C.at(some), fresh=fresh)
+            for start, some in _batches(C):
+                those = slice(start, start + _BATCH)
+                self._product(A.at(those), B.at(those), some, fresh=fresh)
             return
         limit = max(_SCRATCH, C.values[0].nbytes // 50)
         shared_a, shared_b = shares(A, C), shares(B, C)
@@ -313,6 +324,9 @@ class CudaEngine:
         function((*shape.grid, 1), (shape.threads, 1, 1), (by_value,), shape.shared_bytes)
 
 
-def _batches(A: Block) -> Iterator[slice]:
-    """The matrices of a batch, as many at a time as a launch can number; none where they are empty."""
-    return (slice(start, start + _BATCH) for start in range(0, len(A.values[0]), _BATCH) if A.values[0].size)
+def _batches(A: Block) -> Iterator[tuple[int, Block]]:
+    """The matrices of a batch, as many at a time as a launch can number, with the number of the first; none where they are empty."""
+    count = len(A.values[0]) if A.values[0].size else 0
+    if 0 < count <= _BATCH:
+        return iter([(0, A)])
+    return ((start, A.at(slice(start, start + _BATCH))) for start in range(0, count, _BATCH))

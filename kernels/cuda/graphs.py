@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from semiring.kernels.block import Block
+from semiring.kernels.cuda.transfer import move
 
 __all__ = ["Recording", "recording"]
 
@@ -48,10 +49,10 @@ class Recording:
     def play(self, A: Block) -> None:
         """A goes to the workspace, through the graph and back, in the current stream."""
         for array, work in zip(A.values, self.workspace.values, strict=True):
-            work[...] = array
+            move(array, work)
         self.graph.launch()
         for array, work in zip(A.values, self.workspace.values, strict=True):
-            array[...] = work
+            move(work, array)
         if A.via is not None:
             _renumbered()(self.workspace.via, A.via, A.row, A.via)
 

@@ -9,15 +9,18 @@ import numpy as np
 
 __all__ = ["NONE", "earlier", "nothing"]
 
-NONE = np.iinfo(np.int32).max
-"""What is there where no pivot is harmful."""
+NONE = 0x7F7F7F7F
+"""What is there where no pivot is harmful: beyond all vertices, and of equal bytes, so that memory is set to it without a kernel."""
 
 
 def nothing(count: int) -> Any:
     """No harmful pivots in `count` matrices, as an int32 array on the GPU."""
     import cupy
 
-    return cupy.full(count, NONE, dtype=np.int32)
+    found = cupy.empty(count, dtype=np.int32)
+    if count:
+        found.data.memset_async(NONE & 0xFF, found.nbytes)
+    return found
 
 
 def earlier(whole: Any, part: Any, row: int) -> None:

@@ -18,6 +18,8 @@ _ROWS = 128
 
 def stacked(array: Any) -> Any:
     """The array with exactly one batch axis."""
+    if array.ndim == 3:
+        return array
     return array.reshape(math.prod(array.shape[:-2]), *array.shape[-2:])
 
 

@@ -3,72 +3,101 @@
 from __future__ import annotations
 
 import functools
-import math
+from collections.abc import Callable
+from struct import Struct
 from typing import Any
 
 import numpy as np
 
-__all__ = ["finite_range", "largest_and_sign"]
+from semiring.kernels.cuda.compiler import compile_source
+from semiring.kernels.cuda.device import device
+from semiring.kernels.cuda.operands import stacked
+from semiring.kernels.survey import Survey
+
+__all__ = ["survey", "survey_source"]
+
+_THREADS = 256
+_BLOCKS, _NUMBERS = 8, 8
+"""Blocks of a multiprocessor at most, and numbers of a thread at least."""
+
+_FINITE, _POSITIVE_INFINITY, _NEGATIVE_INFINITY, _NAN, _NEGATIVE_ZERO = (1 << bit for bit in range(5))
+"""`Seen` in survey.cuh."""
 
 
-def finite_range(values: Any, infinities: tuple[int, ...]) -> tuple[int, int] | None:
-    """The least and the greatest entry of integers, leaving out `infinities`; None where nothing is left."""
-    low, high = (int(_extreme(which, values.dtype, infinities)(values)) for which in ("min", "max"))
-    return (low, high) if low <= high else None
+def survey(values: Any, infinities: tuple[int, ...] = ()) -> Callable[[], Survey]:
+    """Begins to look at the numbers of an array; what it returns waits for the GPU and tells what they are.
 
-
-def largest_and_sign(values: Any, *, positive_infinity: bool = True, negative_infinity: bool = True) -> tuple[float, bool]:
-    """The largest magnitude of the finite entries of floats, 0 if there is none; and whether one of them is negative.
-
-    NaN where an entry is NaN, or an infinity that there should not be.
-    """
-    found = float(_largest(positive_infinity, negative_infinity)(values))
-    return abs(found), math.copysign(1, found) < 0
-
-
-# The numbers that entries are compared with stand in the source, because CuPy reduces by many blocks only what has no other argument.
-
-
-@functools.cache
-def _extreme(which: str, dtype: np.dtype[Any], skipped: tuple[int, ...]) -> Any:
-    import cupy
-
-    info = np.iinfo(dtype)
-    neutral = _literal(info.max if which == "min" else info.min)
-    skip = " || ".join(f"x == (T){_literal(s)}" for s in skipped) or "false"
-    name = f"semiring_{which}_{dtype}_{len(skipped)}_{any(s > 0 for s in skipped)}"
-    return cupy.ReductionKernel("T x", "T y", f"{skip} ? (T){neutral} : x", f"{which}(a, b)", "y = a", f"(T){neutral}", name)
-
-
-def _literal(value: int) -> str:
-    return f"({value + 1}LL - 1)" if value < 0 else f"{value}{'ULL' if value >= 2**63 else 'LL'}"
-
-
-@functools.cache
-def _largest(positive_infinity: bool, negative_infinity: bool) -> Any:
-    """The largest magnitude, with a minus sign if any of the numbers has one: one number, so that one transfer brings both.
-
-    Signs are told from bits, because CuPy's kernels take subnormals for zeros.
+    Parameters
+    ----------
+    values : array of integers or floats, with any strides
+    infinities : tuple of int
+        Which of the least and the greatest value of an integer dtype stand for ±∞.
     """
     import cupy
 
-    wrong = " || ".join(
-        ["x != x"]
-        + [f"(isinf(x) && {test})" for test, allowed in (("x > 0", positive_infinity), ("x < 0", negative_infinity)) if not allowed]
-    )
-    return cupy.ReductionKernel(
-        "T x",
-        "T y",
-        f"{wrong} ? (T)(0.0 / 0.0) : isinf(x) ? (T)0 : below_zero(x) ? x : fabs(x)",
-        "(a != a ? a : b != b ? b : copysign(max(fabs(a), fabs(b)), signbit(a) || signbit(b) ? (T)-1 : (T)1))",
-        "y = a",
-        "0",
-        f"semiring_largest_and_sign_{positive_infinity:d}{negative_infinity:d}",
-        preamble=_BELOW_ZERO,
+    if values.size == 0:
+        return Survey
+    number, size = cupy.cuda.runtime.getDevice(), values.size
+    contiguous = values.flags.c_contiguous or values.flags.f_contiguous
+    kernel = _kernel(values.dtype, infinities, contiguous, number)
+    found = cupy.empty(3, np.uint64)
+    found.data.memset_async(0, found.nbytes)
+    layout = () if contiguous else _layout(values)
+    blocks = min(-(-size // (_THREADS * _NUMBERS)), _BLOCKS * device(number).multiprocessors)
+    kernel((blocks, 1, 1), (_THREADS, 1, 1), (values.data.ptr, size, *layout, found.data.ptr))
+    return functools.partial(_told, found, values.dtype)
+
+
+def _told(found: Any, dtype: np.dtype[Any]) -> Survey:
+    """What the kernel has found."""
+    greatest, least, kinds = found.get().tolist()
+    return Survey(
+        (_number(~least, dtype), _number(greatest, dtype)) if kinds & _FINITE else None,
+        bool(kinds & _POSITIVE_INFINITY),
+        bool(kinds & _NEGATIVE_INFINITY),
+        bool(kinds & _NAN),
+        bool(kinds & _NEGATIVE_ZERO),
     )
 
 
-_BELOW_ZERO = """
-__device__ bool below_zero(float x) { return __float_as_int(x) < 0 && __float_as_int(x) != (int)0x80000000; }
-__device__ bool below_zero(double x) { return __double_as_longlong(x) < 0 && __double_as_longlong(x) != (long long)0x8000000000000000; }
-"""
+def _layout(values: Any) -> tuple[int, ...]:
+    """Rows and columns of each matrix, and the strides of a batch of them."""
+    batch = stacked(values if values.ndim > 1 else values[None])
+    return (*batch.shape[1:], *(s // batch.itemsize for s in batch.strides))
+
+
+def _number(place: int, dtype: np.dtype[Any]) -> float:
+    """The number of a place, as survey.cuh numbers them."""
+    bits = 64 if dtype.itemsize > 4 else 32
+    place, top = place & ((1 << bits) - 1), 1 << (bits - 1)
+    if dtype.kind != "f":
+        return place - top if dtype.kind == "i" else place
+    word = place ^ top if place & top else place ^ (2 * top - 1)
+    number: float = _FLOAT[bits].unpack(_WORD[bits].pack(word))[0]
+    return number
+
+
+_WORD, _FLOAT = {32: Struct("=I"), 64: Struct("=Q")}, {32: Struct("=f"), 64: Struct("=d")}
+
+
+def survey_source(dtype: np.dtype[Any], infinities: tuple[int, ...], *, contiguous: bool) -> str:
+    """The CUDA C++ of the kernel for one dtype."""
+    ends = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    lowest, highest = ("true" if dtype.kind == "f" or end in infinities else "false" for end in ends)
+    layout = "" if contiguous else "int64 m, int64 n, int64 apart, int64 row, int64 column, "
+    place = "i" if contiguous else "i / n / m * apart + i / n % m * row + i % n * column"
+    return (
+        '#include "survey.cuh"\n\n'
+        f'extern "C" __global__ void look(const {dtype}* numbers, int64 size, {layout}uint64* found) {{\n'
+        f"  survey<{dtype}, {lowest}, {highest}>(numbers, size, [=](int64 i) {{ return {place}; }}, found);\n}}\n"
+    )
+
+
+@functools.cache
+def _kernel(dtype: np.dtype[Any], infinities: tuple[int, ...], contiguous: bool, number: int) -> Any:
+    """The kernel for one dtype on a GPU."""
+    import cupy
+
+    module: Any = cupy.cuda.Module()
+    module.load(compile_source(survey_source(dtype, infinities, contiguous=contiguous), device(number).arch))
+    return module.get_function("look")

@@ -1,4 +1,4 @@
-"""Matrices between the memory of the host and the current GPU, at the full speed of the link."""
+"""Matrices between the memory of the host and the current GPU, at the full speed of the link, and within the GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["download", "landing", "upload"]
+__all__ = ["download", "landing", "move", "upload"]
 
 Array = np.ndarray[Any, Any]
 
@@ -32,6 +32,14 @@ def upload(array: Array) -> Any:
         target.data.copy_from_host_async(address, source.nbytes, stream)
         stream.synchronize()
     return target
+
+
+def move(source: Any, target: Any) -> None:
+    """target ← source on a GPU. CuPy's own ways take the host several times as long, and the GPU ten times for bytes."""
+    if source.flags.c_contiguous and target.flags.c_contiguous:
+        target.data.copy_from_device_async(source.data, source.nbytes)
+    else:
+        target[...] = source
 
 
 def landing(array: Any) -> Future[Array]:

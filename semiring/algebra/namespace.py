@@ -56,6 +56,8 @@ def lies_on_gpu(value: Any) -> bool:
     """Whether an object is an array on an NVIDIA GPU, of whatever library."""
     if isinstance(value, np.ndarray):
         return False
+    if on_gpu(value):
+        return True
     device = getattr(value, "__dlpack_device__", None)
     if device is not None:
         return int(device()[0]) == _CUDA

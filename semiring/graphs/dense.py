@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,13 +17,15 @@ from semiring.algebra.conversion import Array, Place, conversions, first, refuse
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import DTypeError, ShapeError
-from semiring.algebra.namespace import equal, namespace, on_gpu
+from semiring.algebra.namespace import equal, host, namespace, on_gpu
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.memory import require_memory
 from semiring.graphs.sources import Source
 from semiring.graphs.stripes import matches, nonedges, place, stripes
 from semiring.graphs.warning import NonEdgeWarning
+from semiring.kernels.infinities import absorbing
 from semiring.kernels.select import device_of
+from semiring.kernels.survey import Survey
 
 __all__ = ["read_dense"]
 
@@ -42,26 +46,33 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options
         empty = namespace(sources[0].array).empty
         values, owned = tuple(s.array if in_place else empty(shape, d) for s, d in zip(sources, dtypes, strict=True)), True
         _rewrite(sources, values, semiring, options, zeros)
-    magnitude = _magnitude(values, semiring)
-    if magnitude is None:
-        require_inside(semiring, values, "graph", advice=", or nonedge=nan")
-    if options.nonedge is None and semiring.components == 1:
-        _warn_of_zeros(values[0], semiring, zeros[0])
-    return Graph(values, owned, sources[0].labels, sources[0].restore, sources[0].library, magnitude)
+
+    def verify(seen: Survey | None) -> Survey | None:
+        interval, advice = semiring.carrier.parts[0], ", or nonedge=nan"
+        if seen is None or not isinstance(interval, Interval):
+            require_inside(semiring, values, "graph", advice=advice)
+        elif not seen.lies_within(*interval.bounds(dtypes[0])):
+            require_inside(semiring, tuple(map(host, values)), "graph", advice=advice)  # names the entry; CuPy takes subnormals for zeros
+        if options.nonedge is None and semiring.components == 1:
+            _warn_of_zeros(values[0], semiring, zeros[0], seen)
+        return seen
+
+    graph = partial(Graph, values, owned, sources[0].labels, sources[0].restore, sources[0].library)
+    look = _look(values, semiring)
+    if look is None:
+        verify(None)
+        return graph()
+    return graph(lambda: verify(look()))
 
 
-def _magnitude(values: tuple[Array, ...], semiring: Semiring) -> tuple[float, bool] | None:
-    """`Graph.magnitude` of floats on a GPU, by the pass that tells that all are elements; None where one is not, or may not be."""
-    (array, *others), interval = values, semiring.carrier.parts[0]
-    if others or not on_gpu(array) or array.dtype.kind != "f" or not isinstance(interval, Interval) or array.size == 0:
+def _look(values: tuple[Array, ...], semiring: Semiring) -> Callable[[], Survey] | None:
+    """Begins the one pass over numbers on a GPU that tells whatever anyone asks of them before a closure."""
+    (array, *others) = values
+    if others or not on_gpu(array) or array.dtype.kind not in "iuf":
         return None
-    low, high = interval.bounds(array.dtype)
-    if min(-low, high) < np.finfo(array.dtype).max:
-        return None  # finite numbers would have to be looked at too
-    from semiring.kernels.cuda.reductions import largest_and_sign
+    from semiring.kernels.cuda.reductions import survey
 
-    largest, negative = largest_and_sign(array, positive_infinity=math.isinf(high), negative_infinity=math.isinf(low))
-    return None if math.isnan(largest) else (largest, negative)
+    return survey(array, absorbing(semiring, (array.dtype,)) if array.dtype.kind != "f" else ())
 
 
 def _shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
@@ -105,13 +116,15 @@ def _writable(sources: tuple[Source, ...]) -> bool:
     """Whether the arrays can be overwritten entry by entry: no two entries in one place."""
     arrays = [s.array for s in sources]
     for array in arrays:
+        if not (_flag(array, "writeable") and _flag(array, "aligned")):
+            return False
+        if array.flags.c_contiguous:
+            continue
         span = array.itemsize
         for stride, length in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
             if stride < span:
                 return False
             span = stride * length
-        if not (_flag(array, "writeable") and _flag(array, "aligned")):
-            return False
     if any(s.constant for s in sources):
         return False
     return not any(namespace(a).may_share_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
@@ -172,7 +185,7 @@ def _truth(chunk: Array, missing: Array, options: Options, where: Place) -> Arra
     return present
 
 
-def _warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
+def _warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any, seen: Survey | None) -> None:
     """Zeros off the diagonal of a matrix without a single ∞ are probably missing edges, and would be edges of weight 0.
 
     Max-min stays silent: there a zero is the worst of all non-negative entries, so it does no harm.
@@ -180,8 +193,11 @@ def _warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
     infinity, one = semiring.zero, semiring.one
     if not isinstance(infinity, float) or not (infinity == math.inf or (infinity == -math.inf and math.isfinite(one))):
         return
-    parts = [slice(None)] if on_gpu(matrix) else stripes(matrix)
-    if matrix.size == 0 or any(_has(matrix[part], zero, infinity) for part in parts):
+    if seen is None:
+        infinite = any(_has(matrix[part], zero, infinity) for part in stripes(matrix)) if matrix.size else False
+    else:
+        infinite = seen.positive_infinity if infinity > 0 else seen.negative_infinity
+    if matrix.size == 0 or infinite:
         return
     exact = matrix.view(np.int32) if on_gpu(matrix) and matrix.dtype == np.float32 else matrix  # CuPy takes subnormals for zeros
     zeros = matrix.size - int(namespace(matrix).count_nonzero(exact)) - int((exact.diagonal(0, -2, -1) == 0).sum())

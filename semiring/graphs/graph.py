@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.algebra.namespace import namespace
+from semiring.algebra.namespace import namespace, on_gpu
+from semiring.kernels.survey import Survey
 
 __all__ = ["Graph", "Options"]
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """How a graph is to be read: the arguments of `read_graph`."""
 
     nonedge: Any
@@ -40,8 +40,9 @@ class Graph:
         Turns a result into the caller's kind; None for arrays.
     library : callable or None
         Makes any array, such as a construction matrix, one of the caller's library.
-    magnitude : tuple of float and bool, or None
-        The largest finite magnitude of floats, and whether one is negative, if reading them has shown it.
+    verify : callable
+        Raises what reading could not tell at once, because a GPU may still be looking at the values, and gives what it has seen; None
+        where there is nothing more to tell. To be called before anything is made of the values.
     """
 
     values: tuple[np.ndarray[Any, Any], ...]
@@ -49,7 +50,7 @@ class Graph:
     labels: tuple[Hashable, ...] | None = None
     restore: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
     library: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
-    magnitude: tuple[float, bool] | None = None
+    verify: Callable[[], Survey | None] = field(default=lambda: None, repr=False)
 
     @property
     def n(self) -> int:
@@ -77,8 +78,12 @@ class Graph:
 
 
 def _copy(array: Any) -> Any:
-    """A C-contiguous copy; CuPy's own way to make one takes ten times as long for bytes."""
-    xp = namespace(array)
-    copy = xp.empty(array.shape, array.dtype)
-    xp.copyto(copy, array)
+    """A C-contiguous copy."""
+    copy = namespace(array).empty(array.shape, array.dtype)
+    if on_gpu(array):
+        from semiring.kernels.cuda.transfer import move
+
+        move(array, copy)
+    else:
+        np.copyto(copy, array)
     return copy

@@ -68,19 +68,19 @@ def read_graph(
     if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):
         raise GraphError(f"nonedge is one number, not {nonedge!r}")
     options = Options(nonedge, dtype, overwrite, presence, paths)
+    parts = tuple(graph) if width > 1 and isinstance(graph, tuple | list) else (graph,)
+    if parts and all(map(lies_on_gpu, parts)):
+        return read_gpu(parts, semiring, options)
     if comes_from(graph, "scipy") and hasattr(graph, "tocoo"):
         return _read_sparse(graph, semiring, options)
     if comes_from(graph, "networkx") and hasattr(graph, "adj"):
         graph = _from_networkx(graph, weight)
     if isinstance(graph, EdgeList):
         return _read_edges(graph, semiring, options)
-    parts = tuple(graph) if semiring.components > 1 and isinstance(graph, tuple | list) else (graph,)
-    if parts and all(map(lies_on_gpu, parts)):
-        return read_gpu(parts, semiring, options)
-    if semiring.components == 1:
+    if width == 1:
         return read_dense((dense_source(graph),), semiring, options)
-    if not isinstance(graph, tuple | list) or len(graph) != semiring.components:
-        raise ShapeError(f"a matrix over {semiring.name} is a tuple of {semiring.components} equally shaped arrays")
+    if not isinstance(graph, tuple | list) or len(graph) != width:
+        raise ShapeError(f"a matrix over {semiring.name} is a tuple of {width} equally shaped arrays")
     return read_dense(tuple(map(dense_source, graph)), semiring, options)
 
 

@@ -573,6 +573,49 @@ def test_one_is_negative_zero() -> None:
     np.testing.assert_array_equal(sr.closure(cupy.asarray(a), semiring).get(), sr.closure(a, semiring, device="cpu"))
 
 
+@pytest.mark.parametrize("n", [5, 128, 300, 1100])
+def test_negative_zeros(n: int) -> None:
+    a = np.round(np.random.default_rng(n).random((n, n)) * 3).astype(np.float32)  # half of the edges have weight 0 or 1
+    a[a == 0] = np.where(np.arange(np.count_nonzero(a == 0)) % 2, -0.0, 0.0)
+    a[a == 3] = np.inf
+    expected = sr.apsp(a, device="cpu")
+    for overwrite in (False, True, True, False):
+        np.testing.assert_array_equal(sr.apsp(cupy.asarray(a), overwrite=overwrite).get(), expected)
+
+
+def test_negative_subnormals_are_negative() -> None:
+    a = np.full((3, 3), -np.finfo(np.float32).smallest_subnormal)
+    with pytest.raises(sr.DomainError, match=r"graph\[0, 0\]"):
+        sr.closure(cupy.asarray(a), sr.MAX_TIMES)
+    with pytest.raises(sr.NegativeCycleError):
+        sr.apsp(cupy.asarray(a))
+
+
+@pytest.mark.parametrize("n", [128, 300, 1100])
+def test_a_recording_begins_anew(n: int) -> None:
+    good, bad = graph(n), graph(n)
+    bad[n - 1, n - 1] = -1
+    expected = sr.apsp(good, nonedge=np.inf, device="cpu")
+    for _ in range(3):
+        np.testing.assert_array_equal(sr.apsp(cupy.asarray(good), nonedge=np.inf).get(), expected)
+        with pytest.raises(sr.NegativeCycleError) as found:
+            sr.apsp(cupy.asarray(bad), nonedge=np.inf)
+        assert n - 1 in (found.value.cycle or [])
+
+
+def test_what_reading_refuses_stays_as_it_was() -> None:
+    for value in (np.nan, -np.nan):
+        a = graph(200)
+        a[150, 3] = value
+        on_device = cupy.asarray(a)
+        for overwrite in (False, True):
+            with pytest.raises(sr.DomainError, match=r"graph\[150, 3\]"):
+                sr.apsp(on_device, overwrite=overwrite)
+            np.testing.assert_array_equal(on_device.get(), a)
+    with pytest.warns(sr.NonEdgeWarning):
+        sr.apsp(cupy.zeros((50, 50), np.float32))
+
+
 def test_recordings_of_many_threads() -> None:
     matrices = [cupy.asarray(graph(n)) for n in range(130, 160)]
     expected = [sr.apsp(a.get(), nonedge=np.inf, device="cpu") for a in matrices]

@@ -17,6 +17,7 @@ from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.kernels.cuda import bits, compiler
 from semiring.kernels.cuda.emission import function
 from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, problem_for, reads_vectors, step_for
+from semiring.kernels.cuda.reductions import survey_source
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.show import source
 from semiring.kernels.cuda.steps import STEPS
@@ -86,6 +87,13 @@ def test_kernels_of_paths_compile(arch: int) -> None:
             source = trees_source(semiring, (np.dtype(dtype),) * semiring.components, backward=backward, shared=shared)
             # A thread has 64 registers; what the compiler keeps in memory nonetheless is no more than a few addresses.
             assert compile_and_report(source, arch)[1] <= 64
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_surveys_compile(arch: int) -> None:
+    for dtype in ("float32", "float64", "int16", "uint64"):
+        for contiguous in (True, False):
+            assert compile_and_report(survey_source(np.dtype(dtype), (0, 2**15 - 1), contiguous=contiguous), arch)[1] == 0
 
 
 @pytest.mark.slow
