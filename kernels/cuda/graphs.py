@@ -47,7 +47,7 @@ class Recording:
     pool: Any
 
     def play(self, A: Block) -> None:
-        """A goes to the workspace, through the graph and back, in the current stream."""
+        """A goes to the workspace, through the graph and back, in the current stream; of `via`, what the graph has found comes back."""
         for array, work in zip(A.values, self.workspace.values, strict=True):
             move(array, work)
         self.graph.launch()
