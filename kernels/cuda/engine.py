@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,13 +12,14 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.kernels.block import Block
+from semiring.kernels.cuda.choice import Division, choose, divide, is_near
 from semiring.kernels.cuda.conversion import halved, has_ordered_bits, restore
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.harmful import NONE, earlier, nothing
 from semiring.kernels.cuda.kernels import GROUP, PIVOT_THREADS, kernels_for, pivot_sides, problem_for, reads_vectors
-from semiring.kernels.cuda.operands import access, copy, matrix, of_one_layout, parts, same, shares, stacked, via_arguments
+from semiring.kernels.cuda.operands import access, by_value, copy, matrix, of_one_layout, parts, same, shares, stacked, via_arguments
 from semiring.kernels.cuda.steps import Step
-from semiring.kernels.cuda.tile import Problem, Tile, choose, is_near, launch
+from semiring.kernels.cuda.tile import Problem, Tile, launch
 from semiring.kernels.infinities import threshold
 from semiring.kernels.survey import Survey
 
@@ -293,13 +295,37 @@ class CudaEngine:
         A, B, C = max(products, key=lambda p: p[2].values[0].size)
         shape, witness = (*C.shape, A.shape[1], len(C.values[0])), C.via is not None
         light = self._access(A, B, witness=witness) == ("vectors", "vectors")
-        step = self._step(witness=witness)
-        return problem_for(self._representation, step, shape, witness=witness, light=light, side=side, near=near)
+        divisible = self.semiring.selects and not witness and side == 0 and shape[3] == 1
+        how = {"witness": witness, "light": light, "side": side, "near": near, "divisible": divisible}
+        return problem_for(self._representation, self._step(witness=witness), shape, **how)
 
     def _launch(self, products: Sequence[Operands], transposed: Block | None, *, fresh: bool, side: int = 0) -> None:
         """Products of one batch and access, of as many steps; a single one where a witness is looked for in the transpose of B."""
         problem = self._problem(products, side=side, near=transposed is None and products[0][2].via is not None)
         tile = self.tile_for(problem)
+        division = divide(problem, tile, self._kernels.device)
+        if division is None:
+            self._launch_tiles(problem, tile, [(*operands, operands[0].shape[1], fresh) for operands in products], transposed)
+        else:
+            self._launch_parts(problem, tile, division, products[0], fresh=fresh)
+
+    def _launch_parts(self, problem: Problem, tile: Tile, division: Division, operands: Operands, *, fresh: bool) -> None:
+        """A product, of which the last rows are sums of parts."""
+        import cupy
+
+        A, B, C = operands
+        whole, rest = slice(division.rows), slice(division.rows, None)
+        parts = Block(tuple(cupy.empty((division.parts, *v[0, rest].shape), v.dtype) for v in C.values))
+        products = [(A[whole, :], B, C[whole, :], A.shape[1], fresh)] if division.rows else []
+        self._launch_tiles(problem, tile, [*products, (A[rest, :], B, parts, division.depth, True)], None)
+        below = C[rest, :]
+        arguments = (by_value(matrix(below)), by_value(matrix(parts)), *below.shape, division.parts, int(fresh))
+        self._kernels.function("add_parts")((-(-math.prod(below.shape) // PIVOT_THREADS), 1, 1), (PIVOT_THREADS, 1, 1), arguments)
+
+    def _launch_tiles(
+        self, problem: Problem, tile: Tile, products: Sequence[tuple[Block, Block, Block, int, bool]], transposed: Block | None
+    ) -> None:
+        """Products with the steps of their parts, each fresh or not."""
         count = 1 if len(products) == 1 else GROUP
         function = self._kernels.function(
             "product" if not problem.witness else "product_near_witness" if problem.near else "product_witness",
@@ -308,20 +334,20 @@ class CudaEngine:
             access=self._access(*products[0][:2], witness=problem.witness),
             count=count,
         )
+        tiles = [tile.count(*C.shape) * max(1, -(-A.shape[1] // max(1, depth))) for A, _, C, depth, _ in products]
         # The fields of `Product` in product.cuh.
         fields = [
             [
                 *(number for X in (A, B, C) for number in matrix(X)),
-                *(*C.shape, A.shape[1], tile.count(*C.shape), fresh),
+                *(*C.shape, A.shape[1], some, fresh, depth),
                 *(*matrix(transposed or B), *via_arguments(C), A.column),
             ]
-            for A, B, C in products
+            for (A, B, C, depth, fresh), some in zip(products, tiles, strict=True)
         ]
         arguments = np.zeros((count, len(fields[0])), dtype=np.int64)
         arguments[: len(fields)] = fields
-        by_value = arguments.reshape(-1).view(np.dtype((np.void, arguments.nbytes)))
-        shape = launch(problem, tile, sum(tile.count(*C.shape) for _, _, C in products))
-        function((*shape.grid, 1), (shape.threads, 1, 1), (by_value,), shape.shared_bytes)
+        shape = launch(problem, tile, sum(tiles))
+        function((*shape.grid, 1), (shape.threads, 1, 1), (by_value(arguments),), shape.shared_bytes)
 
 
 def _batches(A: Block) -> Iterator[tuple[int, Block]]:

@@ -60,9 +60,11 @@ def problem_for(
     light: bool,
     side: int = 0,
     near: bool = False,
+    divisible: bool = False,
 ) -> Problem:
     """The product of m × k and k × n elements, `shape` being m, n, k and the matrices of a batch; for the others see `Problem`."""
-    return Problem(*shape, r.size, witness, light, r.has_series, step.name if step else None, r.is_heavy, side, near)
+    step_name = step.name if step else None
+    return Problem(*shape, r.size, witness, light, r.has_series, step_name, r.is_heavy, side, near, divisible)
 
 
 def reads_vectors(r: Representation, step: Step | None) -> bool:
@@ -86,7 +88,8 @@ def kernel_source(
     ----------
     r : Representation
     step : Step or None
-    name : {"product", "product_witness", "product_near_witness", "close", "close_witness", "eliminate", "add_identity", "test_loops"}
+    name : {"product", "product_witness", "product_near_witness", "add_parts", "close", "close_witness", "eliminate", ...}
+        Or "add_identity" or "test_loops".
     tile : Tile
         Of a product.
     access : tuple of {"vectors", "rows", "columns"}
@@ -96,8 +99,13 @@ def kernel_source(
     side : int
         Of the largest block that a pivot kernel takes, one of `pivot_sides`.
     """
-    template = "product" if name.startswith("product") else "pivot"
-    parts = ['#include "arithmetic.cuh"', f'#include "{template}.cuh"', "", semiring_struct(r, step, star=name == "eliminate")]
+    template = "product" if name.startswith("product") else "parts" if name == "add_parts" else "pivot"
+    parts = [
+        '#include "arithmetic.cuh"',
+        f'#include "{template}.cuh"',
+        "",
+        semiring_struct(r, step, star=name == "eliminate"),
+    ]
     witness = name.endswith("_witness")
     if template == "product":
         assert tile is not None
@@ -109,6 +117,10 @@ def kernel_source(
             f"__launch_bounds__({tile.threads}, {tile.blocks}) ",
             f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, Search::{_SEARCHES[name]}, {count}>",
         )
+    elif template == "parts":
+        arguments = ["Matrix<Semiring> C, Matrix<Semiring> parts, long long m, long long n, long long count, long long fresh"]
+        values = ["C, parts, int(m), int(n), int(count), fresh"]
+        bounds, call = f"__launch_bounds__({PIVOT_THREADS}) ", "add_parts<Semiring>"
     else:
         pointers = ", ".join(f"{d}* a{c}" for c, d in enumerate(r.dtypes))
         arguments = [f"{pointers}, long long row, long long column, long long batch, long long n"]

@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from semiring.kernels.block import Block
 from semiring.kernels.cuda.rows import copy_rows
 from semiring.kernels.overlap import Layout, share, span
 
-__all__ = ["access", "copy", "matrix", "of_one_layout", "parts", "same", "shares", "stacked", "via_arguments"]
+__all__ = ["access", "by_value", "copy", "matrix", "of_one_layout", "parts", "same", "shares", "stacked", "via_arguments"]
 
 _ROWS = 128
 """A multiple of every tile's sides."""
@@ -50,6 +52,12 @@ def access(block: Block, *, vectors: bool = True) -> str:
     if vectors and len(block.values) == 1 and column == v.itemsize and not any(x % 16 for x in apart):
         return "vectors"
     return "columns" if abs(column) > abs(row) else "rows"
+
+
+def by_value(numbers: Any) -> Any:
+    """Integers of 8 bytes as the argument of a kernel that takes a structure of them."""
+    array = np.asarray(numbers, dtype=np.int64).reshape(-1)
+    return array.view(np.dtype((np.void, array.nbytes)))
 
 
 def via_arguments(block: Block) -> list[int]:

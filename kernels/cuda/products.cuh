@@ -13,8 +13,9 @@ template <class S> struct Witness {
 template <class S> struct Product {
   Matrix<S> A, B, C;
   long long m, n, k;
-  long long tiles;  // of C
+  long long tiles;  // of C, once for each part
   long long fresh;  // C <- A x B
+  long long depth;  // steps of a part; the sums of the parts are a batch of results
   Witness<S> witness;
 };
 

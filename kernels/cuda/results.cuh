@@ -22,13 +22,16 @@ template <class S, int BM, int BN, int TM, int TN> struct Task {
     const Product<S>& product = products.of(number);
     A = product.A, B = product.B, C = product.C, witness = product.witness;
     m = product.m, n = product.n, k = product.k, fresh = product.fresh;
-    S::advance(A.pointers, blockIdx.y * A.batch);
-    S::advance(B.pointers, blockIdx.y * B.batch);
-    S::advance(C.pointers, blockIdx.y * C.batch);
+    const int across = (n + BN - 1) / BN, down = (m + BM - 1) / BM;
+    const int part = number / (across * down), begin = part * int(product.depth);
+    number %= across * down;
+    k = min(k - begin, int(product.depth));
+    S::advance(A.pointers, blockIdx.y * A.batch + begin * A.column);
+    S::advance(B.pointers, blockIdx.y * B.batch + begin * B.row);
+    S::advance(C.pointers, (blockIdx.y + part) * C.batch);
     S::advance(witness.transposed.pointers, blockIdx.y * witness.transposed.batch);
     witness.via += blockIdx.y * witness.batch;
 
-    const int across = (n + BN - 1) / BN, down = (m + BM - 1) / BM;
     const int group = number / (GROUP * across), in_group = number % (GROUP * across);
     const int rows = min(GROUP, down - group * GROUP);
     top = (group * GROUP + in_group % rows) * BM, left = in_group / rows * BN;

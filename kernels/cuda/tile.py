@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, replace
 
 from semiring.algebra.errors import SemiringError
 
-__all__ = ["Device", "Launch", "Problem", "Tile", "choose", "is_near"]
-
-_WARP = 32
+__all__ = ["Device", "Launch", "Problem", "Tile", "candidates", "launch"]
 
 _ENTRY = 4
 """Bytes that tell which element has a winner, and where to look for it."""
@@ -62,6 +59,8 @@ class Problem:
         What a tile should have of rows and columns at least: of a result that is an operand too, a whole block.
     near : bool
         A witness is looked for in shared memory, where all slices have to be in the end.
+    divisible : bool
+        A sum may be that of parts of its steps, wherever they are divided.
     """
 
     m: int
@@ -76,6 +75,7 @@ class Problem:
     heavy: bool = False
     side: int = 0
     near: bool = False
+    divisible: bool = False
 
     def validate(self) -> None:
         """Refuse what no launch can number."""
@@ -204,9 +204,6 @@ _BY_STEP = {
 }
 """The same where light products of four bytes have others: ⊕ and ⊗ of an instruction each are best one step at a time."""
 
-_SHALLOW = 64
-"""Steps up to which a product with a witness keeps all its slices in shared memory."""
-
 _NEAR: dict[bool, dict[int, tuple[Tile, ...]]] = {
     True: {
         4: (
@@ -222,10 +219,7 @@ _NEAR: dict[bool, dict[int, tuple[Tile, ...]]] = {
         16: (Tile(32, 32, 16, 4, 4, 4, 2, held=1, unrolled=8),),
     },
 }
-"""The tiles that have the room for that, by light and bytes."""
-
-_SEARCH = 256
-"""Steps of a product that take as long as to look for a winner in device memory."""
+"""The tiles that have the room for all slices of a shallow product, by light and bytes."""
 
 _SERIES = (Tile(32, 64, 4, 4, 4, 3, 3, held=1, unrolled=4),)
 
@@ -239,37 +233,3 @@ def candidates(problem: Problem) -> tuple[Tile, ...]:
     if problem.light and not problem.witness and size == 4:
         tiles = _BY_STEP.get(problem.step, tiles)
     return tuple(replace(tile, unrolled=8) for tile in tiles) if problem.heavy else tiles
-
-
-@functools.lru_cache(maxsize=4096)
-def is_near(problem: Problem, device: Device) -> bool:
-    """Whether the steps are so few that a witness can be looked for in shared memory."""
-    near = replace(problem, near=True)
-    return problem.witness and problem.k <= _SHALLOW and not problem.series and any(t.fits(near, device) for t in candidates(near))
-
-
-@functools.lru_cache(maxsize=4096)
-def choose(problem: Problem, device: Device) -> Tile:
-    """The candidate that is predicted fastest.
-
-    A multiprocessor takes its blocks one after the other, whether they run at once or not, if only four warps do; besides, it takes a
-    quarter of the time of a block of four warps until all are at work. To look for a witness counts where it is in device memory.
-
-    Raises
-    ------
-    SemiringError
-        For a problem that no launch can number, or elements too large for any candidate.
-    """
-    problem.validate()
-
-    def time(tile: Tile) -> float:
-        tiles = tile.count(problem.m, problem.n) * problem.batch
-        together = max(1, 4 * _WARP // tile.threads)
-        blocks = -(-tiles // (device.multiprocessors * together)) * together
-        steps = problem.k + (problem.witness and not problem.near) * _SEARCH
-        return (blocks + _WARP / tile.threads) * tile.rows * tile.columns * tile.cost * steps
-
-    fitting = [t for t in candidates(problem) if t.fits(problem, device)]
-    if not fitting:
-        raise SemiringError(f"no tile of elements of {problem.bytes} bytes fits the shared memory of sm_{device.arch}; use device='cpu'")
-    return min([t for t in fitting if min(t.rows, t.columns) >= problem.side] or fitting, key=time)

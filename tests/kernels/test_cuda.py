@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from semiring.algebra.errors import HarmfulPivot
 from semiring.algebra.laws import is_idempotent
 from semiring.algorithms.blocked import blocked
 from semiring.kernels.block import Block
+from semiring.kernels.cuda.choice import Division, divide
+from semiring.kernels.cuda.kernels import kernels_for
 from semiring.kernels.cuda.operands import copy
 from semiring.kernels.infinities import signed_limit
 from semiring.kernels.matmul import matmul
@@ -324,6 +327,33 @@ def test_long_sums_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
             compare(semiring, d, method, a, b, c, witness=False)
             if semiring is MIN_PLUS:
                 compare(semiring, d, method, a, b, c, witness=True)
+
+
+@pytest.mark.parametrize(("semiring", "dtypes"), [*SELECTIVE, (PLUS_TIMES, (np.dtype(np.float64),))], ids=name)
+def test_sums_of_parts(semiring: Semiring, dtypes: DTypes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU of few multiprocessors the last rows of C, or all of them, are divided along k."""
+    from semiring.kernels.cuda import engine as module
+
+    divisions: list[Division | None] = []
+    for limit, value in (("_DEPTH", 64), ("_PART", 0), ("_ADDING", 0)):
+        monkeypatch.setattr(f"semiring.kernels.cuda.choice.{limit}", value)
+
+    def spy(*problem: Any) -> Division | None:
+        divisions.append(divide(*problem))
+        return divisions[-1]
+
+    monkeypatch.setattr(module, "divide", spy)
+    rng = np.random.default_rng(16)
+    for multiprocessors in (1, 5, 100):
+        few = replace(engine(semiring, dtypes)._kernels.device, multiprocessors=multiprocessors)
+        monkeypatch.setattr(kernels_for(semiring, dtypes, 0), "device", few)
+        for m, n, k in ((203, 131, 200), (771, 203, 130), (1, 700, 300)):
+            a, b, c = (elements(semiring, dtypes, shape, rng) for shape in ((m, k), (k, n), (m, n)))
+            for method in ("multiply", "multiply_add"):
+                compare(semiring, dtypes, method, a, b, c, witness=False)
+    divided = [d for d in divisions if d]
+    assert bool(divided) == semiring.selects
+    assert not divided or {d.rows > 0 for d in divided} == {False, True}
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])

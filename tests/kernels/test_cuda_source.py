@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,14 @@ from semiring.algebra.errors import DTypeError, SemiringError
 from semiring.algebra.expression import node, var
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.kernels.cuda import bits, compiler
+from semiring.kernels.cuda.choice import choose, divide, is_near
 from semiring.kernels.cuda.emission import function
 from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, problem_for, reads_vectors, step_for
 from semiring.kernels.cuda.reductions import survey_source
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.show import source
 from semiring.kernels.cuda.steps import STEPS
-from semiring.kernels.cuda.tile import Device, Problem, candidates, choose, is_near
+from semiring.kernels.cuda.tile import Device, Problem, Tile, candidates
 from semiring.kernels.cuda.trees import trees_source
 from semiring.kernels.cuda.walks import SOURCE
 
@@ -58,7 +60,7 @@ def compile_and_report(source: str, arch: int) -> tuple[int, int]:
 def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, arch: int, record_property: Any) -> None:
     dtypes = (np.dtype(dtype),) * semiring.components
     r = represent(semiring, dtypes)
-    names = ["product", "add_identity", "test_loops"]
+    names = ["product", "add_parts", "add_identity", "test_loops"]
     names += ["close"] if is_idempotent(semiring, dtypes) else []
     names += ["product_witness", "product_near_witness", "close_witness"] if is_selective(semiring, dtypes) else []
     names += ["eliminate"] if r.star is not None else []
@@ -146,6 +148,26 @@ def test_winners_are_near_where_slices_of_all_steps_have_room() -> None:
             assert is_near(Problem(100, 100, 64, 1, size, True, light), small) == (size < 16)
             tile = choose(Problem(64, 500, 64, 1, size, True, light, side=64, near=True), gpu)
             assert tile.rows == (64 if size < 16 else 32)
+
+
+def test_what_does_not_fill_the_gpu_is_divided() -> None:
+    gpu = Device(arch=90, multiprocessors=132, shared_bytes=233472, block_shared_bytes=232448)
+    tile = Tile(64, 128, 16, 8, 8, 3, 4)
+    for n in (1, 1000, 1024, 2049, 2176, 4096, 8192, 10007):
+        problem = Problem(n, n, n, 1, 4, divisible=True)
+        assert divide(replace(problem, divisible=False), tile, gpu) is None
+        found = divide(problem, tile, gpu)
+        if found is None:
+            continue
+        assert found.rows % tile.rows == 0 <= found.rows < n
+        assert found.parts > 1
+        assert (found.parts - 1) * found.depth < n <= found.parts * found.depth
+        # No more is divided than the blocks that run at once and a row of tiles.
+        assert tile.count(n - found.rows, n) < 4 * gpu.multiprocessors + tile.count(1, n)
+        assert found.parts * (n - found.rows) * n * 4 <= 48 << 20
+    assert divide(Problem(8192, 8192, 256, 1, 4, divisible=True), tile, gpu) is None
+    filled = Problem(64 * 132, 128 * 4, 8192, 1, 4, divisible=True)
+    assert divide(filled, tile, gpu) is None
 
 
 def test_small_products_have_small_tiles() -> None:
