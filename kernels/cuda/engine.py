@@ -296,8 +296,8 @@ class CudaEngine:
         shape, witness = (*C.shape, A.shape[1], len(C.values[0])), C.via is not None
         light = self._access(A, B, witness=witness) == ("vectors", "vectors")
         divisible = self.semiring.selects and not witness and side == 0 and shape[3] == 1
-        how = {"witness": witness, "light": light, "side": side, "near": near, "divisible": divisible}
-        return problem_for(self._representation, self._step(witness=witness), shape, **how)
+        r, step = self._representation, self._step(witness=witness)
+        return problem_for(r, step, shape, witness=witness, light=light, side=side, near=near, divisible=divisible)
 
     def _launch(self, products: Sequence[Operands], transposed: Block | None, *, fresh: bool, side: int = 0) -> None:
         """Products of one batch and access, of as many steps; a single one where a witness is looked for in the transpose of B."""

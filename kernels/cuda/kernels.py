@@ -63,8 +63,8 @@ def problem_for(
     divisible: bool = False,
 ) -> Problem:
     """The product of m × k and k × n elements, `shape` being m, n, k and the matrices of a batch; for the others see `Problem`."""
-    step_name = step.name if step else None
-    return Problem(*shape, r.size, witness, light, r.has_series, step_name, r.is_heavy, side, near, divisible)
+    name = step.name if step else None
+    return Problem(*shape, r.size, witness, light, r.has_series, name, r.is_heavy(witness=witness), side, near, divisible)
 
 
 def reads_vectors(r: Representation, step: Step | None) -> bool:
@@ -104,7 +104,7 @@ def kernel_source(
         '#include "arithmetic.cuh"',
         f'#include "{template}.cuh"',
         "",
-        semiring_struct(r, step, star=name == "eliminate"),
+        semiring_struct(r, step, star=name == "eliminate", late=name == "product"),
     ]
     witness = name.endswith("_witness")
     if template == "product":

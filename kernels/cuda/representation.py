@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import Expr, nodes
+from semiring.algebra.expression import Expr, nodes, var
 from semiring.algebra.program import REAL
+from semiring.kernels.cuda.steps import postponed
 from semiring.kernels.infinities import absorbing, tropical
 from semiring.kernels.truth import on_bytes
 
@@ -75,9 +76,17 @@ class Representation:
         return bool(REAL & {e.op for e in nodes(*self.add, *self.mul)})
 
     @functools.cached_property
-    def is_heavy(self) -> bool:
-        """Whether ⊕ and ⊗ are more than an operation each."""
-        return sum(e.op not in ("var", "const") for e in nodes(*self.add, *self.mul)) > 2 * len(self.dtypes)
+    def postponed(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """⊗ as a product without a witness computes it at every step, and what it applies to the sums; see `steps.postponed`."""
+        if len(self.dtypes) != 1 or self.dtypes[0].kind != "f":
+            return self.mul, tuple(var(0, c) for c, _ in enumerate(self.mul))
+        mul, whole = postponed(self.add[0], self.mul[0], self.zero[0])
+        return (mul,), (whole,)
+
+    def is_heavy(self, *, witness: bool) -> bool:
+        """Whether ⊕ and ⊗ are more than an operation each in a product."""
+        mul = self.mul if witness else self.postponed[0]
+        return sum(e.op not in ("var", "const") for e in nodes(*self.add, *mul)) > 2 * len(self.dtypes)
 
     @functools.cached_property
     def keeps_bits_ordered(self) -> bool:

@@ -69,11 +69,13 @@ __device__ __forceinline__ void store(Sums<S, TM, TN, false>& sums, const Task<S
   using E = typename S::Element;
   constexpr int V = Vector<E>::length, ROWS = TM % 2 == 0 ? TM / 2 : TM;
   const Matrix<S>& C = task.C;
-  if constexpr (S::lanes == 2)
 #pragma unroll
-    for (int i = 0; i < TM; i++)
+  for (int i = 0; i < TM; i++)
 #pragma unroll
-      for (int j = 0; j < TN; j++) sums.total[i][j] = S::both(sums.total[i][j]);
+    for (int j = 0; j < TN; j++) {
+      sums.total[i][j] = S::finish(sums.total[i][j]);
+      if constexpr (S::lanes == 2) sums.total[i][j] = S::both(sums.total[i][j]);
+    }
 
   const bool vectors = task.vectors();
 #pragma unroll

@@ -15,8 +15,11 @@ from semiring.kernels.cuda.steps import Step, candidate
 __all__ = ["semiring_struct"]
 
 
-def semiring_struct(r: Representation, step: Step | None, *, star: bool = False) -> str:
-    """``struct Semiring`` with the operations of `r`, and a step by the row `step` of the table, if there is one; with a* if wanted."""
+def semiring_struct(r: Representation, step: Step | None, *, star: bool = False, late: bool = False) -> str:
+    """``struct Semiring`` with the operations of `r`, and a step by the row `step` of the table, if there is one; with a* if wanted.
+
+    With `late`, steps leave to the end of a sum what can wait until then.
+    """
     kinds = [d.name for d in r.dtypes]
     each = list(enumerate(kinds))
     fields = " ".join(f"{d} c{c};" for c, d in enumerate(r.registers))
@@ -52,7 +55,8 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False)
         _constant("one", r.one, r.registers),
         _operation("add", "Element a, Element b", r.add, r),
         _operation("mul", "Element a, Element b", r.mul, r),
-        _operation("candidate", "Element a, Element b", _candidates(r), r),
+        _operation("candidate", "Element a, Element b", r.postponed[0] if late else _candidates(r), r),
+        _finish(r) if late else "",
         _accumulate(r, step),
         _harmless(),
         _star(r) if star else "",
@@ -84,6 +88,14 @@ def _operation(name: str, parameters: str, roots: Sequence[Expr], r: Representat
 
 def _candidates(r: Representation) -> Sequence[Expr]:
     return (candidate(r.add[0], r.mul[0], r.zero[0]),) if len(r.mul) == 1 else r.mul
+
+
+def _finish(r: Representation) -> str:
+    """What a sum of candidates stands for."""
+    if r.postponed[0] == r.mul:
+        return _method("Element finish(Element a)", "return a;")
+    lines, results = function(r.postponed[1], [f"{d}(a.c{c})" for c, d in enumerate(r.dtypes)], [], r.dtypes)
+    return _method("Element finish(Element a)", " ".join([*lines, f"return add(zero(), {{{', '.join(results)}}});"]))
 
 
 def _accumulate(r: Representation, step: Step | None) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from semiring.algebra.expression import Expr, node, var
+from semiring.algebra.expression import Expr, evaluate, node, var
 
-__all__ = ["STEPS", "Operations", "Step", "best_step", "candidate"]
+__all__ = ["STEPS", "Operations", "Step", "best_step", "candidate", "postponed"]
 
 _A, _B = var(0), var(1)
 _SUM = (node("add", _A, _B), node("add", _B, _A))
@@ -139,6 +141,43 @@ def candidate(add: Expr, mul: Expr, zero: float) -> Expr:
                 chosen: Expr = x
                 return chosen
     return mul
+
+
+_INCREASING: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "min": min, "max": max,
+}  # fmt: skip
+
+
+def postponed(add: Expr, mul: Expr, zero: float) -> tuple[Expr, Expr]:
+    """⊗ of floats without what can wait for the end of a sum, and that as a function of the sum.
+
+    An increasing f, rounded or not, has max(f(x), f(y)) = f(max(x, y)): where ⊕ is an extremum and ⊗ is f of a simpler operation, only
+    the sum needs f. It begins with 0, so that f(0) must not be better than 0.
+
+    Examples
+    --------
+    >>> from semiring.algebra.expression import const
+    >>> a, b = var(0), var(1)
+    >>> postponed(node("max", a, b), node("sub", node("add", a, b), const(1)), 0)
+    (a + b, a - 1)
+    """
+    inner, applied = mul, list[tuple[str, int, Expr]]()
+    while inner.op in _INCREASING:
+        numbers = [i for i, x in enumerate(inner.args) if x.op == "const" and math.isfinite(x.args[0])]
+        if len(numbers) != 1 or (inner.op in ("mul", "div") and inner.args[numbers[0]].args[0] <= 0):
+            break
+        if inner.op in ("sub", "div") and numbers != [1]:
+            break
+        number = inner.args[numbers[0]]
+        applied.append((inner.op, numbers[0], number))
+        inner = inner.args[1 - numbers[0]]
+    whole = _A
+    for op, place, number in reversed(applied):
+        whole = node(op, *((number, whole) if place == 0 else (whole, number)))
+    if add.op not in ("min", "max") or set(add.args) != {_A, _B} or not applied:
+        return mul, _A
+    (of_zero,) = evaluate([whole], [zero], [], _INCREASING)
+    return (inner, whole) if _INCREASING[add.op](zero, of_zero) == zero else (mul, _A)
 
 
 def best_step(operations: Operations) -> Step | None:

@@ -52,7 +52,7 @@ template <class S> __device__ __forceinline__ void take_step(typename S::Element
   if constexpr (S::steps == 1)
     S::accumulate(c, &a, &b);
   else
-    c = S::add(c, S::mul(a, b));
+    c = S::add(c, S::candidate(a, b));
 }
 
 // The sums, which begin with zeros.

@@ -356,6 +356,26 @@ def test_sums_of_parts(semiring: Semiring, dtypes: DTypes, monkeypatch: pytest.M
     assert not divided or {d.rows > 0 for d in divided} == {False, True}
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "semiring",
+    [
+        Semiring("lukasiewicz", add=max, mul=lambda a, b: max(a + b - 1, 0), zero=0, one=1, domain=(0, 1)),
+        Semiring("discounted", add=min, mul=lambda a, b: (a + b + 0.1) * 0.3, zero=np.inf, one=0),
+        Semiring("capped", add=max, mul=lambda a, b: min(a * b / 3, 0.1), zero=0, one=1, domain=(0, 1)),
+    ],
+    ids=str,
+)
+def test_what_waits_for_the_end_of_a_sum(semiring: Semiring, dtype: str) -> None:
+    """The bits are those of a sum of which every term is computed and rounded in whole."""
+    rng, d = np.random.default_rng(17), (np.dtype(dtype),)
+    for m, n, k in ((5, 70, 3), (65, 129, 67), (33, 300, 1)):
+        a, b, c = ((rng.random(shape).astype(dtype),) for shape in ((m, k), (k, n), (m, n)))
+        for method in ("multiply", "multiply_add"):
+            compare(semiring, d, method, a, b, c, witness=False)
+            compare(semiring, d, method, a, b, c, witness=True)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
 def test_copies_in_aligned_rows(dtype: str) -> None:
     rng = np.random.default_rng(15)

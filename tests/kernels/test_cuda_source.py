@@ -13,7 +13,7 @@ import pytest
 from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, LOG, MAX_MIN, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, SemiringError
-from semiring.algebra.expression import node, var
+from semiring.algebra.expression import const, node, var
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.kernels.cuda import bits, compiler
 from semiring.kernels.cuda.choice import choose, divide, is_near
@@ -22,7 +22,7 @@ from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, pro
 from semiring.kernels.cuda.reductions import survey_source
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.show import source
-from semiring.kernels.cuda.steps import STEPS
+from semiring.kernels.cuda.steps import STEPS, postponed
 from semiring.kernels.cuda.tile import Device, Problem, Tile, candidates
 from semiring.kernels.cuda.trees import trees_source
 from semiring.kernels.cuda.walks import SOURCE
@@ -124,6 +124,31 @@ def test_every_row_of_the_table_is_used() -> None:
         step = step_for(represent(semiring, (np.dtype(dtype),) * semiring.components), 90, ordered_bits=ordered, pairs=True)
         used.add(step.name if step else None)
     assert used == {None, *(row.name for row in STEPS)}
+
+
+def test_what_waits_for_the_end_of_a_sum() -> None:
+    a, b = var(0), var(1)
+    total, least, most = node("add", a, b), node("min", a, b), node("max", a, b)
+    for add, mul, zero, expected in (
+        (most, node("max", node("sub", total, const(1)), const(0)), 0, (total, node("max", node("sub", a, const(1)), const(0)))),
+        (
+            least,
+            node("add", const(1), node("mul", const(0.5), total)),
+            math.inf,
+            (total, node("add", const(1), node("mul", const(0.5), a))),
+        ),
+        (least, node("div", total, const(3)), math.inf, (total, node("div", a, const(3)))),
+        # Decreasing, better than 0 at 0, no longer a number at infinity, and no extremum.
+        (most, node("sub", const(1), total), 0, None),
+        (most, node("mul", total, const(-1)), 0, None),
+        (least, node("div", const(1), total), math.inf, None),
+        (most, node("add", total, const(1)), 0, None),
+        (least, node("mul", total, const(0)), math.inf, None),
+        (least, node("add", total, const(-math.inf)), math.inf, None),
+        (total, node("sub", total, const(1)), 0, None),
+        (least, total, math.inf, None),
+    ):
+        assert postponed(add, mul, zero) == (expected or (mul, a)), mul
 
 
 def test_pairs_are_for_tropical_products_on_recent_architectures() -> None:
