@@ -22,7 +22,7 @@ _SEARCH = 256
 _PARTS, _DEPTH, _GRAIN, _PARTS_BYTES = 16, 256, 64, 48 << 20
 """The most parts, the fewest steps of a part, what these are a multiple of, and the most bytes of all sums of parts."""
 
-_PART, _ADDING = 40, 3_000_000
+_PART, _ADDING = 40, 4_000_000
 """Steps that take as long as to write an element of a part and to add it, and those of a multiprocessor as long as to launch that."""
 
 

@@ -192,10 +192,10 @@ _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
 """The candidates by (witness, light) and by the bytes of an element, those first that are fastest where there is enough to do."""
 
 _PAIRS = (
-    Tile(64, 128, 16, 8, 8, 3, 3, held=4, unrolled=8),
-    Tile(64, 64, 16, 8, 8, 3, 6, held=4, unrolled=8, cost=1.03),
-    Tile(64, 64, 16, 8, 4, 3, 4, unrolled=8, cost=1.07),
-    Tile(32, 64, 32, 4, 4, 2, 6, unrolled=8, cost=1.25),
+    Tile(128, 64, 16, 8, 8, 3, 3, held=4),
+    Tile(64, 64, 16, 8, 8, 3, 6, held=4, unrolled=8, cost=1.07),
+    Tile(64, 64, 16, 8, 4, 3, 4, cost=1.07),
+    Tile(32, 64, 32, 4, 4, 2, 6, unrolled=8, cost=1.3),
 )
 _BY_STEP = {
     None: tuple(replace(tile, held=1) for tile in _TILES[False, True][4]),
