@@ -16,7 +16,7 @@ from semiring.kernels.cuda.choice import Division, choose, divide, is_near
 from semiring.kernels.cuda.conversion import halved, has_ordered_bits, restore
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.harmful import NONE, earlier, nothing
-from semiring.kernels.cuda.kernels import GROUP, PIVOT_THREADS, kernels_for, pivot_sides, problem_for, reads_vectors
+from semiring.kernels.cuda.kernels import GROUP, PLAIN_THREADS, kernels_for, pivot_sides, pivot_threads, problem_for, reads_vectors
 from semiring.kernels.cuda.operands import access, by_value, copy, matrix, of_one_layout, parts, same, shares, stacked, via_arguments
 from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Problem, Tile, launch
@@ -181,7 +181,7 @@ class CudaEngine:
             side = min(s for s in self._sides if n <= s)
             function = self._kernels.function(name, ordered_bits=self._ordered_bits, side=side)
             arguments = (*matrix(A), n, *via_arguments(A), A.row, self._found(count).data.ptr)
-            function((count, 1, 1), (PIVOT_THREADS, 1, 1), arguments)
+            function((count, 1, 1), (pivot_threads(self._representation, side), 1, 1), arguments)
 
     def _test_loops(self, A: Block) -> None:
         """Tell `verify` of loops that rounding made harmful after their pivot was tested."""
@@ -193,7 +193,7 @@ class CudaEngine:
     def _along_diagonal(self, name: str, A: Block, *more: int) -> None:
         n = A.shape[0]
         function = self._kernels.function(name)
-        function((-(-n // PIVOT_THREADS), len(A.values[0]), 1), (PIVOT_THREADS, 1, 1), (*matrix(A), n, *more))
+        function((-(-n // PLAIN_THREADS), len(A.values[0]), 1), (PLAIN_THREADS, 1, 1), (*matrix(A), n, *more))
 
     def _found(self, count: int) -> Any:
         """Where kernels tell of harmful pivots, a number for each matrix."""
@@ -320,7 +320,7 @@ class CudaEngine:
         self._launch_tiles(problem, tile, [*products, (A[rest, :], B, parts, division.depth, True)], None)
         below = C[rest, :]
         arguments = (by_value(matrix(below)), by_value(matrix(parts)), *below.shape, division.parts, int(fresh))
-        self._kernels.function("add_parts")((-(-math.prod(below.shape) // PIVOT_THREADS), 1, 1), (PIVOT_THREADS, 1, 1), arguments)
+        self._kernels.function("add_parts")((-(-math.prod(below.shape) // PLAIN_THREADS), 1, 1), (PLAIN_THREADS, 1, 1), arguments)
 
     def _launch_tiles(
         self, problem: Problem, tile: Tile, products: Sequence[tuple[Block, Block, Block, int, bool]], transposed: Block | None

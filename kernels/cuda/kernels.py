@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any, cast
 
 import numpy as np
@@ -17,15 +16,15 @@ from semiring.kernels.cuda.steps import Operations, Step, best_step
 from semiring.kernels.cuda.tile import Problem, Tile
 
 __all__ = [
-    "DYNAMIC_SHARED_BYTES", "GROUP", "PIVOT_THREADS", "Kernels", "kernel_source", "kernels_for", "pivot_sides", "problem_for",
-    "reads_vectors", "step_for",
+    "DYNAMIC_SHARED_BYTES", "GROUP", "PLAIN_THREADS", "Kernels", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
+    "problem_for", "reads_vectors", "step_for",
 ]  # fmt: skip
 
 GROUP = 4
 """Products that one launch can compute together."""
 
-PIVOT_THREADS = 256
-"""Of the blocks that close a pivot block or go along a diagonal."""
+PLAIN_THREADS = 256
+"""Of the blocks of kernels in which each element is by itself: along a diagonal, or in the parts of a sum."""
 
 _SEARCHES = {"product": "none", "product_witness": "far", "product_near_witness": "near"}
 """Where products look for their witness."""
@@ -37,6 +36,17 @@ DYNAMIC_SHARED_BYTES = 8
 def pivot_sides(r: Representation) -> tuple[int, ...]:
     """The sides of pivot blocks for which there are kernels: what a thread can have in its registers."""
     return (64, 128) if r.size <= 4 else (64,)
+
+
+def _pivot_tile(r: Representation, side: int) -> tuple[int, int]:
+    """Rows and columns of a pivot block's elements that a thread has."""
+    return (8, 8) if side == 128 else (8, 4) if r.size <= 4 else (4, 4)
+
+
+def pivot_threads(r: Representation, side: int) -> int:
+    """Threads of the blocks that close or eliminate a pivot block."""
+    rows, columns = _pivot_tile(r, side)
+    return side // rows * (side // columns)
 
 
 def step_for(r: Representation, arch: int, *, ordered_bits: bool, pairs: bool = False) -> Step | None:
@@ -106,7 +116,6 @@ def kernel_source(
         "",
         semiring_struct(r, step, star=name == "eliminate", late=name == "product"),
     ]
-    witness = name.endswith("_witness")
     if template == "product":
         assert tile is not None
         held = max(tile.held, step.count if step else 1)
@@ -120,13 +129,12 @@ def kernel_source(
     elif template == "parts":
         arguments = ["Matrix<Semiring> C, Matrix<Semiring> parts, long long m, long long n, long long count, long long fresh"]
         values = ["C, parts, int(m), int(n), int(count), fresh"]
-        bounds, call = f"__launch_bounds__({PIVOT_THREADS}) ", "add_parts<Semiring>"
+        bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", "add_parts<Semiring>"
     else:
         pointers = ", ".join(f"{d}* a{c}" for c, d in enumerate(r.dtypes))
         arguments = [f"{pointers}, long long row, long long column, long long batch, long long n"]
         values = [f"Matrix<Semiring>{{{{{', '.join(f'a{c}' for c in range(len(r.dtypes)))}}}, row, column, batch}}, int(n)"]
-        # Two blocks a multiprocessor, where that does not take more registers than there are.
-        bounds = f"__launch_bounds__({PIVOT_THREADS}{', 2' if name == 'close' and r.size <= 8 and r.registers == r.dtypes else ''}) "
+        threads = PLAIN_THREADS
         match name:
             case "add_identity":
                 call = "include_identity<Semiring>"
@@ -137,9 +145,12 @@ def kernel_source(
             case _:
                 arguments.append("int* via, long long via_row, long long via_batch, long long first, int* harmful")
                 values.append("Via{via, via_row, via_batch, int(first)}, harmful")
-                part = side // math.isqrt(PIVOT_THREADS)
-                rest = "" if name == "eliminate" else f", {str(witness).lower()}"
-                call = f"{name.removesuffix('_witness')}_block<Semiring, {part}{rest}>"
+                threads = pivot_threads(r, side)
+                rows, columns = _pivot_tile(r, side)
+                rest = {"close": ", 2, false", "close_witness": ", 1, true", "eliminate": ""}[name]
+                call = f"{name.removesuffix('_witness')}_block<Semiring, {side}, {rows}, {columns}{rest}>"
+        # Two large blocks a multiprocessor, where that does not take more registers than there are.
+        bounds = f"__launch_bounds__({threads}, {2 if name == 'close' and side == 128 and r.registers == r.dtypes else 1}) "
     parts.append(f'extern "C" __global__ void {bounds}{name}({", ".join(arguments)}) {{\n  {call}({", ".join(values)});\n}}\n')
     return "\n".join(parts)
 

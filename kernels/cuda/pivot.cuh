@@ -1,7 +1,8 @@
 // The closure of one pivot block, by one thread block, with the matrix in registers: Warshall's and Floyd's algorithm, or elimination.
 //
-// A thread has T x T elements, and SIDE x SIDE threads the block. The rows and columns of a few vertices at a time go through shared
-// memory, into one of two buffers by turns, so that one barrier is enough for them.
+// A thread has TM x TN elements, in groups of G neighbours that lie P / TM * G rows and P / TN * G columns apart, so that threads side by
+// side have neighbouring groups. The rows and columns of a few vertices at a time go through shared memory, into one of two buffers by
+// turns, so that one barrier is enough for them.
 #pragma once
 
 #include "matrix.cuh"
@@ -13,82 +14,102 @@ struct Via {
   int first;  // the vertex that the block's first row stands for
 };
 
-// COUNT neighbours out of shared memory and into it, by whole vectors.
-template <int COUNT, class E> __device__ __forceinline__ void read(E (&to)[COUNT], const E* shared) {
-  constexpr int V = Vector<E>::length;
-  static_assert(COUNT % V == 0, "whole vectors");
-#pragma unroll
-  for (int v = 0; v < COUNT / V; v++) {
-    const Vector<E> some = reinterpret_cast<const Vector<E>*>(shared)[v];
-#pragma unroll
-    for (int q = 0; q < V; q++) to[v * V + q] = some.element[q];
-  }
-}
-
-template <int COUNT, class E> __device__ __forceinline__ void write(E* shared, const E (&from)[COUNT]) {
-  constexpr int V = Vector<E>::length;
-  static_assert(COUNT % V == 0, "whole vectors");
-#pragma unroll
-  for (int v = 0; v < COUNT / V; v++) {
-    Vector<E> some;
-#pragma unroll
-    for (int q = 0; q < V; q++) some.element[q] = from[v * V + q];
-    reinterpret_cast<Vector<E>*>(shared)[v] = some;
-  }
-}
-
-template <class S, int T, int COUNT> struct Pivot {
+template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
   using E = typename S::Element;
-  static constexpr int SIDE = 16, P = SIDE * T;  // P: the side of the largest block
-  static_assert(T % (2 * COUNT) == 0, "a thread's vertices fill both buffers");
+  static constexpr int V = Vector<E>::length, G = V < COUNT ? COUNT : V;
+  static constexpr int M = P / TM, N = P / TN;  // threads down a column and along a row
+  static_assert(TM % G == 0 && TN % G == 0 && G % V == 0 && G % COUNT == 0, "groups of whole vectors, and of vertices that go together");
 
   const Matrix<S>& A;
-  const int n, x, y;  // vertices; this thread's first column and row
+  const int n;     // vertices
+  const int y, x;  // this thread's first row and column
 
-  __device__ __forceinline__ Pivot(const Matrix<S>& A, int n) : A(A), n(n), x(threadIdx.x % SIDE * T), y(threadIdx.x / SIDE * T) {}
+  // A warp has 4 x 8 threads.
+  __device__ __forceinline__ Pivot(const Matrix<S>& A, int n)
+      : A(A), n(n), y((thread_number() / 4 / N * 4 + thread_number() / 8 % 4) * G), x((thread_number() / 32 * 8 % N + thread_number() % 8) * G) {}
 
-  // Calls body(i, j, place) for this thread's elements that exist: their place in registers, and in memory.
-  template <class Body> __device__ __forceinline__ void each_element(Body body) const {
+  __device__ __forceinline__ int row(int i) const { return y + i / G * (M * G) + i % G; }
+  __device__ __forceinline__ int column(int j) const { return x + j / G * (N * G) + j % G; }
+
+  // Calls body(i, j, place) for this thread's elements that exist, every W-th of a row: their place in registers, and in memory.
+  template <int W, class Body> __device__ __forceinline__ void each_element(Body body) const {
 #pragma unroll
-    for (int i = 0; i < T; i++)
+    for (int i = 0; i < TM; i++)
 #pragma unroll
-      for (int j = 0; j < T; j++)
-        if (y + i < n && x + j < n) body(i, j, A.at(y + i, x + j));
+      for (int j = 0; j < TN; j += W)
+        if (row(i) < n && column(j) < n) body(i, j, A.at(row(i), column(j)));
   }
 
-  __device__ __forceinline__ void load(E (&a)[T][T]) const {
-#pragma unroll
-    for (int i = 0; i < T; i++)
-#pragma unroll
-      for (int j = 0; j < T; j++) {
-        const E element = S::get(A.pointers, A.at(min(y + i, n - 1), min(x + j, n - 1)));
-        a[i][j] = y + i < n && x + j < n ? element : S::zero();
-      }
+  // Whether memory can be read and written by vectors.
+  __device__ __forceinline__ bool in_vectors() const {
+    return S::vectors && A.column == 1 && n % V == 0 && A.row % V == 0 && S::aligned(A.pointers);
   }
 
-  // Calls body(k, own, rows, columns) for all vertices, COUNT of them at a time: rows[p] and columns[p] are those of k + p, which the
-  // threads with y <= k < y + T (or x) have in registers `own` + p. What lies beyond n is zero. The compiler knows `own`.
-  template <class Body> __device__ __forceinline__ void each_vertex(const E (&a)[T][T], Body body) const {
-    __shared__ Vector<E> shared[2][2][COUNT][P / Vector<E>::length];
-    for (int first = 0; first < n; first += T)
+  __device__ __forceinline__ void load(E (&a)[TM][TN]) const {
 #pragma unroll
-      for (int own = 0; own < T; own += COUNT) {
-        const int buffer = own / COUNT % 2;
-        E(*const rows)[P] = reinterpret_cast<E(*)[P]>(shared[buffer][0]);
-        E(*const columns)[P] = reinterpret_cast<E(*)[P]>(shared[buffer][1]);
+    for (int i = 0; i < TM; i++)
 #pragma unroll
-        for (int p = 0; p < COUNT; p++) {
-          if (y == first) write(rows[p] + x, a[own + p]);
-          if (x == first) {
-            E column[T];
+      for (int j = 0; j < TN; j++) a[i][j] = S::zero();
+    if (in_vectors())
+      each_element<V>([&](int i, int j, long long place) { unpack(&a[i][j], S::get_vector(A.pointers, place)); });
+    else
+      each_element<1>([&](int i, int j, long long place) { a[i][j] = S::get(A.pointers, place); });
+  }
+
+  __device__ __forceinline__ void store(const E (&a)[TM][TN]) const {
+    if (in_vectors())
+      each_element<V>([&](int i, int j, long long place) { S::put_vector(A.pointers, place, packed(&a[i][j])); });
+    else
+      each_element<1>([&](int i, int j, long long place) { S::put(A.pointers, place, a[i][j]); });
+  }
+
+  static __device__ __forceinline__ void unpack(E* to, const Vector<E>& from) {
 #pragma unroll
-            for (int i = 0; i < T; i++) column[i] = a[i][own + p];
-            write(columns[p] + y, column);
+    for (int q = 0; q < V; q++) to[q] = from.element[q];
+  }
+  static __device__ __forceinline__ Vector<E> packed(const E* from) {
+    Vector<E> to;
+#pragma unroll
+    for (int q = 0; q < V; q++) to.element[q] = from[q];
+    return to;
+  }
+
+  // This thread's T elements of a row or column in shared memory, of which `shared` is the first.
+  template <int T> static __device__ __forceinline__ void read(E (&to)[T], const E* shared) {
+#pragma unroll
+    for (int t = 0; t < T; t += V) unpack(to + t, *reinterpret_cast<const Vector<E>*>(shared + t / G * (P / T * G) + t % G));
+  }
+  template <int T> static __device__ __forceinline__ void write(E* shared, const E (&from)[T]) {
+#pragma unroll
+    for (int t = 0; t < T; t += V) *reinterpret_cast<Vector<E>*>(shared + t / G * (P / T * G) + t % G) = packed(from + t);
+  }
+
+  // Calls body(k, i, j, rows, columns) for all vertices, COUNT of them at a time: rows[p] and columns[p] are those of k + p, which are
+  // a[i + p] and a[..][j + p] of the threads that have them. What lies beyond n is zero. The compiler knows i and j.
+  template <class Body> __device__ __forceinline__ void each_vertex(const E (&a)[TM][TN], Body body) const {
+    constexpr int T = TM > TN ? TM : TN, SPAN = P / T * G;  // vertices that the same registers stand for
+    __shared__ Vector<E> shared[2][2][COUNT][P / V];
+#pragma unroll
+    for (int part = 0; part < T / G; part++)
+      for (int first = part * SPAN; first < (part + 1) * SPAN && first < n; first += G)
+#pragma unroll
+        for (int own = 0; own < G; own += COUNT) {
+          const int k = first + own, i = part * TM / T * G + own, j = part * TN / T * G + own, buffer = k / COUNT % 2;
+          E(*const rows)[P] = reinterpret_cast<E(*)[P]>(shared[buffer][0]);
+          E(*const columns)[P] = reinterpret_cast<E(*)[P]>(shared[buffer][1]);
+#pragma unroll
+          for (int p = 0; p < COUNT; p++) {
+            if (row(i) == k) write(rows[p] + x, a[i + p]);
+            if (column(j) == k) {
+              E elements[TM];
+#pragma unroll
+              for (int r = 0; r < TM; r++) elements[r] = a[r][j + p];
+              write(columns[p] + y, elements);
+            }
           }
+          __syncthreads();
+          body(k, i, j, rows, columns);
         }
-        __syncthreads();
-        body(first + own, own, rows, columns);
-      }
   }
 };
 
@@ -96,51 +117,53 @@ template <class S, int T, int COUNT> struct Pivot {
 //
 // Two vertices k and l = k + 1 a barrier: every thread brings its parts of l's row and column to where k leaves them, so that both steps
 // follow from what was there before k's. With a witness, whose registers would not suffice for that, it is one.
-template <class S, int T, bool WITNESS> __device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* harmful) {
+template <class S, int P, int TM, int TN, int COUNT, bool WITNESS>
+__device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* harmful) {
   using E = typename S::Element;
-  constexpr int COUNT = WITNESS ? 1 : 2, V = Vector<E>::length, P = Pivot<S, T, COUNT>::P;
+  using Block = Pivot<S, P, TM, TN, COUNT>;
+  static_assert(COUNT == (WITNESS ? 1 : 2), "one vertex with a witness, else two");
   S::advance(A.pointers, blockIdx.x * A.batch);
-  const Pivot<S, T, COUNT> block(A, n);
+  const Block block(A, n);
 
-  E a[T][T];
-  __shared__ E pivots[P];
-  int through[WITNESS ? T : 1][WITNESS ? T : 1];
+  E a[TM][TN];
+  int through[WITNESS ? TM : 1][WITNESS ? TN : 1];
+  E pivots[COUNT];  // of vertices COUNT * threadIdx.x + p
   block.load(a);
+#pragma unroll
+  for (int p = 0; p < COUNT; p++) pivots[p] = S::zero();
   if constexpr (WITNESS)
 #pragma unroll
-    for (int i = 0; i < T; i++)
+    for (int i = 0; i < TM; i++)
 #pragma unroll
-      for (int j = 0; j < T; j++) through[i][j] = -2;  // unchanged
+      for (int j = 0; j < TN; j++) through[i][j] = -2;  // unchanged
 
-  block.each_vertex(a, [&](int k, int own, const E(*rows)[P], const E(*columns)[P]) {
-    E row[COUNT][T], k_to_l, l_to_k;
+  block.each_vertex(a, [&](int k, int, int, const E(*rows)[P], const E(*columns)[P]) {
+    const bool mine = threadIdx.x == k / COUNT;
+    if (mine) pivots[0] = rows[0][k];
+    E row[COUNT][TN], k_to_l, l_to_k;
 #pragma unroll
-    for (int p = 0; p < COUNT; p++) read(row[p], rows[p] + block.x);
+    for (int p = 0; p < COUNT; p++) block.read(row[p], rows[p] + block.x);
     if constexpr (COUNT == 2) {
       k_to_l = rows[0][k + 1];
       l_to_k = rows[1][k];
+#pragma unroll
+      for (int j = 0; j < TN; j++) row[1][j] = S::add(row[1][j], S::mul(l_to_k, row[0][j]));
+      if (mine) pivots[1] = S::add(rows[1][k + 1], S::mul(l_to_k, k_to_l));
     }
-    const E pivot = a[own][own], next = a[own + COUNT - 1][own + COUNT - 1];
 #pragma unroll
-    for (int v = 0; v < T; v += V) {
-      E column[COUNT][V];
+    for (int i = 0; i < TM; i += Block::V) {
+      E column[COUNT][Block::V];
 #pragma unroll
-      for (int p = 0; p < COUNT; p++) read(column[p], columns[p] + block.y + v);
-      if constexpr (COUNT == 2) {
+      for (int p = 0; p < COUNT; p++) block.unpack(column[p], *reinterpret_cast<const Vector<E>*>(columns[p] + block.row(i)));
 #pragma unroll
-        for (int j = 0; j < T; j++)
-          if (v == 0) row[1][j] = S::add(row[1][j], S::mul(l_to_k, row[0][j]));
+      for (int q = 0; q < Block::V; q++) {
+        if constexpr (COUNT == 2) column[1][q] = S::add(column[1][q], S::mul(column[0][q], k_to_l));
 #pragma unroll
-        for (int q = 0; q < V; q++) column[1][q] = S::add(column[1][q], S::mul(column[0][q], k_to_l));
-      }
-#pragma unroll
-      for (int q = 0; q < V; q++)
-#pragma unroll
-        for (int j = 0; j < T; j++) {
-          E& element = a[v + q][j];
+        for (int j = 0; j < TN; j++) {
+          E& element = a[i + q][j];
           if constexpr (WITNESS) {
             const E better = S::add(element, S::mul(column[0][q], row[0][j]));
-            if (!S::same(better, element)) through[v + q][j] = via.first + k;
+            if (!S::same(better, element)) through[i + q][j] = via.first + k;
             element = better;
           } else {
             const E left[2] = {column[0][q], column[1][q]}, right[2] = {row[0][j], row[1][j]};
@@ -148,49 +171,45 @@ template <class S, int T, bool WITNESS> __device__ __forceinline__ void close_bl
             for (int p = 0; p < 2; p += S::steps) S::accumulate(element, left + p, right + p);
           }
         }
-    }
-    if (block.x == k - own && block.y == k - own) {
-      pivots[k] = pivot;
-      if constexpr (COUNT == 2) pivots[k + 1] = S::add(next, S::mul(l_to_k, k_to_l));
+      }
     }
   });
 
-  __syncthreads();
-  for (int k = threadIdx.x; k < n; k += blockDim.x)
-    if (!S::harmless(pivots[k])) atomicMin(harmful + blockIdx.x, via.first + k);
-  block.each_element([&](int i, int j, long long place) {
-    S::put(A.pointers, place, a[i][j]);
-    if constexpr (WITNESS) {
-      if (through[i][j] != -2) via.data[blockIdx.x * via.batch + (block.y + i) * via.row + block.x + j] = through[i][j];
-    }
-  });
+#pragma unroll
+  for (int p = 0; p < COUNT; p++)
+    if (!S::harmless(pivots[p])) atomicMin(harmful + blockIdx.x, via.first + COUNT * int(threadIdx.x) + p);
+  const Block end(A, n);  // computed anew, so that no register has to keep through the loop what only the end needs
+  end.store(a);
+  if constexpr (WITNESS)
+    end.template each_element<1>([&](int i, int j, long long) {
+      if (through[i][j] != -2) via.data[blockIdx.x * via.batch + end.row(i) * via.row + end.column(j)] = through[i][j];
+    });
 }
 
 // a_ij <- a_ij + a_ik p* a_kj for i, j != k; a_ik <- a_ik p*; a_kj <- p* a_kj; a_kk <- p*. harmful[batch] <- the first vertex without a star.
-template <class S, int T> __device__ __forceinline__ void eliminate_block(Matrix<S> A, int n, Via via, int* harmful) {
+template <class S, int P, int TM, int TN> __device__ __forceinline__ void eliminate_block(Matrix<S> A, int n, Via via, int* harmful) {
   using E = typename S::Element;
-  constexpr int P = Pivot<S, T, 1>::P;
   S::advance(A.pointers, blockIdx.x * A.batch);
-  const Pivot<S, T, 1> block(A, n);
+  const Pivot<S, P, TM, TN, 1> block(A, n);
 
-  E a[T][T];
+  E a[TM][TN];
   block.load(a);
 
-  block.each_vertex(a, [&](int k, int own, const E(*rows)[P], const E(*columns)[P]) {
+  block.each_vertex(a, [&](int k, int own_i, int own_j, const E(*rows)[P], const E(*columns)[P]) {
     if (k >= n) return;
     const E pivot = rows[0][k];
     if (threadIdx.x == 0 && S::diverges(pivot)) atomicMin(harmful + blockIdx.x, via.first + k);
     const E star = S::star(pivot);
-    E row[T], column[T];
-    read(row, rows[0] + block.x);
-    read(column, columns[0] + block.y);
+    E row[TN], column[TM];
+    block.read(row, rows[0] + block.x);
+    block.read(column, columns[0] + block.y);
 #pragma unroll
-    for (int i = 0; i < T; i++) {
-      const bool own_row = i == own && block.y == k - own;
+    for (int i = 0; i < TM; i++) {
+      const bool own_row = i == own_i && block.row(i) == k;
       const E left = S::mul(column[i], star);
 #pragma unroll
-      for (int j = 0; j < T; j++) {
-        const bool own_column = j == own && block.x == k - own;
+      for (int j = 0; j < TN; j++) {
+        const bool own_column = j == own_j && block.column(j) == k;
         if (own_row)
           a[i][j] = own_column ? star : S::mul(star, row[j]);
         else
@@ -199,7 +218,7 @@ template <class S, int T> __device__ __forceinline__ void eliminate_block(Matrix
     }
   });
 
-  block.each_element([&](int i, int j, long long place) { S::put(A.pointers, place, a[i][j]); });
+  Pivot<S, P, TM, TN, 1>(A, n).store(a);
 }
 
 // A <- I + A.
