@@ -147,7 +147,7 @@ def kernel_source(
                 values.append("Via{via, via_row, via_batch, int(first)}, harmful")
                 threads = pivot_threads(r, side)
                 rows, columns = _pivot_tile(r, side)
-                rest = {"close": ", 2, false", "close_witness": ", 1, true", "eliminate": ""}[name]
+                rest = {"close": ", false", "close_witness": ", true", "eliminate": ""}[name]
                 call = f"{name.removesuffix('_witness')}_block<Semiring, {side}, {rows}, {columns}{rest}>"
         # Two large blocks a multiprocessor, where that does not take more registers than there are.
         bounds = f"__launch_bounds__({threads}, {2 if name == 'close' and side == 128 and r.registers == r.dtypes else 1}) "

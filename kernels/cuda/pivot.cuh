@@ -117,11 +117,11 @@ template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
 //
 // Two vertices k and l = k + 1 a barrier: every thread brings its parts of l's row and column to where k leaves them, so that both steps
 // follow from what was there before k's. With a witness, whose registers would not suffice for that, it is one.
-template <class S, int P, int TM, int TN, int COUNT, bool WITNESS>
+template <class S, int P, int TM, int TN, bool WITNESS>
 __device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* harmful) {
   using E = typename S::Element;
+  constexpr int COUNT = WITNESS ? 1 : 2;
   using Block = Pivot<S, P, TM, TN, COUNT>;
-  static_assert(COUNT == (WITNESS ? 1 : 2), "one vertex with a witness, else two");
   S::advance(A.pointers, blockIdx.x * A.batch);
   const Block block(A, n);
 

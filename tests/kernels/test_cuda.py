@@ -108,6 +108,46 @@ def test_elimination_inverts() -> None:
         np.testing.assert_allclose(result[0].get(), np.linalg.inv(np.eye(n) - a), rtol=1e-10)
 
 
+@pytest.mark.parametrize("layout", ["C", "Fortran", "stepped", "reversed", "inner block"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_pivot_blocks_of_any_layout(layout: str, dtype: str) -> None:
+    """Rows that can be read by vectors and rows that cannot."""
+    rng, d = np.random.default_rng(5), (np.dtype(dtype),)
+    for n in (3, 60, 63, 64, 124, 128):
+        gpu, reference = engine(MIN_PLUS, d), ReferenceEngine(MIN_PLUS, d)
+        if n > gpu.pivot:
+            continue
+        a = tuple(map(np.abs, elements(MIN_PLUS, d, (n, n), rng)))
+        for witness in (False, True):
+            expected = Block(tuple(v.copy() for v in a), np.full((n, n), -1, np.int32) if witness else None)
+            reference.close(expected)
+            result, via = (_like(laid_out(a[0], layout)),), cupy.full((n, n), -1, dtype=np.int32) if witness else None
+            A = gpu.load(result, via)
+            gpu.close(A)
+            gpu.store(A, result)
+            gpu.verify()
+            assert_equal((result[0].get(),), expected.values)
+            if via is not None:
+                assert_equal(via.get(), expected.via)
+
+
+@pytest.mark.parametrize(("dtype", "n"), [("float32", 128), ("float32", 64), ("float64", 64)])
+def test_the_first_of_harmful_pivots_is_told(dtype: str, n: int) -> None:
+    for vertices in ((0, n - 1), (1, 2), (n // 2 + 1, n // 2 + 2), (n - 1,)):
+        for loop in (True, False):
+            a = np.full((n, n), np.inf, dtype=dtype)
+            for v in vertices:
+                if loop:
+                    a[v, v] = -1
+                else:  # of two edges; the later of its vertices has the pivot
+                    a[v, 3], a[3, v] = 1, -2
+            gpu = engine(MIN_PLUS, (a.dtype,))
+            gpu.close(gpu.load(device((a,))))
+            with pytest.raises(HarmfulPivot) as found:
+                gpu.verify()
+            assert found.value.vertex == (vertices[0] if loop else max(vertices[0], 3))
+
+
 def test_a_harmful_pivot_is_found() -> None:
     a = np.full((5, 5), np.inf)
     a[3, 3] = -1
