@@ -1,4 +1,4 @@
-"""What one pass over an array on a GPU tells, without a temporary of its size."""
+"""What one pass over an array on a GPU tells."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ _FINITE, _POSITIVE_INFINITY, _NEGATIVE_INFINITY, _NAN, _NEGATIVE_ZERO = (1 << bi
 def survey(values: Any, infinities: tuple[int, ...] = ()) -> Callable[[], Survey]:
     """Begins to look at the numbers of an array; what it returns waits for the GPU and tells what they are.
 
+    Only of matrices of which a batch cannot be numbered by one stride it makes a copy.
+
     Parameters
     ----------
     values : array of integers or floats, with any strides
@@ -39,12 +41,13 @@ def survey(values: Any, infinities: tuple[int, ...] = ()) -> Callable[[], Survey
         return Survey
     number, size = cupy.cuda.runtime.getDevice(), values.size
     contiguous = values.flags.c_contiguous or values.flags.f_contiguous
+    batch = values if contiguous else stacked(values if values.ndim > 1 else values[None])
+    layout = () if contiguous else (*batch.shape[1:], *(s // batch.itemsize for s in batch.strides))
     kernel = _kernel(values.dtype, infinities, contiguous, number)
     found = cupy.empty(3, np.uint64)
     found.data.memset_async(0, found.nbytes)
-    layout = () if contiguous else _layout(values)
     blocks = min(-(-size // (_THREADS * _NUMBERS)), _BLOCKS * device(number).multiprocessors)
-    kernel((blocks, 1, 1), (_THREADS, 1, 1), (values.data.ptr, size, *layout, found.data.ptr))
+    kernel((blocks, 1, 1), (_THREADS, 1, 1), (batch.data.ptr, size, *layout, found.data.ptr))
     return functools.partial(_told, found, values.dtype)
 
 
@@ -58,12 +61,6 @@ def _told(found: Any, dtype: np.dtype[Any]) -> Survey:
         bool(kinds & _NAN),
         bool(kinds & _NEGATIVE_ZERO),
     )
-
-
-def _layout(values: Any) -> tuple[int, ...]:
-    """Rows and columns of each matrix, and the strides of a batch of them."""
-    batch = stacked(values if values.ndim > 1 else values[None])
-    return (*batch.shape[1:], *(s // batch.itemsize for s in batch.strides))
 
 
 def _number(place: int, dtype: np.dtype[Any]) -> float:

@@ -107,6 +107,19 @@ def test_integers(dtype: str) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_batches_of_batches(dtype: str) -> None:
+    """Among them those whose matrices do not follow each other at one stride."""
+    cupy = pytest.importorskip("cupy")
+    from semiring.kernels.cuda.reductions import survey
+
+    numbers = np.arange(4 * 5 * 6 * 7).reshape(4, 5, 6, 7).astype(dtype) - 100
+    for values in (numbers, -numbers):
+        for part in (values[:, 1:4], values[::-1, :2, ::2], values.transpose(1, 0, 3, 2)[2:], values[1:, ::-2, :, :1]):
+            assert survey(on_gpu(cupy, part))() == expected(part), part.strides
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0, 0)])
 def test_nothing(shape: tuple[int, ...]) -> None:
     cupy = pytest.importorskip("cupy")
