@@ -78,9 +78,9 @@ class Representation:
     @functools.cached_property
     def postponed(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
         """⊗ as a product without a witness computes it at every step, and what it applies to the sums; see `steps.postponed`."""
-        if len(self.dtypes) != 1 or self.dtypes[0].kind != "f":
+        if len(self.dtypes) != 1:
             return self.mul, tuple(var(0, c) for c, _ in enumerate(self.mul))
-        mul, whole = postponed(self.add[0], self.mul[0], self.zero[0])
+        mul, whole = postponed(self.add[0], self.mul[0], self.zero[0], self.dtypes[0])
         return (mul,), (whole,)
 
     def is_heavy(self, *, witness: bool) -> bool:

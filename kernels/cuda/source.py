@@ -92,7 +92,7 @@ def _candidates(r: Representation) -> Sequence[Expr]:
 
 def _finish(r: Representation) -> str:
     """What a sum of candidates stands for."""
-    if r.postponed[0] == r.mul:
+    if all(e.op == "var" for e in r.postponed[1]):
         return _method("Element finish(Element a)", "return a;")
     lines, results = function(r.postponed[1], [f"{d}(a.c{c})" for c, d in enumerate(r.dtypes)], [], r.dtypes)
     return _method("Element finish(Element a)", " ".join([*lines, f"return add(zero(), {{{', '.join(results)}}});"]))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.elements import element
 from semiring.algebra.expression import Expr, evaluate, node, var
 
 __all__ = ["STEPS", "Operations", "Step", "best_step", "candidate", "postponed"]
@@ -148,36 +149,40 @@ _INCREASING: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def postponed(add: Expr, mul: Expr, zero: float) -> tuple[Expr, Expr]:
-    """⊗ of floats without what can wait for the end of a sum, and that as a function of the sum.
+def postponed(add: Expr, mul: Expr, zero: float, dtype: np.dtype[Any]) -> tuple[Expr, Expr]:
+    """⊗ without what can wait for the end of a sum, and that as a function of the sum; `candidate` where nothing can.
 
-    An increasing f, rounded or not, has max(f(x), f(y)) = f(max(x, y)): where ⊕ is an extremum and ⊗ is f of a simpler operation, only
-    the sum needs f. It begins with 0, so that f(0) must not be better than 0.
+    An increasing f, rounded or not, has max(f(x), f(y)) = f(max(x, y)): where ⊕ is an extremum of floats and ⊗ is f of a simpler
+    operation, only the sum needs f. It begins with 0, so that f(0) must not be better than 0. Both are told from what the constants of
+    f are in `dtype`, where a positive one may be 0.
 
     Examples
     --------
     >>> from semiring.algebra.expression import const
     >>> a, b = var(0), var(1)
-    >>> postponed(node("max", a, b), node("sub", node("add", a, b), const(1)), 0)
+    >>> postponed(node("max", a, b), node("sub", node("add", a, b), const(1)), 0, np.dtype("float32"))
     (a + b, a - 1)
     """
+    as_it_is = candidate(add, mul, zero), _A
+    if dtype.kind != "f" or add.op not in ("min", "max") or set(add.args) != {_A, _B}:
+        return as_it_is
     inner, applied = mul, list[tuple[str, int, Expr]]()
     while inner.op in _INCREASING:
-        numbers = [i for i, x in enumerate(inner.args) if x.op == "const" and math.isfinite(x.args[0])]
-        if len(numbers) != 1 or (inner.op in ("mul", "div") and inner.args[numbers[0]].args[0] <= 0):
+        numbers = {i: number for i, x in enumerate(inner.args) if x.op == "const" and math.isfinite(number := element(x.args[0], dtype))}
+        if len(numbers) != 1:
             break
-        if inner.op in ("sub", "div") and numbers != [1]:
+        ((place, number),) = numbers.items()
+        if (inner.op in ("mul", "div") and number <= 0) or (inner.op in ("sub", "div") and place != 1):
             break
-        number = inner.args[numbers[0]]
-        applied.append((inner.op, numbers[0], number))
-        inner = inner.args[1 - numbers[0]]
+        applied.append((inner.op, place, inner.args[place]))
+        inner = inner.args[1 - place]
     whole = _A
-    for op, place, number in reversed(applied):
-        whole = node(op, *((number, whole) if place == 0 else (whole, number)))
-    if add.op not in ("min", "max") or set(add.args) != {_A, _B} or not applied:
-        return mul, _A
-    (of_zero,) = evaluate([whole], [zero], [], _INCREASING)
-    return (inner, whole) if _INCREASING[add.op](zero, of_zero) == zero else (mul, _A)
+    for op, place, constant in reversed(applied):
+        whole = node(op, *((constant, whole) if place == 0 else (whole, constant)))
+    with np.errstate(all="ignore"):
+        (of_zero,) = evaluate([whole], [dtype.type(zero)], [], _INCREASING, dtype.type)
+    waits = applied and (of_zero <= zero if add.op == "max" else of_zero >= zero)
+    return (inner, whole) if waits else as_it_is
 
 
 def best_step(operations: Operations) -> Step | None:

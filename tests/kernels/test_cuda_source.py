@@ -148,7 +148,27 @@ def test_what_waits_for_the_end_of_a_sum() -> None:
         (total, node("sub", total, const(1)), 0, None),
         (least, total, math.inf, None),
     ):
-        assert postponed(add, mul, zero) == (expected or (mul, a)), mul
+        assert postponed(add, mul, zero, np.dtype("float64")) == (expected or (mul, a)), mul
+
+
+def test_what_waits_depends_on_the_dtype() -> None:
+    a, b = var(0), var(1)
+    total, least, most = node("add", a, b), node("min", a, b), node("max", a, b)
+
+    def cycle(x: Any) -> Any:
+        """x, but for rounding: 0 becomes −1.1e-16 in float64, and 6e-8 in float32, which is better than 0."""
+        return node("sub", node("add", node("add", x, const(0.3)), const(0.6)), const(0.9))
+
+    for add, mul, zero, dtype, expected in (
+        (most, cycle(total), 0, "float64", (total, cycle(a))),
+        (most, cycle(total), 0, "float32", (cycle(total), a)),
+        (least, node("mul", total, const(1e-50)), math.inf, "float64", (total, node("mul", a, const(1e-50)))),
+        (least, node("mul", total, const(1e-50)), math.inf, "float32", (node("mul", total, const(1e-50)), a)),
+        # Of integers, and where f(0) is better than 0, only what ⊕ makes superfluous goes.
+        (most, node("max", node("sub", total, const(1)), const(0)), 0, "int32", (node("sub", total, const(1)), a)),
+        (most, node("max", node("add", total, const(1)), const(0)), 0, "float32", (node("add", total, const(1)), a)),
+    ):
+        assert postponed(add, mul, zero, np.dtype(dtype)) == expected, (mul, dtype)
 
 
 def test_pairs_are_for_tropical_products_on_recent_architectures() -> None:
