@@ -23,8 +23,9 @@ template <class S, int BM, int BN, int TM, int TN> struct Task {
     A = product.A, B = product.B, C = product.C, witness = product.witness;
     m = product.m, n = product.n, k = product.k, fresh = product.fresh;
     const int across = (n + BN - 1) / BN, down = (m + BM - 1) / BM;
-    const int part = number / (across * down), begin = part * int(product.depth);
-    number %= across * down;
+    int part = 0;  // counted, of a few, because quotients would take registers from the sums
+    for (; number >= across * down; part++) number -= across * down;
+    const int begin = part * int(product.depth);
     k = min(k - begin, int(product.depth));
     S::advance(A.pointers, blockIdx.y * A.batch + begin * A.column);
     S::advance(B.pointers, blockIdx.y * B.batch + begin * B.row);
