@@ -185,7 +185,7 @@ _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
     },
     (True, False): {
         4: (Tile(64, 64, 16, 4, 8, 3, 2),),
-        8: (Tile(32, 64, 16, 4, 4, 3, 3),),
+        8: (Tile(32, 64, 16, 4, 4, 3, 2),),
         16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),),
     },
 }
