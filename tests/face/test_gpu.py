@@ -107,6 +107,8 @@ def test_structured_elements() -> None:
 def test_batches() -> None:
     batch = np.stack([graph(70, np.float32, seed) for seed in range(6)]).reshape(2, 3, 70, 70)
     np.testing.assert_array_equal(sr.apsp(cupy.asarray(batch)).get(), sr.apsp(batch))
+    for part in (np.s_[:, 1:], np.s_[::-1, :2], np.s_[:1, ::2]):
+        np.testing.assert_array_equal(sr.apsp(cupy.asarray(batch)[part]).get(), sr.apsp(batch[part]))
 
 
 def test_products() -> None:
