@@ -25,7 +25,7 @@ from semiring.kernels.reference.operations import Operations
 from semiring.kernels.select import engine_for, is_reachability
 from semiring.kernels.survey import Survey
 
-__all__ = ["closure", "require_closure_laws"]
+__all__ = ["closure", "harmful_loop", "require_closure_laws"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -164,7 +164,7 @@ def _close_on_gpu(
     engine, n = plan.engine, values[0].shape[-1]
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if plan.reflexive else n)
     engine.seen = verify()
-    guard.before(values, engine.seen)
+    guard.before(values, () if engine.seen is None else (engine.seen,))
     engine.signed = guard.signed
     try:
         if plan.eliminate:
@@ -253,7 +253,7 @@ def _close_block(plan: _Plan, values: Values, via: Array | None, judge: Judge, v
         return
     try:
         _accumulate(plan, values, via)
-        stopped = _harmful_loop(engine, values)
+        stopped = harmful_loop(engine.semiring, tuple(np.diagonal(v) for v in values))
     except HarmfulPivot as stop:
         stopped = stop.vertex
     if stopped is not None:
@@ -277,15 +277,15 @@ def _accumulate(plan: _Plan, values: Values, via: Array | None) -> None:
     engine.verify()
 
 
-def _harmful_loop(engine: Engine, values: Values) -> int | None:
+def harmful_loop(semiring: Semiring, loops: Values) -> int | None:
     """A vertex whose loop rounding has made harmful after its pivot was tested."""
-    if all(d.kind != "f" for d in engine.dtypes):
+    dtypes = tuple(v.dtype for v in loops)
+    if all(d.kind != "f" for d in dtypes):
         return None
-    loops = tuple(np.diagonal(v) for v in values)
-    _, one = engine.semiring.identities(engine.dtypes)
+    _, one = semiring.identities(dtypes)
     if all((loop == unit).all() for loop, unit in zip(loops, one, strict=True)):
         return None
-    operations = Operations(engine.semiring, engine.dtypes)
+    operations = Operations(semiring, dtypes)
     if operations.harmless(loops):
         return None
     return next(v for v in range(len(loops[0])) if not operations.harmless(tuple(d[v] for d in loops)))

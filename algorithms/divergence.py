@@ -126,6 +126,13 @@ class Judge:
             f"exact elements, such as Fractions"
         )
 
+    def only_rounding(self, dtypes: tuple[np.dtype[Any], ...]) -> DivergenceError:
+        """The error where only rounding makes a cycle improve, and the matrix is too large for what helps against that."""
+        return DivergenceError(
+            f"the closure over {self.semiring.name} does not converge in {', '.join(map(str, dtypes))}: rounding makes a cycle improve, "
+            f"though none does, and what helps takes the matrix as a whole; use a wider dtype or integers, or more memory"
+        )
+
     def error(self, cycle: Sequence[int] | None, weight: Any, vertex: int | None = None) -> DivergenceError:
         """The error for a cycle, or for a vertex where none is known."""
         negative = is_min_plus(self.semiring)

@@ -23,7 +23,7 @@ Over floats a sum that overflows would pass for ∞, "no path", and a second one
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,8 +55,8 @@ class Guard(Protocol):
 
     signed: bool
 
-    def before(self, values: Values, seen: Survey | None = None) -> None:
-        """Refuse a matrix whose closure could wrap. `seen`: what its numbers are, if that is known."""
+    def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
+        """Refuse a matrix whose closure could wrap. `seen`: what the numbers of each component are, if that is known."""
 
     def after(self, values: Values, via: Array | None) -> None:
         """Refuse a result that may have wrapped, and mend what is meant to be ∞."""
@@ -115,7 +115,7 @@ class _Unbounded:
         self.semiring, self.dtypes, self.edges = semiring, dtypes, edges
         self.dtype = dtypes[0]
 
-    def before(self, values: Values, seen: Survey | None = None) -> None:
+    def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
         pass
 
     def after(self, values: Values, via: Array | None) -> None:
@@ -131,8 +131,8 @@ class _Tropical(_Unbounded):
         self.half = abs(self.infinity // 2)
         self.largest = 0
 
-    def before(self, values: Values, seen: Survey | None = None) -> None:
-        found = seen.finite if seen is not None else _range(values[0], (self.infinity,))
+    def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
+        found = seen[0].finite if seen else _range(values[0], (self.infinity,))
         if found is None:
             return
         self.largest = _magnitude(found)
@@ -176,18 +176,24 @@ class _FloatTropical(_Unbounded):
         self.largest = 0.0
         self.proven = True
 
-    def before(self, values: Values, seen: Survey | None = None) -> None:
-        self.largest = seen.largest if seen is not None else largest_finite(values[0])
+    def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
+        self.largest = seen[0].largest if seen else largest_finite(values[0])
         self.proven = 3 * self.edges * self.largest < self.limit
-        if not self.proven:
-            pulls = values[0] < 0 if self.semiring.program.add[0].op == "min" else values[0] > 0
-            if pulls.any() or self.largest >= self.limit:
-                self._refuse(f"three paths of {self.edges} edges")
+        if not self.proven and (self._pulls(values, seen) or self.largest >= self.limit):
+            self._refuse(f"three paths of {self.edges} edges")
 
     def after(self, values: Values, via: Array | None) -> None:
         # Had a path overflowed to ∞, the last vertex before that would have a finite result, and the edge from there would reach ∞.
         if not self.proven and (longest := largest_finite(values[0])) + self.largest >= self.limit:
             self._refuse(f"one edge more than a path of weight {longest:.3g}")
+
+    def _pulls(self, values: Values, seen: Sequence[Survey]) -> bool:
+        """Whether a weight pulls ∞ back."""
+        smallest = self.semiring.program.add[0].op == "min"
+        if seen:
+            low, high = seen[0].finite or (0, 0)
+            return low < 0 if smallest else high > 0
+        return bool((values[0] < 0 if smallest else values[0] > 0).any())
 
     def _refuse(self, what: str) -> None:
         raise OverflowRiskError(
@@ -199,14 +205,14 @@ class _FloatTropical(_Unbounded):
 class _Sums(_Unbounded):
     """Elements whose components add up, of which ⊕ selects one."""
 
-    def before(self, values: Values, seen: Survey | None = None) -> None:
+    def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
         infinities = absorbing(self.semiring, self.dtypes)
-        for array, dtype in zip(values, self.dtypes, strict=True):
+        for c, dtype in enumerate(self.dtypes):
             if dtype.kind in "iu":
-                found = _range(array, infinities)
+                found = seen[c].finite if seen else _range(values[c], infinities)
                 self._require(dtype, 0 if found is None else _magnitude(found), np.iinfo(dtype).max // 2, f"use {wider(dtype)}")
             elif dtype.kind == "f":
-                self._require(dtype, largest_finite(array), _limit(dtype), _advice((dtype,)))
+                self._require(dtype, seen[c].largest if seen else largest_finite(values[c]), _limit(dtype), _advice((dtype,)))
 
     def _require(self, dtype: np.dtype[Any], largest: float, limit: float, advice: str) -> None:
         if 3 * self.edges * largest >= limit:
@@ -233,8 +239,8 @@ class _Between(_Unbounded):
         super().__init__(semiring, dtypes, edges)
         self.input: Interval | None = None
 
-    def before(self, values: Values, seen: Survey | None = None) -> None:
-        self.input = seen.finite if seen is not None else self._range(values)
+    def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
+        self.input = seen[0].finite if seen else self._range(values)
 
     def after(self, values: Values, via: Array | None) -> None:
         ranges = [r for r in (self.input, self._range(values)) if r is not None]

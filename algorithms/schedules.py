@@ -96,7 +96,7 @@ class Pivots:
         elif A.shape[0] <= _largest_base(self):
             self.run(("sweep", self.block), lambda block: blocked(self, block, self.block), A)
         else:
-            recursive(self, A, self.pivot)
+            recursive(self, A, _largest_base(self))
 
     def eliminate(self, A: Block) -> None:
         """A ← A*."""

@@ -42,4 +42,4 @@ def require_room(device: str, needed: int, advice: str) -> None:
 
 def gib(size: int) -> str:
     """A number of bytes in words."""
-    return f"{size / 2**30:,.1f} GiB"
+    return f"{size / 2**30:,.1f} GiB" if size >= 100 << 20 else f"{size / 2**20:,.1f} MiB"

@@ -17,10 +17,12 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.room import ALWAYS_FITS, free_memory
 from semiring.kernels.truth import AND, OR, truth_table
 
-__all__ = ["device_of", "engine_for", "gpus", "is_reachability", "on_device", "place"]
+__all__ = ["device_of", "engine_for", "gpus", "is_reachability", "on_device", "place", "several"]
 
 _CPU_RATE, _GPU_RATE, _LINK = 5e10, 8e12, 1.5e10
 """Steps a second of a few cores and of a GPU, and bytes a second between them: rough, as the choice is only wrong where both are close."""
+
+_INSTALL = "pip install 'semiring[cuda13]'"
 
 _GPU_START = 2.0
 """Seconds that CuPy's import, the first kernels and the first copies may take."""
@@ -67,7 +69,7 @@ def place(device: Any, arrays: tuple[Any, ...], steps: float, needed: int) -> st
         if exact:
             raise SemiringError(f"device={name!r} has no exact arithmetic for object arrays; use device='auto'")
         if int(number) >= gpus():
-            why = _found()[1] or "pip install 'semiring[cuda13]'"
+            why = _found()[1] or _INSTALL
             raise SemiringError(f"there is no device {name!r}: CuPy finds {gpus()} GPUs ({why})")
         return f"cuda:{int(number)}"
     if name == "auto" and not exact:
@@ -76,6 +78,27 @@ def place(device: Any, arrays: tuple[Any, ...], steps: float, needed: int) -> st
         if faster and gpus() and (needed <= ALWAYS_FITS or needed <= free_memory(0)):
             return "cuda:0"
     return "reference" if exact or name == "reference" else "cpu"
+
+
+def several(device: Any) -> tuple[str, ...] | None:
+    """The GPUs that a device names if it may be more than one: "cuda:all", or a list of names and numbers; else None.
+
+    Raises
+    ------
+    SemiringError
+        Where one of them is no GPU, there is none, or one is named twice.
+    """
+    if device == "cuda:all":
+        names = tuple(f"cuda:{number}" for number in range(gpus()))
+        if not names:
+            raise SemiringError(f"there is no GPU for device='cuda:all': CuPy finds none ({_found()[1] or _INSTALL})")
+        return names
+    if not isinstance(device, list | tuple):
+        return None
+    names = tuple(f"cuda:{d}" if isinstance(d, int) and not isinstance(d, bool) else "cuda:0" if d == "cuda" else str(d) for d in device)
+    if not names or len(set(names)) < len(names) or not all(n.startswith("cuda:") for n in names):
+        raise SemiringError(f"device={device!r}: a list names different GPUs, such as ['cuda:0', 'cuda:1'] or [0, 1]")
+    return tuple(place(name, (), 0, 0) for name in names)
 
 
 def device_of(array: Any) -> str:

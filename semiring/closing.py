@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,26 +14,18 @@ from semiring.algebra.errors import SemiringError, noted
 from semiring.algebra.namespace import namespace, on_gpu
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.schedules import schedule_for
+from semiring.closing_by_rows import close_by_rows
 from semiring.graphs import Graph, read_graph, require_memory
-from semiring.kernels.room import with_scratch
-from semiring.kernels.select import engine_for, on_device, place
+from semiring.graphs.by_rows import GivenRows, given_rows, rows_of_graph, square_arrays
+from semiring.graphs.graph import Options as Reading
+from semiring.kernels.room import ALWAYS_FITS, with_scratch
+from semiring.kernels.select import engine_for, on_device, place, several
+from semiring.large import route
+from semiring.options import Options
 
-__all__ = ["Options", "solve"]
+__all__ = ["solve"]
 
 Array = np.ndarray[Any, Any]
-
-
-class Options(NamedTuple):
-    """The arguments that every closure takes; see `semiring.apsp`."""
-
-    paths: bool
-    method: str
-    block: int | None
-    nonedge: Any
-    dtype: Any
-    device: str
-    overwrite: bool
-    threads: int | None
 
 
 def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> Any:
@@ -55,11 +47,28 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
             matrix, semiring, nonedge=options.nonedge, dtype=options.dtype, overwrite=overwrite, presence=presence, paths=paths
         )
 
+    shared = several(options.device)
     with noted("the closure", semiring, graph):
-        ahead = _destination(graph, semiring, options, paths=paths)
+        if (arrays := square_arrays(graph, semiring)) is not None and _may_be_large(arrays, options):
+            given = given_rows(arrays, semiring, Reading(options.nonedge, options.dtype, options.overwrite, presence, paths))
+            answer = _by_rows(given, Graph(arrays, owned=False), semiring, options, reflexive=reflexive, paths=paths)
+            if answer is not None:
+                return answer
+        single = options if shared is None else options._replace(device=shared[0])
+        ahead = _destination(graph, semiring, single, paths=paths)
         g = read(overwrite=options.overwrite) if ahead is None else read(_sent(graph, ahead), overwrite=True)
     with noted("the closure", semiring, g.values):
-        where = place(options.device, g.values, float(math.prod(g.batch)) * g.n**3, _bytes_on_gpu(g.values, paths=paths))
+        if arrays is None and _may_be_large(g.values, options):
+            read_rows = rows_of_graph(g)
+            answer = _by_rows(read_rows, g, semiring, options._replace(overwrite=g.owned), reflexive=reflexive, paths=paths)
+            if answer is not None:
+                return answer
+        where = place(
+            "auto" if shared and on_gpu(g.values[0]) else single.device,
+            g.values,
+            float(math.prod(g.batch)) * g.n**3,
+            _bytes_on_gpu(g.values, paths=paths),
+        )
         with on_device(where):
             engine = engine_for(semiring, g.dtypes, where, options.threads, witness=paths)
             sent = where.startswith("cuda:") and not on_gpu(g.values[0])
@@ -82,8 +91,32 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
             )
             if arrive is not None:
                 values, via = arrive()
-            if via is None:
-                return g.answer(*values)
+            return g.answer(*values) if via is None else _paths(g, semiring, values, via, kept, reflexive=reflexive)
+
+
+def _may_be_large(arrays: tuple[Any, ...], options: Options) -> bool:
+    """Whether `route` has to be asked: a question that takes longer than a small closure."""
+    wanted = options.memory_limit is not None or options.checkpoint is not None or several(options.device) is not None
+    return wanted or sum(v.nbytes for v in arrays) > ALWAYS_FITS
+
+
+def _by_rows(given: GivenRows | None, graph: Graph, semiring: Semiring, options: Options, *, reflexive: bool, paths: bool) -> Any:
+    """The closure by block rows, in the caller's own kind; None where the matrix is closed as a whole."""
+    if given is None:
+        if options.memory_limit is not None or options.checkpoint is not None:
+            raise SemiringError("memory_limit and checkpoint are for one matrix of numbers, not for several or for exact entries")
+        return None
+    large = route(given, semiring, options, paths=paths)
+    if large is None:
+        return None
+    values, via = close_by_rows(given, semiring, options, large, graph.labels, reflexive=reflexive, paths=paths)
+    if via is None:
+        return graph.answer(*values)
+    kept = None if any(_share(v, w) for v, w in zip(values, given.arrays, strict=True)) else given.arrays
+    return _paths(graph, semiring, values, via, lambda: kept, reflexive=reflexive)
+
+
+def _paths(g: Graph, semiring: Semiring, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> Any:
     from semiring.paths import Paths  # only where they are wanted: a first call should be quick
 
     return Paths(semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore, library=g.library)

@@ -14,6 +14,7 @@ __all__ = ["EXTRAS", "installed", "show_config"]
 EXTRAS = {
     "graphs": ("scipy", "networkx"),
     "symbolic": ("sympy",),
+    "progress": ("tqdm",),
     "demo": ("bokeh_sampledata",),
     "cuda12": ("cupy-cuda12x",),
     "cuda13": ("cupy-cuda13x",),

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.algebra.definition import Semiring, require_semiring
 from semiring.algebra.errors import SemiringError, noted
 from semiring.algorithms.power import power as raise_to
-from semiring.closing import Options, solve
+from semiring.closing import solve
 from semiring.graphs import read_graph
 from semiring.kernels.select import device_of, on_device
+from semiring.options import Options
+
+if TYPE_CHECKING:
+    from semiring.progress import Progress
 
 __all__ = ["apsp", "closure", "power", "transitive_closure"]
 
@@ -24,9 +30,12 @@ def apsp(
     block: int | None = None,
     nonedge: Any = None,
     dtype: Any = None,
-    device: str = "auto",
+    device: Any = "auto",
     overwrite: bool = False,
     threads: int | None = None,
+    memory_limit: int | str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[Progress], None] | bool | None = None,
 ) -> Any:
     """All-pairs shortest paths: the weight of a shortest path between every two vertices, and the paths if wanted.
 
@@ -46,12 +55,23 @@ def apsp(
         What stands for a missing edge in a dense matrix, 0 or NaN for instance.
     dtype : dtype, optional
         Of the computation; by default the graph's own, float64 for sparse arrays, NetworkX graphs and edge lists.
-    device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
-        Arrays on a GPU stay there. "auto" takes a GPU for others where it has the room and, copies included, is predicted to be faster.
+    device : {"auto", "cpu", "cuda", "cuda:0", …, "cuda:all", "reference"}, or a list
+        Arrays on a GPU stay there. "auto" takes a GPU for others where that is predicted to be faster, copies included. Several GPUs
+        share one matrix: "cuda:all", or a list such as ``["cuda:0", "cuda:1"]``.
     overwrite : bool
         Permit that the result takes the place of an array that was passed.
     threads : int, optional
         By default ``SEMIRING_NUM_THREADS``, or all cores.
+    memory_limit : int or str, optional
+        Bytes, or a string such as "8GiB", that the call may allocate where it computes: on each GPU, or in the memory of the host. A matrix
+        that is larger is worked on by block rows, which come and go while others are computed; on a GPU so is one that exceeds its free
+        memory. It may be an array in memory, a `numpy.memmap` or a Zarr array.
+    checkpoint : path, optional
+        A folder to keep the work in, for a matrix of the host or on disk: the result is a `numpy.memmap` there (or in the input's own file,
+        with ``overwrite=True``), and after a crash, a kill or Ctrl-C the same call goes on where it was, with the same bits.
+    progress : callable or bool, optional
+        Of work by block rows: a function that is told a `semiring.progress.Progress` now and then; True for a bar (of tqdm, where it is
+        installed), False for none. By default a bar where that takes long.
 
     Returns
     -------
@@ -89,7 +109,7 @@ def apsp(
     >>> sr.apsp(sr.edges([("Bern", "Basel", 95), ("Basel", "Genf", 250)]), paths=True).path("Bern", "Genf")
     ['Bern', 'Basel', 'Genf']
     """
-    options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
+    options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress)
     return solve(graph, MIN_PLUS, options, reflexive=True)
 
 
@@ -103,9 +123,12 @@ def closure(
     block: int | None = None,
     nonedge: Any = None,
     dtype: Any = None,
-    device: str = "auto",
+    device: Any = "auto",
     overwrite: bool = False,
     threads: int | None = None,
+    memory_limit: int | str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[Progress], None] | bool | None = None,
 ) -> Any:
     """The closure of a matrix over any semiring: A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ ….
 
@@ -118,7 +141,7 @@ def closure(
     semiring : Semiring
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
-    paths, method, block, nonedge, dtype, device, overwrite, threads
+    paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress
         As for `apsp`. Paths need a selective ⊕; a semiring with its witness (`Semiring.with_witness`) gives them unasked. ``nonedge``
         stands for the semiring's zero.
 
@@ -154,7 +177,7 @@ def closure(
            [0., 2.]])
     """
     require_semiring(semiring)
-    options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
+    options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress)
     return solve(a, semiring, options, reflexive=reflexive)
 
 
@@ -167,9 +190,12 @@ def transitive_closure(
     block: int | None = None,
     nonedge: Any = None,
     dtype: Any = None,
-    device: str = "auto",
+    device: Any = "auto",
     overwrite: bool = False,
     threads: int | None = None,
+    memory_limit: int | str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[Progress], None] | bool | None = None,
 ) -> Any:
     """Which vertices can be reached from which.
 
@@ -180,7 +206,7 @@ def transitive_closure(
         listed edge, is an edge whatever it is, 0 too, as for `apsp`; a truth value is what it says, so that a stored False is no edge.
     reflexive : bool
         Every vertex reaches itself; otherwise only through a cycle.
-    paths, method, block, nonedge, dtype, device, overwrite, threads
+    paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress
         As for `apsp`; the only dtype is bool.
 
     Returns
@@ -204,7 +230,7 @@ def transitive_closure(
            [False, False,  True],
            [False, False, False]])
     """
-    options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads)
+    options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress)
     return solve(graph, BOOLEAN, options, reflexive=reflexive, presence=True)
 
 

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 
-__all__ = ["download", "landing", "move", "upload"]
+__all__ = ["download", "landing", "locked", "move", "upload"]
 
 Array = np.ndarray[Any, Any]
 
 _LARGE = 1 << 24
 """Bytes from which on locking pages takes less time than it saves."""
 
-_locks = threading.Lock()
-"""Pages that one thread copies must not be unlocked by another."""
+_PORTABLE = 1
+"""cudaHostRegisterPortable: for all GPUs."""
+
+_lock = threading.Lock()
+_holders: Counter[tuple[int, int]] = Counter()
+"""How many copy from or to pages that are locked, by address and size."""
 
 
 def upload(array: Array) -> Any:
@@ -69,19 +74,41 @@ def download(array: Any, target: Array | None = None) -> Array:
 @contextmanager
 def _locked(array: Array) -> Iterator[ctypes.c_void_p]:
     """The address of an array whose pages stay where they are meanwhile, so that the GPU copies them itself."""
+    with locked([array]):
+        yield ctypes.c_void_p(array.ctypes.data)
+
+
+@contextmanager
+def locked(arrays: Iterable[Array]) -> Iterator[None]:
+    """Keeps the pages of large arrays where they are meanwhile, so that every GPU copies them itself."""
+    held = [(a.ctypes.data, a.nbytes) for a in arrays if a.nbytes >= _LARGE]
+    with ExitStack() as stack:
+        for pages in held:
+            with _lock:
+                if _holders[pages] == 0 and not _register(*pages):
+                    continue
+                _holders[pages] += 1
+            stack.callback(_release, pages)
+        yield
+
+
+def _register(address: int, size: int) -> bool:
     import cupy
 
-    runtime, address = cupy.cuda.runtime, array.ctypes.data
-    if array.nbytes < _LARGE:
-        yield ctypes.c_void_p(address)
-        return
-    with _locks:
-        try:
-            runtime.hostRegister(address, array.nbytes, 0)
-        except runtime.CUDARuntimeError:  # locked already, or more than the system lets a process lock: slower then, and no less right
-            yield ctypes.c_void_p(address)
-            return
-        try:
-            yield ctypes.c_void_p(address)
-        finally:
-            runtime.hostUnregister(address)
+    runtime = cupy.cuda.runtime
+    try:
+        runtime.hostRegister(address, size, _PORTABLE)
+    except runtime.CUDARuntimeError:  # locked by others, or more than the system lets a process lock: slower then, and no less right
+        return False
+    return True
+
+
+def _release(pages: tuple[int, int]) -> None:
+    """Unlock pages when nobody in this process copies them any more."""
+    import cupy
+
+    with _lock:
+        _holders[pages] -= 1
+        if _holders[pages] == 0:
+            del _holders[pages]
+            cupy.cuda.runtime.hostUnregister(pages[0])

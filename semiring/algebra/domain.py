@@ -71,7 +71,7 @@ def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
     return None
 
 
-def require_inside(semiring: Semiring, values: Any, what: str = "a", *, advice: str = "") -> None:
+def require_inside(semiring: Semiring, values: Any, what: str = "a", *, advice: str = "", first: int = 0) -> None:
     """Refuse arrays with an entry that is no element of the semiring.
 
     Parameters
@@ -82,6 +82,8 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a", *, advice: 
         The name of `values` in the message.
     advice : str
         What else the caller can do about a NaN, to end that sentence with.
+    first : int
+        Which row of the caller's array `values` begin with.
 
     Raises
     ------
@@ -94,6 +96,7 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a", *, advice: 
     parts = [host(v[index]) if on_gpu(v) else np.asarray(v)[index] for v in (values if isinstance(values, tuple) else (values,))]
     found = [p.item() if isinstance(p, np.generic | np.ndarray) and p.dtype != object else p for p in parts]
     value = tuple(found) if len(found) > 1 else found[0]
+    index = (index[0] + first, *index[1:]) if index else index
     place = f"{what}[{', '.join(map(str, index))}]" if index else what
     carrier = f"the carrier of {semiring.name}, {semiring.carrier}"
     if any(isinstance(v, float) and math.isnan(v) for v in found):

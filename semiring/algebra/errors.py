@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
+    "CheckpointError",
     "DTypeError",
     "DivergenceError",
     "DomainError",
@@ -51,6 +52,10 @@ class ShapeError(SemiringError, ValueError):
 
 class GraphError(SemiringError, ValueError):
     """The graph cannot be read as a weighted adjacency matrix."""
+
+
+class CheckpointError(SemiringError, ValueError):
+    """The folder of a checkpoint is of another closure, damaged, or in use."""
 
 
 class TooLargeError(SemiringError, MemoryError):

@@ -33,19 +33,19 @@ __all__ = ["read_dense"]
 def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options) -> Graph:
     """A `Graph` from one dense source for each component of an element; all of them on the host, or on the current GPU."""
     shape = _shape(sources)
-    dtypes = _dtypes(sources, semiring, options)
-    zeros = _zeros(sources, semiring, dtypes)
+    dtypes = element_dtypes(sources, semiring, options)
+    zeros = zeros_of(sources, semiring, dtypes)
     kept = all(s.array.dtype == d for s, d in zip(sources, dtypes, strict=True))
-    could_stay = kept and _writable(sources)
+    could_stay = kept and overwritable(sources)
     in_place = could_stay and options.overwrite
     device = device_of(sources[0].array)
     require_memory(shape[-1], () if in_place else dtypes, via=options.paths, batch=shape[:-2], device=device, overwriting_helps=could_stay)
-    if kept and _no_change(sources, semiring, options.nonedge, zeros):
+    if kept and needs_no_change(sources, semiring, options.nonedge, zeros):
         values, owned = tuple(s.array for s in sources), in_place
     else:
         empty = namespace(sources[0].array).empty
         values, owned = tuple(s.array if in_place else empty(shape, d) for s, d in zip(sources, dtypes, strict=True)), True
-        _rewrite(sources, values, semiring, options, zeros)
+        rewrite(sources, values, semiring, options, zeros)
 
     def verify(seen: Survey | None) -> Survey | None:
         interval, advice = semiring.carrier.parts[0], ", or nonedge=nan"
@@ -85,7 +85,7 @@ def _shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
     return tuple(map(int, shape))
 
 
-def _dtypes(sources: tuple[Source, ...], semiring: Semiring, options: Options) -> tuple[np.dtype[Any], ...]:
+def element_dtypes(sources: tuple[Source, ...], semiring: Semiring, options: Options) -> tuple[np.dtype[Any], ...]:
     if options.dtype is not None:
         for source in sources:
             if source.array.dtype.kind not in "biufO":
@@ -103,7 +103,7 @@ def _numbers(source: Source) -> bool:
     return all(isinstance(v, int | float | Fraction | np.generic) for v in there.flat)
 
 
-def _zeros(sources: tuple[Source, ...], semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
+def zeros_of(sources: tuple[Source, ...], semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
     try:
         return semiring.identities(dtypes)[0]
     except DTypeError as error:
@@ -112,7 +112,7 @@ def _zeros(sources: tuple[Source, ...], semiring: Semiring, dtypes: tuple[np.dty
         raise
 
 
-def _writable(sources: tuple[Source, ...]) -> bool:
+def overwritable(sources: tuple[Source, ...]) -> bool:
     """Whether the arrays can be overwritten entry by entry: no two entries in one place."""
     arrays = [s.array for s in sources]
     for array in arrays:
@@ -131,19 +131,21 @@ def _writable(sources: tuple[Source, ...]) -> bool:
 
 
 def _flag(array: Array, name: str) -> bool:
-    """A flag of NumPy's; CuPy's arrays, which lack it, are all writable and aligned."""
-    return bool(getattr(array.flags, name, True))
+    """A flag of NumPy's; CuPy's and Zarr's arrays, which lack it, are all writable and aligned."""
+    return bool(getattr(getattr(array, "flags", None), name, True))
 
 
-def _no_change(sources: tuple[Source, ...], semiring: Semiring, nonedge: Any, zeros: tuple[Any, ...]) -> bool:
+def needs_no_change(sources: tuple[Source, ...], semiring: Semiring, nonedge: Any, zeros: tuple[Any, ...]) -> bool:
     """Whether matrices of the right dtypes already have the semiring's zero for every missing edge."""
     if any(s.missing is not None or not _flag(s.array, "aligned") for s in sources):
         return False
     return nonedge is None or nonedge == semiring.zero or (nonedge if isinstance(nonedge, tuple) else (nonedge,)) == zeros
 
 
-def _rewrite(sources: tuple[Source, ...], values: tuple[Array, ...], semiring: Semiring, options: Options, zeros: tuple[Any, ...]) -> None:
-    """Fill `values` from the sources, with zero for every non-edge."""
+def rewrite(
+    sources: tuple[Source, ...], values: tuple[Array, ...], semiring: Semiring, options: Options, zeros: tuple[Any, ...], *, first: int = 0
+) -> None:
+    """Fill `values` from the sources, with zero for every non-edge; both begin with row `first` of the caller's matrix."""
     convert = conversions(semiring, [s.array.dtype for s in sources], [v.dtype for v in values])
     for part in stripes(values[0]):
         chunks = [s.array[part] for s in sources]
@@ -152,7 +154,7 @@ def _rewrite(sources: tuple[Source, ...], values: tuple[Array, ...], semiring: S
             if source.missing is not None:
                 missing |= source.missing[part]
 
-        def where(index: tuple[int, ...], start: int = part.start) -> str:
+        def where(index: tuple[int, ...], start: int = first + part.start) -> str:
             return place((start + index[0], *index[1:]))
 
         for chunk, out, zero, converted in zip(chunks, values, zeros, convert, strict=True):
@@ -186,23 +188,42 @@ def _truth(chunk: Array, missing: Array, options: Options, where: Place) -> Arra
 
 
 def _warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any, seen: Survey | None) -> None:
-    """Zeros off the diagonal of a matrix without a single ∞ are probably missing edges, and would be edges of weight 0.
+    """Warn of zeros off the diagonal of a matrix without a single ∞."""
+    if matrix.size == 0 or not zeros_may_mean_missing(semiring):
+        return
+    infinity = float(semiring.zero)
+    if seen is None:
+        infinite = any(_has(matrix[part], zero, infinity) for part in stripes(matrix))
+    else:
+        infinite = has_infinity(seen, semiring)
+    if not infinite:
+        warn_of_zeros(zeros_off_diagonal(matrix), semiring)
 
-    Max-min stays silent: there a zero is the worst of all non-negative entries, so it does no harm.
+
+def zeros_may_mean_missing(semiring: Semiring) -> bool:
+    """Whether zeros off the diagonal of a matrix without a single ∞ are probably missing edges, and would be edges of weight 0.
+
+    Not for max-min: there a zero is the worst of all non-negative entries, so it does no harm.
     """
     infinity, one = semiring.zero, semiring.one
-    if not isinstance(infinity, float) or not (infinity == math.inf or (infinity == -math.inf and math.isfinite(one))):
-        return
-    if seen is None:
-        infinite = any(_has(matrix[part], zero, infinity) for part in stripes(matrix)) if matrix.size else False
-    else:
-        infinite = seen.positive_infinity if infinity > 0 else seen.negative_infinity
-    if matrix.size == 0 or infinite:
-        return
+    return isinstance(infinity, float) and (infinity == math.inf or (infinity == -math.inf and math.isfinite(one)))
+
+
+def has_infinity(seen: Survey, semiring: Semiring) -> bool:
+    """Whether there is one of the infinities that the semiring's zero is."""
+    return seen.positive_infinity if semiring.zero > 0 else seen.negative_infinity
+
+
+def zeros_off_diagonal(matrix: Array, first: int = 0) -> int:
+    """How many zeros a matrix, or a block row that begins with row `first` of one, has off the diagonal."""
     exact = matrix.view(np.int32) if on_gpu(matrix) and matrix.dtype == np.float32 else matrix  # CuPy takes subnormals for zeros
-    zeros = matrix.size - int(namespace(matrix).count_nonzero(exact)) - int((exact.diagonal(0, -2, -1) == 0).sum())
+    return matrix.size - int(namespace(matrix).count_nonzero(exact)) - int((exact.diagonal(first, -2, -1) == 0).sum())
+
+
+def warn_of_zeros(zeros: int, semiring: Semiring) -> None:
+    """Warn of so many zeros, if there are any."""
     if zeros:
-        sign = "" if infinity > 0 else "-"
+        sign = "" if semiring.zero > 0 else "-"
         warnings.warn(
             f"of the entries off the diagonal {zeros:,} are 0 and none is {'−' if sign else ''}∞: each 0 counts as an edge of weight 0. "
             f"If 0 means 'no edge', pass nonedge=0; if these are edges, pass nonedge={sign}math.inf",

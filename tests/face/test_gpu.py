@@ -360,9 +360,13 @@ class TestLittleMemory:
     def test_what_would_fit_is_told(self) -> None:
         a = graph(4500, edges=0.001)  # 77 MiB
         with pytest.raises(sr.TooLargeError, match=r"available on cuda:0; what would work: .*device='cpu'"):
-            sr.apsp(a, device="cuda", nonedge=np.inf)
+            sr.closure(np.zeros_like(a), sr.PLUS_TIMES, device="cuda")
         with pytest.raises(sr.TooLargeError, match=r"free; .*device='cpu'"):
             sr.matmul(a[:2], a, sr.MIN_PLUS, device="cuda")
+
+    def test_by_block_rows_it_needs_less(self) -> None:
+        a = graph(4500, edges=0.001)
+        np.testing.assert_array_equal(sr.apsp(a, device="cuda", nonedge=np.inf), sr.apsp(a, nonedge=np.inf))
 
     def test_auto_goes_to_the_host(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(select, "_CPU_RATE", 1.0)

@@ -45,7 +45,7 @@ class TestRoom:
         monkeypatch.setattr(memory, "available_memory", lambda: None)  # of the host
         large = np.broadcast_to(np.float32(1), (1 << 15, 1 << 15))
         with pytest.raises(sr.TooLargeError, match=r"4\.\d GiB, but 4\.0 GiB of memory are available on cuda:0.*device='cpu'"):
-            sr.apsp(large, device="cuda", nonedge=np.inf)
+            sr.closure(large, sr.PLUS_TIMES, device="cuda")
 
     def test_little_is_not_asked_for(self) -> None:
         room.require_room("cuda:0", room.ALWAYS_FITS, "")

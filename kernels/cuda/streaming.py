@@ -1,0 +1,192 @@
+"""Block rows between a matrix in the memory of the host, or on disk, and a GPU."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.namespace import on_gpu
+from semiring.kernels.streaming.storage import ArrayRows, Matrix, RowAccess
+
+__all__ = ["CudaCarrier", "free_pools"]
+
+Array = np.ndarray[Any, Any]
+Buffer = tuple[tuple[Any, ...], Any]
+
+_STAGE = 1 << 25
+"""Bytes of each of the two arrays through which rows go that the GPU cannot copy itself."""
+
+_ALIGNED = 16
+"""Bytes that the rows of a buffer begin at multiples of."""
+
+
+class CudaCarrier:
+    """A `Carrier` to buffers on a GPU.
+
+    Rows of arrays in memory, of the host or of a GPU, are copied where they lie, at the full speed of the link if their pages are locked;
+    all others by way of two arrays with locked pages.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    number : int
+        The GPU.
+    """
+
+    def __init__(self, matrix: Matrix, number: int) -> None:
+        self._matrix, self._number = matrix, number
+        self._own = threading.local()
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Makes the GPU the current one, with a stream of the thread's own."""
+        import cupy
+
+        with cupy.cuda.Device(self._number):
+            if not hasattr(self._own, "stream"):
+                self._own.stream = cupy.cuda.Stream(non_blocking=True)
+            with self._own.stream:
+                yield
+
+    def buffer(self, rows: int) -> Buffer:
+        """Memory for a block row of so many rows."""
+        n, via = self._matrix.values[0].shape[1], self._matrix.via
+        values = tuple(_aligned(rows, n, m.dtype) for m in self._matrix.values)
+        return values, None if via is None else _aligned(rows, n, via.dtype)
+
+    def arrays(self, buffer: Buffer, rows: slice) -> Buffer:
+        """The part of a buffer that so many rows take."""
+        values, via = buffer
+        count = rows.stop - rows.start
+        return tuple(v[:count] for v in values), None if via is None else via[:count]
+
+    def home(self, rows: slice) -> None:
+        """Rows come to any buffer."""
+
+    def place(self, rows: slice) -> Buffer | None:
+        """The rows themselves, if the GPU has the whole matrix."""
+        values, via = self._matrix.values, self._matrix.via
+        matrices = [*values, *([] if via is None else [via])]
+        arrays = [m.array[rows] for m in matrices if isinstance(m, ArrayRows) and _reached(m.array, m.dtype)]
+        if len(arrays) < len(matrices) or any(not on_gpu(a) or a.device.id != self._number for a in arrays):
+            return None
+        return tuple(arrays[: len(values)]), None if via is None else arrays[-1]
+
+    def copy(self, source: Buffer, target: Buffer, rows: slice) -> None:
+        """Copy the values of rows from a buffer on any GPU to one on this, and wait until they are there."""
+        for there, here in zip(self.arrays(source, rows)[0], self.arrays(target, rows)[0], strict=True):
+            _link(there, here, self._own.stream)
+        self._own.stream.synchronize()
+
+    def bring(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
+        """Copy rows to a buffer, and wait until they are there."""
+        values, via = self.arrays(buffer, rows)
+        for matrix, target in zip(self._matrix.given if first else self._matrix.values, values, strict=True):
+            self._copy(matrix, rows, target, back=False)
+        if self._matrix.via is not None:
+            if first:
+                via.fill(-1)
+            else:
+                self._copy(self._matrix.via, rows, via, back=False)
+        self._own.stream.synchronize()
+
+    def take_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
+        """Copy a buffer to its rows, the construction matrix first, and wait until they are there."""
+        values, via = self.arrays(buffer, rows)
+        if self._matrix.via is not None:
+            self._copy(self._matrix.via, rows, via, back=True)
+        for matrix, source in zip(self._matrix.values, values, strict=True):
+            self._copy(matrix, rows, source, back=True)
+        self._own.stream.synchronize()
+
+    def save(self, rows: slice, buffer: Buffer, columns: slice, to: RowAccess) -> None:
+        """Copy columns of a buffer to a record."""
+        for array in self._all(buffer, rows):
+            self._copy(to, rows, array[:, columns], back=True)
+
+    def restore(self, rows: slice, buffer: Buffer, columns: slice, source: RowAccess) -> None:
+        """Copy columns of a buffer from a record, and wait until they are there."""
+        for array in self._all(buffer, rows):
+            self._copy(source, rows, array[:, columns], back=False)
+        self._own.stream.synchronize()
+
+    def _all(self, buffer: Buffer, rows: slice) -> tuple[Any, ...]:
+        values, via = self.arrays(buffer, rows)
+        return values if via is None else (*values, via)
+
+    def mark(self) -> Callable[[], None]:
+        """A function that waits for all that the calling thread has asked the GPU to do so far."""
+        import cupy
+
+        event = cupy.cuda.Event(block=True, disable_timing=True)
+        event.record()
+        synchronize: Callable[[], None] = event.synchronize
+        return synchronize
+
+    def _copy(self, matrix: RowAccess, rows: slice, array: Any, *, back: bool) -> None:
+        if isinstance(matrix, ArrayRows) and _reached(matrix.array, array.dtype):
+            there = matrix.array[rows]
+            _link(*(array, there) if back else (there, array), self._own.stream)
+            return
+        step = max(1, _STAGE // (array.shape[1] * array.itemsize))
+        for turn, start in enumerate(range(rows.start, rows.stop, step)):
+            some = slice(start, min(rows.stop, start + step))
+            part = array[some.start - rows.start : some.stop - rows.start]
+            stage, free = self._stage(turn % 2, part.shape, part.dtype)
+            free.synchronize()
+            if back:
+                _link(part, stage, self._own.stream)
+                self._own.stream.synchronize()
+                matrix.write(some, stage)
+            else:
+                matrix.read(some, stage)
+                _link(stage, part, self._own.stream)
+                free.record(self._own.stream)
+
+    def _stage(self, turn: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Array, Any]:
+        """One of the thread's two arrays with locked pages, and the event after which it is free."""
+        import cupy
+
+        size = shape[0] * shape[1] * dtype.itemsize
+        stages = self._own.__dict__.setdefault("stages", {})
+        if turn not in stages or stages[turn][0].mem.size < size:
+            stages[turn] = cupy.cuda.alloc_pinned_memory(max(size, _STAGE)), cupy.cuda.Event(block=True, disable_timing=True)
+        memory, free = stages[turn]
+        return np.frombuffer(memory, dtype, shape[0] * shape[1]).reshape(shape), free
+
+
+def free_pools(numbers: Iterable[int]) -> None:
+    """Give unused memory of GPUs back: block rows have streams of their own, so that nothing else could use what they leave in the pool."""
+    import cupy
+
+    for number in numbers:
+        with cupy.cuda.Device(number):
+            cupy.get_default_memory_pool().free_all_blocks()
+
+
+def _aligned(rows: int, n: int, dtype: np.dtype[Any]) -> Any:
+    """A matrix on the GPU whose rows begin at aligned addresses."""
+    import cupy
+
+    whole = -(-n * dtype.itemsize // _ALIGNED) * _ALIGNED
+    return cupy.empty((rows, whole // dtype.itemsize), dtype)[:, :n]
+
+
+def _reached(memory: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a GPU can copy the rows of what is indexed like an array: it is one, of this dtype, and its rows do not overlap."""
+    array = isinstance(memory, np.ndarray) or on_gpu(memory)
+    return array and memory.dtype == dtype and memory.strides[1] == dtype.itemsize and memory.strides[0] >= memory.shape[1] * dtype.itemsize
+
+
+def _link(source: Any, target: Any, stream: Any) -> None:
+    """Copy a matrix between the memory of the host and of GPUs, of any two of them; the rows of each are contiguous."""
+    import cupy
+
+    here, there = (a.data.ptr if on_gpu(a) else a.ctypes.data for a in (source, target))
+    if here != there:
+        runtime, width = cupy.cuda.runtime, source.shape[1] * source.itemsize
+        runtime.memcpy2DAsync(there, target.strides[0], here, source.strides[0], width, len(source), runtime.memcpyDefault, stream.ptr)

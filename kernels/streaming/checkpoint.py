@@ -1,0 +1,321 @@
+"""The folder from which a closure by block rows goes on after the process that computed it has ended, in whatever way."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import threading
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import CheckpointError
+from semiring.kernels.streaming.identity import closure_of, fingerprint
+from semiring.kernels.streaming.journal import Record
+from semiring.kernels.streaming.lock import locked
+from semiring.kernels.streaming.plan import block_rows
+from semiring.kernels.streaming.storage import FileRows, Matrix, Rows, rows_of
+
+__all__ = ["Checkpoint"]
+
+_FORMAT = 1
+_STATE, _LOCK, _TEMPORARY = "state.json", "lock", ".tmp"
+_RECORD = re.compile(r"row(\d+)-round(\d+)")
+
+
+class Checkpoint:
+    """A `Journal` in a folder, and the matrix that is worked on.
+
+    Whenever the process is killed, the same call goes on, and gives the same bits. Nothing waits for the disk: what a process has
+    written survives it, but not the machine.
+
+    Parameters
+    ----------
+    folder : path
+        A new or an empty one, or one with a checkpoint of this closure.
+    given : tuple of Rows
+        The input, one for each component.
+    semiring : Semiring
+    reflexive, paths : bool
+    device : str
+        What computes: "cpu", or "cuda:0" and so on. Integers are kept in another form on a GPU while the rounds run.
+    overwrite : bool
+        Work in the files of the input, if it is in files and the elements lie there at multiples of their size.
+
+    Attributes
+    ----------
+    matrix : Matrix
+    values, via : tuple of numpy.memmap, and numpy.memmap or None
+        Where the result will be.
+    rows : tuple of slice
+        The block rows.
+    rounds : list of int
+        How many rounds each of them was through.
+
+    Raises
+    ------
+    CheckpointError
+        Where the folder has other files, the checkpoint of another closure, a damaged one, or one that another process works on.
+
+    Notes
+    -----
+    ``state.json`` says what the closure is, and how many rounds all block rows are through. Before anything of block row I changes in
+    the round of K, a record is there of A_IK after phase 3, which with A_K* is all that phase 4 depends on; as ⊕ is idempotent and each
+    construction matrix is written before its values, phase 4 can be done again on whatever is there, and gives what it gave. Phases
+    1 to 3 could not: rounded sums may improve once more. So the next row panel is recorded as a whole; and so are elements of several
+    components, which can be half written, and the first update of an overwritten input, whose construction matrix is not there yet.
+    Then the record itself is the result. A record is marked when its block row is written; the file serves again when all block rows
+    are through the round.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        given: tuple[Rows, ...],
+        semiring: Semiring,
+        *,
+        reflexive: bool,
+        paths: bool,
+        device: str = "cpu",
+        overwrite: bool = False,
+    ) -> None:
+        self.folder = Path(folder)
+        self._given, self._n = given, given[0].shape[0]
+        self._overwritten = overwrite and all(isinstance(g, FileRows) and g.by_elements for g in given)
+        self._closure: dict[str, Any] = {
+            "format": _FORMAT,
+            **closure_of(given, semiring, reflexive=reflexive, paths=paths, device=device),
+            "overwritten": [os.path.realpath(str(g.array.filename)) for g in self._files()] if self._overwritten else None,
+            "entries": None if self._overwritten else fingerprint(given),
+        }
+        self._entry = sum(g.dtype.itemsize for g in given) + (np.dtype(np.int32).itemsize if paths else 0)
+        self._writing = threading.Lock()
+        self._spares: defaultdict[int, list[Path]] = defaultdict(list)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = locked(self.folder / _LOCK)
+        if lock is None:
+            raise CheckpointError(f"another process is working on the checkpoint in {folder}; wait for it, or end it")
+        self._lock = lock
+        try:
+            self._state = self._read_state() or self._new_state()
+            self.rows = block_rows(self._n, self.side or self._n)
+            kept = self._kept_records()
+            self.values, self.via, self.matrix = self._work_matrix(paths, begun=bool(kept) or self._round > 0)
+            self._begun: dict[tuple[int, int], Record] = {}
+            self.rounds = self._resume(kept)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let another process go on."""
+        self._lock.close()
+
+    def begin(self, side: int, found: dict[str, Any]) -> None:
+        """Settle what stays the same when another process goes on.
+
+        Parameters
+        ----------
+        side : int
+            Rows of a block row: another cut could round floats in another way.
+        found : dict
+            What is known of the input, which may be overwritten when it is asked for again; of whatever JSON can keep.
+        """
+        self._state |= {"side": side, "found": found}
+        self._write_state()
+        self.rows = block_rows(self._n, side)
+        self.rounds = [0] * len(self.rows)
+
+    @property
+    def side(self) -> int | None:
+        """Rows of a block row; None where nothing was begun."""
+        side: int | None = self._state["side"]
+        return side
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """What was known of the input."""
+        found: dict[str, Any] = self._state["found"]
+        return found
+
+    # The `Journal`.
+
+    @property
+    def finished(self) -> bool:
+        """Whether the result is there."""
+        return self._round == len(self.rows)
+
+    def record(self, i: int, k: int) -> Record:
+        """The record of block row i in round k: A_IK, or all of the row."""
+        whole = i == k or len(self._given) > 1 or (k == 0 and self._overwritten)
+        columns = slice(0, self._n) if whole else self.rows[k]
+        size = Record.size_of((self.rows[i].stop - self.rows[i].start) * (columns.stop - columns.start), self._entry)
+        return Record(self.folder / f"row{i}-round{k}", columns, whole, size, self._spares[size])
+
+    def source(self, i: int, k: int) -> Record | None:
+        """The record from which block row i comes in round k."""
+        return self.record(k, k) if i == k else self._begun.get((i, k))
+
+    def advance(self, i: int, rounds: int) -> None:
+        """Block row i has been through so many rounds."""
+        if i != rounds - 1:
+            self.record(i, rounds - 1).finish()
+
+    def complete(self, rounds: int) -> None:
+        """All block rows have been through so many rounds: their records are not needed when the state says so."""
+        with self._writing:
+            before = self._round
+            if rounds > before:
+                self._state["round"] = rounds
+                self._write_state()
+                for i, k in itertools.product(range(len(self.rows)), range(before, rounds)):
+                    record = self.record(i, k)
+                    if record.whole and i != k:
+                        record.path.unlink(missing_ok=True)
+                    elif record.path.exists():
+                        record.spares.append(record.path)
+                if self.finished:
+                    self._kept_records()
+
+    def describe(self) -> str:
+        """How to go on after an interruption."""
+        return f"{self._round} of {len(self.rows)} rounds are done, and {self.folder} has what is needed: the same call goes on from there"
+
+    @property
+    def _round(self) -> int:
+        return int(self._state["round"])
+
+    # The state.
+
+    def _read_state(self) -> dict[str, Any] | None:
+        """The state in the folder, if it is this closure's; None if there is none."""
+        try:
+            text = (self.folder / _STATE).read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            state: dict[str, Any] = json.loads(text)
+            closure, side, rounds = dict(state["closure"]), state["side"], state["round"]
+            if not (rounds == 0 if side is None else side > 0 and 0 <= rounds <= len(block_rows(closure["n"], side))):
+                raise ValueError
+        except (ValueError, KeyError, TypeError):
+            raise self._refused(f"{_STATE} is damaged") from None
+        if closure != self._closure:
+            keys = [key for key in self._closure if closure.get(key) != self._closure[key]]
+            differ = "; ".join(f"{key}: {closure.get(key)!r} there, {self._closure[key]!r} here" for key in keys)
+            raise CheckpointError(
+                f"{self.folder} is the checkpoint of another closure ({differ}); use another folder for this one, or delete that one"
+            )
+        return state
+
+    def _new_state(self) -> dict[str, Any]:
+        own = {_LOCK, _STATE + _TEMPORARY}
+        strangers = sorted(p.name for p in self.folder.iterdir() if p.name not in own)
+        if strangers:
+            raise CheckpointError(f"{self.folder} has {strangers[0]!r} in it and no checkpoint; use an empty folder, or a new one")
+        self._state = {"closure": self._closure, "side": None, "round": 0, "found": {}}
+        self._write_state()
+        return self._state
+
+    def _write_state(self) -> None:
+        temporary = self.folder / (_STATE + _TEMPORARY)
+        temporary.write_text(json.dumps(self._state, indent=1))
+        os.replace(temporary, self.folder / _STATE)
+
+    def _refused(self, why: str) -> CheckpointError:
+        lost = " (its input was to be overwritten: bring that back first)" if self._overwritten else ""
+        return CheckpointError(f"the checkpoint in {self.folder} cannot be used: {why}; delete the folder to begin again{lost}")
+
+    # Where the matrix is, and how far.
+
+    def _work_matrix(self, paths: bool, *, begun: bool) -> tuple[tuple[Any, ...], Any, Matrix]:
+        """The files of the result; made if nothing was `begun`."""
+        square = (self._n, self._n)
+        if self._overwritten:
+            values = tuple(g.array for g in self._files())
+            rows = self._given
+        else:
+            names = ["values.npy"] if len(self._given) == 1 else [f"values{c}.npy" for c in range(len(self._given))]
+            values = tuple(self._file(name, square, g.dtype, begun) for name, g in zip(names, self._given, strict=True))
+            rows = tuple(map(rows_of, values))
+        via = self._file("via.npy", square, np.dtype(np.int32), begun) if paths else None
+        return values, via, Matrix(self._given, rows, None if via is None else rows_of(via))
+
+    def _files(self) -> tuple[FileRows, ...]:
+        return tuple(g for g in self._given if isinstance(g, FileRows))
+
+    def _file(self, name: str, shape: tuple[int, int], dtype: np.dtype[Any], begun: bool) -> Any:
+        path = self.folder / name
+        if not path.exists():
+            if begun:
+                raise self._refused(f"{name} is missing")
+            temporary = path.with_name(name + _TEMPORARY)
+            np.lib.format.open_memmap(temporary, "w+", dtype, shape)
+            os.replace(temporary, path)
+        try:
+            array = np.load(path, mmap_mode="r")
+        except (ValueError, EOFError) as error:
+            raise self._refused(f"{name} is damaged ({error})") from None
+        if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
+            raise self._refused(f"{name} is {array.shape} of {array.dtype}, and not {shape} of {dtype}")
+        return np.load(path, mmap_mode="r+")  # which would have made a file that is too short longer
+
+    def _kept_records(self) -> set[tuple[int, int]]:
+        """The block row and the round of each record; what is left of others, which were half written or half deleted, goes."""
+        kept = set()
+        for path in self.folder.iterdir():
+            named = _RECORD.fullmatch(path.name)
+            key = (int(named[1]), int(named[2])) if named else None
+            if path.suffix == _TEMPORARY or (key and key[1] < self._round):
+                path.unlink()
+            elif key:
+                kept.add(key)
+        return kept
+
+    def _resume(self, kept: set[tuple[int, int]]) -> list[int]:
+        """How many rounds each block row is through; those that are recorded as a whole are brought there."""
+        panels = {(k, k) for _, k in kept} | {(k, k) for k in [self._round] if 0 < k < len(self.rows)}
+        if missing := panels - kept:
+            raise self._refused(f"{self.record(*min(missing)).path.name} is missing")
+        records = {key: self.record(*key) for key in kept}
+        for (i, k), record in records.items():
+            if i == k or not record.is_finished():
+                try:
+                    record.check()
+                except CheckpointError as error:
+                    raise self._refused(str(error)) from None
+        rounds = [self._round] * len(self.rows)
+        for i, k in sorted(kept):  # so that the last round of each block row comes last
+            rounds[i] = k + 1
+        for i, after in enumerate(rounds):
+            begun = records.get((i, after - 1))
+            if begun is None or begun.is_finished():
+                continue
+            if begun.whole:
+                self._bring_back(begun, self.rows[i])
+                self.advance(i, after)
+            else:
+                self._begun[i, after - 1] = begun
+                rounds[i] = after - 1
+        return rounds
+
+    def _bring_back(self, record: Record, rows: slice) -> None:
+        """Copy a recorded block row to where it belongs."""
+        matrices = self.matrix.values if self.matrix.via is None else (*self.matrix.values, self.matrix.via)
+        with record.reading() as stream:
+            for matrix in matrices:
+                for start in range(rows.start, rows.stop):
+                    row = np.empty((1, self._n), matrix.dtype)
+                    stream.read(slice(start, start + 1), row)
+                    matrix.write(slice(start, start + 1), row)

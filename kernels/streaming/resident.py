@@ -1,0 +1,127 @@
+"""Devices that share a matrix out among their memories, and pass each other row panels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from semiring.kernels.engine import Engine
+from semiring.kernels.streaming.lane import Carrier, Lane
+from semiring.kernels.streaming.plan import Plan, Speed, block_rows
+
+__all__ = ["Neighbour", "Resident", "resident_bytes", "resident_lanes", "resident_plan", "resident_rows"]
+
+_PANELS = 2
+"""Row panels of other devices that a device has room for: the one that it works with, and the next."""
+
+_GRANULE = 64
+"""Rows that the sides of block rows are multiples of, as those of tiles are."""
+
+_LOST = 64
+"""Steps of depth that take as long as a product loses otherwise, because it begins and ends."""
+
+_ASKED = 13_000_000_000
+"""Steps that take as long on a GPU as it takes to ask for the update of a block row."""
+
+
+class Neighbour(Carrier, Protocol):
+    """A `Carrier` that has block rows from other devices too."""
+
+    def place(self, rows: slice) -> Any:
+        """The buffer that rows of the matrix are in already, or None."""
+
+    def copy(self, source: Any, target: Any, rows: slice) -> None:
+        """Copy the values of rows, which are all that products read of a row panel, from any device's buffer to one. Waits for that."""
+
+
+class Resident:
+    """A `Carrier` of a device that has block rows of its own, from their first use to their last, and gets row panels from other devices.
+
+    Parameters
+    ----------
+    carrier : Neighbour
+        Brings own rows from the matrix the first time, and takes them back the last.
+    own : sequence of slice
+    homes : dict
+        Where block rows are, by their first row: one for all devices.
+    """
+
+    def __init__(self, carrier: Neighbour, own: Sequence[slice], homes: dict[int, Any]) -> None:
+        self._carrier, self._homes = carrier, homes
+        self.active, self.buffer, self.arrays, self.mark = carrier.active, carrier.buffer, carrier.arrays, carrier.mark
+        self.save, self.restore = carrier.save, carrier.restore
+        with carrier.active():
+            self._own = {rows.start: carrier.place(rows) or carrier.buffer(rows.stop - rows.start) for rows in own}
+        homes.update(self._own)
+
+    def home(self, rows: slice) -> Any:
+        """Where own rows stay; None for those of another device."""
+        return self._own.get(rows.start)
+
+    def bring(self, rows: slice, buffer: Any, *, first: bool) -> None:
+        """Own rows are copied from the matrix the first time, and are there then; those of another device are copied from there."""
+        if rows.start not in self._own:
+            self._carrier.copy(self._homes[rows.start], buffer, rows)
+        elif first:
+            self._carrier.bring(rows, buffer, first=True)
+
+    def take_back(self, rows: slice, buffer: Any, *, last: bool) -> None:
+        """Copy own rows to the matrix the last time."""
+        if last:
+            self._carrier.take_back(rows, buffer, last=True)
+
+
+def resident_lanes(engines: Sequence[Engine], carriers: Sequence[Neighbour], rows: Sequence[slice]) -> list[Lane]:
+    """A lane for each device, which has every so many-th block row; for the memory that takes see `resident_bytes`."""
+    homes: dict[int, Any] = {}
+    side = max(r.stop - r.start for r in rows)
+    shares = [Resident(carrier, rows[number :: len(carriers)], homes) for number, carrier in enumerate(carriers)]
+    return [Lane(engine, share, _PANELS, side) for engine, share in zip(engines, shares, strict=True)]
+
+
+def resident_rows(n: int, devices: int) -> tuple[slice, ...]:
+    """Block rows for devices that share a matrix out: as many for each, of sides as equal as can be.
+
+    Of side b they take the time of about (1 + c/b) n³/devices + 2b²n steps: a product loses some time whatever its depth, and in the
+    beginning and in the end the others wait while one device computes a block row. This is least for b³ = c n²/(4 devices). One interpreter
+    asks for all (n/b)² updates of block rows, which must not take longer than the n³ steps.
+    """
+    side = (_LOST * n * n / (4 * devices)) ** (1 / 3)
+    granules = -(-n // _GRANULE)
+    most = math.isqrt(n**3 // (devices * _ASKED))
+    count = min(granules, devices * max(1, round(min(n / side, most) / devices)))
+    starts = [_GRANULE * (i * granules // count) for i in range(count)]
+    return tuple(slice(start, stop) for start, stop in zip(starts, [*starts[1:], n], strict=True))
+
+
+def resident_bytes(rows: Sequence[slice], devices: int, row_bytes: int) -> list[int]:
+    """Bytes that each device needs for its share of a matrix and for row panels, beside what an engine takes for copies.
+
+    Parameters
+    ----------
+    rows : sequence of slice
+        The block rows.
+    devices : int
+    row_bytes : int
+        Bytes of one row, of all components and the construction matrix. A device that has the whole matrix needs only the row panels more.
+    """
+    sides = [r.stop - r.start for r in rows]
+    return [row_bytes * (sum(sides[number::devices]) + _PANELS * max(sides)) for number in range(devices)]
+
+
+def resident_plan(n: int, row_bytes: int, speed: Speed, devices: int, side: int | None = None) -> Plan:
+    """The plan for devices that share a matrix out.
+
+    Parameters
+    ----------
+    n : int
+        Vertices, at least one.
+    row_bytes : int
+    speed : Speed
+    devices : int
+    side : int, optional
+        Take block rows of this side.
+    """
+    rows = resident_rows(n, devices) if side is None else block_rows(n, side)
+    return Plan(n, rows, devices, _PANELS, row_bytes, max(resident_bytes(rows, devices, row_bytes)), 1, speed)

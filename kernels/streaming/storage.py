@@ -1,0 +1,153 @@
+"""Matrices that are read and written by rows: arrays in memory, files of NumPy's, and what else has rows, such as Zarr's arrays."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+__all__ = ["ArrayRows", "FileRows", "Matrix", "RowAccess", "Rows", "rows_of"]
+
+Array = np.ndarray[Any, Any]
+
+
+class RowAccess(Protocol):
+    """What rows are read from and written to."""
+
+    def read(self, rows: slice, out: Array) -> None:
+        """Copy some rows to an array of their shape."""
+
+    def write(self, rows: slice, array: Array) -> None:
+        """Copy an array to some rows."""
+
+
+class Rows(RowAccess, Protocol):
+    """A matrix of which whole rows are read and written.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+
+class ArrayRows:
+    """The rows of an array in memory, or of whatever is indexed like one.
+
+    Parameters
+    ----------
+    array : array of shape (n, n)
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.shape: tuple[int, int] = tuple(array.shape)
+        self.dtype = np.dtype(array.dtype)
+
+    def read(self, rows: slice, out: Array) -> None:
+        """Copy some rows to an array of their shape."""
+        out[...] = self.array[rows]
+
+    def write(self, rows: slice, array: Array) -> None:
+        """Copy an array to some rows."""
+        self.array[rows] = array
+
+
+class FileRows:
+    """The rows of a C-contiguous matrix in a file, read and written without mapping its pages into memory.
+
+    Parameters
+    ----------
+    array : numpy.memmap of shape (n, n)
+
+    Attributes
+    ----------
+    by_elements : bool
+        Whether the file can be written, and every element of it is old or new when a process ends that writes.
+    """
+
+    def __init__(self, array: np.memmap[Any, Any]) -> None:
+        self.array = array
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+        self.dtype = array.dtype
+        self._file = os.open(str(array.filename), os.O_RDWR if array.flags.writeable else os.O_RDONLY)
+        self._offset, self._row = array.offset, array.strides[0]
+        # Elements that lie across the edge of a page could be half written.
+        self.by_elements = bool(array.flags.writeable) and array.offset % array.dtype.itemsize == 0
+
+    def read(self, rows: slice, out: Array) -> None:
+        """Copy some rows to an array of their shape."""
+        whole = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+        left, at = whole.reshape(-1).view(np.uint8).data, self._offset + rows.start * self._row
+        while left:
+            done = os.preadv(self._file, [left], at)
+            if not done:
+                raise EOFError(f"{self.array.filename} ends before row {rows.stop} of the matrix")
+            left, at = left[done:], at + done
+        if whole is not out:
+            out[...] = whole
+
+    def write(self, rows: slice, array: Array) -> None:
+        """Copy an array to some rows."""
+        left, at = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, self._offset + rows.start * self._row
+        while left:
+            done = os.pwritev(self._file, [left], at)
+            left, at = left[done:], at + done
+
+    def __del__(self) -> None:
+        os.close(self._file)
+
+
+def rows_of(array: Any) -> Rows:
+    """The rows of a matrix, wherever it is."""
+    if isinstance(array, np.memmap) and _is_whole_file(array) and hasattr(os, "preadv"):
+        return FileRows(array)
+    return ArrayRows(array)
+
+
+def _is_whole_file(array: np.memmap[Any, Any]) -> bool:
+    """Whether the elements lie in a file as in the array: not those of a view, whose place in it is not known, nor of a private copy."""
+    mapped = isinstance(array.base, mmap.mmap) and array.filename is not None
+    return mapped and array.flags.c_contiguous and array.mode != "c"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix that is worked on by block rows.
+
+    Attributes
+    ----------
+    given : tuple of Rows
+        What the caller passed, one for each component; only read.
+    values : tuple of Rows
+        Where results go, and come from again.
+    via : Rows or None
+        The construction matrix; what was there before does not count.
+    """
+
+    given: tuple[Rows, ...]
+    values: tuple[Rows, ...]
+    via: Rows | None = None
+
+    def read(self, rows: slice, values: tuple[Array, ...], via: Array | None, *, first: bool) -> None:
+        """Copy rows to arrays: as they were given the `first` time."""
+        for matrix, out in zip(self.given if first else self.values, values, strict=True):
+            matrix.read(rows, out)
+        if via is not None and self.via is not None:
+            if first:
+                via.fill(-1)
+            else:
+                self.via.read(rows, via)
+
+    def write(self, rows: slice, values: tuple[Array, ...], via: Array | None) -> None:
+        """Copy arrays to rows. The construction matrix comes first: a value that is old improves once more, one that is new does not."""
+        if via is not None and self.via is not None:
+            self.via.write(rows, via)
+        for matrix, array in zip(self.values, values, strict=True):
+            matrix.write(rows, array)

@@ -1,0 +1,189 @@
+"""Dense matrices that are read by block rows, because they are on disk or too large to be copied as a whole."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.carrier import Interval
+from semiring.algebra.conversion import Array
+from semiring.algebra.definition import Semiring
+from semiring.algebra.domain import require_inside
+from semiring.graphs.dense import (
+    element_dtypes,
+    has_infinity,
+    needs_no_change,
+    overwritable,
+    rewrite,
+    warn_of_zeros,
+    zeros_may_mean_missing,
+    zeros_of,
+    zeros_off_diagonal,
+)
+from semiring.graphs.graph import Graph, Options
+from semiring.graphs.sources import Source
+from semiring.kernels.infinities import absorbing
+from semiring.kernels.streaming.storage import Rows, rows_of
+from semiring.kernels.survey import Survey, survey
+
+__all__ = ["GivenRows", "Inspection", "given_rows", "rows_of_graph", "square_arrays"]
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """A matrix over a semiring, read by block rows from what the caller passed.
+
+    Attributes
+    ----------
+    rows : tuple of Rows
+        One for each component. A missing edge is the semiring's zero.
+    arrays : tuple of arrays
+        What the caller passed.
+    as_they_are : bool
+        Whether `rows` are those of `arrays`, with nothing changed.
+    overwritable : bool
+        Whether results could take their place.
+    """
+
+    rows: tuple[Rows, ...]
+    arrays: tuple[Any, ...]
+    as_they_are: bool
+    overwritable: bool
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return self.rows[0].shape[0]
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtype of each component."""
+        return tuple(r.dtype for r in self.rows)
+
+
+def _is_array(value: Any) -> bool:
+    """Whether block rows can be read from `value`: a plain array of numbers in memory or in a file, or one of Zarr's."""
+    if isinstance(value, np.ndarray):
+        return type(value) in (np.ndarray, np.memmap) and value.dtype.kind in "biuf"
+    return type(value).__module__.partition(".")[0] == "zarr" and hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def square_arrays(graph: Any, semiring: Semiring) -> tuple[Any, ...] | None:
+    """The arrays of one square matrix, one for each component, where block rows can be read from them."""
+    arrays = tuple(graph) if semiring.components > 1 and isinstance(graph, tuple | list) else (graph,)
+    if len(arrays) != semiring.components or not all(map(_is_array, arrays)):
+        return None
+    shape = tuple(arrays[0].shape)
+    square = len(shape) == 2 and shape[0] == shape[1] and all(tuple(a.shape) == shape for a in arrays)
+    return arrays if square else None
+
+
+def rows_of_graph(graph: Graph) -> GivenRows | None:
+    """The block rows of one matrix of numbers that was read as a whole, on the host or on a GPU."""
+    if graph.batch or any(v.dtype.kind == "O" for v in graph.values):
+        return None
+    return GivenRows(tuple(map(rows_of, graph.values)), graph.values, as_they_are=True, overwritable=graph.owned)
+
+
+def given_rows(arrays: tuple[Any, ...], semiring: Semiring, options: Options) -> GivenRows:
+    """What `read_graph` does, for `square_arrays`, of which no row is looked at yet.
+
+    Raises
+    ------
+    DTypeError
+    """
+    sources = tuple(Source(a) for a in arrays)
+    dtypes = element_dtypes(sources, semiring, options)
+    zeros = zeros_of(sources, semiring, dtypes)
+    same = all(a.dtype == d for a, d in zip(arrays, dtypes, strict=True)) and needs_no_change(sources, semiring, options.nonedge, zeros)
+    if same:
+        rows: tuple[Rows, ...] = tuple(map(rows_of, arrays))
+    else:
+        convert = _Conversion(sources, semiring, options, dtypes, zeros)
+        rows = tuple(_Converted(convert, c) for c in range(len(arrays)))
+    return GivenRows(rows, arrays, same, all(_writable(s) for s in sources))
+
+
+def _writable(source: Source) -> bool:
+    if isinstance(source.array, np.ndarray):
+        return overwritable((source,)) and source.array.strides[1] == source.array.itemsize
+    return not getattr(source.array, "read_only", False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Conversion:
+    sources: tuple[Source, ...]
+    semiring: Semiring
+    options: Options
+    dtypes: tuple[np.dtype[Any], ...]
+    zeros: tuple[Any, ...]
+
+    def read(self, rows: slice, component: int, out: Array) -> None:
+        """Fill `out` with rows of one component; the other ones are read too, since all of them say what is an edge."""
+        some = tuple(replace(s, array=np.asarray(s.array[rows])) for s in self.sources)
+        outs = tuple(out if c == component else np.empty(out.shape, d) for c, d in enumerate(self.dtypes))
+        rewrite(some, outs, self.semiring, self.options, self.zeros, first=rows.start)
+
+
+class _Converted:
+    """The `Rows` of one component, brought to the dtype of the computation, with the semiring's zero for every missing edge."""
+
+    def __init__(self, conversion: _Conversion, component: int) -> None:
+        self._conversion, self._component = conversion, component
+        n = int(conversion.sources[0].array.shape[0])
+        self.shape, self.dtype = (n, n), conversion.dtypes[component]
+
+    def read(self, rows: slice, out: Array) -> None:
+        """Copy some rows to an array of their shape."""
+        self._conversion.read(rows, self._component, out)
+
+    def write(self, rows: slice, array: Array) -> None:
+        """Nothing is written to what a caller keeps."""
+        raise NotImplementedError
+
+
+class Inspection:
+    """What the entries of a matrix are, as its block rows come by, on any thread.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    warn : bool
+        Whether zeros that are probably missing edges deserve a warning.
+    """
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, warn: bool) -> None:
+        self._semiring, self._infinities = semiring, absorbing(semiring, dtypes)
+        self._count_zeros, self._zeros = warn and semiring.components == 1 and zeros_may_mean_missing(semiring), 0
+        self._lock = threading.Lock()
+        self.seen: tuple[Survey, ...] = tuple(Survey() for _ in dtypes)
+
+    def look(self, first: int, values: tuple[Array, ...]) -> None:
+        """Look at a block row that begins with row `first` of the matrix.
+
+        Raises
+        ------
+        DomainError
+            For an entry that is no element.
+        """
+        found = tuple(survey(v, self._infinities) for v in values)
+        carrier = self._semiring.carrier
+        inside = (
+            isinstance(p, Interval) and s.lies_within(*p.bounds(v.dtype)) for p, s, v in zip(carrier.parts, found, values, strict=True)
+        )
+        if carrier.joint is not None or not all(inside):
+            require_inside(self._semiring, values, "graph", advice=", or nonedge=nan", first=first)
+        zeros = zeros_off_diagonal(values[0], first) if self._count_zeros else 0
+        with self._lock:
+            self.seen = tuple(old | new for old, new in zip(self.seen, found, strict=True))
+            self._zeros += zeros
+            self._count_zeros = self._count_zeros and not has_infinity(self.seen[0], self._semiring)
+
+    def warn(self) -> None:
+        """Warn of zeros where no entry is ∞."""
+        if self._count_zeros:
+            warn_of_zeros(self._zeros, self._semiring)

@@ -1,0 +1,122 @@
+"""Whether a matrix is closed by block rows: because it does not fit, because several devices share it, or for the sake of a checkpoint."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import SemiringError, TooLargeError
+from semiring.algebra.laws import is_idempotent
+from semiring.algebra.namespace import on_gpu
+from semiring.graphs.by_rows import GivenRows
+from semiring.graphs.memory import available_memory
+from semiring.kernels.room import free_memory, gib, with_scratch
+from semiring.kernels.select import place, several
+from semiring.kernels.streaming.plan import block_rows
+from semiring.kernels.streaming.resident import resident_bytes, resident_rows
+from semiring.options import Options
+
+__all__ = ["Large", "route", "size_of"]
+
+_CPU_SCRATCH, _GPU_SCRATCH, _SCRATCH_SHARE = 1 << 24, 1 << 26, 32
+"""Bytes of an engine's own memory, for copies of operands and packed panels, and the share of a limit that this is where it is more."""
+
+_WORTH_SHARING = 1 << 14
+"""Vertices from which on several GPUs are faster than one."""
+
+_OURS = 0.95
+"""The share of free memory that is taken where there is no limit."""
+
+
+@dataclass(frozen=True)
+class Large:
+    """How a matrix is closed by block rows.
+
+    Attributes
+    ----------
+    devices : tuple of str
+        "cpu", or GPUs.
+    limit : int
+        Bytes that block rows may have on each of them.
+    side : int or None
+        Rows of a block row; None for what is predicted to be the fastest.
+    resident : bool
+        Whether each device keeps its share in its memory.
+    """
+
+    devices: tuple[str, ...]
+    limit: int
+    side: int | None
+    resident: bool
+
+    @property
+    def gpu(self) -> bool:
+        """Whether the devices are GPUs."""
+        return self.devices[0] != "cpu"
+
+
+def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool) -> Large | None:
+    """Whether a matrix is closed by block rows, and how; None where it is closed as a whole.
+
+    Raises
+    ------
+    SemiringError
+        Where the caller wants what only block rows can give, and they cannot.
+    """
+    shared = several(options.device)
+    limit = None if options.memory_limit is None else size_of(options.memory_limit)
+    wanted = limit is not None or options.checkpoint is not None
+    there = on_gpu(given.arrays[0])
+    if there and wanted:
+        raise SemiringError("memory_limit and checkpoint are for a matrix in the memory of the host or on disk; this one lies on a GPU")
+    devices = shared or (place(options.device, given.arrays, float(given.n) ** 3, 0),)
+    if devices[0] == "reference" or given.n == 0:
+        return None
+    if given.n < _WORTH_SHARING and options.block is None:
+        devices = devices[:1]
+    gpu = devices[0] != "cpu"
+    if not wanted and (not gpu or (there and len(devices) == 1)):
+        return None
+    free = min(free_memory(int(d[5:])) for d in devices) if gpu else available_memory()
+    row_bytes = given.n * (sum(d.itemsize for d in given.dtypes) + 4 * paths)
+    room = limit if limit is not None else int(_OURS * (1 << 62 if free is None else free))
+    needed = with_scratch(given.n * row_bytes) if gpu else given.n * row_bytes
+    if len(devices) == 1 and options.checkpoint is None and needed <= room:
+        return None
+    if not is_idempotent(semiring, given.dtypes):
+        if not wanted and shared is None:
+            return None
+        raise SemiringError(
+            f"closures over {semiring.name} are eliminated, which takes the matrix as a whole, because ⊕ is not idempotent: leave out "
+            f"memory_limit and checkpoint, and name one device"
+        )
+    if options.method not in ("auto", "blocked"):
+        raise SemiringError(f"method={options.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")
+    side = None if options.block is None else int(options.block)
+    room -= max(_GPU_SCRATCH if gpu else _CPU_SCRATCH, min(room, given.n * row_bytes) // _SCRATCH_SHARE)
+    rows = resident_rows(given.n, len(devices)) if side is None else block_rows(given.n, side)
+    resident = len(devices) > 1 and not wanted and max(resident_bytes(rows, len(devices), row_bytes)) <= room
+    if there and not resident:
+        raise TooLargeError(
+            f"a share of the matrix and two row panels take {gib(max(resident_bytes(rows, len(devices), row_bytes)))} on each GPU, where "
+            f"{gib(max(room, 0))} are free; bring it to the host, from where GPUs get it by block rows"
+        )
+    return Large(devices, room, side, resident)
+
+
+def size_of(limit: int | str) -> int:
+    """Bytes of a memory limit: a number of them, or a string such as "8GiB", "512 MiB" or "2.5 GB".
+
+    Raises
+    ------
+    SemiringError
+    """
+    if isinstance(limit, int | np.integer) and not isinstance(limit, bool) and limit > 0:
+        return int(limit)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", limit, re.IGNORECASE) if isinstance(limit, str) else None
+    if found is None or not float(found[1]):
+        raise SemiringError(f"memory_limit is {limit!r}; use a number of bytes, or a string such as '8GiB' or '512MiB'")
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2].lower() or " "))

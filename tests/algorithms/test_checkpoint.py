@@ -1,0 +1,527 @@
+"""Closures by block rows that are cut short anywhere and begun again: the same bits in the end, and the input as it was."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.algebra.errors import CheckpointError, HarmfulPivot
+from semiring.algorithms.streaming import Ledger, streamed
+from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.streaming import checkpoint, journal, storage
+from semiring.kernels.streaming.checkpoint import Checkpoint
+from semiring.kernels.streaming.host import HostCarrier
+from semiring.kernels.streaming.lane import Lane
+from semiring.kernels.streaming.plan import block_rows
+from semiring.kernels.streaming.storage import Matrix, rows_of
+from semiring.kernels.survey import survey
+
+INF = np.inf
+
+
+def matrices_of(semiring: sr.Semiring, n: int, dtype: Any = np.float32, seed: int = 0) -> tuple[Any, ...]:
+    """Weights whose sums round, so that what is done twice by mistake shows."""
+    rng = np.random.default_rng(seed)
+    edge = rng.random((n, n)) < 0.3
+    if semiring is sr.DISTANCE_HOPS:
+        return np.where(edge, rng.integers(0, 9, (n, n)), INF).astype(dtype), np.where(edge, 1, INF).astype(dtype)
+    if semiring is sr.BOOLEAN:
+        return (edge & (rng.random((n, n)) < 0.3),)
+    if np.dtype(dtype).kind == "i":
+        return (np.where(edge, rng.integers(0, 50, (n, n)), np.iinfo(dtype).max).astype(dtype),)
+    return (np.where(edge, rng.random((n, n)) ** 3, semiring.zero).astype(dtype),)
+
+
+def on_disk(matrices, folder: Path):
+    folder.mkdir(exist_ok=True)
+    for c, matrix in enumerate(matrices):
+        np.save(folder / f"input{c}.npy", matrix)
+    return tuple(np.load(folder / f"input{c}.npy", mmap_mode="r+") for c in range(len(matrices)))
+
+
+def resume(
+    folder,
+    matrices,
+    semiring=sr.MIN_PLUS,
+    *,
+    side=4,
+    paths=False,
+    devices=1,
+    overwrite=False,
+    reflexive=True,
+    progress=None,
+    device="cpu",
+    engine: Any = CpuEngine,
+    carrier: Any = HostCarrier,
+):
+    """The closure, from wherever the folder says, with copies of what is in its files in the end."""
+    dtypes = tuple(m.dtype for m in matrices)
+    given = tuple(map(rows_of, matrices))
+    with Checkpoint(folder, given, semiring, reflexive=reflexive, paths=paths, device=device, overwrite=overwrite) as state:
+        if state.side is None:
+            state.begin(side, {})
+        engines = [engine(semiring, dtypes, 1) for _ in range(devices)]
+        run(engines, carrier(state.matrix), state.rows, reflexive, progress, state)
+        return tuple(map(np.array, state.values)), None if state.via is None else np.array(state.via)
+
+
+def run(engines, carrier, rows, reflexive, progress, state=None):
+    lanes = [Lane(engine, carrier, 5 + (len(engines) > 1), rows[0].stop) for engine in engines]
+    try:
+        streamed(lanes, rows, Ledger(len(rows), len(lanes), progress, state), reflexive=reflexive)
+    finally:
+        for lane in lanes:
+            lane.__exit__()
+
+
+def undisturbed(matrices, semiring=sr.MIN_PLUS, *, side=4, paths=False, devices=1, reflexive=True):
+    """The closure by the same block rows, in memory."""
+    n = len(matrices[0])
+    values = tuple(np.empty(m.shape, m.dtype) for m in matrices)
+    via = np.full((n, n), -7, np.int32) if paths else None
+    matrix = Matrix(tuple(map(rows_of, matrices)), tuple(map(rows_of, values)), None if via is None else rows_of(via))
+    engines = [CpuEngine(semiring, tuple(m.dtype for m in matrices), 1) for _ in range(devices)]
+    run(engines, HostCarrier(matrix), block_rows(n, side), reflexive, None)
+    return values, via
+
+
+def assert_same(found, expected):
+    for x, y in zip((*found[0], found[1]), (*expected[0], expected[1]), strict=True):
+        assert (x is None) == (y is None)
+        if x is not None:
+            assert x.tobytes() == y.tobytes()
+
+
+class Killed(BaseException):
+    """What takes the place of a process that ends."""
+
+
+class Fuse:
+    """Lets so many changes of files happen, the next one by half, and none after it."""
+
+    def __init__(self, monkeypatch, changes: int) -> None:
+        self.left, self.lock = changes, threading.Lock()
+        self._patches = monkeypatch
+        own = SimpleNamespace(**{name: getattr(os, name) for name in dir(os) if not name.startswith("__")})
+        own.pwritev, own.truncate, own.replace = self._by_half, self._guarded(os.truncate), self._guarded(os.replace)
+        for module in (storage, journal, checkpoint):
+            monkeypatch.setattr(module, "os", own)
+        monkeypatch.setattr(Path, "unlink", self._guarded(Path.unlink))
+        monkeypatch.setattr(journal.Stream, "write", self._guarded(journal.Stream.write))
+
+    @property
+    def blown(self) -> bool:
+        return self.left < 0
+
+    def _burn(self) -> bool:
+        """Whether a change still happens as a whole."""
+        with self.lock:
+            if self.left < 0:
+                raise Killed
+            self.left -= 1
+            return self.left >= 0
+
+    def _guarded(self, change):
+        def guarded(*args, **named):
+            if not self._burn():
+                raise Killed
+            return change(*args, **named)
+
+        return guarded
+
+    def _by_half(self, file, buffers, at):
+        (data,) = buffers
+        if self._burn():
+            return os.pwritev(file, [data], at)
+        os.pwritev(file, [data[: len(data) // 16 * 8]], at)
+        raise Killed
+
+
+def killed_after(changes, call) -> bool:
+    """Whether the call was cut short."""
+    with pytest.MonkeyPatch.context() as patches:
+        fuse = Fuse(patches, changes)
+        try:
+            call()
+        except Killed:
+            assert fuse.blown
+            return True
+        assert not fuse.blown
+        return False
+
+
+CASES: list[tuple[Any, ...]] = [
+    # semiring, dtype, n, paths, devices, overwrite, every so many-th change
+    (sr.MIN_PLUS, np.float32, 11, True, 1, False, 1),
+    (sr.MIN_PLUS, np.float32, 11, True, 1, True, 1),
+    (sr.MIN_PLUS, np.float32, 30, False, 2, False, 11),
+    (sr.MIN_PLUS, np.float64, 13, True, 2, True, 4),
+    (sr.MIN_PLUS, np.int32, 11, True, 3, True, 3),
+    (sr.MAX_MIN, np.float32, 12, True, 2, True, 3),
+    (sr.MAX_TIMES, np.float64, 12, False, 1, False, 3),
+    (sr.DISTANCE_HOPS, np.float64, 11, True, 1, False, 3),
+    (sr.DISTANCE_HOPS, np.float64, 11, False, 2, True, 3),
+    (sr.BOOLEAN, np.bool_, 9, True, 1, False, 4),
+]
+
+
+@pytest.mark.parametrize(("semiring", "dtype", "n", "paths", "devices", "overwrite", "step"), CASES, ids=lambda x: getattr(x, "name", None))
+def test_cut_short_at_any_change(tmp_path, semiring, dtype, n, paths, devices, overwrite, step):
+    matrices = matrices_of(semiring, n, dtype)
+    options = {"paths": paths, "devices": devices}
+    expected = undisturbed(matrices, semiring, **options)
+    for changes in itertools.count(0, step):
+        folder = tmp_path / str(changes)
+        given = on_disk(matrices, folder) if overwrite else matrices
+
+        def call(folder=folder, given=given):
+            return resume(folder / "state", given, semiring, overwrite=overwrite, **options)
+
+        cut = killed_after(changes, call)
+        killed_after(changes % 17, call)
+        assert_same(call(), expected)
+        assert_same(call(), expected)  # it is finished
+        if not overwrite:
+            assert_same((given, None), (matrices_of(semiring, n, dtype), None))
+        shutil.rmtree(folder)
+        if not cut:
+            break
+
+
+class OtherForm(CpuEngine):
+    """Keeps ∞ as a number while it works, as GPUs do with integers."""
+
+    large = 1e30
+
+    def load(self, values, via=None, *, owned=True):
+        for v in values:
+            np.minimum(v, self.large, out=v)
+        return super().load(values, via)
+
+    def store(self, A, values):
+        for v in A.values:
+            v[v >= self.large] = INF
+        super().store(A, values)
+
+    def multiply_add(self, A, B, C):
+        assert not any(np.isinf(v).any() for X in (A, B, C) for v in X.values)
+        super().multiply_add(A, B, C)
+
+
+class SlowEnd(HostCarrier):
+    """Lets computing run ahead of the last block row's way back."""
+
+    def save(self, rows, buffer, columns, to):
+        if rows.start > 0 and rows.stop - rows.start < 4:
+            time.sleep(0.002)
+        super().save(rows, buffer, columns, to)
+
+
+@pytest.mark.parametrize("n", [6, 11])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_inner_form_survives_too(tmp_path, n, overwrite):
+    matrices = matrices_of(sr.MIN_PLUS, n, np.float64)
+    expected = undisturbed(matrices, paths=True)
+    for changes in itertools.count():
+        folder = tmp_path / str(changes)
+        given = on_disk(matrices, folder) if overwrite else matrices
+
+        def call(folder=folder, given=given):
+            return resume(folder / "state", given, paths=True, overwrite=overwrite, engine=OtherForm, carrier=SlowEnd)
+
+        cut = killed_after(changes, call)
+        assert_same(call(), expected)
+        if not cut:
+            break
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_cut_short_on_a_gpu(tmp_path, dtype, overwrite):
+    from semiring.kernels.cuda.engine import CudaEngine
+    from semiring.kernels.cuda.streaming import CudaCarrier
+
+    matrices = matrices_of(sr.MIN_PLUS, 200, dtype)
+    seen = survey(matrices[0], () if dtype is np.float32 else (np.iinfo(np.int32).max,))
+
+    def engine(semiring, dtypes, threads):
+        found = CudaEngine(semiring, dtypes)
+        found.seen = seen
+        return found
+
+    def call(folder, given, overwrite):
+        options: dict[str, Any] = {"side": 64, "paths": True, "devices": 2, "device": "cuda:0", "overwrite": overwrite}
+        return resume(folder, given, engine=engine, carrier=lambda matrix: CudaCarrier(matrix, 0), **options)
+
+    expected = call(tmp_path / "undisturbed", matrices, False)
+    if dtype is np.int32:
+        np.testing.assert_array_equal(expected[0][0], sr.apsp(matrices[0]))
+    for changes in itertools.count(0, 7):
+        folder = tmp_path / str(changes)
+        given = on_disk(matrices, folder) if overwrite else matrices
+        cut = killed_after(changes, functools.partial(call, folder / "state", given, overwrite))
+        assert_same(call(folder / "state", given, overwrite), expected)
+        if not cut:
+            break
+
+
+SIDES = (1, 3, 7, 16, 40)
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3])
+@pytest.mark.parametrize(("n", "side"), [(n, side) for side in SIDES for n in {1, side - 1, side, side + 1, 2 * side + 1} if n > 0])
+def test_block_edges(tmp_path, n, side, devices):
+    matrices = matrices_of(sr.MIN_PLUS, n)
+    options = {"paths": True, "side": side, "devices": devices}
+    killed_after(7 * devices, lambda: resume(tmp_path / "state", matrices, **options))
+    assert_same(resume(tmp_path / "state", matrices, **options), undisturbed(matrices, **options))
+
+
+def test_another_memory_keeps_the_cut(tmp_path):
+    matrices = matrices_of(sr.MIN_PLUS, 50)
+    killed_after(40, lambda: resume(tmp_path / "state", matrices, side=8))
+    assert_same(resume(tmp_path / "state", matrices, side=20, devices=2), undisturbed(matrices, side=8))
+
+
+KILLS = 50
+LARGE = {"side": 24, "paths": True}
+
+
+def large_matrices():
+    return matrices_of(sr.MIN_PLUS, 240)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forked from one that has everything imported")
+def test_killed_at_any_moment(tmp_path):
+    done = subprocess.run([sys.executable, __file__, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    values, via = undisturbed(large_matrices(), **LARGE)
+    folders = sorted(tmp_path.iterdir())
+    assert folders
+    for folder in folders:
+        result = folder / "input0.npy" if (folder / "input0.npy").exists() else folder / "state" / "values.npy"
+        assert_same(((np.load(result),), np.load(folder / "state" / "via.npy")), (values, via))
+
+
+def kill_often(tmp_path: Path) -> None:
+    """Processes that end by SIGKILL, each going on where the one before it was; every other matrix is overwritten."""
+    rng = np.random.default_rng()
+    resume(tmp_path / "compiled", matrices_of(sr.MIN_PLUS, 3), **LARGE)
+    shutil.rmtree(tmp_path / "compiled")
+    killed = 0
+    for number in itertools.count():
+        if killed >= KILLS:
+            break
+        folder, overwrite = tmp_path / str(number), number % 2 == 1
+        folder.mkdir()
+        given = on_disk(large_matrices(), folder) if overwrite else large_matrices()
+        status = -1
+        while status:
+            child = os.fork()
+            if not child:
+                resume(folder / "state", given, overwrite=overwrite, **LARGE)
+                os._exit(0)
+            time.sleep(rng.exponential(0.06))
+            os.kill(child, signal.SIGKILL)
+            status = os.waitpid(child, 0)[1]
+            assert os.WIFSIGNALED(status) or status == 0
+            killed += status != 0
+
+
+def begun(folder, matrices=None, changes=60, **options):
+    """A checkpoint of a closure that was cut short."""
+    matrices = matrices_of(sr.MIN_PLUS, 30) if matrices is None else matrices
+    assert killed_after(changes, lambda: resume(folder, matrices, **options))
+    return matrices
+
+
+def test_an_interruption_says_how_to_go_on(tmp_path):
+    matrices, once = matrices_of(sr.MIN_PLUS, 60), itertools.count()
+
+    def interrupt(done, total):
+        if done >= 40 and next(once) == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)  # as long as the main thread takes to hear of it
+
+    with pytest.raises(KeyboardInterrupt) as stop:
+        resume(tmp_path / "state", matrices, side=8, progress=interrupt)
+    assert re.search(r"of 8 rounds are done, and .*state has what is needed: the same call goes on", "".join(stop.value.__notes__))
+    told = []
+    found = resume(tmp_path / "state", matrices, side=8, progress=lambda done, total: told.append(done))
+    assert_same(found, undisturbed(matrices, side=8))
+    assert 40 < told[0] < 64 == told[-1]
+
+
+def test_a_full_disk_is_an_error_that_can_be_mended(tmp_path, monkeypatch):
+    matrices = matrices_of(sr.MIN_PLUS, 40)
+    written, write = itertools.count(), journal.Stream.write
+
+    def full(self, rows, array):
+        if next(written) > 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(self, rows, array)
+
+    monkeypatch.setattr(journal.Stream, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        resume(tmp_path / "state", matrices, devices=2)
+    monkeypatch.undo()
+    assert_same(resume(tmp_path / "state", matrices, devices=2), undisturbed(matrices))
+
+
+def test_a_negative_cycle_is_found_again(tmp_path):
+    matrices = matrices_of(sr.MIN_PLUS, 30)
+    matrices[0][20, 21], matrices[0][21, 20] = -5, 4
+    for _ in range(2):
+        with pytest.raises(HarmfulPivot):
+            resume(tmp_path / "state", matrices)
+
+
+def changed(matrices, at):
+    (values,) = matrices
+    values = values.copy()
+    values[at] = 0.125
+    return (values,)
+
+
+@pytest.mark.parametrize(
+    ("what", "there", "here"),
+    [
+        ("n", {}, {"matrices": matrices_of(sr.MIN_PLUS, 31)}),
+        ("dtypes", {}, {"matrices": matrices_of(sr.MIN_PLUS, 30, np.float64)}),
+        ("semiring", {}, {"semiring": sr.MAX_MIN}),
+        ("operations", {}, {"semiring": sr.Semiring("min-plus", min, lambda a, b: a + b + b, INF, 0)}),
+        ("reflexive", {}, {"reflexive": False}),
+        ("paths", {}, {"paths": True}),
+        ("entries", {}, {"matrices": changed(matrices_of(sr.MIN_PLUS, 30), (0, 0))}),
+        ("entries", {}, {"matrices": changed(matrices_of(sr.MIN_PLUS, 30), (29, 3))}),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_another_closure_is_refused(tmp_path, what, there, here):
+    folder = tmp_path / "state"
+    matrices = begun(folder, **there)
+    with pytest.raises(CheckpointError, match=f"another closure.*{what}.*another folder"):
+        resume(folder, **({"matrices": matrices} | here))
+    assert_same(resume(folder, matrices), undisturbed(matrices))
+
+
+def opened(folder, dtype: Any = np.float32, device="cpu"):
+    given = tuple(map(rows_of, matrices_of(sr.MIN_PLUS, 5, dtype)))
+    return Checkpoint(folder, given, sr.MIN_PLUS, reflexive=True, paths=False, device=device)
+
+
+def test_another_device_may_keep_integers_in_another_form(tmp_path):
+    opened(tmp_path / "floats", np.float32, "cuda:0").close()
+    opened(tmp_path / "floats", np.float32).close()
+    opened(tmp_path / "integers", np.int32, "cuda:0").close()
+    opened(tmp_path / "integers", np.int32, "cuda:1").close()
+    with pytest.raises(CheckpointError, match="form of elements"):
+        opened(tmp_path / "integers", np.int32)
+
+
+def test_the_cut_and_what_is_known_of_the_input_are_kept(tmp_path):
+    for _ in range(2):
+        with opened(tmp_path / "a") as state:
+            assert state.side is None
+    with opened(tmp_path / "a") as state:
+        state.begin(2, {"largest": 0.1})
+    with opened(tmp_path / "a") as state:
+        assert (state.side, state.found, state.rows) == (2, {"largest": 0.1}, block_rows(5, 2))
+
+
+def spoil(path: Path, at: int = -20) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / "state.json").write_text((f / "state.json").read_text()[:50]), "state.json is damaged"),
+        (lambda f: (f / "state.json").write_text("[1, 2]"), "state.json is damaged"),
+        (
+            lambda f: (f / "state.json").write_text((f / "state.json").read_text().replace('"side": 4', '"side": -4')),
+            "state.json is damaged",
+        ),
+        (lambda f: (f / "values.npy").unlink(), "values.npy is missing"),
+        (lambda f: os.truncate(f / "values.npy", 2000), "values.npy is damaged"),
+        (lambda f: os.truncate(f / "values.npy", 20), "values.npy is damaged"),
+        (lambda f: np.save(f / "values.npy", np.zeros((30, 30))), "values.npy is .*float64"),
+        (lambda f: np.save(f / "via.npy", np.zeros((3, 30), np.int32)), r"via.npy is \(3, 30\)"),
+        (lambda f: spoil(f / "row3-round3"), "row.* is damaged"),
+        (lambda f: spoil(f / "row3-round3", -1), "row.* is damaged"),
+        (lambda f: os.truncate(f / "row3-round3", 17), "row.* is damaged"),
+        (lambda f: os.truncate(f / "row3-round3", 10**5), "row.* is damaged"),
+        (lambda f: (f / "row3-round3").unlink(), "row3-round3 is missing"),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused(tmp_path, damage, message):
+    folder = tmp_path / "state"
+    changes = next(c for c in itertools.count(150) if cut_where(folder, c, "row3-round3", "row1-round3"))
+    assert changes
+    matrices = matrices_of(sr.MIN_PLUS, 30)
+    shutil.copytree(folder, tmp_path / "as it was")
+    damage(folder)
+    with pytest.raises(CheckpointError, match=f"{message}.*delete the folder"):
+        resume(folder, matrices, paths=True)
+    shutil.rmtree(folder)
+    assert_same(resume(tmp_path / "as it was", matrices, paths=True), undisturbed(matrices, paths=True))
+
+
+def cut_where(folder, changes, *there):
+    """Whether these records are there, after so many changes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    begun(folder, changes=changes, paths=True)
+    return all((folder / name).exists() and (folder / name).stat().st_size for name in there)
+
+
+def test_a_folder_of_other_files_is_left_alone(tmp_path):
+    (tmp_path / "values.npy").write_text("mine")
+    with pytest.raises(CheckpointError, match=r"has .values\.npy. in it"):
+        resume(tmp_path, matrices_of(sr.MIN_PLUS, 5))
+    assert (tmp_path / "values.npy").read_text() == "mine"
+
+
+def test_two_processes_do_not_work_on_one_checkpoint(tmp_path):
+    with opened(tmp_path / "a"), pytest.raises(CheckpointError, match="another process"):
+        opened(tmp_path / "a")
+    opened(tmp_path / "a").close()
+
+
+def test_only_whole_elements_are_overwritten(tmp_path):
+    """In a file where elements begin anywhere, one could be half written when a page ends."""
+    (values,) = matrices_of(sr.MIN_PLUS, 9)
+    (tmp_path / "odd").write_bytes(b"x" + values.tobytes())
+    odd = np.memmap(tmp_path / "odd", np.float32, "r+", 1, (9, 9))
+    assert_same(resume(tmp_path / "state", (odd,), overwrite=True), undisturbed((values,)))
+    assert (tmp_path / "odd").read_bytes() == b"x" + values.tobytes()
+
+
+def test_a_part_of_a_file_is_read_where_it_is(tmp_path):
+    both = np.concatenate([*matrices_of(sr.MIN_PLUS, 9), *matrices_of(sr.MIN_PLUS, 9, seed=1)])
+    (mapped,) = on_disk((both,), tmp_path)
+    out = np.empty((2, 9), np.float32)
+    rows_of(mapped[9:]).read(slice(3, 5), out)
+    np.testing.assert_array_equal(out, both[12:14])
+
+
+if __name__ == "__main__":
+    kill_often(Path(sys.argv[1]))

@@ -1,0 +1,121 @@
+"""Closures by block rows, on the CPU, by one device or several: the same as of the matrix as a whole."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.algebra.errors import HarmfulPivot
+from semiring.algorithms.streaming import Ledger, streamed
+from semiring.kernels.select import engine_for
+from semiring.kernels.streaming.host import HostCarrier
+from semiring.kernels.streaming.lane import Lane
+from semiring.kernels.streaming.plan import block_rows
+from semiring.kernels.streaming.storage import Matrix, rows_of
+from semiring.paths import Paths
+
+SIDES = (1, 3, 64, 100, 300)
+NUMBERS = (1, 2, 7, 64, 65, 130, 257)
+
+
+def weights(n, dtype: np.typing.DTypeLike = np.float32, seed=0):
+    rng = np.random.default_rng(seed)
+    w = rng.integers(0, 100, (n, n)).astype(dtype)
+    w[rng.random((n, n)) < 0.7] = np.inf if w.dtype.kind == "f" else np.iinfo(dtype).max
+    return w
+
+
+def close(
+    matrices: tuple[np.ndarray, ...],
+    side: int,
+    semiring: sr.Semiring = sr.MIN_PLUS,
+    *,
+    paths: bool = False,
+    devices: int = 1,
+    reflexive: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+):
+    n = len(matrices[0])
+    dtypes = tuple(m.dtype for m in matrices)
+    values = tuple(np.empty_like(m, order="C") for m in matrices)
+    via = np.empty((n, n), np.int32) if paths else None
+    matrix = Matrix(tuple(map(rows_of, matrices)), tuple(map(rows_of, values)), None if via is None else rows_of(via))
+    rows = block_rows(n, side)
+    lanes = [Lane(engine_for(semiring, dtypes, "cpu", witness=True), HostCarrier(matrix), 5 + (devices > 1), side) for _ in range(devices)]
+    try:
+        streamed(lanes, rows, Ledger(len(rows), devices, progress), reflexive=reflexive)
+    finally:
+        for lane in lanes:
+            lane.__exit__()
+    return values, via
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3])
+@pytest.mark.parametrize(("n", "side"), [c for c in itertools.product(NUMBERS, SIDES) if c[0] <= 40 * c[1]])
+def test_distances(n, side, devices):
+    w = weights(n)
+    (found,), _ = close((w,), side, devices=devices)
+    np.testing.assert_array_equal(found, sr.apsp(w))
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+@pytest.mark.parametrize(("n", "side"), [(1, 1), (65, 64), (130, 64), (257, 100)])
+@pytest.mark.parametrize("dtype", [np.float64, np.int32])
+def test_paths(n, side, devices, dtype):
+    w = weights(n, dtype)
+    values, via = close((w,), side, paths=True, devices=devices)
+    assert via is not None
+    paths = Paths(sr.MIN_PLUS, values, via)
+    np.testing.assert_array_equal(paths.distances, sr.apsp(w))
+    for i, j in itertools.product(range(0, n, 13), repeat=2):
+        path = paths.path(i, j)
+        total = sum((w[u, v].item() for u, v in itertools.pairwise(path)), 0) if path else np.inf
+        assert total == (values[0][i, j] if path else np.inf)
+
+
+@pytest.mark.parametrize("reflexive", [True, False])
+@pytest.mark.parametrize("semiring", [sr.MAX_MIN, sr.MAX_TIMES, sr.BOOLEAN, sr.DISTANCE_HOPS], ids=lambda s: s.name)
+def test_semirings(semiring, reflexive):
+    rng = np.random.default_rng(1)
+    a = rng.random((90, 90))
+    matrices: tuple[np.ndarray, ...]
+    if semiring is sr.BOOLEAN:
+        matrices = (a < 0.02,)
+    elif semiring.components > 1:
+        matrices = (np.where(a < 0.1, np.ceil(100 * a), np.inf), np.where(a < 0.1, 1.0, np.inf))
+    else:
+        matrices = (np.where(a < 0.1, 5 * a, semiring.zero),)
+    values, _ = close(matrices, 32, semiring, reflexive=reflexive, devices=2)
+    expected = sr.closure(matrices if len(matrices) > 1 else matrices[0], semiring, reflexive=reflexive)
+    for x, y in zip(values, expected if isinstance(expected, tuple) else (expected,), strict=True):
+        np.testing.assert_allclose(x, y)
+
+
+def test_a_negative_cycle_stops_every_device():
+    w = weights(130)
+    w[100, 101], w[101, 100] = -5, 4
+    with pytest.raises(HarmfulPivot) as stop:
+        close((w,), 32, devices=3)
+    assert stop.value.vertex in (100, 101)
+    assert threading.active_count() < 10
+
+
+def test_progress_ends_with_all():
+    told = []
+    close((weights(100),), 30, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (16, 16)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_an_error_of_the_caller_stops_it():
+    def stop(done, total):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        close((weights(100),), 30, progress=stop)

@@ -1,0 +1,231 @@
+"""Matrices larger than the memory that may be used, through the public functions."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.algebra.namespace import host
+from semiring.large import size_of
+from semiring.progress import Progress
+
+N = 2500
+LIMIT = {"cpu": "24MB", "cuda": "80MiB"}  # N² float32 are 25 MB, and a GPU's own memory is 64 MiB
+GPU = pytest.param("cuda", marks=pytest.mark.gpu)
+devices = pytest.mark.parametrize("device", ["cpu", GPU])
+
+
+@pytest.fixture(scope="module")
+def weights():
+    rng = np.random.default_rng(0)
+    w = np.full((N, N), np.inf, np.float32)
+    w[rng.integers(0, N, 10 * N), rng.integers(0, N, 10 * N)] = rng.integers(1, 100, 10 * N)
+    w.flags.writeable = False
+    return w
+
+
+@pytest.fixture(scope="module")
+def distances(weights):
+    return sr.apsp(weights)
+
+
+def on_disk(folder, array, name="w.npy"):
+    file = np.lib.format.open_memmap(folder / name, "w+", array.dtype, array.shape)
+    file[...] = array
+    file.flush()
+    return file
+
+
+@devices
+def test_a_file_in_its_own_place(weights, distances, tmp_path, device):
+    told: list[Progress] = []
+    file = on_disk(tmp_path, weights)
+    found = sr.apsp(file, overwrite=True, memory_limit=LIMIT[device], block=100, device=device, progress=told.append)
+    assert isinstance(found, np.memmap)
+    np.testing.assert_array_equal(found, distances)
+    np.testing.assert_array_equal(np.load(tmp_path / "w.npy"), distances)
+    assert all(isinstance(t, Progress) for t in told)
+    assert told[-1].done == told[-1].total
+    assert told[-1].plan.side == 100
+
+
+@devices
+def test_new_arrays(weights, distances, device):
+    found = sr.apsp(weights, memory_limit=LIMIT[device], block=100, device=device)
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, distances)
+
+
+@devices
+def test_paths(weights, distances, device):
+    paths = sr.apsp(weights, paths=True, memory_limit=LIMIT[device], block=64, device=device)
+    np.testing.assert_array_equal(paths.distances, distances)
+    for i, j in [(0, N - 1), (17, 2000), (N - 1, 0)]:
+        path = paths.path(i, j)
+        assert sum(float(weights[u, v]) for u, v in itertools.pairwise(path)) == distances[i, j]
+
+
+@devices
+def test_integers_and_nonedges(weights, distances, device):
+    w = np.where(np.isinf(weights), 0, weights).astype(np.int16)
+    found = sr.apsp(w, nonedge=0, dtype=np.int32, memory_limit=LIMIT[device], block=100, device=device)
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(np.where(found == np.iinfo(np.int32).max, np.inf, found), distances)
+
+
+@devices
+def test_other_semirings(weights, device):
+    width = np.where(np.isinf(weights), -np.inf, weights)
+    np.testing.assert_array_equal(
+        sr.closure(width, sr.MAX_MIN, memory_limit=LIMIT[device], block=100, device=device, reflexive=False),
+        sr.closure(width, sr.MAX_MIN, reflexive=False),
+    )
+
+
+def test_zarr(weights, distances, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    array = zarr.create_array(tmp_path / "w.zarr", shape=(N, N), chunks=(128, N), dtype="f4")
+    array[...] = weights
+    found = sr.apsp(array, overwrite=True, memory_limit="24MB", block=128, device="cpu")
+    assert found is array
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "w.zarr")[...], distances)
+
+
+@pytest.mark.parametrize("paths", [False, True])
+@pytest.mark.parametrize("overwrite", [False, True])
+@devices
+def test_a_checkpoint(weights, distances, tmp_path, device, paths, overwrite):
+    file = on_disk(tmp_path, weights)
+    done = 0
+
+    def interrupt(now: Progress) -> None:
+        nonlocal done
+        done = now.done
+        if done == 150:
+            raise KeyboardInterrupt
+
+    def work(progress) -> Any:
+        return sr.apsp(
+            file, paths=paths, overwrite=overwrite, checkpoint=tmp_path / "work", memory_limit=LIMIT[device], block=64, device=device,
+            progress=progress,
+        )  # fmt: skip
+
+    with pytest.raises(KeyboardInterrupt) as error:
+        work(interrupt)
+    assert any("the same call goes on" in note for note in error.value.__notes__)
+    assert 150 <= done < 200
+    if not overwrite:
+        np.testing.assert_array_equal(np.load(tmp_path / "w.npy"), weights)
+    told: list[Progress] = []
+    found = work(told.append)
+    assert told[0].done > 100
+    values = found.distances if paths else found
+    assert isinstance(values, np.memmap)
+    np.testing.assert_array_equal(values, distances)
+    if paths:
+        assert sum(float(weights[u, v]) for u, v in itertools.pairwise(found.path(17, 2000))) == distances[17, 2000]
+    again = work(None)
+    np.testing.assert_array_equal(again.distances if paths else again, distances)
+    with pytest.raises(sr.CheckpointError, match="another closure"):
+        sr.closure(weights, sr.MAX_PLUS, checkpoint=tmp_path / "work", device=device)
+
+
+@pytest.mark.gpu
+def test_several_gpus_need_not_be_several(weights, distances):
+    np.testing.assert_array_equal(sr.apsp(weights, device="cuda:all"), distances)
+    np.testing.assert_array_equal(sr.apsp(weights, device=["cuda:0"], paths=True).distances, distances)
+
+
+@pytest.mark.gpu
+def test_several_gpus(weights, distances):
+    if _gpus() < 2:
+        pytest.skip("one GPU")
+    import cupy
+
+    for given in (weights, cupy.asarray(weights)):
+        found = sr.apsp(given, device="cuda:all", block=256)
+        assert type(found) is type(given)
+        np.testing.assert_array_equal(host(found), distances)
+        paths = sr.apsp(given, device=[0, 1], block=256, paths=True)
+        np.testing.assert_array_equal(host(paths.distances), distances)
+        assert sum(float(weights[u, v]) for u, v in itertools.pairwise(paths.path(17, 2000))) == distances[17, 2000]
+    streamed = sr.apsp(weights, device="cuda:all", block=256, memory_limit="90MiB")
+    np.testing.assert_array_equal(streamed, distances)
+    own = cupy.asarray(weights)
+    assert sr.apsp(own, device="cuda:all", block=256, overwrite=True).data.ptr == own.data.ptr
+    np.testing.assert_array_equal(own.get(), distances)
+
+
+class TestErrors:
+    def test_the_limit(self):
+        assert [size_of(s) for s in (5, "5", "1 KiB", "2.5 GB", "8gib", "1m")] == [5, 5, 1024, 2500000000, 8 << 30, 1000000]
+        wrong: Any
+        for wrong in (0, -1, True, "8 GiBB", "much", None, 1.5):
+            with pytest.raises(sr.SemiringError, match="memory_limit is"):
+                size_of(wrong)
+
+    def test_too_small_a_limit_names_one_that_fits(self, weights):
+        with pytest.raises(sr.TooLargeError, match="memory_limit"):
+            sr.apsp(weights, memory_limit="17MB", device="cpu")
+
+    @pytest.mark.parametrize("where", [(0, 1), (2400, 7)])
+    def test_nan_is_named_where_it_is(self, weights, where):
+        w = weights.copy()
+        w[where] = np.nan
+        with pytest.raises(sr.DomainError, match=rf"graph\[{where[0]}, {where[1]}\] = nan"):
+            sr.apsp(w, memory_limit="24MB", block=128, device="cpu")
+
+    def test_a_negative_cycle(self, weights):
+        w = weights.copy()
+        w[2000, 2001], w[2001, 2000] = 3, -4
+        before = w.copy()
+        with pytest.raises(sr.NegativeCycleError) as error:
+            sr.apsp(w, memory_limit="24MB", block=128, device="cpu")
+        assert error.value.cycle is not None
+        assert sorted(error.value.cycle) == [2000, 2001]
+        np.testing.assert_array_equal(w, before)
+
+    def test_overflow(self, weights):
+        w = np.where(np.isinf(weights), np.iinfo(np.int16).max, weights * 160).astype(np.int16)
+        with pytest.raises(sr.OverflowRiskError, match=r"use a wider dtype|use int32"):
+            sr.apsp(w, memory_limit="24MB", device="cpu")
+
+    def test_zeros_that_may_mean_no_edge(self):
+        w = np.ones((N, N), np.float32)
+        w[5, 7] = 0
+        with pytest.warns(sr.NonEdgeWarning, match="1 are 0") as caught:
+            sr.apsp(w, memory_limit="24MB", block=128, device="cpu")
+        assert caught[0].filename == __file__
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            sr.apsp(w, memory_limit="24MB", block=128, device="cpu", nonedge=np.inf)
+
+    def test_what_takes_the_matrix_as_a_whole(self, weights):
+        with pytest.raises(sr.SemiringError, match="not idempotent"):
+            sr.closure(np.where(np.isinf(weights), 0, 1e-6).astype(np.float32), sr.PLUS_TIMES, memory_limit="24MB")
+        with pytest.raises(sr.SemiringError, match="'blocked'"):
+            sr.apsp(weights, method="recursive", memory_limit="24MB")
+
+    def test_devices(self, weights):
+        for wrong in (["cpu"], [], ["cuda:0", "cuda:0"], "cuda:all" if not _gpus() else ["cuda:99"]):
+            with pytest.raises(sr.SemiringError, match="GPU"):
+                sr.apsp(weights, device=wrong)
+
+
+def _gpus():
+    from semiring.kernels.select import gpus
+
+    return gpus()
+
+
+def test_the_plan_is_logged(weights, caplog):
+    with caplog.at_level(logging.INFO, "semiring"):
+        sr.apsp(weights, memory_limit="24MB", block=128, device="cpu")
+    assert "block rows of 128" in caplog.text
+    assert "instead of" in caplog.text
