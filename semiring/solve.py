@@ -86,13 +86,19 @@ def apsp(
         Integer weights so large that a distance could leave the dtype.
     GraphError, ShapeError, DTypeError, DomainError, TooLargeError
         Input that is no graph, not square, of no such dtype, with NaN, or too large to be dense where it is to be computed.
+    CheckpointError
+        A folder with something else in it, or the checkpoint of another closure.
     SemiringError
-        An unknown method or device, or a bad block.
+        An unknown method or device, a bad block or limit.
 
     Notes
     -----
     n³ steps; memory for the result (and 4n² bytes for the paths) and a few percent beside it. The recursive algorithm is Buluç, Gilbert
     and Budak (2010), Fig. 3; the blocked one Katz and Kider (2008), with paths Matsumoto, Nakasato and Sedukhin (2012), Alg. 3–6.
+
+    By block rows it is the blocked algorithm, n³ steps too, and each round of b vertices reads and writes the matrix once; a device holds
+    five block rows, or its share and two. Where only rounding makes a cycle negative that is refused. A checkpoint takes 2n² entries
+    more of writing in all, survives the process but not the machine, and knows its input again by some rows of it.
 
     With non-negative float weights a distance is within h·ε·Σ|w| of a shortest path of h edges, with negative ones within n·ε times the
     largest magnitude of a weight or a distance; a cycle that is negative by less may go unreported, as it cannot be told from one of weight
