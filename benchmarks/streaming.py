@@ -3,7 +3,9 @@
     python -m benchmarks.streaming                                          # one GPU, 8 GiB of its memory, from NumPy
     python -m benchmarks.streaming --sizes 131072 --limit 16GiB --in-place
     python -m benchmarks.streaming --devices 2 --in-memory                  # several GPUs, in their memories
-    python -m benchmarks.streaming --cpu --sizes 20000 --limit 512MiB       # from a file to a file, on the CPU
+    python -m benchmarks.streaming --cpu --sizes 20000 --limit 512MiB       # in a file's own place, on the CPU
+    python -m benchmarks.streaming --cpu --sizes 20000 --limit 512MiB --checkpoint
+    python -m benchmarks.streaming --cpu --sizes 20000 --in-memory          # the same in memory
 
 Graphs are those of `benchmarks.gpu_large`: whole weights, three rows compared with SciPy's Dijkstra. Times are wall-clock of the whole
 call, and of its rounds alone; the first call, on a small graph, compiles the kernels. Memory is the most that CuPy's pools held on
@@ -77,12 +79,14 @@ def peak_of(work: Callable[[], Any], size: Callable[[], int]) -> tuple[Any, int]
 def measure(n: int, options: argparse.Namespace, folder: Path, *, paths: bool) -> list[str]:
     """A row of the table."""
     graph, rounds = Graph(n), Rounds()
-    arguments: dict[str, Any] = {"paths": paths, "overwrite": options.in_place or options.cpu, "progress": rounds}
+    in_place = options.in_place or (options.cpu and not options.checkpoint)
+    arguments: dict[str, Any] = {"paths": paths, "overwrite": in_place, "progress": rounds}
+    arguments["checkpoint"] = folder / f"{n}" if options.checkpoint else None
     arguments["memory_limit"] = None if options.in_memory else options.limit
     arguments["block"] = 512 if n < 1 << 14 and options.devices > 1 else None  # so small a matrix would not be shared
     arguments["device"] = "cpu" if options.cpu else [f"cuda:{d}" for d in range(options.devices)] if options.devices > 1 else "cuda"
     matrix: np.ndarray[Any, Any]
-    if options.cpu:
+    if options.cpu and not options.in_memory:
         matrix = np.lib.format.open_memmap(folder / f"{n}.npy", "w+", np.float32, (n, n))
     else:
         matrix = np.empty((n, n), np.float32)
@@ -92,7 +96,8 @@ def measure(n: int, options: argparse.Namespace, folder: Path, *, paths: bool) -
     found, peak = peak_of(lambda: sr.apsp(matrix, **arguments), size)
     seconds = time.perf_counter() - start
     graph.check(*((found.distances, found.via) if paths else (found,)))
-    assert rounds.last is not None
+    if rounds.last is None:
+        return [f"{n:,}", "", f"{seconds:.2f}", "", "", "", f"{n**3 / seconds / 1e12:.3g}", f"{peak / 2**30:.2f}"]
     plan, inner = rounds.last.plan, rounds.last.seconds
     print(plan, flush=True)
     return [
@@ -111,6 +116,7 @@ def main() -> None:
     parser.add_argument("--in-memory", action="store_true")
     parser.add_argument("--in-place", action="store_true")
     parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--checkpoint", action="store_true")
     options = parser.parse_args()
     with TemporaryDirectory() as folder:
         if not options.cpu:  # kernels are compiled
