@@ -78,7 +78,7 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
     if given.n < _WORTH_SHARING and options.block is None:
         devices = devices[:1]
     gpu = devices[0] != "cpu"
-    if not wanted and (not gpu or (there and len(devices) == 1)):
+    if not wanted and ((there and len(devices) == 1) or not (gpu or given.on_disk)):
         return None
     free = min(free_memory(int(d[5:])) for d in devices) if gpu else available_memory()
     row_bytes = given.n * (sum(d.itemsize for d in given.dtypes) + 4 * paths)

@@ -54,6 +54,11 @@ class GivenRows:
     overwritable: bool
 
     @property
+    def on_disk(self) -> bool:
+        """Whether reading a row takes it from a file."""
+        return any(isinstance(a, np.memmap) or _is_zarr(a) for a in self.arrays)
+
+    @property
     def n(self) -> int:
         """The number of vertices."""
         return self.rows[0].shape[0]
@@ -68,6 +73,10 @@ def _is_array(value: Any) -> bool:
     """Whether block rows can be read from `value`: a plain array of numbers in memory or in a file, or one of Zarr's."""
     if isinstance(value, np.ndarray):
         return type(value) in (np.ndarray, np.memmap) and value.dtype.kind in "biuf"
+    return _is_zarr(value)
+
+
+def _is_zarr(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "zarr" and hasattr(value, "shape") and hasattr(value, "dtype")
 
 

@@ -113,6 +113,8 @@ def require_memory(
         "one connected component at a time (scipy.sparse.csgraph.connected_components)",
         "for a sparse graph, single sources with scipy.sparse.csgraph.dijkstra",
     ]
+    if not gpu and not batch:
+        remedies.append("for a matrix in a file (numpy.memmap, Zarr), checkpoint=folder, where the result is a file too")
     what = f"{' × '.join(map(str, batch))} dense matrices" if batch else "a dense matrix"
     kinds = " and ".join(dict.fromkeys(map(str, dtypes)))
     of = f" of {kinds}" if kinds else ""

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import semiring as sr
+from semiring import closing, large
 from semiring.algebra.namespace import host
+from semiring.graphs import memory
 from semiring.large import size_of
 from semiring.progress import Progress
 
@@ -160,6 +162,27 @@ def test_several_gpus(weights, distances):
     own = cupy.asarray(weights)
     assert sr.apsp(own, device="cuda:all", block=256, overwrite=True).data.ptr == own.data.ptr
     np.testing.assert_array_equal(own.get(), distances)
+
+
+class TestLittleMemoryOfTheHost:
+    @pytest.fixture(autouse=True)
+    def _little(self, monkeypatch):
+        for module in (large, memory):
+            monkeypatch.setattr(module, "available_memory", lambda: 24_000_000)
+        monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
+        monkeypatch.setattr(closing, "ALWAYS_FITS", 0)
+
+    def test_a_file_in_its_own_place_goes_by_block_rows(self, weights, distances, tmp_path):
+        told: list[Progress] = []
+        found = sr.apsp(on_disk(tmp_path, weights), overwrite=True, device="cpu", progress=told.append)
+        np.testing.assert_array_equal(found, distances)
+        assert told
+
+    def test_what_would_work_is_told(self, weights, distances, tmp_path):
+        file = on_disk(tmp_path, weights)
+        with pytest.raises(sr.TooLargeError, match="checkpoint=folder"):
+            sr.apsp(file, device="cpu")
+        np.testing.assert_array_equal(sr.apsp(file, device="cpu", checkpoint=tmp_path / "work"), distances)
 
 
 class TestErrors:
