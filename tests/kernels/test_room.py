@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import semiring as sr
+from semiring import large as route
 from semiring.graphs import memory
 from semiring.kernels import room, select
 
@@ -21,7 +22,7 @@ STEPS = 1e15  # far more than a CPU does in the time that a GPU takes to start
 def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU with 4 GiB left, as far as choices are concerned."""
     monkeypatch.setattr(select, "_found", lambda: (1, ""))
-    for module in (select, room, memory):
+    for module in (select, room, memory, route):
         monkeypatch.setattr(module, "free_memory", lambda number: 4 * GIB)
 
 
