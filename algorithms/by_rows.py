@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
@@ -34,6 +35,7 @@ def visit(lanes: Sequence[Lane], rows: tuple[slice, ...], look: Callable[[int, V
     look : callable
         Gets the number of the first row, and the arrays of a block row on a device.
     """
+    stopped = threading.Event()
 
     def share(number: int) -> None:
         lane, own = lanes[number], rows[number :: len(lanes)]
@@ -42,13 +44,19 @@ def visit(lanes: Sequence[Lane], rows: tuple[slice, ...], look: Callable[[int, V
         with lane.carrier.active():
             for some in own:
                 held = lane.take()
+                if stopped.is_set():
+                    return
                 look(some.start, held.values)
                 lane.release(held)
             lane.finish()
 
     with ThreadPoolExecutor(len(lanes)) as workers:
-        for done in [workers.submit(share, number) for number in range(len(lanes))]:
-            done.result()
+        try:
+            for done in [workers.submit(share, number) for number in range(len(lanes))]:
+                done.result()
+        except BaseException:
+            stopped.set()
+            raise
 
 
 def closure_by_rows(

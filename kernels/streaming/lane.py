@@ -174,6 +174,8 @@ class Lane:
 
     def __exit__(self, *error: object) -> None:
         """End the threads, when what they began is done."""
-        self._free.put(None)
-        self._reader.shutdown(cancel_futures=True)
+        for coming in tuple(self._coming):
+            coming.cancel()
+        self._free.put(None)  # at most one task waits for a buffer, now that none can follow it
+        self._reader.shutdown()
         self._writer.shutdown()

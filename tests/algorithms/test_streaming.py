@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
 
 import semiring as sr
 from semiring.algebra.errors import HarmfulPivot
+from semiring.algorithms.by_rows import visit
 from semiring.algorithms.streaming import Ledger, streamed
 from semiring.kernels.select import engine_for
 from semiring.kernels.streaming.host import HostCarrier
@@ -103,6 +106,34 @@ def test_a_negative_cycle_stops_every_device():
         close((w,), 32, devices=3)
     assert stop.value.vertex in (100, 101)
     assert threading.active_count() < 10
+
+
+def test_a_lane_ends_with_rows_that_nobody_took():
+    (w,) = (weights(64),)
+    matrix = Matrix((rows_of(w),), (rows_of(w),))
+    for _ in range(200):
+        with Lane(engine_for(sr.MIN_PLUS, (w.dtype,), "cpu", witness=True), HostCarrier(matrix), 1, 1) as lane:
+            for row in block_rows(64, 1):
+                lane.expect(row, lambda: None, first=True)
+
+
+def test_a_look_that_fails_ends_the_others():
+    w = weights(400)
+    matrix, looked = Matrix((rows_of(w),), (rows_of(w),)), 0
+
+    def look(first, values):
+        nonlocal looked
+        if first == 0:
+            raise KeyError
+        looked += 1
+        time.sleep(0.005)
+
+    with ExitStack() as stack:
+        engine = engine_for(sr.MIN_PLUS, (w.dtype,), "cpu", witness=True)
+        lanes = [stack.enter_context(Lane(engine, HostCarrier(matrix), 2, 1)) for _ in range(2)]
+        with pytest.raises(KeyError):
+            visit(lanes, block_rows(400, 1), look)
+    assert looked < 200
 
 
 def test_progress_ends_with_all():
