@@ -90,7 +90,7 @@ class Checkpoint:
         self._closure: dict[str, Any] = {
             "format": _FORMAT,
             **closure_of(given, semiring, reflexive=reflexive, paths=paths, device=device),
-            "overwritten": [os.path.realpath(str(g.array.filename)) for g in self._files()] if self._overwritten else None,
+            "overwritten": [g.place for g in self._files()] if self._overwritten else None,
             "entries": None if self._overwritten else fingerprint(given),
         }
         self._entry = sum(g.dtype.itemsize for g in given) + (np.dtype(np.int32).itemsize if paths else 0)
@@ -106,6 +106,8 @@ class Checkpoint:
             self.rows = block_rows(self._n, self.side or self._n)
             kept = self._kept_records()
             self.values, self.via, self.matrix = self._work_matrix(paths, begun=bool(kept) or self._round > 0)
+            if self._state["result"] not in (None, fingerprint(self.matrix.values)):
+                raise self._refused("its result has been changed since it was finished")
             self._begun: dict[tuple[int, int], Record] = {}
             self.rounds = self._resume(kept)
         except BaseException:
@@ -136,6 +138,11 @@ class Checkpoint:
         self._write_state()
         self.rows = block_rows(self._n, side)
         self.rounds = [0] * len(self.rows)
+
+    def seal(self) -> None:
+        """The result will not change any more: what takes its place later, such as another input in the same file, is refused."""
+        self._state["result"] = fingerprint(self.matrix.values)
+        self._write_state()
 
     @property
     def side(self) -> int | None:
@@ -206,7 +213,7 @@ class Checkpoint:
             return None
         try:
             state: dict[str, Any] = json.loads(text)
-            closure, side, rounds = dict(state["closure"]), state["side"], state["round"]
+            closure, side, rounds, _ = dict(state["closure"]), state["side"], state["round"], state["result"]
             if not (rounds == 0 if side is None else side > 0 and 0 <= rounds <= len(block_rows(closure["n"], side))):
                 raise ValueError
         except (ValueError, KeyError, TypeError):
@@ -224,7 +231,7 @@ class Checkpoint:
         strangers = sorted(p.name for p in self.folder.iterdir() if p.name not in own)
         if strangers:
             raise CheckpointError(f"{self.folder} has {strangers[0]!r} in it and no checkpoint; use an empty folder, or a new one")
-        self._state = {"closure": self._closure, "side": None, "round": 0, "found": {}}
+        self._state = {"closure": self._closure, "side": None, "round": 0, "found": {}, "result": None}
         self._write_state()
         return self._state
 

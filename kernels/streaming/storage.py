@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import weakref
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -77,9 +78,15 @@ class FileRows:
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = array.dtype
         self._file = os.open(str(array.filename), os.O_RDWR if array.flags.writeable else os.O_RDONLY)
+        weakref.finalize(self, os.close, self._file)
         self._offset, self._row = array.offset, array.strides[0]
         # Elements that lie across the edge of a page could be half written.
         self.by_elements = bool(array.flags.writeable) and array.offset % array.dtype.itemsize == 0
+
+    @property
+    def place(self) -> list[str | int]:
+        """The file, and the byte that the matrix begins at."""
+        return [os.path.realpath(str(self.array.filename)), self.array.offset]
 
     def read(self, rows: slice, out: Array) -> None:
         """Copy some rows to an array of their shape."""
@@ -100,9 +107,6 @@ class FileRows:
             done = os.pwritev(self._file, [left], at)
             left, at = left[done:], at + done
 
-    def __del__(self) -> None:
-        os.close(self._file)
-
 
 def rows_of(array: Any) -> Rows:
     """The rows of a matrix, wherever it is."""
@@ -112,8 +116,8 @@ def rows_of(array: Any) -> Rows:
 
 
 def _is_whole_file(array: np.memmap[Any, Any]) -> bool:
-    """Whether the elements lie in a file as in the array: not those of a view, whose place in it is not known, nor of a private copy."""
-    mapped = isinstance(array.base, mmap.mmap) and array.filename is not None
+    """Whether the elements lie in a file as in the array: not those of a view, whose place is not known, a private copy, a deleted file."""
+    mapped = isinstance(array.base, mmap.mmap) and array.filename is not None and os.path.isfile(array.filename)
     return mapped and array.flags.c_contiguous and array.mode != "c"
 
 

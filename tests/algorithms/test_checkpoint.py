@@ -515,6 +515,24 @@ def test_only_whole_elements_are_overwritten(tmp_path):
     assert (tmp_path / "odd").read_bytes() == b"x" + values.tobytes()
 
 
+def test_two_matrices_of_one_file_are_two_closures(tmp_path):
+    both = np.concatenate([*matrices_of(sr.MIN_PLUS, 9), *matrices_of(sr.MIN_PLUS, 9, seed=1)])
+    both.tofile(tmp_path / "both")
+    first, second = (np.memmap(tmp_path / "both", np.float32, "r+", offset, (9, 9)) for offset in (0, 9 * 9 * 4))
+    resume(tmp_path / "state", (first,), overwrite=True)
+    with pytest.raises(CheckpointError, match="another closure"):
+        resume(tmp_path / "state", (second,), overwrite=True)
+
+
+def test_a_deleted_file_is_read_where_it_is_mapped(tmp_path):
+    matrices = matrices_of(sr.MIN_PLUS, 9)
+    (mapped,) = on_disk(matrices, tmp_path)
+    os.unlink(mapped.filename)
+    out = np.empty((2, 9), np.float32)
+    rows_of(mapped).read(slice(3, 5), out)
+    np.testing.assert_array_equal(out, matrices[0][3:5])
+
+
 def test_a_part_of_a_file_is_read_where_it_is(tmp_path):
     both = np.concatenate([*matrices_of(sr.MIN_PLUS, 9), *matrices_of(sr.MIN_PLUS, 9, seed=1)])
     (mapped,) = on_disk((both,), tmp_path)
