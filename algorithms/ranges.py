@@ -161,10 +161,13 @@ class _Tropical(_Unbounded):
         """What is beyond the longest path is ∞ that a weight pulled back, and no path at all."""
         limit = self.edges * self.largest
         for rows in _rows(values, _BLOCK):
-            none = values[rows] > limit if self.infinity > 0 else values[rows] < -limit
-            values[rows][none] = self.infinity
-            if via is not None:
-                via[rows][none] = -1
+            some = values[rows]  # a copy, where values are on disk
+            none = some > limit if self.infinity > 0 else some < -limit
+            if none.any():
+                some[none] = self.infinity
+                values[rows] = some
+                if via is not None:
+                    via[rows][none] = -1
 
 
 class _FloatTropical(_Unbounded):
@@ -292,4 +295,4 @@ def _rows(values: Array, size: int) -> Iterator[slice]:
     if on_gpu(values):
         return iter([slice(None)])
     step = max(1, size // max(1, values.shape[1]))
-    return (slice(start, start + step) for start in range(0, len(values), step))
+    return (slice(start, start + step) for start in range(0, values.shape[0], step))

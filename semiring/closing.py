@@ -112,7 +112,8 @@ def _by_rows(given: GivenRows | None, graph: Graph, semiring: Semiring, options:
     values, via = close_by_rows(given, semiring, options, large, graph.labels, reflexive=reflexive, paths=paths)
     if via is None:
         return graph.answer(*values)
-    kept = None if any(_share(v, w) for v, w in zip(values, given.arrays, strict=True)) else given.arrays
+    unchanged = given.as_they_are and not any(_share(v, w) for v, w in zip(values, given.arrays, strict=True))
+    kept = given.arrays if unchanged else None
     return _paths(graph, semiring, values, via, lambda: kept, reflexive=reflexive)
 
 
@@ -196,4 +197,6 @@ def _kept(g: Graph, values: tuple[Array, ...], read: Callable[..., Graph]) -> Ca
 
 
 def _share(v: Any, w: Any) -> bool:
-    return on_gpu(v) == on_gpu(w) and bool(namespace(v).may_share_memory(v, w))
+    if on_gpu(v) != on_gpu(w) or not (on_gpu(w) or isinstance(w, np.ndarray)):
+        return v is w  # NumPy would read all of what is on disk
+    return bool(namespace(v).may_share_memory(v, w))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from semiring.algorithms.by_rows import closure_by_rows, visit
 from semiring.algorithms.closure import require_closure_laws
 from semiring.graphs.by_rows import GivenRows, Inspection
 from semiring.graphs.memory import require_memory
-from semiring.kernels.select import engine_for
+from semiring.kernels.select import device_of, engine_for, on_device
 from semiring.kernels.streaming.checkpoint import Checkpoint
 from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.lane import Lane
@@ -78,7 +79,8 @@ def close_by_rows(
     """
     require_closure_laws(semiring, given.dtypes, paths=paths)
     try:
-        return _closed(given, semiring, options, large, names, reflexive=reflexive, paths=paths)
+        with on_device(device_of(given.arrays[0]) if on_gpu(given.arrays[0]) else large.devices[0]):
+            return _closed(_with_whole_rows(given), semiring, options, large, names, reflexive=reflexive, paths=paths)
     finally:
         _free_pools(large)
 
@@ -116,8 +118,21 @@ def _closed(
                 progress=progress,
                 journal=checkpoint,
             )
+        if checkpoint is not None:
+            checkpoint.seal()
         _log.info("%.3g s instead of %.3g s", time.perf_counter() - start, plan.seconds)
     return values, via
+
+
+def _with_whole_rows(given: GivenRows) -> GivenRows:
+    """The matrix itself, or a copy where it lies on a GPU and its rows are not contiguous: GPUs copy no others from each other."""
+
+    def whole(array: Any) -> bool:
+        return not on_gpu(array) or (array.strides[1] == array.itemsize and array.strides[0] >= array.itemsize * given.n)
+
+    arrays = tuple(v if whole(v) else v.copy(order="C") for v in given.arrays)
+    same = all(v is w for v, w in zip(arrays, given.arrays, strict=True))
+    return given if same else replace(given, rows=tuple(map(rows_of, arrays)), arrays=arrays)
 
 
 def _seen(
@@ -126,7 +141,7 @@ def _seen(
     """What the entries are: looked at now, or when the checkpoint was begun, whose input may be half overwritten."""
     if checkpoint is not None and checkpoint.side is not None:
         return tuple(Survey(None if finite is None else tuple(finite), *kinds) for finite, *kinds in checkpoint.found["seen"])
-    inspection = Inspection(semiring, given.dtypes, warn=options.nonedge is None)
+    inspection = Inspection(semiring, given.dtypes, warn=options.nonedge is None and not given.looked_at)
     visit(lanes, plan.rows, inspection.look)
     inspection.warn()
     if checkpoint is not None:

@@ -73,6 +73,8 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
     if there and wanted:
         raise SemiringError("memory_limit and checkpoint are for a matrix in the memory of the host or on disk; this one lies on a GPU")
     devices = shared or (place(options.device, given.arrays, float(given.n) ** 3, 0),)
+    if devices[0] == "reference" and wanted:
+        raise SemiringError("the reference engine takes a matrix as a whole: leave out memory_limit and checkpoint, or use device='cpu'")
     if devices[0] == "reference" or given.n == 0:
         return None
     if given.n < _WORTH_SHARING and options.block is None:
@@ -82,7 +84,7 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
         return None
     free = min(free_memory(int(d[5:])) for d in devices) if gpu else available_memory()
     row_bytes = given.n * (sum(d.itemsize for d in given.dtypes) + 4 * paths)
-    room = limit if limit is not None else int(_OURS * (1 << 62 if free is None else free))
+    room = min(1 << 62 if limit is None else limit, 1 << 62 if free is None else int(_OURS * free))
     needed = with_scratch(given.n * row_bytes) if gpu else given.n * row_bytes
     if len(devices) == 1 and options.checkpoint is None and needed <= room:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +13,7 @@ from semiring.algebra.carrier import Interval
 from semiring.algebra.conversion import Array
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
+from semiring.algebra.namespace import on_gpu
 from semiring.graphs.dense import (
     element_dtypes,
     has_infinity,
@@ -46,12 +48,15 @@ class GivenRows:
         Whether `rows` are those of `arrays`, with nothing changed.
     overwritable : bool
         Whether results could take their place.
+    looked_at : bool
+        Whether the caller was warned of zeros already.
     """
 
     rows: tuple[Rows, ...]
     arrays: tuple[Any, ...]
     as_they_are: bool
     overwritable: bool
+    looked_at: bool = False
 
     @property
     def on_disk(self) -> bool:
@@ -94,7 +99,8 @@ def rows_of_graph(graph: Graph) -> GivenRows | None:
     """The block rows of one matrix of numbers that was read as a whole, on the host or on a GPU."""
     if graph.batch or any(v.dtype.kind == "O" for v in graph.values):
         return None
-    return GivenRows(tuple(map(rows_of, graph.values)), graph.values, as_they_are=True, overwritable=graph.owned)
+    looked_at = not any(map(on_gpu, graph.values))
+    return GivenRows(tuple(map(rows_of, graph.values)), graph.values, as_they_are=True, overwritable=graph.owned, looked_at=looked_at)
 
 
 def given_rows(arrays: tuple[Any, ...], semiring: Semiring, options: Options) -> GivenRows:
@@ -113,13 +119,16 @@ def given_rows(arrays: tuple[Any, ...], semiring: Semiring, options: Options) ->
     else:
         convert = _Conversion(sources, semiring, options, dtypes, zeros)
         rows = tuple(_Converted(convert, c) for c in range(len(arrays)))
-    return GivenRows(rows, arrays, same, all(_writable(s) for s in sources))
+    return GivenRows(rows, arrays, same, _overwritable(sources))
 
 
-def _writable(source: Source) -> bool:
-    if isinstance(source.array, np.ndarray):
-        return overwritable((source,)) and source.array.strides[1] == source.array.itemsize
-    return not getattr(source.array, "read_only", False)
+def _overwritable(sources: tuple[Source, ...]) -> bool:
+    """Whether results can take the place of all components: their rows are contiguous, and no two of them lie in one place or file."""
+    inside = tuple(s for s in sources if isinstance(s.array, np.ndarray))
+    files = [os.path.realpath(f) for s in inside if (f := getattr(s.array, "filename", None)) is not None]
+    apart = len(set(files)) == len(files) and len({id(s.array) for s in sources}) == len(sources)
+    writable = not any(getattr(s.array, "read_only", False) for s in sources)
+    return apart and writable and overwritable(inside) and all(s.array.strides[1] == s.array.itemsize for s in inside)
 
 
 @dataclass(frozen=True, eq=False)

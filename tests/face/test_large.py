@@ -99,6 +99,68 @@ def test_zarr(weights, distances, tmp_path):
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "w.zarr")[...], distances)
 
 
+def test_zarr_and_infinities_that_weights_pull_back(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    rng = np.random.default_rng(1)
+    w = np.full((N, N), np.iinfo(np.int32).max, np.int32)
+    w[rng.integers(0, N // 2, N), rng.integers(0, N // 2, N)] = rng.integers(1, 100, N)
+    w = np.triu(w, 1) + np.tril(np.full_like(w, np.iinfo(np.int32).max))
+    w[3, 2000], w[2000, 2400] = -5, -7
+    array = zarr.create_array(tmp_path / "w.zarr", shape=(N, N), chunks=(128, N), dtype="i4")
+    array[...] = w
+    found = sr.apsp(array, overwrite=True, memory_limit="24MB", block=128, device="cpu")
+    assert found is array
+    np.testing.assert_array_equal(array[...], sr.apsp(w))
+
+
+def test_zarr_of_floats_that_could_overflow(weights, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    p = np.where(np.isinf(weights), 0, weights / 100)
+    array = zarr.create_array(tmp_path / "p.zarr", shape=(N, N), chunks=(128, N), dtype="f4")
+    array[...] = p
+    sr.closure(array, sr.MAX_TIMES, overwrite=True, memory_limit="24MB", block=128, device="cpu")
+    np.testing.assert_allclose(array[...], sr.closure(p, sr.MAX_TIMES), rtol=1e-5)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_paths_do_not_look_at_another_input(weights, tmp_path, overwrite):
+    """One that is overwritten, or whose missing edges are something else."""
+    zarr = pytest.importorskip("zarr")
+    n = 1800
+    weights = weights[:n, :n]
+    array = zarr.create_array(tmp_path / "w.zarr", shape=(n, n), chunks=(64, n), dtype="f4")
+    array[...] = weights
+    paths = sr.apsp(array, paths=True, overwrite=overwrite, memory_limit="24MB", block=64, device="cpu")
+    assert (paths.__getstate__()["_kept"] is None) == overwrite
+    other = np.where(np.isinf(weights), 0, weights)
+    paths = sr.apsp(other, paths=True, overwrite=overwrite, nonedge=0, memory_limit="24MB", block=64, device="cpu")
+    assert paths.__getstate__()["_kept"] is None
+
+
+@pytest.mark.parametrize("shared", ["array", "file"])
+def test_components_in_one_place_are_not_overwritten(weights, tmp_path, shared):
+    one = on_disk(tmp_path, weights)
+    other = one if shared == "array" else np.load(tmp_path / "w.npy", mmap_mode="r+")
+    wanted = sr.closure((weights, weights.copy()), sr.DISTANCE_HOPS)
+    found = sr.closure((one, other), sr.DISTANCE_HOPS, overwrite=True, memory_limit="48MB", device="cpu")
+    for v, w in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(v, w)
+    np.testing.assert_array_equal(one, weights)
+
+
+def test_a_file_that_was_computed_does_not_pass_for_a_new_input(weights, distances, tmp_path):
+    file = on_disk(tmp_path, weights)
+
+    def work() -> Any:
+        return sr.apsp(file, overwrite=True, checkpoint=tmp_path / "work", memory_limit="24MB", block=128, device="cpu")
+
+    np.testing.assert_array_equal(work(), distances)
+    np.testing.assert_array_equal(work(), distances)
+    file[...] = weights
+    with pytest.raises(sr.CheckpointError, match=r"has been changed.*delete the folder"):
+        work()
+
+
 @pytest.mark.parametrize("paths", [False, True])
 @pytest.mark.parametrize("overwrite", [False, True])
 @devices
@@ -150,7 +212,7 @@ def test_several_gpus(weights, distances):
         pytest.skip("one GPU")
     import cupy
 
-    for given in (weights, cupy.asarray(weights)):
+    for given in (weights, cupy.asarray(weights), cupy.asarray(weights.T.copy()).T):
         found = sr.apsp(given, device="cuda:all", block=256)
         assert type(found) is type(given)
         np.testing.assert_array_equal(host(found), distances)
@@ -183,6 +245,16 @@ class TestLittleMemoryOfTheHost:
         with pytest.raises(sr.TooLargeError, match="checkpoint=folder"):
             sr.apsp(file, device="cpu")
         np.testing.assert_array_equal(sr.apsp(file, device="cpu", checkpoint=tmp_path / "work"), distances)
+
+
+class Foreign:
+    """An array of another library, which is read as a whole."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
 
 
 class TestErrors:
@@ -228,12 +300,27 @@ class TestErrors:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             sr.apsp(w, memory_limit="24MB", block=128, device="cpu", nonedge=np.inf)
+        with warnings.catch_warnings(record=True) as all_of_them:
+            warnings.simplefilter("always")
+            sr.apsp(Foreign(w), memory_limit="24MB", block=128, device="cpu")
+        assert len(all_of_them) == 1
 
     def test_what_takes_the_matrix_as_a_whole(self, weights):
         with pytest.raises(sr.SemiringError, match="not idempotent"):
             sr.closure(np.where(np.isinf(weights), 0, 1e-6).astype(np.float32), sr.PLUS_TIMES, memory_limit="24MB")
         with pytest.raises(sr.SemiringError, match="'blocked'"):
             sr.apsp(weights, method="recursive", memory_limit="24MB")
+
+    def test_the_reference_engine_takes_the_matrix_as_a_whole(self, weights):
+        with pytest.raises(sr.SemiringError, match="reference engine"):
+            sr.apsp(weights, device="reference", memory_limit="24MB")
+
+    def test_a_limit_beyond_the_memory_that_there_is(self, weights, distances, monkeypatch, tmp_path):
+        monkeypatch.setattr("semiring.large.available_memory", lambda: 24 << 20)
+        told: list[Progress] = []
+        found = sr.apsp(on_disk(tmp_path, weights), overwrite=True, memory_limit="1TB", device="cpu", progress=told.append)
+        np.testing.assert_array_equal(found, distances)
+        assert told
 
     def test_devices(self, weights):
         for wrong in (["cpu"], [], ["cuda:0", "cuda:0"], "cuda:all" if not _gpus() else ["cuda:99"]):
