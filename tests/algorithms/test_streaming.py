@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -150,3 +151,25 @@ def test_an_error_of_the_caller_stops_it():
 
     with pytest.raises(KeyboardInterrupt):
         close((weights(100),), 30, progress=stop)
+
+
+def test_a_device_is_left_while_rows_wait_for_room():
+    w = weights(200)
+    matrix = Matrix((rows_of(w),), (rows_of(w),))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # the threads take turns at every step
+    try:
+        for _ in range(100):
+
+            def leave() -> None:
+                with Lane(engine_for(sr.MIN_PLUS, (w.dtype,), "cpu"), HostCarrier(matrix), 1, 1) as lane:
+                    for i in range(50):
+                        lane.expect(slice(i, i + 1), lambda: None, first=True)
+                    lane.take()
+
+            thread = threading.Thread(target=leave, daemon=True)
+            thread.start()
+            thread.join(20)
+            assert not thread.is_alive()
+    finally:
+        sys.setswitchinterval(interval)
