@@ -127,12 +127,10 @@ def streamed(lanes: Sequence[Lane], rows: tuple[slice, ...], ledger: Ledger, *, 
             raise
 
     workers = ThreadPoolExecutor(len(lanes))
-    futures = [workers.submit(work, number) for number in range(len(lanes))]
     try:
-        wait(futures)
+        wait([workers.submit(work, number) for number in range(len(lanes))])
     except BaseException as error:
         ledger.stop(error)
-        wait(futures)
     finally:
         workers.shutdown()
     if ledger.error is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -95,6 +95,9 @@ class Lane:
         def bring() -> Held:
             home = self.carrier.home(rows)
             buffer = self._free.get() if home is None else home
+            if buffer is None:
+                self._free.put(None)  # for whoever waits after this one
+                raise CancelledError
             ready()
             with self.carrier.active():
                 if record is None or not record.whole:
@@ -174,8 +177,6 @@ class Lane:
 
     def __exit__(self, *error: object) -> None:
         """End the threads, when what they began is done."""
-        for coming in tuple(self._coming):
-            coming.cancel()
-        self._free.put(None)  # at most one task waits for a buffer, now that none can follow it
-        self._reader.shutdown()
+        self._free.put(None)
+        self._reader.shutdown(cancel_futures=True)
         self._writer.shutdown()

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import numpy as np
@@ -116,6 +117,18 @@ def test_a_lane_ends_with_rows_that_nobody_took():
         with Lane(engine_for(sr.MIN_PLUS, (w.dtype,), "cpu", witness=True), HostCarrier(matrix), 1, 1) as lane:
             for row in block_rows(64, 1):
                 lane.expect(row, lambda: None, first=True)
+
+
+def test_an_interruption_while_threads_begin(monkeypatch):
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *args, **kwargs):
+            super().submit(*args, **kwargs)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("semiring.algorithms.streaming.ThreadPoolExecutor", Interrupted)
+    for _ in range(20):
+        with pytest.raises(KeyboardInterrupt):
+            close((weights(300),), 3)
 
 
 def test_a_look_that_fails_ends_the_others():
