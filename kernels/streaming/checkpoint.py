@@ -96,7 +96,10 @@ class Checkpoint:
         self._entry = sum(g.dtype.itemsize for g in given) + (np.dtype(np.int32).itemsize if paths else 0)
         self._writing = threading.Lock()
         self._spares: defaultdict[int, list[Path]] = defaultdict(list)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise CheckpointError(f"{folder} is a file, or would lie in one; name another folder") from None
         lock = locked(self.folder / _LOCK)
         if lock is None:
             raise CheckpointError(f"another process is working on the checkpoint in {folder}; wait for it, or end it")

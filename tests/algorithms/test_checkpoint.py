@@ -500,6 +500,14 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path):
     assert (tmp_path / "values.npy").read_text() == "mine"
 
 
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for folder in (tmp_path / "file", tmp_path / "file" / "inside"):
+        with pytest.raises(CheckpointError, match="is a file.*name another"):
+            resume(folder, matrices_of(sr.MIN_PLUS, 5))
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_two_processes_do_not_work_on_one_checkpoint(tmp_path):
     with opened(tmp_path / "a"), pytest.raises(CheckpointError, match="another process"):
         opened(tmp_path / "a")
