@@ -503,7 +503,7 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path):
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").write_text("mine")
     for folder in (tmp_path / "file", tmp_path / "file" / "inside"):
-        with pytest.raises(CheckpointError, match="is a file.*name another"):
+        with pytest.raises(CheckpointError, match=r"is a file.*name another"):
             resume(folder, matrices_of(sr.MIN_PLUS, 5))
     assert (tmp_path / "file").read_text() == "mine"
 
