@@ -97,5 +97,6 @@ def _integers(infinities: tuple[int, ...], part: Any) -> Survey:
     if low not in infinities and high not in infinities:
         return Survey((low, high))
     finite = part[~np.isin(part, infinities)]
-    others = Survey(None, any(i > 0 for i in infinities if (part == i).any()), any(i < 0 for i in infinities if (part == i).any()))
+    found = [i for i in infinities if (part == i).any()]
+    others = Survey(None, any(i > 0 for i in found), any(i < 0 for i in found))
     return others | _integers((), finite) if finite.size else others

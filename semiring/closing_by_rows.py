@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -99,7 +99,10 @@ def _closed(
             checkpoint = stack.enter_context(Checkpoint(options.checkpoint, given.rows, semiring, **how))
             values, via, matrix = checkpoint.values, checkpoint.via, checkpoint.matrix
         if large.gpu:
-            stack.enter_context(_locked([*given.arrays, *values, via]))
+            from semiring.kernels.cuda.transfer import locked
+
+            memory = (a for a in (*given.arrays, *values, via) if type(a) is np.ndarray and a.flags.c_contiguous)
+            stack.enter_context(locked(memory))
         plan = _plan(given, semiring, options, large, matrix, None if checkpoint is None else checkpoint.side)
         _log.info("%s", plan)
         lanes = [stack.enter_context(lane) for lane in _lanes(given, semiring, options, large, matrix, plan)]
@@ -151,7 +154,7 @@ def _seen(
 
 def _plan(given: GivenRows, semiring: Semiring, options: Options, large: Large, matrix: Matrix, begun: int | None) -> Plan:
     """The cut of the matrix; the one with which a checkpoint has `begun`, if it has."""
-    row_bytes = sum(v.dtype.itemsize for v in _all(matrix)) * given.n
+    row_bytes = given.row_bytes(paths=matrix.via is not None)
     tried = max(1, min(_GPU_TRIAL if large.gpu else _CPU_TRIAL, large.limit // (2 * row_bytes)))
     engine = engine_for(semiring, given.dtypes, large.devices[0], options.threads, witness=True)
     speed = measured(engine, _carrier(matrix, large.devices[0]), given.n, tried)
@@ -177,10 +180,6 @@ def _free_pools(large: Large) -> None:
         from semiring.kernels.cuda.streaming import free_pools
 
         free_pools(int(d[5:]) for d in large.devices)
-
-
-def _all(matrix: Matrix) -> tuple[Any, ...]:
-    return matrix.values if matrix.via is None else (*matrix.values, matrix.via)
 
 
 def _carrier(matrix: Matrix, device: str) -> Any:
@@ -211,12 +210,3 @@ def _ready(shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:
     with ThreadPoolExecutor(len(parts)) as threads:
         list(threads.map(lambda part: part.fill(0), parts))
     return array
-
-
-@contextmanager
-def _locked(arrays: Sequence[Any]) -> Iterator[None]:
-    """The arrays in memory that a GPU copies itself."""
-    from semiring.kernels.cuda.transfer import locked
-
-    with locked(a for a in arrays if type(a) is np.ndarray and a.flags.c_contiguous):
-        yield

@@ -15,7 +15,6 @@ from semiring.graphs.by_rows import GivenRows
 from semiring.graphs.memory import available_memory
 from semiring.kernels.room import free_memory, gib, with_scratch
 from semiring.kernels.select import place, several
-from semiring.kernels.streaming.plan import block_rows
 from semiring.kernels.streaming.resident import resident_bytes, resident_rows
 from semiring.options import Options
 
@@ -83,7 +82,7 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
     if not wanted and ((there and len(devices) == 1) or not (gpu or given.on_disk)):
         return None
     free = min(free_memory(int(d[5:])) for d in devices) if gpu else available_memory()
-    row_bytes = given.n * (sum(d.itemsize for d in given.dtypes) + 4 * paths)
+    row_bytes = given.row_bytes(paths=paths)
     room = min(1 << 62 if limit is None else limit, 1 << 62 if free is None else int(_OURS * free))
     needed = with_scratch(given.n * row_bytes) if gpu else given.n * row_bytes
     if len(devices) == 1 and options.checkpoint is None and needed <= room:
@@ -99,12 +98,12 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
         raise SemiringError(f"method={options.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")
     side = None if options.block is None else int(options.block)
     room -= max(_GPU_SCRATCH if gpu else _CPU_SCRATCH, min(room, given.n * row_bytes) // _SCRATCH_SHARE)
-    rows = resident_rows(given.n, len(devices)) if side is None else block_rows(given.n, side)
-    resident = len(devices) > 1 and not wanted and max(resident_bytes(rows, len(devices), row_bytes)) <= room
+    share = max(resident_bytes(resident_rows(given.n, len(devices), side), len(devices), row_bytes))
+    resident = len(devices) > 1 and not wanted and share <= room
     if there and not resident:
         raise TooLargeError(
-            f"a share of the matrix and two row panels take {gib(max(resident_bytes(rows, len(devices), row_bytes)))} on each GPU, where "
-            f"{gib(max(room, 0))} are free; bring it to the host, from where GPUs get it by block rows"
+            f"a share of the matrix and two row panels take {gib(share)} on each GPU, where {gib(max(room, 0))} are free; bring it to the "
+            f"host, from where GPUs get it by block rows"
         )
     return Large(devices, room, side, resident)
 

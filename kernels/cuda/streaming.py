@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.namespace import on_gpu
+from semiring.kernels.streaming.buffers import Buffer, Buffers
 from semiring.kernels.streaming.storage import ArrayRows, Matrix, RowAccess
 
 __all__ = ["CudaCarrier", "free_pools"]
 
 Array = np.ndarray[Any, Any]
-Buffer = tuple[tuple[Any, ...], Any]
 
 _STAGE = 1 << 25
 """Bytes of each of the two arrays through which rows go that the GPU cannot copy itself."""
@@ -24,7 +24,7 @@ _ALIGNED = 16
 """Bytes that the rows of a buffer begin at multiples of."""
 
 
-class CudaCarrier:
+class CudaCarrier(Buffers):
     """A `Carrier` to buffers on a GPU.
 
     Rows of arrays in memory, of the host or of a GPU, are copied where they lie, at the full speed of the link if their pages are locked;
@@ -58,23 +58,13 @@ class CudaCarrier:
         values = tuple(_aligned(rows, n, m.dtype) for m in self._matrix.values)
         return values, None if via is None else _aligned(rows, n, via.dtype)
 
-    def arrays(self, buffer: Buffer, rows: slice) -> Buffer:
-        """The part of a buffer that so many rows take."""
-        values, via = buffer
-        count = rows.stop - rows.start
-        return tuple(v[:count] for v in values), None if via is None else via[:count]
-
-    def home(self, rows: slice) -> None:
-        """Rows come to any buffer."""
-
     def place(self, rows: slice) -> Buffer | None:
         """The rows themselves, if the GPU has the whole matrix."""
-        values, via = self._matrix.values, self._matrix.via
-        matrices = [*values, *([] if via is None else [via])]
+        values, matrices = self._matrix.values, self._matrix.all
         arrays = [m.array[rows] for m in matrices if isinstance(m, ArrayRows) and _reached(m.array, m.dtype)]
         if len(arrays) < len(matrices) or any(not on_gpu(a) or a.device.id != self._number for a in arrays):
             return None
-        return tuple(arrays[: len(values)]), None if via is None else arrays[-1]
+        return tuple(arrays[: len(values)]), None if self._matrix.via is None else arrays[-1]
 
     def copy(self, source: Buffer, target: Buffer, rows: slice) -> None:
         """Copy the values of rows from a buffer on any GPU to one on this, and wait until they are there."""
@@ -105,18 +95,14 @@ class CudaCarrier:
 
     def save(self, rows: slice, buffer: Buffer, columns: slice, to: RowAccess) -> None:
         """Copy columns of a buffer to a record."""
-        for array in self._all(buffer, rows):
+        for array in self.all_arrays(buffer, rows):
             self._copy(to, rows, array[:, columns], back=True)
 
     def restore(self, rows: slice, buffer: Buffer, columns: slice, source: RowAccess) -> None:
         """Copy columns of a buffer from a record, and wait until they are there."""
-        for array in self._all(buffer, rows):
+        for array in self.all_arrays(buffer, rows):
             self._copy(source, rows, array[:, columns], back=False)
         self._own.stream.synchronize()
-
-    def _all(self, buffer: Buffer, rows: slice) -> tuple[Any, ...]:
-        values, via = self.arrays(buffer, rows)
-        return values if via is None else (*values, via)
 
     def mark(self) -> Callable[[], None]:
         """A function that waits for all that the calling thread has asked the GPU to do so far."""

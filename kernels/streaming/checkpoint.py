@@ -322,9 +322,8 @@ class Checkpoint:
 
     def _bring_back(self, record: Record, rows: slice) -> None:
         """Copy a recorded block row to where it belongs."""
-        matrices = self.matrix.values if self.matrix.via is None else (*self.matrix.values, self.matrix.via)
         with record.reading() as stream:
-            for matrix in matrices:
+            for matrix in self.matrix.all:
                 for start in range(rows.start, rows.stop):
                     row = np.empty((1, self._n), matrix.dtype)
                     stream.read(slice(start, start + 1), row)

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from semiring.kernels.streaming.buffers import Buffer, Buffers
 from semiring.kernels.streaming.storage import Matrix, RowAccess
 
 __all__ = ["HostCarrier"]
 
-Array = np.ndarray[Any, Any]
-Buffer = tuple[tuple[Array, ...], Array | None]
 
-
-class HostCarrier:
+class HostCarrier(Buffers):
     """A `Carrier` to buffers of the host.
 
     Parameters
@@ -36,15 +34,6 @@ class HostCarrier:
         shape = (rows, self._matrix.values[0].shape[1])
         return tuple(np.empty(shape, m.dtype) for m in self._matrix.values), None if self._matrix.via is None else np.empty(shape, np.int32)
 
-    def arrays(self, buffer: Buffer, rows: slice) -> Buffer:
-        """The part of a buffer that so many rows take."""
-        values, via = buffer
-        count = rows.stop - rows.start
-        return tuple(v[:count] for v in values), None if via is None else via[:count]
-
-    def home(self, rows: slice) -> None:
-        """Rows come to any buffer."""
-
     def bring(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
         """Copy rows to a buffer."""
         self._matrix.read(rows, *self.arrays(buffer, rows), first=first)
@@ -55,17 +44,13 @@ class HostCarrier:
 
     def save(self, rows: slice, buffer: Buffer, columns: slice, to: RowAccess) -> None:
         """Copy columns of a buffer to a record."""
-        for array in self._all(buffer, rows):
+        for array in self.all_arrays(buffer, rows):
             to.write(rows, array[:, columns])
 
     def restore(self, rows: slice, buffer: Buffer, columns: slice, source: RowAccess) -> None:
         """Copy columns of a buffer from a record."""
-        for array in self._all(buffer, rows):
+        for array in self.all_arrays(buffer, rows):
             source.read(rows, array[:, columns])
-
-    def _all(self, buffer: Buffer, rows: slice) -> tuple[Array, ...]:
-        values, via = self.arrays(buffer, rows)
-        return values if via is None else (*values, via)
 
     def mark(self) -> Callable[[], None]:
         """Nothing to wait for: an operation on the host is done when it returns."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from semiring.algebra.errors import TooLargeError
 from semiring.kernels.room import gib
 
-__all__ = ["Plan", "Speed", "block_rows", "choose_plan", "even_side"]
+__all__ = ["GRANULE", "Plan", "Speed", "block_rows", "choose_plan", "even_side"]
 
-_GRANULE = 64
+GRANULE = 64
 """Rows that the sides of block rows are multiples of, so that blocks begin at aligned addresses."""
 
 _SEEN = 0.1
@@ -102,7 +102,7 @@ def even_side(n: int, most: int) -> int:
     """At most `most` rows a block row, so that all are nearly as large: no mere rest costs a whole round."""
     count = -(-n // most)
     side = -(-n // count)
-    whole = -(-side // _GRANULE) * _GRANULE
+    whole = -(-side // GRANULE) * GRANULE
     return whole if whole <= most else side
 
 
@@ -129,7 +129,7 @@ def choose_plan(n: int, row_bytes: int, limit: int, speed: Speed, *, devices: in
     """
     buffers = 5 if devices == 1 else 6
     most = min(n, limit // (buffers * row_bytes))
-    least = min(n, _GRANULE if side is None else side)
+    least = min(n, GRANULE if side is None else side)
     if most < least:
         needed = buffers * least * row_bytes
         smaller = f", or block={most} at most" if side is not None and most > 0 else ""
@@ -137,7 +137,7 @@ def choose_plan(n: int, row_bytes: int, limit: int, speed: Speed, *, devices: in
             f"{buffers} block rows of {least:,} × {n:,} entries take {gib(needed)} on each device, and {gib(max(limit, 0))} are left; "
             f"raise memory_limit by {gib(needed - limit)}{smaller}"
         )
-    sides = {even_side(n, some) for some in range(least, most + 1, _GRANULE)} if side is None else {min(side, n)}
+    sides = {even_side(n, some) for some in range(least, most + 1, GRANULE)} if side is None else {min(side, n)}
     cuts = (block_rows(n, some) for some in sides)
     plans = (Plan(n, cut, devices, buffers, row_bytes, buffers * cut[0].stop * row_bytes, len(cut), speed) for cut in cuts)
     return min(plans, key=lambda p: p.seconds)

@@ -139,6 +139,11 @@ class Matrix:
     values: tuple[Rows, ...]
     via: Rows | None = None
 
+    @property
+    def all(self) -> tuple[Rows, ...]:
+        """The components of the result, and the construction matrix if there is one."""
+        return self.values if self.via is None else (*self.values, self.via)
+
     def read(self, rows: slice, values: tuple[Array, ...], via: Array | None, *, first: bool) -> None:
         """Copy rows to arrays: as they were given the `first` time."""
         for matrix, out in zip(self.given if first else self.values, values, strict=True):

@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.carrier import Interval
 from semiring.algebra.conversion import Array
 from semiring.algebra.definition import Semiring
-from semiring.algebra.domain import require_inside
 from semiring.algebra.namespace import on_gpu
 from semiring.graphs.dense import (
     element_dtypes,
     has_infinity,
     needs_no_change,
     overwritable,
+    require_elements,
     rewrite,
     warn_of_zeros,
     zeros_may_mean_missing,
@@ -72,6 +71,10 @@ class GivenRows:
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         """The dtype of each component."""
         return tuple(r.dtype for r in self.rows)
+
+    def row_bytes(self, *, paths: bool) -> int:
+        """Bytes of a row, of all components and, for paths, the construction matrix."""
+        return self.n * (sum(d.itemsize for d in self.dtypes) + np.dtype(np.int32).itemsize * paths)
 
 
 def _is_array(value: Any) -> bool:
@@ -189,12 +192,7 @@ class Inspection:
             For an entry that is no element.
         """
         found = tuple(survey(v, self._infinities) for v in values)
-        carrier = self._semiring.carrier
-        inside = (
-            isinstance(p, Interval) and s.lies_within(*p.bounds(v.dtype)) for p, s, v in zip(carrier.parts, found, values, strict=True)
-        )
-        if carrier.joint is not None or not all(inside):
-            require_inside(self._semiring, values, "graph", advice=", or nonedge=nan", first=first)
+        require_elements(self._semiring, values, found, first=first)
         zeros = zeros_off_diagonal(values[0], first) if self._count_zeros else 0
         with self._lock:
             self.seen = tuple(old | new for old, new in zip(self.seen, found, strict=True))

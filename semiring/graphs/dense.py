@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -48,11 +48,7 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options
         rewrite(sources, values, semiring, options, zeros)
 
     def verify(seen: Survey | None) -> Survey | None:
-        interval, advice = semiring.carrier.parts[0], ", or nonedge=nan"
-        if seen is None or not isinstance(interval, Interval):
-            require_inside(semiring, values, "graph", advice=advice)
-        elif not seen.lies_within(*interval.bounds(dtypes[0])):
-            require_inside(semiring, tuple(map(host, values)), "graph", advice=advice)  # names the entry; CuPy takes subnormals for zeros
+        require_elements(semiring, values, () if seen is None else (seen,))
         if options.nonedge is None and semiring.components == 1:
             _warn_of_zeros(values[0], semiring, zeros[0], seen)
         return seen
@@ -63,6 +59,27 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options
         verify(None)
         return graph()
     return graph(lambda: verify(look()))
+
+
+def require_elements(semiring: Semiring, values: tuple[Array, ...], seen: Sequence[Survey], *, first: int = 0) -> None:
+    """Refuse a matrix, or a block row that begins with row `first` of one, with an entry that is no element.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : tuple of arrays
+    seen : sequence of Survey
+        What the numbers of each component are; nothing where that is not known.
+    first : int
+    """
+    carrier = semiring.carrier
+    intervals = [p for p in carrier.parts if isinstance(p, Interval)]
+    known = carrier.joint is None and len(seen) == len(intervals) == len(values)
+    if known and all(s.lies_within(*p.bounds(v.dtype)) for p, s, v in zip(intervals, seen, values, strict=True)):
+        return
+    if known:
+        values = tuple(map(host, values))  # where the entry is found: CuPy takes subnormals for zeros
+    require_inside(semiring, values, "graph", advice=", or nonedge=nan", first=first)
 
 
 def _look(values: tuple[Array, ...], semiring: Semiring) -> Callable[[], Survey] | None:

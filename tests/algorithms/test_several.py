@@ -21,7 +21,8 @@ from semiring.algorithms.streaming import Ledger, streamed
 from semiring.kernels.block import Block
 from semiring.kernels.engine import Engine
 from semiring.kernels.select import engine_for, gpus
-from semiring.kernels.streaming.host import Buffer, HostCarrier
+from semiring.kernels.streaming.buffers import Buffer
+from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.lane import Lane
 from semiring.kernels.streaming.resident import resident_bytes, resident_lanes, resident_rows
 from semiring.kernels.streaming.storage import Matrix, rows_of

@@ -276,6 +276,13 @@ class TestErrors:
         with pytest.raises(sr.DomainError, match=rf"graph\[{where[0]}, {where[1]}\] = nan"):
             sr.apsp(w, memory_limit="24MB", block=128, device="cpu")
 
+    @devices
+    def test_a_subnormal_is_no_zero(self, device):
+        a = np.zeros((N, N), np.float32)
+        a[2400, 7] = -1e-45
+        with pytest.raises(sr.DomainError, match=r"graph\[2400, 7\]"):
+            sr.closure(a, sr.MAX_TIMES, memory_limit=LIMIT[device], block=100, device=device)
+
     def test_a_negative_cycle(self, weights):
         w = weights.copy()
         w[2000, 2001], w[2001, 2000] = 3, -4
