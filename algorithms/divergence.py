@@ -144,7 +144,11 @@ class Judge:
         elif named is not None:
             problem += f": {'c has no star' if self.semiring.star else '1 ⊕ c ≠ 1'} for a cycle of weight c"
         if named is None:
-            lost = "the input was overwritten" if self.kept() is None else "no single cycle explains it; exact elements may, as Fractions"
+            lost = (
+                "the input was overwritten, or is too large to be kept"
+                if self.kept() is None
+                else "no single cycle explains it; exact elements may, as Fractions"
+            )
             return kind(f"{problem} (found at vertex {self.name(vertex or 0)!r}; {lost})")
         return kind(f"{problem}: {_shown(named)}, weight {_number(weight)}", named)
 

@@ -83,7 +83,7 @@ def measure(n: int, options: argparse.Namespace, folder: Path, *, paths: bool) -
     arguments: dict[str, Any] = {"paths": paths, "overwrite": in_place, "progress": rounds}
     arguments["checkpoint"] = folder / f"{n}" if options.checkpoint else None
     arguments["memory_limit"] = None if options.in_memory else options.limit
-    arguments["block"] = 512 if n < 1 << 14 and options.devices > 1 else None  # so small a matrix would not be shared
+    arguments["block"] = 128 if n < 1 << 14 and options.devices > 1 else None  # so small a matrix would not be shared
     arguments["device"] = "cpu" if options.cpu else [f"cuda:{d}" for d in range(options.devices)] if options.devices > 1 else "cuda"
     matrix: np.ndarray[Any, Any]
     if options.cpu and not options.in_memory:
@@ -120,7 +120,7 @@ def main() -> None:
     options = parser.parse_args()
     with TemporaryDirectory() as folder:
         if not options.cpu:  # kernels are compiled
-            few = argparse.Namespace(**{**vars(options), "limit": "96MiB"})
+            few = argparse.Namespace(**{**vars(options), "limit": "128MiB"})
             for paths in {not options.sizes, bool(options.paths)}:
                 measure(6000, few, Path(folder), paths=paths)
         cases = [(n, False) for n in options.sizes] + [(n, True) for n in options.paths]

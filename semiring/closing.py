@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
             float(math.prod(g.batch)) * g.n**3,
             _bytes_on_gpu(g.values, paths=paths),
         )
-        with on_device(where):
+        with on_device(where), ExitStack() as stack:
             engine = engine_for(semiring, g.dtypes, where, options.threads, witness=paths)
             sent = where.startswith("cuda:") and not on_gpu(g.values[0])
             if sent:
@@ -77,7 +78,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
             values = _sent(g.values, where) if sent else tuple(map(_row_major, g.working()))
             kept = _kept(g, values, read)
             via = namespace(values[0]).full(values[0].shape, -1, dtype=np.int32) if paths else None
-            arrive = _arrivals(values, via) if sent or ahead is not None else None
+            arrive = _arrivals(values, via, stack) if sent or ahead is not None else None
             close(
                 engine,
                 values,
@@ -156,15 +157,17 @@ def _sent(graph: Any, where: str) -> Any:
         return tuple(map(upload, graph)) if isinstance(graph, tuple) else upload(graph)
 
 
-def _arrivals(values: tuple[Any, ...], via: Any) -> Callable[[], tuple[tuple[Array, ...], Array | None]]:
+def _arrivals(values: tuple[Any, ...], via: Any, stack: ExitStack) -> Callable[[], tuple[tuple[Array, ...], Array | None]]:
     """Brings results to the host, where their memory is made ready meanwhile."""
-    from semiring.kernels.cuda.transfer import download, landing
+    from semiring.kernels.cuda.landing import Landing
+    from semiring.kernels.cuda.transfer import download
 
     arrays = values if via is None else (*values, via)
-    memory = [landing(v) for v in arrays]
+    landing = stack.enter_context(Landing(values[0].shape, tuple(v.dtype for v in arrays)))
 
     def arrive() -> tuple[tuple[Array, ...], Array | None]:
-        results = tuple(download(v, m.result()) for v, m in zip(arrays, memory, strict=True))
+        landing.wait()
+        results = tuple(map(download, arrays, landing.arrays))
         return (results, None) if via is None else (results[:-1], results[-1])
 
     return arrive

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import logging
-import os
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -38,8 +37,6 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
 
 _log = logging.getLogger("semiring")
-
-_PAGE = 4096
 
 _CPU_TRIAL, _GPU_TRIAL = 256, 2048
 """Rows with which speeds are tried: enough to keep a device busy."""
@@ -92,8 +89,8 @@ def _closed(
     with ExitStack() as stack:
         checkpoint: Checkpoint | None = None
         if options.checkpoint is None:
-            values, via = _results(given, in_place=in_place, paths=paths)
-            matrix = Matrix(given.rows, tuple(map(rows_of, values)), None if via is None else rows_of(via))
+            values, via, ready = _destination(given, stack, gpu=large.gpu, in_place=in_place, paths=paths)
+            matrix = Matrix(given.rows, tuple(map(rows_of, values)), None if via is None else rows_of(via), ready)
         else:
             how: dict[str, Any] = {"reflexive": reflexive, "paths": paths, "device": large.devices[0], "overwrite": in_place}
             checkpoint = stack.enter_context(Checkpoint(options.checkpoint, given.rows, semiring, **how))
@@ -101,8 +98,7 @@ def _closed(
         if large.gpu:
             from semiring.kernels.cuda.transfer import locked
 
-            memory = (a for a in (*given.arrays, *values, via) if type(a) is np.ndarray and a.flags.c_contiguous)
-            stack.enter_context(locked(memory))
+            stack.enter_context(locked(a for a in given.arrays if type(a) is np.ndarray and a.flags.c_contiguous))
         plan = _plan(given, semiring, options, large, matrix, None if checkpoint is None else checkpoint.side)
         _log.info("%s", plan)
         lanes = [stack.enter_context(lane) for lane in _lanes(given, semiring, options, large, matrix, plan)]
@@ -116,7 +112,7 @@ def _closed(
                 via,
                 seen,
                 reflexive=reflexive,
-                kept=lambda: None if in_place or not given.as_they_are else given.arrays,
+                kept=functools.cache(lambda: None if in_place else given.whole()),
                 names=names,
                 progress=progress,
                 journal=checkpoint,
@@ -190,23 +186,26 @@ def _carrier(matrix: Matrix, device: str) -> Any:
     return CudaCarrier(matrix, int(device[5:]))
 
 
-def _results(given: GivenRows, *, in_place: bool, paths: bool) -> tuple[Values, Any]:
-    """Arrays for the values and the construction matrix."""
-    shape = (given.n, given.n)
+def _destination(given: GivenRows, stack: ExitStack, *, gpu: bool, in_place: bool, paths: bool) -> tuple[Values, Any, Callable[[], None]]:
+    """Arrays for the values and the construction matrix, and what waits until they may be written to."""
+    shape, kinds = (given.n, given.n), (*(() if in_place else given.dtypes), *((np.dtype(np.int32),) if paths else ()))
+    new: Values
+    ready = _nothing
     if on_gpu(given.arrays[0]):
-        xp = namespace(given.arrays[0])
-        values = given.arrays if in_place else tuple(xp.empty(shape, d) for d in given.dtypes)
-        return values, xp.empty(shape, np.int32) if paths else None
-    require_memory(given.n, () if in_place else given.dtypes, via=paths, overwriting_helps=given.as_they_are and given.overwritable)
-    values = given.arrays if in_place else tuple(_ready(shape, d) for d in given.dtypes)
-    return values, _ready(shape, np.dtype(np.int32)) if paths else None
+        new = tuple(namespace(given.arrays[0]).empty(shape, d) for d in kinds)
+    else:
+        overwriting_helps = given.as_they_are and given.overwritable
+        require_memory(given.n, () if in_place else given.dtypes, via=paths, overwriting_helps=overwriting_helps)
+        if gpu:
+            from semiring.kernels.cuda.landing import Landing
+
+            landing = stack.enter_context(Landing(shape, kinds))
+            new, ready = landing.arrays, landing.wait
+        else:
+            new = tuple(np.empty(shape, d) for d in kinds)
+    found: Values = (*given.arrays, *new) if in_place else new
+    return found[: len(given.dtypes)], found[-1] if paths else None, ready
 
 
-def _ready(shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:
-    """Memory whose pages are there already: they come about faster by several threads, and no copy has to wait for them."""
-    array = np.empty(shape, dtype)
-    pages = array.reshape(-1).view(np.uint8)[::_PAGE]
-    parts = np.array_split(pages, os.cpu_count() or 1)
-    with ThreadPoolExecutor(len(parts)) as threads:
-        list(threads.map(lambda part: part.fill(0), parts))
-    return array
+def _nothing() -> None:
+    """What there is to wait for where memory comes about as it is written to."""

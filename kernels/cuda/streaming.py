@@ -86,6 +86,7 @@ class CudaCarrier(Buffers):
 
     def take_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
         """Copy a buffer to its rows, the construction matrix first, and wait until they are there."""
+        self._matrix.ready()
         values, via = self.arrays(buffer, rows)
         if self._matrix.via is not None:
             self._copy(self._matrix.via, rows, via, back=True)

@@ -6,13 +6,12 @@ import ctypes
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 
-__all__ = ["download", "landing", "locked", "move", "upload"]
+__all__ = ["download", "locked", "move", "upload"]
 
 Array = np.ndarray[Any, Any]
 
@@ -45,17 +44,6 @@ def move(source: Any, target: Any) -> None:
         target.data.copy_from_device_async(source.data, source.nbytes)
     else:
         target[...] = source
-
-
-def landing(array: Any) -> Future[Array]:
-    """Memory of the host that a copy of `array` can be put into.
-
-    New memory takes longer to come about than a copy takes through the link, so that another thread sees to it while the GPU computes.
-    """
-    executor = ThreadPoolExecutor(1)
-    memory = executor.submit(np.full, array.shape, 0, array.dtype)
-    executor.shutdown(wait=False)
-    return memory
 
 
 def download(array: Any, target: Array | None = None) -> Array:

@@ -69,14 +69,19 @@ class Plan:
         return int(max(r.stop - r.start for r in self.rows))
 
     @property
+    def share(self) -> int:
+        """Rows of the device that has the most of them: each has every so many-th block row."""
+        return max(sum(int(r.stop - r.start) for r in self.rows[number :: self.devices]) for number in range(self.devices))
+
+    @property
     def computing(self) -> float:
-        """Seconds of products: n³ steps, and pivot blocks, which do half as many a second as large products."""
-        return (self.n**3 / self.devices + self.n * self.side**2) / self.speed.steps
+        """Seconds of products: n² steps for each row, and pivot blocks, which do half as many a second as large products."""
+        return (self.n**2 * self.share + self.n * self.side**2) / self.speed.steps
 
     @property
     def moving(self) -> float:
         """Seconds of copies in each direction."""
-        return self.passes * self.n * self.row_bytes / self.devices / self.speed.link
+        return self.passes * self.share * self.row_bytes / self.speed.link
 
     @property
     def seconds(self) -> float:

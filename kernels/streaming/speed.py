@@ -15,8 +15,8 @@ __all__ = ["measured"]
 _COLUMNS = 8192
 """Of the product that is tried, at most."""
 
-_TRIALS = 3
-"""How often: a GPU that was idle is slow at first."""
+_IN_A_ROW, _TRIALS, _ENOUGH = 4, 10, 0.1
+"""Products without a pause, and how often, unless it takes more than so many seconds: a GPU that was idle is slow at first."""
 
 
 def measured(engine: Engine, carrier: Carrier, n: int, most: int) -> Speed:
@@ -42,13 +42,16 @@ def measured(engine: Engine, carrier: Carrier, n: int, most: int) -> Speed:
         A = replace(A, via=None)
 
         def multiply() -> None:
-            engine.multiply_add(A[:, rows], A[:, columns], C[:, columns])
+            for _ in range(_IN_A_ROW):
+                engine.multiply_add(A[:, rows], A[:, columns], C[:, columns])
             carrier.mark()()
 
         multiply()  # compiles kernels
-        computing = min(_seconds(multiply) for _ in range(_TRIALS))
+        trials = [_seconds(multiply)]
+        while len(trials) < _TRIALS and sum(trials) < _ENOUGH:
+            trials.append(_seconds(multiply))
     size = sum(v.nbytes for v in values)
-    return Speed(rows.stop**2 * columns.stop / computing, size / carrying)
+    return Speed(_IN_A_ROW * rows.stop**2 * columns.stop / min(trials), size / carrying)
 
 
 def _seconds(work: Callable[[], None]) -> float:

@@ -25,12 +25,16 @@ from semiring.graphs.dense import (
     zeros_off_diagonal,
 )
 from semiring.graphs.graph import Graph, Options
+from semiring.graphs.memory import available_memory
 from semiring.graphs.sources import Source
 from semiring.kernels.infinities import absorbing
 from semiring.kernels.streaming.storage import Rows, rows_of
 from semiring.kernels.survey import Survey, survey
 
 __all__ = ["GivenRows", "Inspection", "given_rows", "rows_of_graph", "square_arrays"]
+
+_AT_ONCE = 256
+"""Rows that are converted at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +79,19 @@ class GivenRows:
     def row_bytes(self, *, paths: bool) -> int:
         """Bytes of a row, of all components and, for paths, the construction matrix."""
         return self.n * (sum(d.itemsize for d in self.dtypes) + np.dtype(np.int32).itemsize * paths)
+
+    def whole(self) -> tuple[Any, ...] | None:
+        """The matrix in arrays: what the caller passed if that is it, else copies, or None where there is no room for them."""
+        if self.as_they_are:
+            return self.arrays
+        free = available_memory()
+        if free is not None and free < self.n * self.row_bytes(paths=False):
+            return None
+        copies = tuple(np.empty(r.shape, r.dtype) for r in self.rows)
+        for rows, copy in zip(self.rows, copies, strict=True):
+            for start in range(0, self.n, _AT_ONCE):
+                rows.read(some := slice(start, min(self.n, start + _AT_ONCE)), copy[some])
+        return copies
 
 
 def _is_array(value: Any) -> bool:

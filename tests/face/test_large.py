@@ -293,6 +293,17 @@ class TestErrors:
         assert sorted(error.value.cycle) == [2000, 2001]
         np.testing.assert_array_equal(w, before)
 
+    @pytest.mark.parametrize("room", [True, False])
+    def test_a_negative_cycle_in_a_matrix_that_is_converted(self, weights, monkeypatch, room):
+        w = np.where(np.isinf(weights), 0, weights)
+        w[2000, 2001], w[2001, 2000] = 3, -4
+        if not room:
+            monkeypatch.setattr("semiring.graphs.by_rows.available_memory", lambda: 1 << 20)
+        with pytest.raises(sr.NegativeCycleError) as error:
+            sr.apsp(w, memory_limit="24MB", block=128, device="cpu", nonedge=0)
+        assert (error.value.cycle is not None) == room
+        assert not room or sorted(error.value.cycle or ()) == [2000, 2001]
+
     def test_overflow(self, weights):
         w = np.where(np.isinf(weights), np.iinfo(np.int16).max, weights * 160).astype(np.int16)
         with pytest.raises(sr.OverflowRiskError, match=r"use a wider dtype|use int32"):
