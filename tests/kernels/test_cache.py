@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -272,3 +274,17 @@ def test_neon_can_be_generated() -> None:
         kernels = Kernels(semiring, (dtype,), ISAS["neon"])
         for function in ("product", "close", "eliminate"):
             binding.parse_assembly(kernels.ir(function) + compiler.attributes(ISAS["neon"])).verify()
+
+
+def test_threads_that_need_the_same_code_compile_it_once(folder: Path) -> None:
+    compiled: list[int] = []
+
+    def compile_slowly() -> bytes:
+        time.sleep(0.05)
+        compiled.append(1)
+        return b"code"
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: cache.compiled("what it depends on", ".o", compile_slowly), range(4)))
+    assert found == [b"code"] * 4
+    assert len(compiled) == 1
