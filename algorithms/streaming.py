@@ -36,7 +36,7 @@ class Ledger:
     lanes : int
         Devices, each of which reads every row panel.
     progress : callable, optional
-        Called with how many block rows have been through how many rounds in all, and how many there will be.
+        Called with how many rounds block rows have been through, all of them together, and how many that will be: first at the beginning.
     journal : Journal, optional
         Where this is kept, for another process to go on.
     """
@@ -66,6 +66,10 @@ class Ledger:
             least = min(self._rounds)
         if least < self.count:  # the last row panel is still to be given its own form
             self.journal.complete(least)
+        self.report()
+
+    def report(self) -> None:
+        """Tell how far all is."""
         if self._progress is not None:
             self._progress(sum(self._rounds), self.count * self.count)
 
@@ -115,6 +119,7 @@ def streamed(lanes: Sequence[Lane], rows: tuple[slice, ...], ledger: Ledger, *, 
     n³ steps. A device holds two row panels, the block row that it updates, and those that come and go; or its share of the matrix, and
     two row panels of other devices.
     """
+    ledger.report()
     if ledger.journal.finished:
         return
 

@@ -26,26 +26,30 @@ class Progress:
     ----------
     done, total : int
         Updates of one block row by one row panel.
+    begun : int
+        How many of them were done before, where a checkpoint goes on.
     seconds : float
-        Since the first of them began.
+        Since the others began.
     plan : Plan
         What was planned; ``print`` it.
     """
 
     done: int
     total: int
+    begun: int
     seconds: float
     plan: Plan
 
     @property
     def steps_per_second(self) -> float:
         """Steps of a product a second, so far."""
-        return self.plan.n**3 * (self.done / self.total) / max(self.seconds, 1e-9)
+        return self.plan.n**3 * ((self.done - self.begun) / self.total) / max(self.seconds, 1e-9)
 
     @property
     def seconds_left(self) -> float:
-        """How long it will still take at that speed."""
-        return self.seconds * (self.total - self.done) / max(self.done, 1)
+        """How long it will still take at that speed, or at the planned one before anything is done."""
+        left = self.total - self.done
+        return self.plan.seconds * left / self.total if self.done == self.begun else self.seconds * left / (self.done - self.begun)
 
     @property
     def rounds(self) -> float:
@@ -78,6 +82,7 @@ def reporting(progress: Callable[[Progress], None] | bool | None, plan: Plan) ->
     ) as bar:
 
         def move(now: Progress) -> None:
+            bar.initial = len(plan.rows) * now.begun / now.total
             bar.set_postfix_str(f"{now.steps_per_second:.3g} steps/s", refresh=False)
             bar.update(now.rounds - bar.n)
 
@@ -94,10 +99,13 @@ def _tqdm() -> Any:
 
 def _teller(tell: Callable[[Progress], None], plan: Plan) -> Told:
     start, lock = time.monotonic(), threading.Lock()
+    begun: int | None = None
 
     def told(done: int, total: int) -> None:
+        nonlocal begun
         with lock:
-            tell(Progress(done, total, time.monotonic() - start, plan))
+            begun = done if begun is None else begun
+            tell(Progress(done, total, begun, time.monotonic() - start, plan))
 
     return told
 

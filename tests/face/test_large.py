@@ -188,13 +188,18 @@ def test_a_checkpoint(weights, distances, tmp_path, device, paths, overwrite):
         np.testing.assert_array_equal(np.load(tmp_path / "w.npy"), weights)
     told: list[Progress] = []
     found = work(told.append)
-    assert told[0].done > 100
+    assert told[0].done == told[0].begun > 100
+    assert told[0].seconds_left > 0
+    steps = told[-1].steps_per_second * told[-1].seconds
+    assert steps == pytest.approx(N**3 * (1 - told[0].begun / told[0].total))  # those of the first process took no time of this one
     values = found.distances if paths else found
     assert isinstance(values, np.memmap)
     np.testing.assert_array_equal(values, distances)
     if paths:
         assert sum(float(weights[u, v]) for u, v in itertools.pairwise(found.path(17, 2000))) == distances[17, 2000]
-    again = work(None)
+    told.clear()
+    again = work(told.append)
+    assert [(t.done, t.seconds_left) for t in told] == [(told[0].total, 0)]
     np.testing.assert_array_equal(again.distances if paths else again, distances)
     with pytest.raises(sr.CheckpointError, match="another closure"):
         sr.closure(weights, sr.MAX_PLUS, checkpoint=tmp_path / "work", device=device)
@@ -268,6 +273,10 @@ class TestErrors:
     def test_too_small_a_limit_names_one_that_fits(self, weights):
         with pytest.raises(sr.TooLargeError, match="memory_limit"):
             sr.apsp(weights, memory_limit="17MB", device="cpu")
+
+    @pytest.mark.gpu
+    def test_a_limit_that_no_gpu_can_work_with_is_for_the_cpu(self, weights, distances):
+        np.testing.assert_array_equal(sr.apsp(weights, memory_limit="24MB"), distances)
 
     @pytest.mark.parametrize("where", [(0, 1), (2400, 7)])
     def test_nan_is_named_where_it_is(self, weights, where):
