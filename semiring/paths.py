@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import operator
+import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -12,19 +10,14 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import GraphError
-from semiring.algebra.namespace import entries, equal, host, on_gpu
 from semiring.algorithms.divergence import is_min_plus
-from semiring.algorithms.extraction import expand
-from semiring.algorithms.sources import SingleSource, weighs
 from semiring.algorithms.trees import next_hops, predecessors
+from semiring.construction import Construction
 
 __all__ = ["Paths"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
-
-_STRIPE = 1 << 24
-"""Entries that are looked at together where pairs are counted."""
 
 
 class Paths:
@@ -73,21 +66,21 @@ class Paths:
         library: Callable[[Array], Any] | None = None,
     ) -> None:
         self.semiring = semiring
-        self._given = values, via
         self.reflexive = reflexive
         self.nodes: tuple[Any, ...] = tuple(range(via.shape[-1])) if nodes is None else tuple(nodes)
-        self._kept, self._restore, self._library = kept, restore, library
+        self._found = Construction(semiring, values, via, reflexive, kept)
+        self._restore, self._library = restore, library
         self._index = None if nodes is None else {node: i for i, node in enumerate(self.nodes)}
 
     @property
     def via(self) -> Any:
         """The construction matrix."""
-        return self._imported(self._given[1])
+        return self._imported(self._found.via)
 
     @property
     def values(self) -> Any:
         """The closure."""
-        values = self._given[0]
+        values = self._found.values
         restored = values if self._restore is None else tuple(map(self._restore, values))
         return restored[0] if len(restored) == 1 else restored
 
@@ -107,7 +100,7 @@ class Paths:
     def distance(self, source: Hashable, target: Hashable) -> Any:
         """The element for one pair of vertices (a tuple where elements are structured)."""
         self._require_one()
-        element = self._element(self._number(source), self._number(target))
+        element = self._found.element(self._number(source), self._number(target))
         return element[0] if len(element) == 1 else element
 
     def path(self, source: Hashable, target: Hashable) -> list[Any]:
@@ -140,7 +133,7 @@ class Paths:
         """The paths of many pairs (source, target) at once; see `path`."""
         self._require_one()
         numbers = np.array([(self._number(s), self._number(t)) for s, t in pairs], dtype=np.intp).reshape(-1, 2)
-        found = self._find(numbers[:, 0], numbers[:, 1])
+        found = self._found.find(numbers[:, 0], numbers[:, 1], self.nodes)
         return found if self._index is None else [[self.nodes[v] for v in path] for path in found]
 
     def predecessors(self) -> Any:
@@ -157,98 +150,206 @@ class Paths:
         """
         return self._trees(next_hops)
 
+    def to_scipy(self) -> tuple[Array, Array]:
+        """Distances and predecessors in the form of `scipy.sparse.csgraph.shortest_path`; only for min-plus.
+
+        Returns
+        -------
+        distances : float64 array of shape (…, n, n)
+            ∞ where there is no path, also where an integer stood for it.
+        predecessors : int32 array of shape (…, n, n)
+            As `predecessors`, on the host.
+
+        Raises
+        ------
+        SemiringError
+            Over any other semiring.
+        DTypeError
+            Where distances are no numbers, such as symbols.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp([[0, 2], [None, 0]], paths=True).to_scipy()
+        (array([[ 0.,  2.],
+               [inf,  0.]]), array([[-9999,     0],
+               [-9999, -9999]], dtype=int32))
+        """
+        from semiring import exports
+
+        return exports.to_scipy(self._found, self._grown(predecessors))
+
+    def to_networkx(self) -> Any:
+        """The metric closure: a graph with an edge for each pair of connected vertices.
+
+        Returns
+        -------
+        networkx.DiGraph
+            All `nodes`, and where there is a path from u to v ≠ u an edge whose ``weight`` is its element (a tuple where elements are
+            structured) and whose ``via`` is a vertex on the way, None where the best path is an edge of the graph that was closed. If the
+            closure is not reflexive, a loop tells of a cycle.
+
+        Raises
+        ------
+        SemiringError
+            Without NetworkX.
+
+        Notes
+        -----
+        NetworkX takes several hundred bytes for an edge: for graphs of up to a few thousand vertices.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> graph = sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True).to_networkx()
+        >>> sorted(graph.edges(data="weight"))
+        [('a', 'b', 1.0), ('a', 'c', 3.0), ('b', 'c', 2.0)]
+        >>> graph["a"]["c"]["via"]
+        'b'
+        """
+        self._require_one()
+        from semiring import exports
+
+        return exports.to_networkx(self._found, self.nodes)
+
+    def to_frame(self, *, paths: bool = False) -> Any:
+        """The connected pairs of vertices as a table.
+
+        Parameters
+        ----------
+        paths : bool
+            With a column ``path``, the list of the vertices of each path.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns ``source``, ``target`` and ``value`` (``value0``, ``value1`` … where elements are structured), in the order of
+            the rows of the matrix. A vertex and itself are a row only if the closure is not reflexive and there is a cycle.
+
+        Raises
+        ------
+        SemiringError
+            Without pandas.
+
+        Notes
+        -----
+        For a square table instead, ``pandas.DataFrame(paths.values, paths.nodes, paths.nodes)``.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True).to_frame(paths=True)
+          source target  value       path
+        0      a      b    1.0     [a, b]
+        1      a      c    3.0  [a, b, c]
+        2      b      c    2.0     [b, c]
+        """
+        self._require_one()
+        from semiring import exports
+
+        return exports.to_frame(self._found, self.nodes, labelled=self._index is not None, paths=paths)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all that `load` needs to answer the same questions: elements, construction matrix, names of the vertices, semiring.
+
+        Parameters
+        ----------
+        path : path
+            ``.npz`` for one file of NumPy arrays, uncompressed; ``.zarr`` for a folder of Zarr's, compressed, and ``.zarr.zip`` for one
+            file of them. A file, or a folder with other paths, is replaced when the new one is complete.
+
+        Raises
+        ------
+        GraphError
+            For another ending, names that cannot be read back safely, and a folder of something else.
+        DTypeError
+            For object arrays.
+        SemiringError
+            Without Zarr where that is wanted.
+
+        Notes
+        -----
+        Nothing is pickled. Names may be None, truth values, numbers, texts, bytes, and tuples of these. Matrices are written by rows, so
+        that those in files (`numpy.memmap`) or on a GPU are never in the memory of the host as a whole. The matrix that was closed is
+        written too where rounding may have bent a path: floats of which some improve on 1, as negative distances do.
+
+        Examples
+        --------
+        >>> import semiring as sr, tempfile
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     paths.save(f"{folder}/paths.npz")
+        ...     sr.Paths.load(f"{folder}/paths.npz").path("a", "c")
+        ['a', 'b', 'c']
+        """
+        from semiring import saving
+
+        saving.save(path, self._found, self.nodes if self._index is not None else None)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, semiring: Semiring | None = None, mmap: bool = False) -> Paths:
+        """What `save` has written, as NumPy arrays.
+
+        Parameters
+        ----------
+        path : path
+        semiring : Semiring, optional
+            Needed where it is not one of `semirings`. It is refused if it does not compute what the one that was saved did.
+        mmap : bool
+            Leave the matrices of an ``.npz`` file where they are, as `numpy.memmap`, for those that are larger than memory.
+
+        Raises
+        ------
+        GraphError
+            For a file or folder that is damaged or nothing that `save` has written.
+        SemiringError
+            For another semiring, and without Zarr where that is needed.
+        """
+        from semiring import saving
+
+        found, nodes = saving.load(path, semiring, mmap=mmap)
+        return cls(found.semiring, found.values, found.via, nodes=nodes, reflexive=found.reflexive, kept=found.kept)
+
     def __getitem__(self, index: Any) -> Paths:
         """The paths of one matrix of a batch."""
-        given, via = self._given
-        batch = via.ndim - 2
+        axes = len(self._found.batch)
         key = index if isinstance(index, tuple) else (index,)
-        if batch == 0 or len(key) > batch:
-            raise IndexError(f"paths of {'one matrix' if batch == 0 else f'a batch with {batch} axes'} take no index {index!r}")
-
-        def kept() -> Values | None:
-            arrays = self._kept()
-            return None if arrays is None else tuple(v[key] for v in arrays)
-
-        nodes = None if self._index is None else self.nodes
-        values = tuple(v[key] for v in given)
+        if axes == 0 or len(key) > axes:
+            raise IndexError(f"paths of {'one matrix' if axes == 0 else f'a batch with {axes} axes'} take no index {index!r}")
+        some = self._found[key]
         return Paths(
             self.semiring,
-            values,
-            via[key],
-            nodes=nodes,
+            some.values,
+            some.via,
+            nodes=None if self._index is None else self.nodes,
             reflexive=self.reflexive,
-            kept=kept,
+            kept=some.kept,
             restore=self._restore,
             library=self._library,
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Functions cannot be pickled: the matrix goes along instead, so that paths are still found where rounding has bent them.
-        return {**self.__dict__, "_kept": self._kept()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        matrix = state["_kept"]
-        self.__dict__.update(state, _kept=lambda: matrix)
-
     def __len__(self) -> int:
         """How many matrices a batch holds."""
-        via = self._given[1]
-        if via.ndim == 2:
+        if not self._found.batch:
             raise TypeError("the paths of one matrix have no length; .nodes tells its vertices")
-        return len(via)
+        return self._found.batch[0]
 
     def __repr__(self) -> str:
-        *batch, _, n = self._given[1].shape
+        batch = self._found.batch
         many = f", batch of {' × '.join(map(str, batch))}" if batch else ""
-        return f"<paths over {self.semiring.name}: {n} vertices{many}, {self._reached()} pairs connected>"
+        connected = f", {self._found.connected():,} pairs connected" if self._found.countable else ""
+        return f"<paths over {self.semiring.name}: {len(self.nodes)} vertices{many}{connected}>"
 
     def _repr_html_(self) -> str:
-        import html
-
-        rows = [
-            ("semiring", self.semiring.name),
-            ("vertices", f"{len(self.nodes):,}"),
-            ("connected pairs", self._reached()),
-            ("elements", ", ".join(str(v.dtype) for v in self._given[0])),
-        ]
-        cells = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{html.escape(v)}</td></tr>" for k, v in rows)
-        return f"<table><caption>Paths</caption>{cells}</table>"
-
-    def _reached(self) -> str:
-        """How many pairs of different vertices are connected, counted where the arrays lie."""
-        values, via = self._given
-        step = max(1, _STRIPE // max(1, via.size // max(1, len(self.nodes))))
-        total: Any = 0
-        with self._device():
-            for start in range(0, len(self.nodes), step):
-                total = total + self._there(tuple(v[..., start : start + step, :] for v in values)).sum()
-            total = total - self._there(tuple(v.diagonal(0, -2, -1) for v in values)).sum()
-        return f"{int(total):,}"
-
-    def _there(self, elements: tuple[Any, ...]) -> Any:
-        """Which elements are not zero."""
-        zero = self._zero()
-        same = [equal(v, z).astype(bool) for v, z in zip(elements, zero, strict=True)]
-        return ~functools.reduce(operator.and_, same)
-
-    def _zero(self) -> tuple[Any, ...]:
-        return self.semiring.identities([v.dtype for v in self._given[0]])[0]
-
-    def _element(self, i: int, j: int) -> tuple[Any, ...]:
-        return tuple(host(v[i, j])[()] for v in self._given[0])
-
-    def _device(self) -> contextlib.AbstractContextManager[Any]:
-        via: Any = self._given[1]
-        return via.device if on_gpu(via) else contextlib.nullcontext()
+        return f"<pre>{self!r}</pre>"
 
     def _imported(self, array: Any) -> Any:
         """A matrix of vertices as an array of the caller's library."""
         return array if self._library is None else self._library(array)
 
     def _require_one(self) -> None:
-        batch = self._given[1].shape[:-2]
-        if batch:
-            raise GraphError(f"these are the paths of a batch of shape {batch}; choose one first, as in paths[0].path(…)")
+        if self._found.batch:
+            raise GraphError(f"these are the paths of a batch of shape {self._found.batch}; choose one first, as in paths[0].path(…)")
 
     def _number(self, node: Any) -> int:
         n = len(self.nodes)
@@ -261,47 +362,16 @@ class Paths:
             return int(node)
         raise GraphError(f"there is no vertex {node!r}; vertices are the numbers from 0 to {n - 1}")
 
-    def _find(self, sources: Array, targets: Array) -> list[list[int]]:
-        """Simple paths as vertex numbers; empty where there is none."""
-        values, via = self._given
-        there = self._there(tuple(entries(v, sources, targets) for v in values))
-        empty = (sources == targets) & self.reflexive
-        found: list[list[int]] = [[] for _ in range(len(sources))]
-        wanted = np.flatnonzero(there & ~empty)
-        spoilt: dict[int, list[int]] = {}
-        for pair, path in zip(wanted.tolist(), expand(via, sources[wanted], targets[wanted]), strict=True):
-            if path is None:
-                spoilt.setdefault(int(sources[pair]), []).append(pair)
-            else:
-                found[pair] = path
-        if spoilt:
-            edges = self._edges()
-            for source, pairs in spoilt.items():
-                paths = SingleSource(self.semiring, edges, source)
-                for pair in pairs:
-                    found[pair] = self._confirmed(edges, paths.path(int(targets[pair])), source, int(targets[pair]))
-        for pair in np.flatnonzero(empty).tolist():
-            found[pair] = [int(sources[pair])]
-        return found
-
-    def _edges(self) -> Values:
-        """The matrix, to find paths again that rounding has spoiled in `via`; or those of its edges that are best paths themselves."""
-        kept = self._kept()
-        if kept is not None:
-            return tuple(map(host, kept))
-        # Where no vertex lies between, the element is still the edge's own.
-        values, via = self._given
-        direct = host(via) < 0
-        return tuple(np.where(direct, host(v), zero).astype(v.dtype) for v, zero in zip(values, self._zero(), strict=True))
-
-    def _confirmed(self, edges: Values, path: list[int], source: int, target: int) -> list[int]:
-        if path and weighs(self.semiring, edges, path, self._element(source, target)):
-            return path
-        raise GraphError(
-            f"rounding has bent the path from {self.nodes[source]!r} to {self.nodes[target]!r} into a circle, and the input is no longer "
-            f"there to find it again: leave it unchanged, and use overwrite=False"
-        )
-
     def _trees(self, grow: Callable[..., Any]) -> Any:
-        with self._device():
-            return self._imported(grow(self.semiring, *self._given, lambda index: self[index]._find if index else self._find))
+        with self._found.device():
+            return self._imported(self._grown(grow))
+
+    def _grown(self, grow: Callable[..., Any]) -> Any:
+        found = self._found
+
+        def find(index: tuple[int, ...]) -> Callable[[Array, Array], list[list[int]]]:
+            one = found[index] if index else found
+            return lambda sources, targets: one.find(sources, targets, self.nodes)
+
+        with found.device():
+            return grow(self.semiring, found.values, found.via, find)

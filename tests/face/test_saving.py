@@ -1,0 +1,376 @@
+"""Paths on disk: the same answers afterwards, whatever they were of; and files that are foreign, damaged or half written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import semiring as sr
+from semiring import stores, testing
+
+INF = np.inf
+SUFFIXES = [".npz", ".zarr", ".zarr.zip"]
+TRUST = sr.Semiring("trust", max, lambda a, b: max(a + b - 1, 0), 0, 1, domain=(0, 1))
+
+a_graph = np.array([[0, 1.0, INF, 9], [INF, 0, 1.0, INF], [INF, INF, 0, 2.5], [INF, INF, INF, 0]])
+
+
+def same(loaded: sr.Paths, paths: sr.Paths) -> None:
+    """All answers are the same."""
+    assert loaded.nodes == paths.nodes
+    assert list(map(type, loaded.nodes)) == list(map(type, paths.nodes))
+    assert loaded.semiring == paths.semiring
+    assert loaded.reflexive == paths.reflexive
+    assert loaded.via.dtype == np.int32
+    np.testing.assert_array_equal(loaded.via, paths.via)
+    values, expected = (v if isinstance(v, tuple) else (v,) for v in (loaded.values, paths.values))
+    for v, w in zip(values, expected, strict=True):
+        assert v.dtype == w.dtype
+        np.testing.assert_array_equal(v, w)
+    if paths.via.ndim == 2:
+        assert [loaded.paths_from(v) for v in loaded.nodes] == [paths.paths_from(v) for v in paths.nodes]
+    assert repr(loaded) == repr(paths)
+
+
+def again(paths: sr.Paths, folder: Path, suffix: str = ".npz", **how: Any) -> sr.Paths:
+    path = folder / f"paths{suffix}"
+    paths.save(path)
+    assert sorted(os.listdir(folder)) == [path.name]  # nothing half written is left
+    return sr.Paths.load(path, **how)
+
+
+CASES = [
+    (s, d) for s, dtypes in [
+        (sr.MIN_PLUS, "f8 f4 i2 u4 i8"), (sr.MAX_MIN, "f4 i4"), (sr.BOOLEAN, "?"), (sr.MAX_TIMES, "f8"), (sr.DISTANCE_HOPS, "f8"),
+        (sr.MAX_PLUS, "f4"), (TRUST, "f8"),
+    ] for d in dtypes.split()
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), CASES, ids=lambda x: getattr(x, "name", x))
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_round_trips(semiring: sr.Semiring, dtype: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    matrix = data.draw(testing.matrices(semiring, dtype, max_n=5))
+    paths = sr.closure(matrix, semiring, paths=True, reflexive=data.draw(st.booleans()))
+    how: dict[str, Any] = {} if semiring is not TRUST else {"semiring": TRUST}
+    same(again(paths, tmp_path_factory.mktemp("there"), **how), paths)
+    same(again(paths, tmp_path_factory.mktemp("there"), **how, mmap=True), paths)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES[1:])
+@pytest.mark.parametrize("n", [0, 1, 40])
+def test_zarr_round_trips(suffix: str, n: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(n)
+    a = np.where(rng.random((n, n)) < 0.1, rng.integers(1, 9, (n, n)), INF)
+    same(again(sr.apsp(a, paths=True), tmp_path, suffix), sr.apsp(a, paths=True))
+
+
+names = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec=None)) | st.binary(),
+    lambda part: st.lists(part, max_size=3).map(tuple),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=60)
+@given(nodes=st.lists(names, min_size=2, max_size=6, unique_by=lambda name: name))
+def test_names_come_back(nodes: list[Any], tmp_path_factory: pytest.TempPathFactory) -> None:
+    paths = sr.apsp(sr.edges([(nodes[0], nodes[1], 1.0)], nodes=nodes), paths=True)
+    same(again(paths, tmp_path_factory.mktemp("names")), paths)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES[1:])
+def test_odd_names_in_zarr(suffix: str, tmp_path: Path) -> None:
+    nodes: list[Any] = ["\ud800", "Ω\n", INF, 10**30, ("a", (1, None)), b"\xff", True]
+    paths = sr.apsp(sr.edges([(nodes[0], nodes[1], 1.0)], nodes=nodes), paths=True)
+    same(again(paths, tmp_path, suffix), paths)
+
+
+def test_names_that_are_scalars_of_numpy_find_their_vertices(tmp_path: Path) -> None:
+    nodes = [np.str_("a"), np.int64(4), np.float32(0.1)]
+    loaded = again(sr.apsp(sr.edges([(nodes[0], nodes[2], 1.0)], nodes=nodes), paths=True), tmp_path)
+    assert loaded.nodes == tuple(nodes)
+    assert loaded.path(nodes[0], nodes[2]) == ["a", np.float32(0.1)]
+
+
+class Place(NamedTuple):
+    x: int
+
+
+@pytest.mark.parametrize("name", [frozenset({1}), 1j, Place(1), np.datetime64("2020-01-01"), np.longdouble(1)], ids=repr)
+def test_names_that_cannot_be_kept_are_refused(name: Any, tmp_path: Path) -> None:
+    paths = sr.apsp(sr.edges([(name, "b", 1.0)]), paths=True)
+    with pytest.raises(sr.GraphError, match="name vertices by"):
+        paths.save(tmp_path / "p.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_exact_entries_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(sr.DTypeError, match="pickle"):
+        sr.apsp(np.array([[0, 1], [2, 0]], dtype=object), paths=True).save(tmp_path / "p.npz")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_batches_and_views(suffix: str, tmp_path: Path) -> None:
+    paths = sr.apsp(np.stack([a_graph, a_graph.T])[None], paths=True)
+    loaded = again(paths, tmp_path, suffix)
+    same(loaded, paths)
+    assert loaded[0, 1].path(2, 0) == [2, 1, 0]
+    strided = sr.Paths(sr.MIN_PLUS, (np.asfortranarray(paths[0, 0].distances),), paths.via[0, 0])
+    same(again(strided, tmp_path, suffix), strided)
+
+
+def test_the_witness_tag_is_kept(tmp_path: Path) -> None:
+    paths = sr.closure(a_graph, sr.TROPICAL_ARGMIN)
+    assert again(paths, tmp_path).semiring == sr.TROPICAL_ARGMIN
+    assert again(paths, tmp_path, semiring=sr.MIN_PLUS).semiring.witness
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_semiring_of_ones_own_is_passed_and_checked(suffix: str, tmp_path: Path) -> None:
+    paths = sr.closure(np.array([[1, 0.75, 0], [0, 1, 0.5], [0, 0, 1]]), TRUST, paths=True)
+    path = tmp_path / f"p{suffix}"
+    paths.save(path)
+    with pytest.raises(sr.SemiringError, match=r"'trust'.*semiring="):
+        sr.Paths.load(path)
+    for wrong in (sr.MAX_TIMES, sr.Semiring("trust", max, lambda a, b: max(a + b - 1.5, 0), 0, 1), sr.DISTANCE_HOPS):
+        with pytest.raises(sr.SemiringError, match="other elements"):
+            sr.Paths.load(path, semiring=wrong)
+    rewritten = sr.Semiring("trust", lambda a, b: a if a > b else b, lambda a, b: max(0, b + a - 1), 0, 1, domain=(0, 1))
+    assert sr.Paths.load(path, semiring=rewritten).path(0, 2) == [0, 1, 2]
+
+
+def test_a_semiring_that_has_a_name_of_the_catalogue_is_none_of_it(tmp_path: Path) -> None:
+    other = sr.Semiring("min-plus", min, max, INF, -INF)
+    sr.closure(a_graph, other, paths=True).save(tmp_path / "p.npz")
+    with pytest.raises(sr.SemiringError, match="pass it"):
+        sr.Paths.load(tmp_path / "p.npz")
+    with pytest.raises(sr.SemiringError, match="other elements"):
+        sr.Paths.load(tmp_path / "p.npz", semiring=sr.MIN_PLUS)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_paths_that_rounding_has_bent_are_found_after_loading(suffix: str, tmp_path: Path) -> None:
+    a = np.array([[0, 1.0, INF, INF], [INF, 0, -1.0, INF], [1.0, INF, 0, -1.0], [INF, INF, INF, 0]])
+    via = sr.apsp(a, paths=True).via
+    via[0, 2] = 2
+    assert again(sr.Paths(sr.MIN_PLUS, (sr.apsp(a),), via, kept=lambda: (a,)), tmp_path, suffix).path(0, 2) == [0, 1, 2]
+
+
+def test_the_input_is_kept_only_where_it_may_be_needed(tmp_path: Path) -> None:
+    def arrays(paths: sr.Paths) -> set[str]:
+        paths.save(tmp_path / "p.npz")
+        return set(np.load(tmp_path / "p.npz").files) - {"paths.json"}
+
+    assert arrays(sr.apsp(a_graph, paths=True)) == {"value0", "via"}
+    negative = np.where(a_graph == 9, -1, a_graph)
+    assert arrays(sr.apsp(negative, paths=True)) == {"value0", "via", "edge0"}
+    integers = np.where(np.isinf(negative), 10**6, negative).astype(int)
+    assert arrays(sr.apsp(integers, nonedge=10**6, paths=True)) == {"value0", "via"}
+
+
+def test_numpy_reads_the_arrays(tmp_path: Path) -> None:
+    paths = sr.apsp(a_graph, paths=True)
+    paths.save(tmp_path / "p.npz")
+    with np.load(tmp_path / "p.npz") as archive:
+        np.testing.assert_array_equal(archive["value0"], paths.distances)
+    mapped = sr.Paths.load(tmp_path / "p.npz", mmap=True)
+    assert isinstance(mapped.distances, np.memmap)
+    assert isinstance(mapped.via, np.memmap)
+    assert mapped.distances.flags.aligned
+    assert mapped.distances.offset % 64 == 0
+    assert not mapped.distances.flags.writeable
+
+
+def test_a_closure_in_files_is_saved_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = np.full((300, 300), INF, np.float32)
+    a[np.arange(299), np.arange(1, 300)] = 1
+    paths = sr.apsp(a, paths=True, checkpoint=tmp_path / "checkpoint")
+    assert isinstance(paths.distances, np.memmap)
+    monkeypatch.setattr(stores, "_AT_ONCE", 300 * 4 * 7)
+    sizes, rows_on_host = [], stores.rows_on_host
+
+    def counted(array: Any, index: Any) -> Any:
+        sizes.append(len(rows := rows_on_host(array, index)))
+        return rows
+
+    monkeypatch.setattr(stores, "rows_on_host", counted)
+    for suffix in SUFFIXES:
+        (folder := tmp_path / suffix[1:]).mkdir()
+        loaded = again(paths, folder, suffix)
+        assert loaded.path(3, 250) == list(range(3, 251))
+        np.testing.assert_array_equal(loaded.distances, paths.distances)
+    assert max(sizes) == 7
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_saving_replaces_what_was_there(suffix: str, tmp_path: Path) -> None:
+    again(sr.apsp(a_graph, paths=True), tmp_path, suffix)
+    other = sr.apsp(a_graph[:2, :2], paths=True)
+    same(again(other, tmp_path, suffix), other)
+    if suffix == ".npz":
+        mapped = sr.Paths.load(tmp_path / "paths.npz", mmap=True)
+        same(again(mapped, tmp_path), other)  # in the place of its own file
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_save_that_fails_leaves_the_old_file(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = sr.apsp(a_graph, paths=True)
+    again(paths, tmp_path, suffix)
+
+    def fails(array: Any, index: Any) -> Any:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(stores, "rows_on_host", fails)
+    with pytest.raises(OSError, match="no space"):
+        sr.apsp(a_graph[:2, :2], paths=True).save(tmp_path / f"paths{suffix}")
+    assert [p.name for p in tmp_path.iterdir()] == [f"paths{suffix}"]
+    same(sr.Paths.load(tmp_path / f"paths{suffix}"), paths)
+
+
+def test_folders_of_others_are_not_replaced(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    paths = sr.apsp(a_graph, paths=True)
+    zarr.create_array(tmp_path / "theirs.zarr", shape=(2,), dtype="f4")
+    (tmp_path / "notes.zarr").mkdir()
+    (tmp_path / "notes.zarr" / "diary.txt").write_text("dear diary")
+    (tmp_path / "file.zarr").write_text("no folder")
+    for name in ("theirs.zarr", "notes.zarr", "file.zarr"):
+        with pytest.raises(sr.GraphError, match="not replaced"):
+            paths.save(tmp_path / name)
+    (tmp_path / "empty.zarr").mkdir()
+    paths.save(tmp_path / "empty.zarr")
+    for name in ("folder.npz", "folder.zarr.zip"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(sr.GraphError, match="folder"):
+            paths.save(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        paths.save(tmp_path / "nowhere" / "p.npz")
+
+
+@pytest.mark.parametrize("name", ["p.npy", "p", "p.zip", "p.pkl"])
+def test_other_endings_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(sr.GraphError, match=r"\.npz, \.zarr or \.zarr\.zip"):
+        sr.apsp(a_graph, paths=True).save(tmp_path / name)
+    with pytest.raises(sr.GraphError, match=r"\.npz"):
+        sr.Paths.load(tmp_path / name)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    for suffix in SUFFIXES:
+        with pytest.raises(FileNotFoundError, match="there is no"):
+            sr.Paths.load(tmp_path / f"p{suffix}")
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_foreign_files_are_told(tmp_path: Path, mmap: bool) -> None:
+    np.savez(tmp_path / "arrays.npz", via=np.zeros((2, 2), np.int32))
+    (tmp_path / "text.npz").write_text("no archive")
+    (tmp_path / "empty.npz").touch()
+    (tmp_path / "folder.npz").mkdir()
+    for path in tmp_path.iterdir():
+        with pytest.raises(sr.GraphError, match=f"{path.name} is damaged, or not"):
+            sr.Paths.load(path, mmap=mmap)
+
+
+def test_foreign_zarr_is_told(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "array.zarr", shape=(2,), dtype="f4")
+    zarr.open_group(str(tmp_path / "group.zarr"), mode="w")
+    (tmp_path / "empty.zarr").mkdir()
+    (tmp_path / "text.zarr.zip").write_text("no archive")
+    for path in tmp_path.iterdir():
+        with pytest.raises(sr.GraphError, match=f"{path.name} is damaged, or not"):
+            sr.Paths.load(path)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_a_damaged_file_is_told_or_the_same(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("damaged")
+    paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True)
+    paths.save(folder / "p.npz")
+    content = bytearray((folder / "p.npz").read_bytes())
+    at = data.draw(st.integers(0, len(content) - 1))
+    if data.draw(st.booleans()):
+        content[at] ^= data.draw(st.integers(1, 255))
+    else:
+        del content[at:]
+    (folder / "p.npz").write_bytes(content)
+    try:
+        loaded = sr.Paths.load(folder / "p.npz")
+    except sr.SemiringError:
+        return
+    same(loaded, paths)
+
+
+def test_missing_chunks_are_told(tmp_path: Path) -> None:
+    paths = sr.apsp(a_graph, paths=True)
+    paths.save(tmp_path / "p.zarr")
+    (chunk,) = (tmp_path / "p.zarr" / "value0" / "c").rglob("0/0")
+    chunk.unlink()
+    with pytest.raises(sr.GraphError, match="checksum of value0"):
+        sr.Paths.load(tmp_path / "p.zarr")
+
+
+def test_parts_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    paths = sr.apsp(a_graph, paths=True)
+    for via in (np.full((4, 4), 7, np.int32), np.full((4, 4), -2, np.int32)):
+        sr.Paths(sr.MIN_PLUS, (paths.distances,), via).save(tmp_path / "p.npz")
+        with pytest.raises(sr.GraphError, match="do not fit"):
+            sr.Paths.load(tmp_path / "p.npz")
+
+
+def test_a_later_version_is_told(tmp_path: Path) -> None:
+    sr.apsp(a_graph, paths=True).save(tmp_path / "p.npz")
+    with zipfile.ZipFile(tmp_path / "p.npz") as old, zipfile.ZipFile(tmp_path / "q.npz", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b'"paths": 1', b'"paths": 2'))
+    with pytest.raises(sr.GraphError, match="version 2"):
+        sr.Paths.load(tmp_path / "q.npz")
+
+
+def test_mapping_needs_numpys_own_form(tmp_path: Path) -> None:
+    sr.apsp(a_graph, paths=True).save(tmp_path / "p.zarr")
+    with pytest.raises(sr.GraphError, match="mmap"):
+        sr.Paths.load(tmp_path / "p.zarr", mmap=True)
+    sr.apsp(a_graph, paths=True).save(tmp_path / "p.npz")
+    with zipfile.ZipFile(tmp_path / "p.npz") as old, zipfile.ZipFile(tmp_path / "q.npz", "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    same(sr.Paths.load(tmp_path / "q.npz"), sr.apsp(a_graph, paths=True))
+    with pytest.raises(sr.GraphError, match="compressed"):
+        sr.Paths.load(tmp_path / "q.npz", mmap=True)
+
+
+def test_a_missing_zarr_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = sr.apsp(a_graph, paths=True)
+    paths.save(tmp_path / "p.zarr.zip")
+    shutil.copy(tmp_path / "p.zarr.zip", tmp_path / "q.zarr.zip")
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(sr.SemiringError, match="pip install zarr"):
+        paths.save(tmp_path / "r.zarr")
+    with pytest.raises(sr.SemiringError, match="pip install zarr"):
+        sr.Paths.load(tmp_path / "q.zarr.zip")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["p.zarr.zip", "q.zarr.zip"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_arrays_on_a_gpu_come_to_the_host(suffix: str, tmp_path: Path) -> None:
+    import cupy
+
+    loaded = again(sr.apsp(cupy.asarray(np.stack([a_graph, a_graph.T])), paths=True), tmp_path, suffix)
+    assert type(loaded.values) is np.ndarray
+    np.testing.assert_array_equal(loaded.values[0], sr.apsp(a_graph))
+    assert loaded[0].path(0, 3) == [0, 1, 2, 3]
