@@ -3,11 +3,21 @@
 import pytest
 from hypothesis import settings
 
+from semiring.kernels.cpu.threads import thread_count
 from semiring.kernels.select import gpus
 
 # The first example of a kind may compile a kernel.
 settings.register_profile("semiring", deadline=None)
 settings.load_profile("semiring")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """How many processes `-n auto` is: one a core, but not so many that they mostly compile the same kernels.
+
+    Tests on a GPU fill its memory and look at what is left of it: where there is one, there is one process.
+    """
+    return 0 if gpus() else min(thread_count(), 8)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
