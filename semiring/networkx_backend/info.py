@@ -1,0 +1,59 @@
+"""What NetworkX is told of this backend when it is imported; nothing else is imported here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["get_info"]
+
+_ALL_PAIRS = "All pairs at once: n³ steps over the min-plus semiring on all cores, or on a GPU, however many edges there are."
+_REACHABILITY = "The closure of a matrix of bits."
+_SEARCH = "The closure of a matrix of bits; one search of NetworkX is faster, so this runs only where it is asked for."
+
+_FUNCTIONS = {
+    "all_pairs_bellman_ford_path": _ALL_PAIRS,
+    "all_pairs_bellman_ford_path_length": _ALL_PAIRS,
+    "all_pairs_dijkstra": _ALL_PAIRS,
+    "all_pairs_dijkstra_path": _ALL_PAIRS,
+    "all_pairs_dijkstra_path_length": _ALL_PAIRS,
+    "all_pairs_shortest_path": _ALL_PAIRS,
+    "all_pairs_shortest_path_length": _ALL_PAIRS,
+    "average_shortest_path_length": _ALL_PAIRS,
+    "barycenter": _ALL_PAIRS,
+    "center": _ALL_PAIRS,
+    "closeness_centrality": _ALL_PAIRS,
+    "diameter": _ALL_PAIRS,
+    "eccentricity": _ALL_PAIRS,
+    "floyd_warshall": _ALL_PAIRS,
+    "floyd_warshall_numpy": _ALL_PAIRS,
+    "floyd_warshall_predecessor_and_distance": _ALL_PAIRS,
+    "global_efficiency": _ALL_PAIRS,
+    "gutman_index": _ALL_PAIRS,
+    "harmonic_centrality": _ALL_PAIRS,
+    "harmonic_diameter": _ALL_PAIRS,
+    "has_path": _SEARCH,
+    "hyper_wiener_index": _ALL_PAIRS,
+    "is_strongly_connected": _SEARCH,
+    "johnson": _ALL_PAIRS,
+    "local_efficiency": "The neighbourhoods of all nodes of one degree are closed together.",
+    "periphery": _ALL_PAIRS,
+    "radius": _ALL_PAIRS,
+    "schultz_index": _ALL_PAIRS,
+    "shortest_path": _ALL_PAIRS,
+    "shortest_path_length": _ALL_PAIRS,
+    "transitive_closure": _REACHABILITY,
+    "transitive_closure_dag": _REACHABILITY,
+    "transitive_reduction": "One closure and one product of matrices of bits.",
+    "wiener_index": _ALL_PAIRS,
+}
+
+
+def get_info() -> dict[str, Any]:
+    """The entry point ``networkx.backend_info``."""
+    return {
+        "backend_name": "semiring",
+        "project": "semiring",
+        "package": "semiring",
+        "short_summary": "Distances, paths and reachability of all pairs as closures of one matrix.",
+        "functions": {name: {"additional_docs": text} for name, text in _FUNCTIONS.items()},
+    }

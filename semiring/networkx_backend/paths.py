@@ -1,0 +1,202 @@
+"""Shortest paths between all pairs, as NetworkX returns them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from semiring.algebra.errors import NegativeCycleError
+from semiring.networkx_backend.distances import Distances, algorithm, distances
+from semiring.solve import apsp
+
+__all__ = [
+    "all_pairs_bellman_ford_path",
+    "all_pairs_bellman_ford_path_length",
+    "all_pairs_dijkstra",
+    "all_pairs_dijkstra_path",
+    "all_pairs_dijkstra_path_length",
+    "all_pairs_shortest_path",
+    "all_pairs_shortest_path_length",
+    "average_shortest_path_length",
+    "floyd_warshall",
+    "floyd_warshall_numpy",
+    "floyd_warshall_predecessor_and_distance",
+    "johnson",
+    "shortest_path",
+    "shortest_path_length",
+]
+
+Rows = Iterator[tuple[Any, Any]]
+
+
+def _rows(found: Distances, row: Callable[[int], Any]) -> Rows:
+    """What NetworkX yields: each node with its row, made when it is asked for."""
+    return ((node, row(i)) for i, node in enumerate(found.nodes))
+
+
+@algorithm
+def floyd_warshall(G: Any, weight: Any = "weight") -> dict[Any, dict[Any, Any]]:
+    """See `networkx.floyd_warshall`."""
+    return _complete(distances(G, weight, "floyd-warshall"))
+
+
+@algorithm
+def floyd_warshall_predecessor_and_distance(G: Any, weight: Any = "weight") -> tuple[dict[Any, dict[Any, Any]], dict[Any, dict[Any, Any]]]:
+    """See `networkx.floyd_warshall_predecessor_and_distance`."""
+    found = distances(G, weight, "floyd-warshall", paths=True)
+    assert found.predecessors is not None
+    before = {}
+    for i, (u, row) in enumerate(zip(found.nodes, found.predecessors, strict=True)):
+        targets = np.flatnonzero(row >= 0)
+        entries = {found.nodes[v]: found.nodes[p] for v, p in zip(targets.tolist(), row[targets].tolist(), strict=True)}
+        if G.has_edge(u, u):
+            entries[found.nodes[i]] = u  # an edge has its predecessor, whether or not a shortest path takes it
+        if entries:
+            before[u] = entries
+    return before, _complete(found)
+
+
+def _complete(found: Distances) -> dict[Any, dict[Any, Any]]:
+    """Distances to all nodes, ∞ where there is no path."""
+    nodes = found.nodes
+    if found.reached.all():
+        return {u: dict(zip(nodes, row.tolist(), strict=True)) for u, row in zip(nodes, found.matrix, strict=True)}
+    unreached = dict.fromkeys(nodes, math.inf)
+    return {u: unreached | found.lengths(i) for i, u in enumerate(nodes)}
+
+
+@algorithm
+def floyd_warshall_numpy(G: Any, nodelist: Any = None, weight: Any = "weight") -> np.ndarray[Any, Any]:
+    """See `networkx.floyd_warshall_numpy`."""
+    if nodelist is not None and not (len(nodelist) == len(G) == len(set(nodelist))):
+        raise nx.NetworkXError(
+            "nodelist must contain every node in G with no repeats. If you wanted a subgraph of G use G.subgraph(nodelist)"
+        )
+    matrix = nx.to_numpy_array(G, nodelist, multigraph_weight=min, weight=weight, nonedge=np.inf, backend="networkx")
+    np.fill_diagonal(matrix, 0)
+    if (matrix == -np.inf).any():
+        raise NotImplementedError("a weight is −∞")
+    return np.asarray(apsp(matrix, nonedge=np.inf, overwrite=True))
+
+
+@algorithm
+def all_pairs_shortest_path_length(G: Any, cutoff: float | None = None) -> Rows:
+    """See `networkx.all_pairs_shortest_path_length`."""
+    found = distances(G, None).within(_levels(cutoff))
+    return _rows(found, found.lengths)
+
+
+@algorithm
+def all_pairs_shortest_path(G: Any, cutoff: float | None = None) -> Rows:
+    """See `networkx.all_pairs_shortest_path`."""
+    found = distances(G, None, paths=True).within(_levels(cutoff))
+    return _rows(found, found.paths)
+
+
+def _levels(cutoff: float | None) -> float | None:
+    """NetworkX's search begins another level while the last one is below the cutoff, so that 1.5 reaches two edges far."""
+    return cutoff if cutoff is None or math.isinf(cutoff) else math.ceil(cutoff)
+
+
+@algorithm
+def all_pairs_dijkstra(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Rows:
+    """See `networkx.all_pairs_dijkstra`."""
+    found = distances(G, weight, "dijkstra", paths=True).within(cutoff)
+    return _rows(found, lambda i: (found.lengths(i), found.paths(i)))
+
+
+@algorithm
+def all_pairs_dijkstra_path_length(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Rows:
+    """See `networkx.all_pairs_dijkstra_path_length`."""
+    found = distances(G, weight, "dijkstra").within(cutoff)
+    return _rows(found, found.lengths)
+
+
+@algorithm
+def all_pairs_dijkstra_path(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Rows:
+    """See `networkx.all_pairs_dijkstra_path`."""
+    found = distances(G, weight, "dijkstra", paths=True).within(cutoff)
+    return _rows(found, found.paths)
+
+
+@algorithm
+def all_pairs_bellman_ford_path_length(G: Any, weight: Any = "weight") -> Rows:
+    """See `networkx.all_pairs_bellman_ford_path_length`."""
+    try:
+        found = distances(G, weight, "bellman-ford")
+    except NegativeCycleError:
+        # Nodes that reach no negative cycle have distances, until the first one that does.
+        return iter(nx.all_pairs_bellman_ford_path_length(G, weight=weight, backend="networkx"))
+    return _rows(found, found.lengths)
+
+
+@algorithm
+def all_pairs_bellman_ford_path(G: Any, weight: Any = "weight") -> Rows:
+    """See `networkx.all_pairs_bellman_ford_path`."""
+    try:
+        found = distances(G, weight, "bellman-ford", paths=True)
+    except NegativeCycleError:
+        return iter(nx.all_pairs_bellman_ford_path(G, weight=weight, backend="networkx"))
+    return _rows(found, found.paths)
+
+
+@algorithm
+def johnson(G: Any, weight: Any = "weight") -> dict[Any, dict[Any, list[Any]]]:
+    """See `networkx.johnson`."""
+    try:
+        found = distances(G, weight, "bellman-ford", paths=True)
+    except NegativeCycleError as error:
+        raise nx.NetworkXUnbounded("Negative cycle detected.") from error
+    return dict(_rows(found, found.paths))
+
+
+def shortest_path(G: Any, source: None = None, target: None = None, weight: Any = None, method: str = "dijkstra") -> Any:
+    """See `networkx.shortest_path`; for all pairs."""
+    if _method(weight, method) == "unweighted":
+        return all_pairs_shortest_path(G)
+    if method == "dijkstra":
+        return all_pairs_dijkstra_path(G, weight=weight)
+    return all_pairs_bellman_ford_path(G, weight=weight)
+
+
+def shortest_path_length(G: Any, source: None = None, target: None = None, weight: Any = None, method: str = "dijkstra") -> Any:
+    """See `networkx.shortest_path_length`; for all pairs."""
+    if _method(weight, method) == "unweighted":
+        return all_pairs_shortest_path_length(G)
+    if method == "dijkstra":
+        return all_pairs_dijkstra_path_length(G, weight=weight)
+    return all_pairs_bellman_ford_path_length(G, weight=weight)
+
+
+def _method(weight: Any, method: str) -> str:
+    if method not in ("dijkstra", "bellman-ford"):
+        raise ValueError(f"method not supported: {method}")
+    return "unweighted" if weight is None else method
+
+
+@algorithm
+def average_shortest_path_length(G: Any, weight: Any = None, method: str | None = None) -> float:
+    """See `networkx.average_shortest_path_length`."""
+    method = method or ("unweighted" if weight is None else "dijkstra")
+    if method not in ("unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy"):
+        raise ValueError(f"method not supported: {method}")
+    n = len(G)
+    if n == 0:
+        raise nx.NetworkXPointlessConcept("the null graph has no paths, thus there is no average shortest path length")
+    if n == 1:
+        return 0
+    if G.is_directed() and not nx.is_strongly_connected(G, backend="networkx"):
+        raise nx.NetworkXError("Graph is not strongly connected.")
+    if not G.is_directed() and not nx.is_connected(G, backend="networkx"):
+        raise nx.NetworkXError("Graph is not connected.")
+    try:
+        found = distances(G, weight, method)
+    except NegativeCycleError as error:
+        if method != "bellman-ford":
+            raise
+        raise nx.NetworkXUnbounded("Negative cycle detected.") from error
+    return float(sum(found.totals()) / (n * (n - 1)))

@@ -1,0 +1,286 @@
+"""Every function of the backend on random graphs, compared with NetworkX's own answer to the same call."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from semiring.networkx_backend.info import get_info
+from tests.networkx_backend.samples import FLOATS, INTEGERS, KINDS, MIXED, SIGNED, agree, agree_in_length, graphs, outcome
+
+nx: Any = importlib.import_module("networkx")  # typeshed knows it without its backends
+
+pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs:UserWarning")
+FEW = settings(max_examples=40)
+
+LENGTHS: list[tuple[str, dict[str, Any]]] = [
+    ("all_pairs_bellman_ford_path_length", {}),
+    ("all_pairs_dijkstra_path_length", {}),
+    ("all_pairs_dijkstra_path_length", {"cutoff": 6, "weight": None}),
+    ("all_pairs_dijkstra_path_length", {"cutoff": 6.5}),
+    ("all_pairs_shortest_path_length", {}),
+    ("all_pairs_shortest_path_length", {"cutoff": -1}),
+    ("all_pairs_shortest_path_length", {"cutoff": 1}),
+    ("all_pairs_shortest_path_length", {"cutoff": 1.5}),
+    ("all_pairs_shortest_path_length", {"cutoff": math.inf}),
+    ("average_shortest_path_length", {}),
+    ("average_shortest_path_length", {"weight": "weight"}),
+    ("average_shortest_path_length", {"weight": "weight", "method": "bellman-ford"}),
+    ("average_shortest_path_length", {"weight": "weight", "method": "floyd-warshall"}),
+    ("average_shortest_path_length", {"weight": "weight", "method": "floyd-warshall-numpy"}),
+    ("average_shortest_path_length", {"method": "telepathy"}),
+    ("diameter", {}),
+    ("diameter", {"weight": "weight"}),
+    ("eccentricity", {}),
+    ("eccentricity", {"weight": "weight"}),
+    ("floyd_warshall", {}),
+    ("floyd_warshall", {"weight": None}),
+    ("floyd_warshall", {"weight": "cost"}),
+    ("floyd_warshall_numpy", {}),
+    ("harmonic_diameter", {}),
+    ("harmonic_diameter", {"weight": "weight"}),
+    ("periphery", {}),
+    ("periphery", {"weight": "weight"}),
+    ("radius", {}),
+    ("radius", {"weight": "weight"}),
+    ("shortest_path_length", {}),
+    ("shortest_path_length", {"weight": "weight"}),
+    ("shortest_path_length", {"weight": "weight", "method": "bellman-ford"}),
+    ("shortest_path_length", {"method": "telepathy"}),
+    ("closeness_centrality", {}),
+    ("closeness_centrality", {"distance": "weight", "wf_improved": False}),
+    ("harmonic_centrality", {}),
+    ("harmonic_centrality", {"distance": "weight"}),
+    ("global_efficiency", {}),
+    ("local_efficiency", {}),
+    ("wiener_index", {}),
+    ("wiener_index", {"weight": "weight"}),
+    ("schultz_index", {}),
+    ("schultz_index", {"weight": "weight"}),
+    ("gutman_index", {}),
+    ("gutman_index", {"weight": "weight"}),
+    ("hyper_wiener_index", {}),
+    ("hyper_wiener_index", {"weight": "weight"}),
+    ("is_strongly_connected", {}),
+    ("transitive_closure", {}),
+    ("transitive_closure", {"reflexive": True}),
+    ("transitive_closure", {"reflexive": None}),
+    ("transitive_closure", {"reflexive": 1}),
+    ("transitive_closure", {"reflexive": "no"}),
+    ("transitive_closure_dag", {}),
+    ("transitive_reduction", {}),
+]
+WITHOUT_TREES = [("center", {}), ("center", {"weight": "weight"}), ("barycenter", {}), ("barycenter", {"weight": "weight"})]
+PATHS: list[tuple[str, dict[str, Any]]] = [
+    ("all_pairs_bellman_ford_path", {"weight": "weight"}),
+    ("all_pairs_dijkstra_path", {"weight": "weight"}),
+    ("all_pairs_shortest_path", {}),
+    ("johnson", {"weight": "weight"}),
+    ("shortest_path", {}),
+    ("shortest_path", {"weight": "weight"}),
+    ("shortest_path", {"weight": "weight", "method": "bellman-ford"}),
+]
+OTHERS = ["all_pairs_dijkstra", "floyd_warshall_predecessor_and_distance", "has_path"]  # compared below
+
+
+def test_every_function_is_compared() -> None:
+    compared = {name for name, _ in LENGTHS + WITHOUT_TREES + PATHS}.union(OTHERS)
+    assert compared == get_info()["functions"].keys()
+
+
+@pytest.mark.parametrize(("name", "arguments"), LENGTHS)
+@FEW
+@given(graph=graphs(MIXED))
+def test_same_answer(name: str, arguments: dict[str, Any], graph: Any) -> None:
+    agree(outcome(name, graph, "semiring", **arguments), outcome(name, graph, "networkx", **arguments))
+
+
+@pytest.mark.parametrize(("name", "arguments"), WITHOUT_TREES)
+@FEW
+@given(graph=graphs(INTEGERS))
+def test_same_nodes_where_sums_are_exact(name: str, arguments: dict[str, Any], graph: Any) -> None:
+    ours = outcome(name, graph, "semiring", **arguments)
+    if ours is NotImplementedError:  # trees are NetworkX's, and so is what it says of a tree of no nodes
+        assert not arguments
+        assert not graph.is_directed()
+        assert len(graph) in (0, graph.number_of_edges() + 1)
+    else:
+        agree(ours, outcome(name, graph, "networkx", **arguments))
+
+
+@pytest.mark.parametrize(("name", "arguments"), PATHS)
+@FEW
+@given(graph=graphs(MIXED))
+def test_paths_as_short(name: str, arguments: dict[str, Any], graph: Any) -> None:
+    ours, theirs = outcome(name, graph, "semiring", **arguments), outcome(name, graph, "networkx", **arguments)
+    agree_in_length(ours, theirs, graph, arguments.get("weight"))
+
+
+@FEW
+@given(graph=graphs(MIXED), cutoff=st.one_of(st.none(), st.integers(-1, 12)))
+def test_lengths_and_paths_together(graph: Any, cutoff: Any) -> None:
+    ours, theirs = (outcome("all_pairs_dijkstra", graph, b, cutoff=cutoff) for b in ("semiring", "networkx"))
+    agree({u: d for u, (d, _) in ours.items()}, {u: d for u, (d, _) in theirs.items()})
+    agree_in_length({u: p for u, (_, p) in ours.items()}, {u: p for u, (_, p) in theirs.items()}, graph, "weight")
+
+
+@FEW
+@given(graph=graphs(FLOATS))
+def test_predecessors_lead_along_shortest_paths(graph: Any) -> None:
+    ours = outcome("floyd_warshall_predecessor_and_distance", graph, "semiring")
+    theirs = outcome("floyd_warshall_predecessor_and_distance", graph, "networkx")
+    agree(ours[1], theirs[1])
+    assert {u: p.keys() for u, p in ours[0].items()} == {u: p.keys() for u, p in theirs[0].items()}
+
+    def paths(before: Any) -> Any:
+        return {u: {v: nx.reconstruct_path(u, v, before) for v in row if v != u} for u, row in before.items()}
+
+    agree_in_length(paths(ours[0]), paths(theirs[0]), graph, "weight")
+
+
+@FEW
+@given(graph=graphs(), data=st.data())
+def test_has_path(graph: Any, data: st.DataObject) -> None:
+    node = st.sampled_from([*graph, "not in the graph"])
+    ends = data.draw(node), data.draw(node)
+    agree(outcome("has_path", graph, "semiring", *ends), outcome("has_path", graph, "networkx", *ends))
+
+
+@pytest.mark.parametrize("name", ["transitive_closure", "transitive_closure_dag", "transitive_reduction"])
+@FEW
+@given(graph=graphs(kinds=(nx.DiGraph, nx.MultiDiGraph), acyclic=True))
+def test_acyclic(name: str, graph: Any) -> None:
+    graph.graph["name"] = "kept"
+    nx.set_node_attributes(graph, "also kept", "colour")
+    agree(outcome(name, graph, "semiring"), outcome(name, graph, "networkx"))
+
+
+SIGNED_FUNCTIONS = [
+    "all_pairs_bellman_ford_path_length",
+    "average_shortest_path_length",
+    "floyd_warshall",
+    "floyd_warshall_numpy",
+    "all_pairs_dijkstra_path_length",
+    "diameter",
+]
+
+
+@pytest.mark.parametrize("name", SIGNED_FUNCTIONS)
+@FEW
+@given(graph=graphs(SIGNED))
+def test_negative_weights(name: str, graph: Any) -> None:
+    arguments = {"weight": "weight"} | ({"method": "bellman-ford"} if name.startswith("average") else {})
+    ours = outcome(name, graph, "semiring", **arguments)
+    cycle = nx.negative_edge_cycle(graph.copy())
+    negative = any(w < 0 for _, _, w in graph.edges(data="weight", default=1))
+    if name in ("floyd_warshall", "floyd_warshall_numpy") and ours is NotImplementedError:
+        assert cycle
+    elif name in ("diameter", "all_pairs_dijkstra_path_length") and ours is NotImplementedError:
+        assert negative
+    else:
+        agree(ours, outcome(name, graph, "networkx", **arguments))
+
+
+@pytest.mark.parametrize("name", ["all_pairs_bellman_ford_path", "johnson"])
+@FEW
+@given(graph=graphs(SIGNED))
+def test_negative_cycles(name: str, graph: Any) -> None:
+    ours, theirs = outcome(name, graph, "semiring"), outcome(name, graph, "networkx")
+    if isinstance(theirs, type):
+        assert ours is theirs
+    else:
+        agree_in_length(ours, theirs, graph, "weight")
+
+
+def test_nodes_before_a_negative_cycle_have_their_answer() -> None:
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([("a", "b", 1), ("c", "d", -2), ("d", "c", 1)])
+    for name in ("all_pairs_bellman_ford_path_length", "all_pairs_bellman_ford_path"):
+        rows = getattr(nx, name)(graph, backend="semiring")
+        assert next(rows)[0] == "a"
+        assert next(rows)[0] == "b"
+        with pytest.raises(nx.NetworkXUnbounded, match="Negative cycle"):
+            next(rows)
+
+
+@FEW
+@given(graph=graphs(MIXED), hidden=st.integers(0, 3))
+def test_functions_as_weights(graph: Any, hidden: int) -> None:
+    def by_ends(u: Any, v: Any, data: Any) -> Any:
+        attributes = data.values() if graph.is_multigraph() else [data]
+        length = len(str(u)) + 2 * len(str(v)) + max(d.get("weight", 1) for d in attributes)
+        return None if length % 4 == hidden else length
+
+    for name in (
+        "all_pairs_dijkstra_path_length",
+        "shortest_path_length",
+        "harmonic_diameter",
+        "eccentricity",
+        "wiener_index",
+        "schultz_index",
+    ):
+        agree(outcome(name, graph, "semiring", weight=by_ends), outcome(name, graph, "networkx", weight=by_ends))
+    if not graph.is_directed():
+        for name in ("closeness_centrality", "harmonic_centrality"):
+            agree(outcome(name, graph, "semiring", distance=by_ends), outcome(name, graph, "networkx", distance=by_ends))
+
+
+@FEW
+@given(graph=graphs(MIXED), data=st.data())
+def test_some_nodes(graph: Any, data: st.DataObject) -> None:
+    some = data.draw(st.lists(st.sampled_from([*graph, "not in the graph"]), max_size=4))
+    others = data.draw(st.none() | st.lists(st.sampled_from([*graph]), max_size=4)) if len(graph) else None
+    for name, arguments in (
+        ("eccentricity", {"v": some}),
+        ("eccentricity", {"v": some[0] if some else None}),
+        ("closeness_centrality", {"u": some[0] if some else None}),
+        ("harmonic_centrality", {"nbunch": some, "sources": others}),
+        ("floyd_warshall_numpy", {"nodelist": some}),
+        ("floyd_warshall_numpy", {"nodelist": list(graph)[::-1]}),
+    ):
+        agree(outcome(name, graph, "semiring", **arguments), outcome(name, graph, "networkx", **arguments))
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [math.inf, -math.inf, math.nan, 1e308, 2**62, 2**70, 10**400, Fraction(1, 3), np.float32(0.5), np.int16(3), "3", None, 1 + 2j, True],
+    ids=repr,
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_of_every_sort(kind: Any, weight: Any) -> None:
+    graph = kind([(0, 1, {"weight": weight}), (1, 2, {"weight": 1}), (2, 3, {}), (3, 3, {"weight": weight})])
+    for name in ("all_pairs_dijkstra_path_length", "all_pairs_bellman_ford_path_length", "floyd_warshall", "floyd_warshall_numpy"):
+        ours = outcome(name, graph, "semiring")
+        if ours is not NotImplementedError:
+            agree(ours, outcome(name, graph, "networkx"))
+
+
+@pytest.mark.parametrize("largest", [1, 2**10, 2**11, 2**26, 2**27, 2**52, 2**57])
+def test_integers_stay_exact(largest: int) -> None:
+    graph = nx.cycle_graph(9, create_using=nx.DiGraph)
+    nx.set_edge_attributes(graph, largest, "weight")
+    for name in ("all_pairs_dijkstra_path_length", "floyd_warshall", "wiener_index", "gutman_index", "average_shortest_path_length"):
+        if name == "gutman_index":
+            undirected = nx.Graph(graph)
+            assert nx.gutman_index(undirected, weight="weight", backend="semiring") == nx.gutman_index(undirected, weight="weight")
+            continue
+        ours = outcome(name, graph, "semiring", weight="weight")
+        assert ours == outcome(name, graph, "networkx", weight="weight")
+    distances = dict(nx.all_pairs_dijkstra_path_length(graph, backend="semiring"))
+    assert distances[0][8] == 8 * largest
+    assert type(distances[0][8]) is int
+
+
+def test_the_nearest_node_comes_first() -> None:
+    graph = nx.gnp_random_graph(40, 0.2, seed=1)
+    for name in ("all_pairs_shortest_path_length", "all_pairs_dijkstra_path_length"):
+        for u, row in getattr(nx, name)(graph, backend="semiring"):
+            assert next(iter(row)) == u
+            assert list(row.values()) == sorted(row.values())
