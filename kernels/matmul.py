@@ -11,10 +11,11 @@ import numpy as np
 
 from semiring.algebra.conversion import conversions, widened
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algebra.domain import pieces, require_inside
-from semiring.algebra.errors import DTypeError, LawError, ShapeError, noted
+from semiring.algebra.domain import PIECE, pieces, require_inside
+from semiring.algebra.errors import DTypeError, LawError, SemiringError, ShapeError, noted
+from semiring.algebra.exchange import Borrowed, borrowed, lends_memory
 from semiring.algebra.laws import selective_counterexample
-from semiring.algebra.namespace import as_array, is_constant, lies_on_gpu, namespace, on_gpu, restorer
+from semiring.algebra.namespace import namespace, on_gpu
 from semiring.kernels.bounds import certify_product
 from semiring.kernels.floats import certify_floats
 from semiring.kernels.room import require_room, with_scratch
@@ -23,6 +24,9 @@ from semiring.kernels.select import engine_for, on_device, place
 __all__ = ["Witnessed", "matmul"]
 
 Array = np.ndarray[Any, Any]
+
+_GPU_PIECE = 1 << 22
+"""Entries that are converted at once on a GPU, which takes as long to start as for a million."""
 
 
 class Witnessed(NamedTuple):
@@ -56,33 +60,36 @@ def matmul(
     ----------
     a : array of shape (…, m, k) or (k,)
     b : array of shape (…, k, n) or (k,)
-        One- and more-dimensional operands are combined as by `numpy.matmul`; any strides. Over a structured semiring an operand is a
-        tuple of equally shaped arrays, one a component. The dtypes of a and b are promoted to a common one, in which ∞ stays ∞;
-        float16 and int8 are computed in float32 and int16, and integers 0 and 1 are truth values over a semiring on those.
+        Arrays of any library, as for `apsp`. One- and more-dimensional ones are combined as by `numpy.matmul`; any strides. Over a
+        structured semiring an operand is a tuple of equally shaped arrays, one a component. The dtypes of a and b are promoted to a
+        common one, in which ∞ stays ∞; float16 and int8 are computed in float32 and int16, and integers 0 and 1 are truth values over a
+        semiring on those.
     semiring : Semiring
         Marked by `Semiring.with_witness`, it asks for the witness too.
     c : array of the result's shape, optional
         The result is c ⊕ a ⊗ b; a tie keeps c. It is never modified.
     out : array of the result's shape and dtype, optional
-        Where the result is put. It may be `c`, `a` or `b` itself. Where it lies with the operands on a GPU, it may be of any library
-        whose arrays change (CuPy, PyTorch, Numba).
+        Where the result is put. It may be `c`, `a` or `b` itself, and of any library whose arrays change (not JAX's); on a GPU where an
+        operand is.
     witness : bool
         Also return which k won. ⊕ must be selective.
     device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
-        Where it is computed. Arrays on a GPU (of CuPy, PyTorch, JAX or Numba) stay there, and so does the result.
+        Where it is computed. Arrays on a GPU stay there, and so does the result; NumPy's go to them, those of other libraries do not.
     threads : int, optional
         Threads of the CPU engine; by default ``SEMIRING_NUM_THREADS``, or all cores.
 
     Returns
     -------
     array, tuple of arrays, or Witnessed
-        The product (a tuple over a structured semiring); with `witness`, a named tuple ``(values, witness)``. On a GPU it is of the
-        same library as the first operand that lies there.
+        The product (a tuple over a structured semiring); with `witness`, a named tuple ``(values, witness)``. It is of the library and
+        on the device of the first operand that is not NumPy's.
 
     Raises
     ------
     ShapeError
-        Operands that do not fit each other, `c` or `out`.
+        Operands that do not fit each other, `c` or `out`, or lie on different devices.
+    GraphError
+        An array that cannot be read where it lies, such as a tensor that requires a gradient, or that has labels or masked entries.
     DTypeError
         A dtype in which the semiring has no meaning.
     DomainError
@@ -120,13 +127,15 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
     if witness and (found := selective_counterexample(semiring)) is not None:
         x, y, z = found
         raise LawError(f"{semiring.name} has no witness: ⊕ is not selective ({x!r} ⊕ {y!r} = {z!r}), so no single k wins")
-    left, right = _operand(a, semiring, "a"), _operand(b, semiring, "b")
+    lent_a, lent_b = _operand(a, semiring, "a"), _operand(b, semiring, "b")
+    lent_c, lent_out = None if c is None else _operand(c, semiring, "c"), None if out is None else _operand(out, semiring, "out")
+    left, right = _arrays(lent_a), _arrays(lent_b)
     batch, row, column = _batch(left[0].shape, right[0].shape)
     dtypes = _dtypes(left, right, semiring)
     m, n = left[0].shape[-2:-1], () if column else right[0].shape[-1:]
     full, shape = (*batch, *(m or (1,)), *(n or (1,))), (*batch, *m, *n)
-    old = None if c is None else _matching(_operand(c, semiring, "c"), dtypes, shape, "c", exact=False)
-    target = None if out is None else _matching(_tuple(out, semiring, "out"), dtypes, shape, "out", exact=True)
+    old = None if lent_c is None else _matching(lent_c, dtypes, shape, "c", exact=False)
+    target = None if lent_out is None else _matching(lent_out, dtypes, shape, "out", exact=True)
     given = (*left, *right, *(old or ()))
     results = math.prod(full) * (sum(d.itemsize for d in dtypes) * (target is None) + 4 * witness)
     needed = with_scratch(results + sum(v.nbytes for v in given if not on_gpu(v)))
@@ -136,6 +145,11 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
         raise ShapeError(f"out must lie {'on the GPU, as an operand does' if stays else 'on the host, as the operands do'}")
     if old is not None and not stays and any(map(on_gpu, old)):
         raise ShapeError("c lies on a GPU and the operands on the host; bring it to them, or them to it")
+    for name, lent in (("a", lent_a), ("b", lent_b), ("c", lent_c or ())):
+        if stays and any(p.restore is not None and not on_gpu(p.array) for p in lent):
+            raise ShapeError(
+                f"{name} lies on the host and another operand on a GPU, where only NumPy's go unasked; bring them to one device"
+            )
     require_room(where, needed, f"pass fewer rows of a at a time{'' if stays else ', or device=' + repr('cpu')}")
     with on_device(where):
         left, right = _elements(left, dtypes, semiring, "a", where), _elements(right, dtypes, semiring, "b", where)
@@ -146,19 +160,19 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
         values, via = _compute(where, left, right, old, None if sent else target, shape, semiring, witness, threads)
         if sent:
             values, via = _received(values, target), None if via is None else _received((via,), None)[0]
-        restore = _restorer((out, a, b), semiring)
+        restore = _restorer((*(lent_out or ()), *lent_a, *lent_b))
         values, via = tuple(map(restore, values)), None if via is None else restore(via)
     product = out if out is not None else values if semiring.components > 1 else values[0]
     return product if via is None else Witnessed(product, via)
 
 
-def _restorer(operands: tuple[Any, ...], semiring: Semiring) -> Callable[[Any], Any]:
-    """What makes a result one of the library of the first operand that lies on a GPU; on the host, a scalar of an array without axes.
+def _restorer(operands: tuple[Borrowed, ...]) -> Callable[[Any], Any]:
+    """What makes a result one of the library of the first operand that is not NumPy's; of NumPy's it makes a scalar if it has no axes.
 
     A result in `out` is to be restored too, because that makes the stream of its library wait for it.
     """
-    parts = (v for x in operands if x is not None for v in _tuple(x, semiring, "an operand"))
-    return next((restorer(v) for v in parts if lies_on_gpu(v)), None) or operator.itemgetter(())
+    others = (p.restore for p in operands if p.restore is not None or on_gpu(p.array))
+    return next(others, None) or operator.itemgetter(())
 
 
 def _received(found: tuple[Any, ...], target: tuple[Array, ...] | None) -> tuple[Array, ...]:
@@ -225,20 +239,29 @@ def _tuple(x: Any, semiring: Semiring, name: str) -> tuple[Any, ...]:
     return tuple(x)
 
 
-def _operand(x: Any, semiring: Semiring, name: str) -> tuple[Array, ...]:
+def _operand(x: Any, semiring: Semiring, name: str) -> tuple[Borrowed, ...]:
+    given = _tuple(x, semiring, name)
+    if name == "out" and not all(map(lends_memory, given)):
+        kinds = ", ".join(type(v).__name__ for v in given)
+        raise ShapeError(f"out must be an array, of the shape and dtype of the result; it is {kinds}")
     try:
-        parts = tuple(as_array(v) for v in _tuple(x, semiring, name))
+        parts = tuple(map(borrowed, given))
     except ValueError as error:
+        if isinstance(error, SemiringError):
+            raise
         raise ShapeError(f"{name} is no array: {error}") from error
-    for part, given in zip(parts, _tuple(x, semiring, name), strict=True):
-        if part.dtype == object and part.ndim == 0 and not isinstance(given, np.ndarray):
-            what = type(given).__name__
-            raise DTypeError(
-                f"{name} is no array but a {what}; pass NumPy arrays (a sparse array's .toarray(), its missing entries set to zero)"
-            )
-    if any(p.shape != parts[0].shape for p in parts):
-        raise ShapeError(f"the components of {name} have different shapes: {', '.join(str(p.shape) for p in parts)}")
+    for part, value in zip(_arrays(parts), given, strict=True):
+        if part.dtype == object and part.ndim == 0 and not isinstance(value, np.ndarray):
+            what = type(value).__name__
+            raise DTypeError(f"{name} is no array but a {what}; pass arrays (a sparse array's .toarray(), its missing entries set to zero)")
+    shapes = [part.shape for part in _arrays(parts)]
+    if any(shape != shapes[0] for shape in shapes):
+        raise ShapeError(f"the components of {name} have different shapes: {', '.join(map(str, shapes))}")
     return parts
+
+
+def _arrays(parts: tuple[Borrowed, ...]) -> tuple[Array, ...]:
+    return tuple(p.array for p in parts)
 
 
 def _common(x: Array, y: Array) -> np.dtype[Any]:
@@ -263,7 +286,7 @@ def _elements(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semir
     if kinds != dtypes:
         converted = tuple(namespace(v).empty_like(v, dtype=d) for v, d in zip(parts, dtypes, strict=True))
         for old, new, convert in zip(parts, converted, conversions(semiring, kinds, dtypes), strict=True):
-            for piece in pieces(old.shape):
+            for piece in pieces(old.shape, _GPU_PIECE if on_gpu(old) else PIECE):
 
                 def where(index: tuple[int, ...], piece: tuple[slice, ...] = piece) -> str:
                     return f"{name}[{', '.join(str(i + (s.start or 0)) for i, s in zip(index, piece, strict=True))}]"
@@ -294,25 +317,23 @@ def _batch(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], boo
 
 
 def _matching(
-    parts: tuple[Any, ...], dtypes: tuple[np.dtype[Any], ...], shape: tuple[int, ...], name: str, *, exact: bool
+    parts: tuple[Borrowed, ...], dtypes: tuple[np.dtype[Any], ...], shape: tuple[int, ...], name: str, *, exact: bool
 ) -> tuple[Array, ...]:
-    """`parts` as arrays of the result's shape and dtypes; `exact` for one that will be written to."""
-    arrays = []
+    """The arrays of `parts`, which have the result's shape and dtypes; `exact` for one that will be written to."""
     for part, dtype in zip(parts, dtypes, strict=True):
-        if exact and not (isinstance(part, np.ndarray) or lies_on_gpu(part)):
-            raise ShapeError(f"{name} must be a NumPy array of shape {shape}, not {type(part).__name__}")
-        array = as_array(part)
+        array = part.array
         if array.shape != shape:
             raise ShapeError(f"{name} has shape {array.shape}; the product has {shape}")
-        writable = getattr(array.flags, "writeable", True) and not is_constant(part)
+        writable = getattr(array.flags, "writeable", True) and not part.constant
         if exact and (array.dtype != dtype or not writable):
             kind = f"{array.dtype}{'' if writable else ', read-only'}"
             raise DTypeError(f"{name} must be a writable array of dtype {dtype}; it is {kind}")
+        if exact and any(step == 0 and length > 1 for step, length in zip(array.strides, array.shape, strict=True)):
+            raise ShapeError(f"{name} has entries that share their memory, so that a result has no place there")
         truths = dtype.kind == "b" and array.dtype.kind in "iu"  # if they are 0 and 1
         if not exact and not truths and not np.can_cast(array.dtype, dtype, "same_kind" if dtype.kind == "f" else "safe"):
             raise DTypeError(f"{name} has dtype {array.dtype}, which {dtype} cannot hold; convert it, or a and b")
-        arrays.append(array)
-    return tuple(arrays)
+    return _arrays(parts)
 
 
 def _apart(parts: tuple[Array, ...], work: tuple[Array, ...]) -> tuple[Array, ...]:

@@ -42,8 +42,10 @@ def apsp(
     Parameters
     ----------
     graph : array of shape (…, n, n), sparse array, NetworkX graph, or what `edges` gives
-        The weight of the edge from i to j at [i, j]. Dense: a missing edge is ∞ (the largest value of an integer dtype), or `nonedge`.
-        Sparse: what is absent is no edge, and an explicit 0 is one. NetworkX: the attribute ``weight``, 1 where it is missing.
+        An array of NumPy, CuPy, PyTorch, JAX, Numba, the array API standard, or whatever gives DLPack, an array interface or a buffer,
+        with any strides; a nested list, pandas DataFrame or SymPy matrix. The weight of the edge from i to j at [i, j]. Dense: a missing
+        edge is ∞ (the largest value of an integer dtype), or `nonedge`. Sparse: what is absent is no edge, and an explicit 0 is one.
+        NetworkX: the attribute ``weight``, 1 where it is missing.
         Leading axes hold several graphs.
     paths : bool
         Return a `Paths`, which knows the paths too.
@@ -59,7 +61,7 @@ def apsp(
         Arrays on a GPU stay there. "auto" takes a GPU for others where that is predicted to be faster, copies included. Several GPUs
         share one matrix: "cuda:all", or a list such as ``["cuda:0", "cuda:1"]``.
     overwrite : bool
-        Permit that the result takes the place of an array that was passed.
+        Permit that the result takes the place of an array that was passed, if it can be written to (JAX's cannot).
     threads : int, optional
         By default ``SEMIRING_NUM_THREADS``, or all cores.
     memory_limit : int or str, optional
@@ -76,7 +78,8 @@ def apsp(
     Returns
     -------
     array of shape (…, n, n), or Paths
-        Distances of the graph's dtype, ∞ where there is no path and 0 on the diagonal.
+        Distances of the graph's dtype, ∞ where there is no path and 0 on the diagonal. An array is of the library and on the device of
+        the one that was passed, and NumPy's, or CuPy's on a GPU, where that has no library to make arrays.
 
     Raises
     ------
@@ -154,6 +157,7 @@ def closure(
     Returns
     -------
     array of shape (…, n, n), tuple of arrays, or Paths
+        Of the library and on the device of what was passed, as for `apsp`.
 
     Raises
     ------
@@ -218,6 +222,7 @@ def transitive_closure(
     Returns
     -------
     bool array of shape (…, n, n), or Paths
+        Of the library and on the device of what was passed, as for `apsp`.
 
     Raises
     ------
@@ -257,6 +262,7 @@ def power(
     Returns
     -------
     array of shape (…, n, n), or tuple of arrays
+        Of the library and on the device of what was passed, as for `apsp`.
 
     Raises
     ------

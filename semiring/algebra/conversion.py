@@ -15,7 +15,8 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.algebra.errors import DomainError, DTypeError
-from semiring.algebra.namespace import host, namespace, on_gpu, to_gpu
+from semiring.algebra.exchange import refuse_short_floats
+from semiring.algebra.namespace import host, namespace, on_gpu, to_float32, to_float64
 
 __all__ = ["Array", "Conversion", "Place", "conversions", "first", "nan", "refuse_nan", "widened"]
 
@@ -45,6 +46,7 @@ def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
         return np.dtype(np.int16)
     if dtype.kind == "f" and dtype.itemsize > 8:
         raise DTypeError(f"{dtype} is not supported; convert to float64 to round, or use an object array of Fractions for exact entries")
+    refuse_short_floats(dtype)
     if dtype.kind not in "biufO":
         kind = {"c": "complex numbers have no order", "U": "entries are text", "S": "entries are bytes"}.get(dtype.kind, "not numbers")
         raise DTypeError(f"{dtype} is not supported ({kind}); use bool, an integer or a float dtype, or an object array for exact entries")
@@ -85,7 +87,7 @@ class Conversion:
     written: Mapping[float, Any]
 
     def __call__(self, entries: Array, where: Place) -> Array:
-        """`entries` in the new dtype. Floats may be rounded; nothing else changes a value. What lies on a GPU goes by way of the host.
+        """`entries` in the new dtype, where they lie. Floats may be rounded; nothing else changes a value.
 
         Raises
         ------
@@ -94,26 +96,27 @@ class Conversion:
         DomainError
             For a NaN that would have to become an integer.
         """
-        if on_gpu(entries):
-            return entries if entries.dtype == self.dtype else to_gpu(self(host(entries), where))
-        entries = np.asarray(entries)  # an array of no axes comes as a scalar
+        gpu = on_gpu(entries)
+        entries = entries if gpu else np.asarray(entries)  # an array of no axes comes as a scalar
         old, new = entries.dtype, self.dtype
         if old == new:
             return entries
         if old.kind == "O":
             return self._from_objects(entries, where)
+        numbers = to_float64(entries) if gpu and old.kind == "f" else entries
         if new.kind == "b":
-            other = (entries != 0) & (entries != 1)
-            if other.any():
-                raise DTypeError(f"{where(first(other))} is {entries[first(other)]}, neither 0 nor 1, so it is no truth value")
-            return np.asarray(entries != 0)
-        special = [] if old.kind == "b" else [(entries == code, infinity) for infinity, code in self.read.items()]
+            self._refuse((numbers != 0) & (numbers != 1), entries, where, "neither 0 nor 1, so it is no truth value")
+            truths: Array = namespace(entries).asarray(numbers != 0)
+            return truths
+        special = [] if old.kind == "b" else [(numbers == code, infinity) for infinity, code in self.read.items()]
+        held = f"which {new} cannot hold; use a wider dtype, or a float one"
         if new.kind in "iu" and old.kind != "b":
-            self._refuse(self._outside(entries, special, where), entries, where)
+            self._refuse(self._outside(numbers, special, where), entries, where, held)
         with np.errstate(over="ignore", invalid="ignore"):
-            out = entries.astype(new)
+            out = to_float32(numbers) if gpu and old.kind == "f" and new == np.float32 else numbers.astype(new)
         if new.kind == "f" and old.kind == "f":
-            self._refuse(np.isinf(out) & np.isfinite(entries), entries, where)
+            infinite = namespace(out).isinf
+            self._refuse(infinite(out) & ~infinite(numbers), entries, where, held)
         for mask, infinity in special:
             if mask.any():
                 out[mask] = self.written[infinity]
@@ -132,29 +135,31 @@ class Conversion:
 
     def _outside(self, entries: Array, special: list[tuple[Array, float]], where: Place) -> Array:
         """Which numbers the integer dtype cannot hold as themselves."""
-        info = np.iinfo(self.dtype)
+        xp, info = namespace(entries), np.iinfo(self.dtype)
         low, high = int(info.min), int(info.max)
+        least, most = -math.inf, math.inf
         outside: Array
         if entries.dtype.kind == "f":
             refuse_nan(entries, where)
             entries = entries.astype(np.promote_types(entries.dtype, np.float32), copy=False)  # float16 would make ∞ of the bounds
             # high + 1 is a power of two, so that it is exact as a float where high is not.
-            outside = (entries != np.floor(entries)) | (entries < low) | (entries >= float(high + 1))
+            outside = (entries != xp.floor(entries)) | (entries < low) | (entries >= float(high + 1))
         else:
             own = np.iinfo(entries.dtype)
-            outside = np.zeros(entries.shape, dtype=bool)
-            outside |= entries > high if own.max > high else False
-            outside |= entries < low if own.min < low else False
+            least, most = int(own.min), int(own.max)
+            outside = xp.zeros(entries.shape, dtype=bool)
+            outside |= entries > high if most > high else False
+            outside |= entries < low if least < low else False
         for code in self.written.values():  # a finite number must not become what stands for an infinite one
-            outside |= entries == code
+            outside |= entries == code if least <= code <= most else False  # CuPy compares integers only with those of their dtype
         for mask, _ in special:
             outside &= ~mask
         return outside
 
-    def _refuse(self, outside: Array, entries: Array, where: Place) -> None:
+    def _refuse(self, outside: Array, entries: Array, where: Place, why: str) -> None:
         if outside.any():
             index = first(outside)
-            raise DTypeError(f"{where(index)} is {entries[index]}, which {self.dtype} cannot hold; use a wider dtype, or a float one")
+            raise DTypeError(f"{where(index)} is {host(entries[index])[()]}, {why}")
 
 
 def conversions(semiring: Semiring, old: Sequence[np.dtype[Any]], new: Sequence[np.dtype[Any]]) -> tuple[Conversion, ...]:

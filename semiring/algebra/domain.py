@@ -16,24 +16,24 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DomainError, brief
 from semiring.algebra.namespace import host, on_gpu
 
-__all__ = ["outside", "pieces", "require_inside"]
+__all__ = ["PIECE", "outside", "pieces", "require_inside"]
 
-_PIECE = 1 << 16
+PIECE = 1 << 16
 """Entries tested at a time; they and their temporaries stay in cache."""
 
 
-def pieces(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Slices that cut an array into pieces of at most `_PIECE` entries, in C order."""
+def pieces(shape: tuple[int, ...], most: int = PIECE) -> Iterator[tuple[slice, ...]]:
+    """Slices that cut an array into pieces of at most so many entries, in C order."""
     inner = math.prod(shape[1:])
-    if not shape or shape[0] * inner <= _PIECE:
+    if not shape or shape[0] * inner <= most:
         yield (slice(None),) * len(shape)
-    elif inner <= _PIECE:
-        step = max(1, _PIECE // max(1, inner))
+    elif inner <= most:
+        step = max(1, most // max(1, inner))
         for i in range(0, shape[0], step):
             yield slice(i, i + step), *(slice(None),) * (len(shape) - 1)
     else:
         for i in range(shape[0]):
-            for rest in pieces(shape[1:]):
+            for rest in pieces(shape[1:], most):
                 yield slice(i, i + 1), *rest
 
 

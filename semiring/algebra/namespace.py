@@ -1,16 +1,13 @@
-"""Arrays of NumPy and of CuPy by one text: whose functions take an array, and where it lies. CuPy is imported only for arrays on a GPU."""
+"""Arrays of NumPy and of CuPy by one text: whose functions take an array, and where it lies. CuPy is not imported for the host's."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from semiring.algebra.errors import GraphError
-
-__all__ = ["as_array", "entries", "equal", "host", "is_constant", "lies_on_gpu", "namespace", "on_gpu", "restorer", "to_gpu"]
+__all__ = ["entries", "equal", "host", "namespace", "on_gpu", "to_float32", "to_float64", "to_gpu"]
 
 
 def on_gpu(array: Any) -> bool:
@@ -32,6 +29,33 @@ def equal(array: Any, value: Any) -> Any:
     return bits == wanted.view(np.int32) if wanted else (bits == 0) | (bits == np.iinfo(np.int32).min)
 
 
+def to_float64(array: Any) -> Any:
+    """Floats as float64, subnormals too, which CuPy's own conversion of float32 takes for zeros."""
+    wide = array.astype(np.float64)
+    if array.dtype != np.float32:
+        return wide
+    bits = array.view(np.int32)
+    xp = namespace(array)
+    return xp.where((bits & _EXPONENT) == 0, xp.copysign((bits & _MANTISSA) * _SMALLEST, bits), wide)
+
+
+def to_float32(array: Any) -> Any:
+    """Float64 rounded to float32, to subnormals too, of which CuPy's own conversion makes zeros."""
+    xp, size = namespace(array), abs(array)
+    short = array.astype(np.float32)
+    small = size < _NORMAL
+    bits = xp.rint(xp.where(small, size, 0.0) / _SMALLEST).astype(np.int32)  # of a subnormal, they count its multiples of the smallest one
+    bits = xp.where(xp.signbit(array), bits | np.iinfo(np.int32).min, bits)
+    return xp.where(small, bits, short.view(np.int32)).view(np.float32)
+
+
+_EXPONENT, _MANTISSA = 0x7F800000, 0x007FFFFF
+"""Bits of a float32."""
+
+_SMALLEST, _NORMAL = 2.0**-149, 2.0**-126
+"""The smallest subnormal float32, and the smallest that is none."""
+
+
 def host(array: Any) -> np.ndarray[Any, Any]:
     """The array in the memory of the host: a copy of what lies on a GPU."""
     return np.asarray(array.get() if on_gpu(array) else array)
@@ -50,52 +74,3 @@ def to_gpu(array: Any) -> Any:
     import cupy
 
     return cupy.asarray(array)
-
-
-def lies_on_gpu(value: Any) -> bool:
-    """Whether an object is an array on an NVIDIA GPU, of whatever library."""
-    if isinstance(value, np.ndarray):
-        return False
-    if on_gpu(value):
-        return True
-    device = getattr(value, "__dlpack_device__", None)
-    if device is not None:
-        return int(device()[0]) == _CUDA
-    return hasattr(value, "__cuda_array_interface__")
-
-
-def as_array(value: Any) -> Any:
-    """`value` as an array where it lies: of CuPy for what lies on a GPU (CuPy, PyTorch, JAX, Numba), else of NumPy; no copy if possible."""
-    if on_gpu(value):
-        return value
-    if not lies_on_gpu(value):
-        return np.asarray(value)
-    try:
-        import cupy
-
-        return cupy.from_dlpack(value) if hasattr(value, "__dlpack__") else cupy.asarray(value)
-    except ImportError:
-        raise GraphError(f"the {type(value).__name__} lies on a GPU, for which CuPy is needed: pip install 'semiring[cuda13]'") from None
-    except Exception as error:  # whatever the other library, the driver or CuPy may raise
-        raise GraphError(f"the {type(value).__name__} lies on a GPU, and CuPy cannot read it there: {error}") from error
-
-
-def is_constant(value: Any) -> bool:
-    """Whether the library of an array relies on it that the array never changes, whatever its flags say, as JAX does."""
-    return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
-
-
-def restorer(value: Any) -> Callable[[Any], Any] | None:
-    """What makes of an array, where it lies and without a copy, one of the kind that `value` is; None where that is NumPy's or CuPy's."""
-    if isinstance(value, np.ndarray) or on_gpu(value):
-        return None
-    root = type(value).__module__.partition(".")[0]
-    if root.startswith("numba"):
-        return getattr(sys.modules.get("numba.cuda"), "as_cuda_array", None)
-    standard = getattr(value, "__array_namespace__", None)
-    library = standard() if standard else sys.modules.get(root)
-    return getattr(library, "from_dlpack", None)
-
-
-_CUDA = 2
-"""DLPack's number for the memory of an NVIDIA GPU."""

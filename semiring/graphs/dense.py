@@ -36,6 +36,9 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options
     dtypes = element_dtypes(sources, semiring, options)
     zeros = zeros_of(sources, semiring, dtypes)
     kept = all(s.array.dtype == d for s, d in zip(sources, dtypes, strict=True))
+    if not kept and sources[0].library is not None:
+        for dtype in dtypes:  # whether the caller's library has them is better known before the work
+            sources[0].library(namespace(sources[0].array).empty(0, dtype))
     could_stay = kept and overwritable(sources)
     in_place = could_stay and options.overwrite
     device = device_of(sources[0].array)

@@ -8,13 +8,12 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, GraphError, ShapeError
-from semiring.algebra.namespace import lies_on_gpu
 from semiring.graphs.coordinates import from_coordinates
 from semiring.graphs.dense import read_dense
 from semiring.graphs.edge_list import EdgeList, numbered, weights_of
-from semiring.graphs.gpu import read_gpu
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.sources import comes_from, dense_source
+from semiring.kernels.select import device_of, on_device
 
 __all__ = ["read_graph"]
 
@@ -36,8 +35,8 @@ def read_graph(
     ----------
     graph
         - An array of shape (…, n, n), with any strides; a masked entry of a masked array is a non-edge. Nested lists, SymPy
-          matrices, pandas DataFrames (index and columns name the vertices) and what NumPy reads through DLPack or the array
-          interface are arrays too. None is a non-edge.
+          matrices, pandas DataFrames (index and columns name the vertices) and what lends its memory by DLPack, an array interface
+          or the buffer protocol, on the host or on a GPU, are arrays too. None is a non-edge.
         - A tuple of arrays, one for each component of an element, where elements are structured.
         - A SciPy sparse array or matrix: an absent entry is a non-edge, an explicit 0 is an edge (but not in the formats that
           pad with zeros, BSR and DIA). Duplicates add up, because that is what such an array means to SciPy.
@@ -68,20 +67,20 @@ def read_graph(
     if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):
         raise GraphError(f"nonedge is one number, not {nonedge!r}")
     options = Options(nonedge, dtype, overwrite, presence, paths)
-    parts = tuple(graph) if width > 1 and isinstance(graph, tuple | list) else (graph,)
-    if parts and all(map(lies_on_gpu, parts)):
-        return read_gpu(parts, semiring, options)
     if comes_from(graph, "scipy") and hasattr(graph, "tocoo"):
         return _read_sparse(graph, semiring, options)
     if comes_from(graph, "networkx") and hasattr(graph, "adj"):
         graph = _from_networkx(graph, weight)
     if isinstance(graph, EdgeList):
         return _read_edges(graph, semiring, options)
-    if width == 1:
-        return read_dense((dense_source(graph),), semiring, options)
-    if not isinstance(graph, tuple | list) or len(graph) != width:
+    if width > 1 and (not isinstance(graph, tuple | list) or len(graph) != width):
         raise ShapeError(f"a matrix over {semiring.name} is a tuple of {width} equally shaped arrays")
-    return read_dense(tuple(map(dense_source, graph)), semiring, options)
+    sources = tuple(map(dense_source, graph if width > 1 else (graph,)))
+    devices = {device_of(s.array) for s in sources}
+    if len(devices) > 1:
+        raise GraphError(f"the components of the matrix lie on {' and '.join(sorted(devices))}; bring them to one device")
+    with on_device(*devices):
+        return read_dense(sources, semiring, options)
 
 
 def _read_sparse(graph: Any, semiring: Semiring, options: Options) -> Graph:

@@ -1,4 +1,4 @@
-"""What a caller may pass as a dense matrix, as a NumPy array. No other library is imported: its objects bring what is needed."""
+"""What a caller may pass as a dense matrix, as an array where it lies. No other library is imported: its objects bring what is needed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ import numpy as np
 
 from semiring.algebra.conversion import Array
 from semiring.algebra.errors import GraphError, ShapeError
-from semiring.algebra.namespace import restorer
+from semiring.algebra.exchange import borrowed, lends_memory, name_of
 
 __all__ = ["Source", "comes_from", "dense_source"]
-
-_HOST = frozenset({1, 3})
-"""DLPack's device types whose memory the CPU reads: CPU and CUDA pinned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +24,7 @@ class Source:
     Attributes
     ----------
     array : ndarray
-        The caller's memory wherever that is possible.
+        NumPy's, or CuPy's on a GPU; the caller's memory wherever that is possible.
     missing : bool ndarray or None
         Entries that are non-edges whatever their value (masked, None).
     labels : tuple or None
@@ -58,7 +55,7 @@ def dense_source(value: Any) -> Source:
     Raises
     ------
     GraphError
-        Where it is nothing like a matrix, or lies on a device.
+        Where it is nothing like a matrix, or cannot be read where it lies.
     ShapeError
         Where a nested list is ragged.
     """
@@ -66,27 +63,32 @@ def dense_source(value: Any) -> Source:
     if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
         mask = np.ma.getmask(value)
         return Source(np.asarray(value.data), None if mask is np.ma.nomask else np.asarray(mask))
-    if isinstance(value, np.ndarray):
-        return _objects(np.asarray(value))
+    if lends_memory(value):
+        return _lent(value)
     if isinstance(value, list | tuple):
         return _nested(value)
     if comes_from(value, "sympy"):
         return _sympy_matrix(value)
     if comes_from(value, "pandas") and hasattr(value, "columns"):
         return _data_frame(value)
-    if hasattr(value, "__dlpack__"):
-        return _dlpack(value)
-    if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
-        return _objects(np.asarray(value))
+    if hasattr(value, "__array__") or _is_buffer(value):
+        return _lent(value)
     raise GraphError(
-        f"a {_name(value)} is no graph; pass a square array, a nested list, a SciPy sparse array, a NetworkX graph, "
+        f"a {name_of(value)} is no graph; pass a square array, a nested list, a SciPy sparse array, a NetworkX graph, "
         "or semiring.edges([(u, v, weight), …])"
     )
 
 
-def _name(value: Any) -> str:
-    kind = type(value)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+def _lent(value: Any) -> Source:
+    found = borrowed(value)
+    return replace(_objects(found.array), restore=found.restore, library=found.restore, constant=found.constant)
+
+
+def _is_buffer(value: Any) -> bool:
+    try:
+        return bool(memoryview(value).format)
+    except TypeError:
+        return False
 
 
 def _objects(array: Array) -> Source:
@@ -119,7 +121,7 @@ def _sympy_matrix(matrix: Any) -> Source:
         array = np.empty(matrix.shape, dtype=object)
         array[...] = np.array(matrix.tolist(), dtype=object).reshape(matrix.shape)
     except (AttributeError, TypeError):
-        raise GraphError(f"a {_name(matrix)} is no matrix") from None
+        raise GraphError(f"a {name_of(matrix)} is no matrix") from None
     return Source(array, restore=partial(_to_sympy, type(matrix)))
 
 
@@ -144,15 +146,3 @@ def _data_frame(frame: Any) -> Source:
 def _some(labels: set[Hashable]) -> str:
     shown = ", ".join(sorted(map(repr, labels))[:3])
     return shown + (", …" if len(labels) > 3 else "")
-
-
-def _dlpack(value: Any) -> Source:
-    device = getattr(value, "__dlpack_device__", lambda: (1, 0))()
-    if int(device[0]) not in _HOST:
-        raise GraphError(f"the {_name(value)} lies on a device, not in host memory; copy it there first (PyTorch: .cpu())")
-    try:
-        array = np.from_dlpack(value)
-    except (BufferError, RuntimeError, TypeError) as error:
-        raise GraphError(f"the {_name(value)} cannot be read through DLPack: {error}") from None
-    restore = restorer(value)
-    return Source(array, restore=restore, library=restore)

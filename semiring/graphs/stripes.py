@@ -17,7 +17,7 @@ __all__ = ["matches", "nonedges", "place", "stripes"]
 _STRIPE = 1 << 17
 """Entries handled at a time: a stripe and its temporaries stay within a few MiB."""
 
-_GPU_STRIPE = 1 << 24
+_GPU_STRIPE = 1 << 22
 """The same on a GPU, which takes as long to start as for a million entries."""
 
 

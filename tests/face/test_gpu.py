@@ -11,7 +11,8 @@ import pytest
 
 import semiring as sr
 from semiring import testing
-from semiring.algebra.namespace import lies_on_gpu
+from semiring.algebra.exchange import borrowed
+from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.schedules import Pivots, schedule_for
 from semiring.kernels import select
 from semiring.kernels.select import gpus
@@ -172,7 +173,7 @@ class TestOtherLibraries:
         array = given(a)
         found = sr.apsp(array)
         assert type(found) is type(array)
-        assert lies_on_gpu(found)
+        assert on_gpu(borrowed(found).array)
         np.testing.assert_array_equal(cupy.asarray(found).get(), sr.apsp(a))
         np.testing.assert_array_equal(cupy.asarray(array).get(), a)
         paths = sr.apsp(array, paths=True, overwrite=True)
@@ -261,6 +262,27 @@ class TestReading:
             expected = sr.apsp(a, dtype=wanted, nonedge=7)
             assert found.dtype == expected.dtype
             np.testing.assert_array_equal(found.get(), expected)
+
+    def test_conversions(self) -> None:
+        numbers = np.array([[0, 1e-40, np.inf], [2**31, 0, 0.1], [3, 4, 1e300]])
+        largest: dict[str, float] = {"int8": 2**7 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1, "uint64": 2**64 - 1}
+
+        def outcome(matrix: Any, dtype: str) -> Any:
+            try:
+                found = sr.apsp(matrix, dtype=dtype, nonedge=np.inf)
+            except sr.DTypeError as error:
+                return str(error)
+            except sr.SemiringError as error:
+                return type(error)
+            return cupy.asnumpy(found)
+
+        for old in ("float16", "float32", "float64", *largest):
+            with np.errstate(over="ignore"):
+                a = np.array([[largest[old] if old in largest and x > 100 else x for x in row] for row in numbers.tolist()], object).astype(
+                    old
+                )
+            for new in ("float32", "float64", "int16", "int32", "int64", "uint64"):
+                np.testing.assert_array_equal(outcome(cupy.asarray(a), new), outcome(a, new), err_msg=f"{old} to {new}")
 
     def test_truth_values(self) -> None:
         a = (np.random.default_rng(0).random((60, 60)) < 0.03).astype(np.int32)

@@ -442,7 +442,7 @@ class TestOtherKinds:
         assert graph.answer(ROADS)[0] == "theirs"
         assert not graph.owned
         np.testing.assert_array_equal(matrix(OnlyInterface()), ROADS)
-        with pytest.raises(GraphError, match="not in host memory"):
+        with pytest.raises(GraphError, match="neither in host memory"):
             read_graph(OnlyDLPack(7), MIN_PLUS)
         with pytest.raises(GraphError, match="GPU"):
             read_graph(OnlyDLPack(2), MIN_PLUS)

@@ -1,0 +1,218 @@
+"""Arrays of other libraries: their memory as an array of NumPy or CuPy, and results as arrays of theirs. No library is imported for that.
+
+What is special about a library stands in one table, `_LIBRARIES`; every other one is taken by the protocols that it offers: DLPack, else
+the CUDA array interface, else whatever NumPy reads.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.errors import DTypeError, GraphError, SemiringError
+from semiring.algebra.namespace import on_gpu
+
+__all__ = ["Borrowed", "Restorer", "borrowed", "lends_memory", "name_of", "refuse_short_floats"]
+
+_HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})
+"""DLPack's device types: CPU and pinned memory; an NVIDIA GPU and managed memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Borrowed:
+    """The memory of an array, as NumPy or CuPy see it.
+
+    Attributes
+    ----------
+    array : ndarray
+        NumPy's, or CuPy's for what lies on a GPU; a copy only where nothing else is possible.
+    restore : callable or None
+        Makes any array, where it lies and without a copy, one of the same library and device; None where that is NumPy's or CuPy's, or the
+        library takes none.
+    constant : bool
+        Whether the library relies on it that the array never changes, whatever its flags say.
+    """
+
+    array: Any
+    restore: Callable[[Any], Any] | None = None
+    constant: bool = False
+
+
+def borrowed(value: Any) -> Borrowed:
+    """The memory of an array of any library; what is no array becomes one as NumPy does it.
+
+    Raises
+    ------
+    GraphError
+        Where its library, its device or its state keeps it from being read.
+    DTypeError
+        For the short floats that NumPy does not have.
+    """
+    if isinstance(value, np.ndarray):
+        if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+            raise GraphError("the array has masked entries; pass .filled(…), with the semiring's zero where there is no edge")
+        return Borrowed(np.asarray(value))
+    if on_gpu(value):
+        return Borrowed(value)
+    library = _LIBRARIES.get(_root(value), _ANY)
+    obstacle = library.obstacle(value)
+    if obstacle is not None:
+        raise GraphError(f"the {name_of(value)} {obstacle}")
+    if not lends_memory(value):
+        return Borrowed(np.asarray(value))
+    refuse_short_floats(getattr(value, "dtype", ""))
+    try:
+        array = _memory(value)
+    except SemiringError:
+        raise
+    except Exception as error:  # whatever the other library, the driver or CuPy may raise
+        raise GraphError(f"the {name_of(value)} cannot be read where it lies: {error}") from error
+    make = library.maker(value)
+    return Borrowed(array, None if make is None else Restorer(make, getattr(value, "device", None)), library.constant)
+
+
+def lends_memory(value: Any) -> bool:
+    """Whether an object is an array in memory that others can use: what is written there is written to it."""
+    if isinstance(value, np.generic):
+        return False
+    return any(hasattr(value, f"__{name}__") for name in ("dlpack", "cuda_array_interface", "array_interface"))
+
+
+def _memory(value: Any) -> Any:
+    if not hasattr(value, "__dlpack__"):
+        return np.asarray(value) if hasattr(value, "__array_interface__") else _on_gpu(value)
+    kind = int(value.__dlpack_device__()[0]) if hasattr(value, "__dlpack_device__") else min(_HOST)
+    if kind in _HOST:
+        return np.from_dlpack(value)
+    if kind in _GPU:
+        return _on_gpu(value)
+    raise GraphError(f"the {name_of(value)} lies on a device, neither in host memory nor on an NVIDIA GPU; copy it to the host first")
+
+
+def _on_gpu(value: Any) -> Any:
+    try:
+        import cupy
+    except ImportError:
+        raise GraphError(f"the {name_of(value)} lies on a GPU, for which CuPy is needed: pip install 'semiring[cuda13]'") from None
+    try:
+        return cupy.from_dlpack(value) if hasattr(value, "__dlpack__") else cupy.asarray(value)
+    except Exception as error:  # whatever the other library, the driver or CuPy may raise
+        raise GraphError(f"the {name_of(value)} lies on a GPU, and CuPy cannot read it there: {error}") from error
+
+
+class Restorer:
+    """Makes of an array, where it lies and without a copy, one of a library.
+
+    Parameters
+    ----------
+    make : callable
+        The library's ``from_dlpack``, or what it has in its place.
+    device
+        The library's name of the device to be on, where it has several for one memory. A pickle forgets it.
+    """
+
+    def __init__(self, make: Callable[[Any], Any], device: Any = None) -> None:
+        self._make, self._device = make, device
+
+    def __call__(self, array: Any) -> Any:
+        """The array as one of the library.
+
+        Raises
+        ------
+        DTypeError
+            Where the library has no such dtype.
+        """
+        try:
+            found = self._make(array)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise DTypeError(f"the result is of {array.dtype}, of which the caller's library makes no array: {error}") from None
+        dtype = str(getattr(found, "dtype", array.dtype)).rpartition(".")[2]
+        if dtype != array.dtype.name:  # JAX cuts the entries off
+            raise DTypeError(
+                f"the result is of {array.dtype}, of which the caller's library makes {dtype}; choose another dtype, or let it have this "
+                f"one (JAX: jax.config.update('jax_enable_x64', True))"
+            )
+        if self._device is None or not hasattr(found, "to_device") or found.device == self._device:
+            return found
+        return found.to_device(self._device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_make": self._make, "_device": None}
+
+
+def refuse_short_floats(dtype: Any) -> None:
+    """Refuse bfloat16 and floats of 8 bits and less, which NumPy has only by way of other packages, if at all."""
+    name = str(dtype).rpartition(".")[2]
+    if name.startswith(("bfloat", "float8_", "float6_", "float4_")):
+        raise DTypeError(f"{name} is not supported; convert to float32, which holds it exactly")
+
+
+def _root(value: Any) -> str:
+    """The package that the class of an object belongs to."""
+    return type(value).__module__.partition(".")[0]
+
+
+def name_of(value: Any) -> str:
+    """How a message names an object."""
+    root = _root(value)
+    return type(value).__name__ if root == "builtins" else f"{root}.{type(value).__name__}"
+
+
+def _standard(value: Any) -> Callable[[Any], Any] | None:
+    """``from_dlpack`` of an array's library."""
+    standard = getattr(value, "__array_namespace__", None)
+    return getattr(standard() if standard else sys.modules.get(_root(value)), "from_dlpack", None)
+
+
+@dataclass(frozen=True)
+class _Library:
+    """What is special about the arrays of a library.
+
+    Attributes
+    ----------
+    obstacle : callable
+        Tells of an array why it cannot be read, and what would work; None where nothing is in the way.
+    maker : callable
+        Gives what makes other arrays those of the library.
+    constant : bool
+        Whether its arrays never change.
+    """
+
+    obstacle: Callable[[Any], str | None] = lambda value: None
+    maker: Callable[[Any], Callable[[Any], Any] | None] = _standard
+    constant: bool = False
+
+
+def _torch(tensor: Any) -> str | None:
+    if "strided" not in str(tensor.layout):
+        return "is sparse; pass .to_dense() with the semiring's zero where no entry is stored, or a SciPy sparse array"
+    if tensor.requires_grad:
+        return "requires a gradient, which nothing here propagates; pass .detach()"
+    if tensor.is_neg():
+        return "has yet to change its sign, which no other library sees; pass .resolve_neg()"
+    if tensor.device.type == "meta":
+        return "has no entries (device='meta')"
+    if tensor.device.type not in ("cpu", "cuda"):
+        return f"lies on a device, {tensor.device}, neither in host memory nor on an NVIDIA GPU; pass .cpu()"
+    return None
+
+
+def _jax(array: Any) -> str | None:
+    if isinstance(array, sys.modules["jax"].core.Tracer):
+        return "has no entries yet, because JAX is tracing a function; call this library outside of it, or by jax.pure_callback"
+    if len(array.devices()) > 1:
+        return f"is spread over {len(array.devices())} devices; bring it to one, as with jax.device_put(array, jax.devices()[0])"
+    return None
+
+
+_ANY = _Library()
+_JAX = _Library(_jax, constant=True)
+_NUMBA = _Library(maker=lambda array: getattr(sys.modules.get("numba.cuda"), "as_cuda_array", None))
+_PANDAS = _Library(lambda frame: "has labels, which nothing here would match; pass .to_numpy()")
+
+_LIBRARIES = {"torch": _Library(_torch), "jax": _JAX, "jaxlib": _JAX, "numba": _NUMBA, "numba_cuda": _NUMBA, "pandas": _PANDAS}
+"""By the package that the classes of the arrays belong to."""
