@@ -17,7 +17,7 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.room import ALWAYS_FITS, free_memory
 from semiring.kernels.truth import AND, OR, truth_table
 
-__all__ = ["device_of", "engine_for", "gpus", "is_reachability", "on_device", "place", "several"]
+__all__ = ["device_of", "engine_for", "faster_on_gpu", "gpus", "is_reachability", "on_device", "place", "seconds_on_gpu", "several"]
 
 _CPU_RATE, _GPU_RATE, _LINK = 5e10, 8e12, 1.5e10
 """Steps a second of a few cores and of a GPU, and bytes a second between them: rough, as the choice is only wrong where both are close."""
@@ -72,12 +72,19 @@ def place(device: Any, arrays: tuple[Any, ...], steps: float, needed: int) -> st
             why = _found()[1] or _INSTALL
             raise SemiringError(f"there is no device {name!r}: CuPy finds {gpus()} GPUs ({why})")
         return f"cuda:{int(number)}"
-    if name == "auto" and not exact:
-        size = sum(v.nbytes for v in arrays)
-        faster = steps / _CPU_RATE > _GPU_START + 2 * size / _LINK + steps / _GPU_RATE
-        if faster and gpus() and (needed <= ALWAYS_FITS or needed <= free_memory(0)):
-            return "cuda:0"
+    if name == "auto" and not exact and faster_on_gpu(steps, sum(v.nbytes for v in arrays), needed):
+        return "cuda:0"
     return "reference" if exact or name == "reference" else "cpu"
+
+
+def faster_on_gpu(steps: float, size: int, needed: int) -> bool:
+    """Whether there is a GPU with room for `needed` bytes that is predicted to be faster than the CPU on `size` bytes of the host."""
+    return steps / _CPU_RATE > seconds_on_gpu(steps, size) and gpus() > 0 and (needed <= ALWAYS_FITS or needed <= free_memory(0))
+
+
+def seconds_on_gpu(steps: float, size: int) -> float:
+    """What work of so many steps is predicted to take on a GPU, with the copies of `size` bytes there and back."""
+    return _GPU_START + 2 * size / _LINK + steps / _GPU_RATE
 
 
 def several(device: Any) -> tuple[str, ...] | None:

@@ -77,7 +77,7 @@ _HOMES = {
     "semiring.solve": "apsp closure power transitive_closure",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-_MODULES = ("algebra", "algorithms", "graphs", "kernels", "ops", "testing")
+_MODULES = ("algebra", "algorithms", "csgraph", "graphs", "kernels", "ops", "testing")
 
 __all__ = [*_HOME, "ops", "testing"]  # pyright: ignore[reportUnsupportedDunderAll] (the names are in _HOME, which __getattr__ serves)
 

@@ -1,0 +1,78 @@
+"""`scipy.sparse.csgraph`, with the shortest paths of dense graphs computed by this library.
+
+Every public name of SciPy's module is here, so that one line of a program changes::
+
+    from semiring.csgraph import shortest_path  # instead of: from scipy.sparse.csgraph import shortest_path
+
+- `shortest_path`, `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson` are a closure on the CPU or a GPU, or SciPy's own searches
+  where these are predicted to be faster: few edges, or few sources. `explain` tells which, and why. Beside SciPy's arguments they take
+  ``dtype`` and ``device``.
+- `construct_dist_matrix`, `reconstruct_path`, `csgraph_from_dense`, `csgraph_from_masked` and `csgraph_masked_from_dense` do what SciPy's
+  do, without the flaws that they tell of.
+- `yen` is SciPy's, on graphs as these functions read them. All else is SciPy's own.
+
+>>> from semiring import csgraph
+>>> csgraph.shortest_path([[0, 1, 5], [0, 0, 2], [0, 0, 0]])
+array([[ 0.,  1.,  3.],
+       [inf,  0.,  2.],
+       [inf, inf,  0.]])
+"""
+
+from __future__ import annotations
+
+try:
+    from scipy.sparse.csgraph import (
+        breadth_first_order,
+        breadth_first_tree,
+        connected_components,
+        csgraph_to_dense,
+        csgraph_to_masked,
+        depth_first_order,
+        depth_first_tree,
+        laplacian,
+        maximum_bipartite_matching,
+        maximum_flow,
+        min_weight_full_bipartite_matching,
+        minimum_spanning_tree,
+        reverse_cuthill_mckee,
+        structural_rank,
+    )
+except ImportError as error:
+    raise ImportError(f"semiring.csgraph stands in SciPy's place and needs it: pip install 'semiring[graphs]' ({error})") from error
+
+from semiring.csgraph.choice import Choice
+from semiring.csgraph.conversions import csgraph_from_dense, csgraph_from_masked, csgraph_masked_from_dense
+from semiring.csgraph.errors import NegativeCycleError
+from semiring.csgraph.shortest import bellman_ford, dijkstra, explain, floyd_warshall, johnson, shortest_path, yen
+from semiring.csgraph.trees import construct_dist_matrix, reconstruct_path
+
+__all__ = [
+    "Choice",
+    "NegativeCycleError",
+    "bellman_ford",
+    "breadth_first_order",
+    "breadth_first_tree",
+    "connected_components",
+    "construct_dist_matrix",
+    "csgraph_from_dense",
+    "csgraph_from_masked",
+    "csgraph_masked_from_dense",
+    "csgraph_to_dense",
+    "csgraph_to_masked",
+    "depth_first_order",
+    "depth_first_tree",
+    "dijkstra",
+    "explain",
+    "floyd_warshall",
+    "johnson",
+    "laplacian",
+    "maximum_bipartite_matching",
+    "maximum_flow",
+    "min_weight_full_bipartite_matching",
+    "minimum_spanning_tree",
+    "reconstruct_path",
+    "reverse_cuthill_mckee",
+    "shortest_path",
+    "structural_rank",
+    "yen",
+]

@@ -1,0 +1,79 @@
+"""The edges of a graph one by one, each pair of vertices once: what SciPy's own searches and single look-ups work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+__all__ = ["Arcs", "Array"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Arcs:
+    """Edges in the order of their rows, then of their columns.
+
+    Attributes
+    ----------
+    n : int
+    rows, columns : int64 arrays of shape (m,)
+    weights : float64 array of shape (m,)
+    """
+
+    n: int
+    rows: Array
+    columns: Array
+    weights: Array
+
+    @staticmethod
+    def combined(n: int, rows: Array, columns: Array, weights: Array) -> Arcs:
+        """Of parallel edges the lightest."""
+        rows, columns = rows.astype(np.int64, copy=False), columns.astype(np.int64, copy=False)
+        places = rows * n + columns
+        if (places[1:] <= places[:-1]).any():
+            order = np.argsort(places, kind="stable")
+            places, weights = places[order], weights[order]
+            first = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
+            places, weights = places[first], np.minimum.reduceat(weights, first)
+            rows, columns = places // n, places % n
+        return Arcs(n, rows, columns, weights)
+
+    def both_ways(self) -> Arcs:
+        """The graph without directions: the lighter of two opposite edges goes both ways."""
+        rows, columns = np.concatenate([self.rows, self.columns]), np.concatenate([self.columns, self.rows])
+        return Arcs.combined(self.n, rows, columns, np.tile(self.weights, 2))
+
+    def unweighted(self) -> Arcs:
+        """Every edge of weight 1."""
+        return Arcs(self.n, self.rows, self.columns, np.ones_like(self.weights))
+
+    def without_loops(self) -> Arcs:
+        """No edge from a vertex to itself."""
+        kept = self.rows != self.columns
+        return Arcs(self.n, self.rows[kept], self.columns[kept], self.weights[kept])
+
+    def with_root(self, sources: Array) -> Arcs:
+        """With one more vertex, n, and an edge of weight 0 from it to each of the sources."""
+        rows = np.concatenate([self.rows, np.full(len(sources), self.n)])
+        columns, weights = np.concatenate([self.columns, sources]), np.concatenate([self.weights, np.zeros(len(sources))])
+        return Arcs.combined(self.n + 1, rows, columns, weights)
+
+    def find(self, rows: Array, columns: Array) -> tuple[Array, Array]:
+        """The weights at some places, and where there are such edges."""
+        places, wanted = self.rows * self.n + self.columns, rows.astype(np.int64) * self.n + columns
+        at = np.searchsorted(places, wanted)
+        there = at < len(places)
+        there[there] = places[at[there]] == wanted[there]
+        weights = np.full(len(wanted), np.inf)
+        weights[there] = self.weights[at[there]]
+        return weights, there
+
+    def compressed(self) -> csr_array:
+        """SciPy's compressed rows."""
+        starts = np.concatenate([[0], np.cumsum(np.bincount(self.rows, minlength=self.n))])
+        index = np.int32 if max(self.n, len(self.rows)) <= np.iinfo(np.int32).max else np.int64
+        return csr_array((self.weights, self.columns.astype(index), starts.astype(index)), shape=(self.n, self.n))

@@ -1,0 +1,80 @@
+"""The answer from SciPy's own searches, on the edges as they were read here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import dijkstra, johnson
+
+from semiring.algorithms.trees import NONE
+from semiring.csgraph.arcs import Arcs, Array
+from semiring.csgraph.call import Call, cut
+
+__all__ = ["searched"]
+
+_BLOCK = 1 << 25
+"""Distances that SciPy computes at once where they are narrowed afterwards."""
+
+
+def searched(call: Call) -> tuple[Any, ...]:
+    """Distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources too."""
+    request, n = call.request, call.graph.n
+    arcs = call.graph.arcs
+    if request.unweighted:
+        arcs = arcs.unweighted()
+    if not request.directed:
+        arcs = arcs.both_ways()
+    call.refuse_loops(arcs.find(np.arange(n), np.arange(n))[0])
+    arcs = arcs.without_loops()
+    sources = np.arange(n, dtype=np.int32) if call.sources is None else call.sources
+    paths = bool(request.return_predecessors)
+    if request.min_only:
+        return _at_once(call, arcs, sources, paths=paths)
+    matrix = arcs.compressed()
+    distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
+    predecessors = np.empty((len(sources) if paths else 0, n), np.int32)
+    step = max(1, len(sources) if call.dtype == np.float64 else _BLOCK // max(1, n))
+    for start in range(0, len(sources), step):
+        rows = slice(start, start + step)
+        distances[rows], *before = _rows(call, matrix, sources[rows], paths=paths)
+        if paths:
+            (predecessors[rows],) = before
+    answer = (distances, predecessors) if paths else (distances,)
+    return tuple(array.reshape(*call.shape, n) for array in answer)
+
+
+def _rows(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+    """Distances from some sources, and the predecessors if they are wanted."""
+    limit = call.request.limit
+    if not call.negative:
+        return _tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit))
+    found = _tuple(johnson(matrix, indices=sources, return_predecessors=paths))
+    cut(limit, *found)
+    return found
+
+
+def _at_once(call: Call, arcs: Arcs, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+    """The distance of every vertex from the nearest source.
+
+    SciPy has a search for that, but not for negative weights: then it begins at one more vertex, with edges of weight 0 to the sources.
+    """
+    n, limit = call.graph.n, call.request.limit
+    if not call.negative:
+        matrix = arcs.compressed()
+        distances, *rest = _tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit, min_only=True))
+        return (distances.astype(call.dtype, copy=False), *rest)
+    matrix = arcs.with_root(sources).compressed()
+    distances, predecessors = (found[0, :n] for found in _rows(call, matrix, np.array([n], dtype=np.int32), paths=True))
+    begins = predecessors == n
+    predecessors = np.where(begins, NONE, predecessors).astype(np.int32)
+    # Each vertex points to its predecessor, then to that one's, and after t rounds 2ᵗ edges back.
+    root = np.where(predecessors == NONE, np.arange(n), predecessors)
+    for _ in range(n.bit_length()):
+        root = root[root]
+    answer = (distances.astype(call.dtype, copy=False), predecessors, np.where(begins[root], root, NONE).astype(np.int32))
+    return answer if paths else answer[:1]
+
+
+def _tuple(found: Any) -> tuple[Array, ...]:
+    return found if isinstance(found, tuple) else (found,)

@@ -1,0 +1,125 @@
+"""A call: its arguments, checked, and the graph that they are about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.errors import DTypeError
+from semiring.algebra.namespace import on_gpu
+from semiring.algorithms.trees import NONE
+from semiring.csgraph.arcs import Array
+from semiring.csgraph.choice import Choice, Size, choose
+from semiring.csgraph.errors import NegativeCycleError
+from semiring.csgraph.reading import Given, read
+from semiring.kernels.select import device_of
+
+__all__ = ["Call", "Request", "cut", "read_call"]
+
+METHODS = ("auto", "FW", "D", "BF", "J")
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of a call; see `semiring.csgraph.shortest_path` and `dijkstra`."""
+
+    method: str
+    directed: bool
+    return_predecessors: bool
+    unweighted: bool
+    overwrite: bool = False
+    indices: Any = None
+    limit: float = np.inf
+    min_only: bool = False
+    dtype: Any = np.float64
+    device: Any = "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A request about a graph that has been read.
+
+    Attributes
+    ----------
+    graph : Given
+    request : Request
+        With SciPy's method where the caller left it open.
+    sources : int array of shape (m,) or None
+        The vertices that paths begin at; None for all of them.
+    shape : tuple of int
+        Leading axes of the answer.
+    dtype : numpy.dtype
+        Of the distances.
+    """
+
+    graph: Given
+    request: Request
+    sources: Array | None
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def negative(self) -> bool:
+        """Whether an edge is negative and counts so."""
+        return self.graph.negative and not self.request.unweighted
+
+    def choice(self) -> Choice:
+        """Who computes it."""
+        n, request = self.graph.n, self.request
+        edges = self.graph.stored * (1 if request.directed else 2)
+        sources = n if self.sources is None else len(self.sources)
+        searches = 1 if request.min_only else sources
+        size = Size(n, min(edges, n * n), searches, bool(request.return_predecessors), self.negative, self.dtype)
+        gpu = self.graph.dense is not None and on_gpu(self.graph.dense)
+        device = device_of(self.graph.dense) if gpu and request.device == "auto" else request.device
+        return choose(size, device, one_search=request.min_only)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the result has to replace the caller's array, as SciPy's Floyd–Warshall promises for a C-ordered one of its own dtype."""
+        array = self.graph.dense
+        if not self.request.overwrite or self.request.method != "FW" or not isinstance(array, np.ndarray):
+            return False
+        return bool(array.dtype == self.dtype and array.flags.c_contiguous and array.flags.writeable)
+
+    def refuse_loops(self, weights: Array) -> None:
+        """A negative loop is a negative cycle, but not to SciPy's Floyd–Warshall, which overwrites the diagonal."""
+        if self.negative and self.request.method != "FW" and (weights < 0).any():
+            vertex = int(np.argmin(weights))
+            raise NegativeCycleError(f"Negative cycle detected on node {vertex}: its edge to itself weighs {weights[vertex]}", [vertex])
+
+
+def read_call(csgraph: Any, request: Request) -> Call:
+    """Everything that can be wrong with a call is found here."""
+    graph = read(csgraph)
+    n, dtype = graph.n, np.dtype(request.dtype)
+    if dtype not in (np.float32, np.float64):
+        raise DTypeError(f"distances are float64 or float32, not {dtype}: ∞ means that there is no path")
+    if request.method not in METHODS:
+        raise ValueError(f"unrecognized method '{request.method}'; use one of {', '.join(METHODS)}")
+    if request.method == "auto":
+        # SciPy's own rule: its conventions differ a little between methods.
+        sparse = request.indices is not None or graph.stored < n * n / 4
+        request = replace(request, method=("J" if graph.negative else "D") if sparse else "FW")
+    if request.method == "FW" and request.indices is not None:
+        raise ValueError("Cannot specify indices with method == 'FW'.")
+    if request.limit < 0:
+        raise ValueError("limit must be >= 0")
+    if request.indices is None:
+        return Call(graph, request, None, (n,), dtype)
+    sources = np.array(request.indices, dtype=np.int32)
+    flat = np.where(sources < 0, sources + n, sources).reshape(-1)
+    if ((flat < 0) | (flat >= n)).any():
+        raise ValueError(f"indices out of range 0...N: there are {n} vertices")
+    return Call(graph, request, flat, sources.shape, dtype)
+
+
+def cut(limit: float, distances: Any, predecessors: Any = None) -> None:
+    """Whatever is further away than the limit is not connected."""
+    if limit != np.inf:
+        beyond = ~(distances <= limit)
+        distances[beyond] = np.inf
+        if predecessors is not None:
+            predecessors[beyond] = NONE

@@ -1,0 +1,177 @@
+"""What SciPy calls a graph, by its conventions; either as a dense matrix with ∞ for non-edges or edge by edge.
+
+In a dense array 0, NaN and ±∞ are no edges; in a masked array what is masked, NaN or infinite, so that 0 is an edge; in a sparse array
+what is not stored, NaN or ∞. SciPy's own reading takes every dense weight below 1e-8 for 0 (it compares as `numpy.ma.masked_values` does),
+its Floyd–Warshall the zeros of masked arrays for non-edges, and its unweighted Dijkstra a stored ∞ for an edge; here it is all as said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algebra.errors import GraphError, ShapeError
+from semiring.algebra.namespace import as_array, equal, host, lies_on_gpu, namespace, restorer
+from semiring.csgraph.arcs import Arcs
+from semiring.graphs.coordinates import from_coordinates
+from semiring.graphs.dense import read_dense
+from semiring.graphs.graph import Options
+from semiring.graphs.sources import Source, comes_from
+
+__all__ = ["Given", "is_sparse", "nulls", "read"]
+
+_EXACT = ("float16", "float32", "float64")
+"""What is read as it is; everything else as float64, as SciPy does."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A graph as the caller passed it: a dense array and where it has no edge, or single edges.
+
+    Attributes
+    ----------
+    dense : array of shape (n, n) or None
+        Of the host, or of a GPU.
+    missing : bool array of shape (n, n) or None
+        Where a dense array has no edge.
+    listed : Arcs or None
+        The edges of a sparse array.
+    stored : int
+        How many edges there are by SciPy's count.
+    restore : callable or None
+        Makes of an array on a GPU one of the caller's library.
+    """
+
+    dense: Any
+    missing: Any
+    listed: Arcs | None
+    stored: int
+    restore: Callable[[Any], Any] | None = None
+
+    @property
+    def n(self) -> int:
+        """How many vertices there are."""
+        return self.listed.n if self.listed is not None else len(self.dense)
+
+    @cached_property
+    def negative(self) -> bool:
+        """Whether an edge is negative."""
+        if self.listed is not None:
+            return bool((self.listed.weights < 0).any())
+        return bool(((self.dense < 0) & ~self.missing).any())
+
+    @cached_property
+    def arcs(self) -> Arcs:
+        """The edges one by one."""
+        if self.listed is not None:
+            return self.listed
+        there = ~host(self.missing)
+        rows, columns = np.nonzero(there)
+        return Arcs(self.n, rows, columns, host(self.dense)[there].astype(np.float64))
+
+    def matrix(self, dtype: np.dtype[Any], *, overwrite: bool = False, paths: bool = False) -> Any:
+        """The edges as a dense matrix with ∞ elsewhere, which is the caller's own only with `overwrite`.
+
+        Parameters
+        ----------
+        dtype : float32 or float64
+        overwrite : bool
+        paths : bool
+            Whether predecessors have to fit into memory as well.
+
+        Raises
+        ------
+        TooLargeError, DTypeError
+            Where there is no memory for it, or no place for a weight in float32.
+        """
+        options = Options(nonedge=None, dtype=dtype, overwrite=overwrite, presence=False, paths=paths)
+        if self.listed is None:
+            return read_dense((Source(self.dense, self.missing),), MIN_PLUS, options).values[0]
+        arcs = self.listed
+
+        def where(index: tuple[int, ...]) -> str:
+            return f"csgraph[{arcs.rows[index[0]]}, {arcs.columns[index[0]]}]"
+
+        return from_coordinates(arcs.rows, arcs.columns, (arcs.weights,), arcs.n, MIN_PLUS, options, where=where).values[0]
+
+
+def read(csgraph: Any) -> Given:
+    """A graph by SciPy's conventions.
+
+    Parameters
+    ----------
+    csgraph : array_like, masked array, sparse array or matrix, array of PyData's sparse, or array on a GPU
+
+    Raises
+    ------
+    GraphError, ShapeError
+        Both are ValueErrors, as SciPy's are: where it is no square matrix, or a sparse array stores −∞.
+    """
+    if is_pydata(csgraph):
+        csgraph = csgraph.to_scipy_sparse(accept_fv=[0, np.inf, np.nan])
+    if issparse(csgraph):
+        arcs = _listed(csgraph)
+        return Given(None, None, arcs, len(arcs.weights))
+    if lies_on_gpu(csgraph):
+        array, mask, restore = as_array(csgraph), None, restorer(csgraph)
+    else:
+        mask = np.ma.getmask(csgraph) if isinstance(csgraph, np.ma.MaskedArray) else None
+        array, restore = np.asarray(csgraph), None
+    if array.ndim != 2:
+        raise ShapeError(f"graph should have two dimensions; this one has the shape {array.shape}")
+    if array.shape[0] != array.shape[1]:
+        raise ShapeError(f"graph should be a square array; this one has the shape {array.shape}")
+    if array.dtype.name not in _EXACT:
+        array = array.astype(np.float64)
+    missing = nulls(array, None if mask is not None else 0)
+    if mask is not None:
+        missing |= mask
+    return Given(array, missing, None, array.size - int(missing.sum()), restore)
+
+
+def nulls(array: Any, null_value: float | None, *, nan_null: bool = True, infinity_null: bool = True) -> Any:
+    """Where a dense array has no edge: at `null_value` exactly, NaN and ±∞."""
+    xp = namespace(array)
+    missing = xp.zeros(array.shape, dtype=bool)
+    if null_value is not None and not np.isnan(null_value):
+        missing |= equal(array, null_value)
+    if array.dtype.kind in "fc":
+        if nan_null:
+            missing |= xp.isnan(array)
+        if infinity_null:
+            missing |= xp.isinf(array)
+    return missing
+
+
+def is_pydata(csgraph: Any) -> bool:
+    """Whether this is an array of PyData's sparse, which is not imported for that."""
+    return comes_from(csgraph, "sparse") and hasattr(csgraph, "to_scipy_sparse")
+
+
+def is_sparse(csgraph: Any) -> bool:
+    """Whether this is a sparse array, of SciPy or PyData."""
+    return bool(issparse(csgraph)) or is_pydata(csgraph)
+
+
+def _listed(graph: Any) -> Arcs:
+    """The edges that a sparse array stores."""
+    if graph.ndim != 2:
+        raise ShapeError("compressed-sparse graph must be 2-D")
+    n = int(graph.shape[0])
+    if graph.shape[1] != n:
+        raise ShapeError(f"compressed-sparse graph must be shape (N, N), not {graph.shape}")
+    if graph.dtype.kind in "iu":
+        graph = graph.astype(np.float64)  # so that no sum of a COO array's duplicates wraps
+    rows = graph.tocsr()
+    weights = rows.data.astype(np.float64, copy=False)
+    if np.isneginf(weights).any():
+        raise GraphError("csgraph stores −∞, which is no weight: no path through it has a length")
+    kept = np.isfinite(weights)
+    sources, targets = np.repeat(np.arange(n), np.diff(rows.indptr)), rows.indices
+    return Arcs.combined(n, sources[kept], targets[kept], weights[kept])
