@@ -17,7 +17,8 @@ from scipy.sparse import issparse
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.errors import GraphError, ShapeError
-from semiring.algebra.namespace import as_array, equal, host, lies_on_gpu, namespace, restorer
+from semiring.algebra.exchange import borrowed, lends_memory
+from semiring.algebra.namespace import equal, host, namespace, on_gpu
 from semiring.csgraph.arcs import Arcs
 from semiring.graphs.coordinates import from_coordinates
 from semiring.graphs.dense import read_dense
@@ -45,7 +46,7 @@ class Given:
     stored : int
         How many edges there are by SciPy's count.
     restore : callable or None
-        Makes of an array on a GPU one of the caller's library.
+        Makes of an array on a GPU one of the caller's library; in the host's memory results are NumPy's, as SciPy's are.
     """
 
     dense: Any
@@ -118,11 +119,14 @@ def read(csgraph: Any) -> Given:
     if issparse(csgraph):
         arcs = _listed(csgraph)
         return Given(None, None, arcs, len(arcs.weights))
-    if lies_on_gpu(csgraph):
-        array, mask, restore = as_array(csgraph), None, restorer(csgraph)
-    else:
-        mask = np.ma.getmask(csgraph) if isinstance(csgraph, np.ma.MaskedArray) else None
-        array, restore = np.asarray(csgraph), None
+    array, mask, restore = csgraph, None, None
+    if isinstance(csgraph, np.ma.MaskedArray):
+        mask = np.ma.getmask(csgraph)
+    elif lends_memory(csgraph):
+        there = borrowed(csgraph)
+        array, restore = there.array, there.restore if on_gpu(there.array) else None
+    if not on_gpu(array):
+        array = np.asarray(array)
     if array.ndim != 2:
         raise ShapeError(f"graph should have two dimensions; this one has the shape {array.shape}")
     if array.shape[0] != array.shape[1]:
@@ -142,9 +146,11 @@ def nulls(array: Any, null_value: float | None, *, nan_null: bool = True, infini
     if null_value is not None and not np.isnan(null_value):
         missing |= equal(array, null_value)
     if array.dtype.kind in "fc":
-        if nan_null:
+        if nan_null and infinity_null:
+            missing |= ~xp.isfinite(array)
+        elif nan_null:
             missing |= xp.isnan(array)
-        if infinity_null:
+        elif infinity_null:
             missing |= xp.isinf(array)
     return missing
 
