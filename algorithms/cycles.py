@@ -16,7 +16,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
-from semiring.algorithms.relaxation import Array, Relaxation, Values
+from semiring.algorithms.relaxation import Array, Relaxation, Values, relaxation
 
 __all__ = ["exact_weight", "find_cycle", "rounding"]
 
@@ -44,7 +44,7 @@ def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float 
     Complete for a selective ⊕, but for cycles that rounding hides: O(n³) steps at worst, O(n²) for each sweep over the vertices that
     changed. For others (distances that count paths) also cycles of edges that tie are tried.
     """
-    graph = Relaxation(semiring, values)
+    graph = relaxation(semiring, values)
     everywhere = graph.everywhere(graph.operations.one)
     for v in np.flatnonzero(graph.changes(everywhere, graph.diagonal())).tolist():
         if _harmful(semiring, values, [v], tolerance):

@@ -1,4 +1,4 @@
-"""Relaxing the edges of a dense matrix from the vertices whose value changed: the step of Bellman's and Ford's algorithm.
+"""Relaxing the edges of a matrix from the vertices whose value changed: the step of Bellman's and Ford's algorithm.
 
 It serves where the closure's own result does not: to find a cycle that improves, and to find one source's paths when rounding has
 spoiled the construction matrix. It reads the matrix by blocks of rows, and computes floats in double precision.
@@ -7,21 +7,29 @@ spoiled the construction matrix. It reads the matrix by blocks of rows, and comp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.program import ARITHMETIC, BITWISE
+from semiring.algorithms.edges import SparseArray
+from semiring.algorithms.runs import combine_runs
 from semiring.kernels.reference.operations import Operations
 
-__all__ = ["Relaxation"]
+__all__ = ["Relaxation", "better", "compared", "filled", "relaxation"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 _BLOCK = 1 << 16
 """Entries of the matrix that are relaxed at once."""
+
+
+def relaxation(semiring: Semiring, values: Values) -> Relaxation:
+    """The relaxation of a dense matrix, or of the components of a sparse one (`Edges.arrays`)."""
+    return (_SparseRelaxation if isinstance(values[0], SparseArray) else Relaxation)(semiring, values)
 
 
 class Relaxation:
@@ -42,7 +50,7 @@ class Relaxation:
 
     def everywhere(self, element: tuple[Any, ...]) -> Values:
         """One element at every vertex."""
-        return tuple(_filled(self.n, e, d) for e, d in zip(element, self.dtypes, strict=True))
+        return tuple(filled(self.n, e, d) for e, d in zip(element, self.dtypes, strict=True))
 
     def rows(self, vertices: Array) -> Values:
         """The edges from some vertices, in the dtypes of the search."""
@@ -50,7 +58,7 @@ class Relaxation:
 
     def diagonal(self) -> Values:
         """The loops at all vertices, in the dtypes of the search."""
-        return self._widened(tuple(np.diagonal(v) for v in self._values))
+        return self._widened(tuple(v.diagonal() for v in self._values))
 
     def _widened(self, parts: Values) -> Values:
         found = []
@@ -95,15 +103,10 @@ class Relaxation:
         return changed & wins
 
     def _compare(self, old: Values, new: Values, tolerance: float) -> tuple[Array, Array]:
-        with np.errstate(all="ignore"):
-            total = self.operations.add(old, new)
-            changed = np.zeros(total[0].shape, dtype=bool)
-            wins = np.ones(total[0].shape, dtype=bool)
-            for t, o, c in zip(total, old, new, strict=True):
-                changed |= np.asarray(t != o, dtype=bool)
-                wins &= np.asarray(t == c, dtype=bool)
-            if tolerance and self.dtypes[0].kind == "f":
-                changed &= ~(np.abs(total[0] - old[0]) <= tolerance)
+        changed, wins = compared(self.operations, old, new)
+        if tolerance and self.dtypes[0].kind == "f":
+            with np.errstate(all="ignore"):
+                changed &= ~(np.abs(self.operations.add(old, new)[0] - old[0]) <= tolerance)
         return changed, wins
 
     def _best(self, candidates: Values, who: Array) -> tuple[Values, Array]:
@@ -119,8 +122,50 @@ class Relaxation:
         return tuple(c[0] for c in candidates), who[0]
 
 
-def _filled(n: int, element: Any, dtype: np.dtype[Any]) -> Array:
-    array = np.empty(n, dtype=dtype)
+class _SparseRelaxation(Relaxation):
+    """The same, where only edges are looked at."""
+
+    def offers(self, p: Values, active: Array) -> Iterator[tuple[Values, Array]]:
+        """For blocks of the `active` vertices, of about as many edges as the dense ones have entries."""
+        edges = cast(SparseArray, self._values[0]).edges
+        ends = np.cumsum(edges.starts[active + 1] - edges.starts[active])
+        cuts = np.unique(np.searchsorted(ends, np.arange(_BLOCK, ends[-1] if len(ends) else 0, _BLOCK), side="right"))
+        for block in np.split(active, cuts):
+            position, number = edges.leaving(block)
+            tails, heads = block[position], edges.heads[number]
+            weights = self._widened(tuple(w[number] for w in edges.weights))
+            candidates = self.multiply(tuple(v[tails] for v in p), weights)
+            order = np.argsort(heads, kind="stable")
+            heads, (*best, winners) = combine_runs(
+                heads[order], (*(c[order] for c in candidates), tails[order]), partial(better, self.operations)
+            )
+            offer, who = self.everywhere(self.operations.zero), np.zeros(self.n, dtype=np.intp)
+            for array, entries in zip((*offer, who), (*best, winners), strict=True):
+                array[heads] = entries
+            yield offer, who
+
+
+def compared(operations: Operations, old: Values, new: Values) -> tuple[Array, Array]:
+    """Where old ⊕ new is not old, and where it is new."""
+    with np.errstate(all="ignore"):
+        total = operations.add(old, new)
+        changed = np.zeros(total[0].shape, dtype=bool)
+        wins = np.ones(total[0].shape, dtype=bool)
+        for t, o, c in zip(total, old, new, strict=True):
+            changed |= np.asarray(t != o, dtype=bool)
+            wins &= np.asarray(t == c, dtype=bool)
+    return changed, wins
+
+
+def better(operations: Operations, first: Values, second: Values) -> Values:
+    """The better of two elements, each with who offers it in a last array; among equals the first."""
+    changed, wins = compared(operations, first[:-1], second[:-1])
+    return tuple(np.where(changed & wins, s, f) for f, s in zip(first, second, strict=True))
+
+
+def filled(shape: int | tuple[int, ...], element: Any, dtype: np.dtype[Any]) -> Array:
+    """An array of one element, which may be any object."""
+    array = np.empty(shape, dtype=dtype)
     array.fill(element)  # as one object, if it is a sequence
     return array
 

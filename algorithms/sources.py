@@ -14,7 +14,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.cycles import exact_weight, rounding
 from semiring.algorithms.extraction import erase_loops
-from semiring.algorithms.relaxation import Relaxation
+from semiring.algorithms.relaxation import relaxation
 
 __all__ = ["SingleSource", "weighs"]
 
@@ -39,7 +39,7 @@ class SingleSource:
     """
 
     def __init__(self, semiring: Semiring, values: Values, source: int) -> None:
-        graph = Relaxation(semiring, values)
+        graph = relaxation(semiring, values)
         p = tuple(row[0] for row in graph.rows(np.array([source])))
         nothing = graph.everywhere(graph.operations.zero)
         active = np.flatnonzero(graph.changes(nothing, p))

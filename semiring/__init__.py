@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from semiring.kernels.matmul import Witnessed as Witnessed
     from semiring.kernels.matmul import matmul as matmul
     from semiring.paths import Paths as Paths
+    from semiring.paths_between import PathsBetween as PathsBetween
     from semiring.solve import apsp as apsp
     from semiring.solve import closure as closure
     from semiring.solve import power as power
@@ -74,6 +75,7 @@ _HOMES = {
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
     "semiring.kernels.matmul": "Witnessed matmul",
     "semiring.paths": "Paths",
+    "semiring.paths_between": "PathsBetween",
     "semiring.solve": "apsp closure power transitive_closure",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -40,6 +40,10 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
     presence : bool
         See `read_graph`.
     """
+    if options.sources is not None or options.targets is not None:
+        from semiring.rectangular import solve_between  # only where it is wanted: a first call should be quick
+
+        return solve_between(graph, semiring, options, reflexive=reflexive, presence=presence)
     paths = bool(options.paths or semiring.witness)
     schedule_for(options.method, options.block, eliminate=False)  # refuses what it does not know before anything is read
 

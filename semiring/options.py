@@ -26,3 +26,5 @@ class Options(NamedTuple):
     memory_limit: int | str | None
     checkpoint: str | os.PathLike[str] | None
     progress: Callable[[Progress], None] | bool | None
+    sources: Any = None
+    targets: Any = None

@@ -312,11 +312,7 @@ class Paths:
 
     def __getitem__(self, index: Any) -> Paths:
         """The paths of one matrix of a batch."""
-        axes = len(self._found.batch)
-        key = index if isinstance(index, tuple) else (index,)
-        if axes == 0 or len(key) > axes:
-            raise IndexError(f"paths of {'one matrix' if axes == 0 else f'a batch with {axes} axes'} take no index {index!r}")
-        some = self._found[key]
+        some = self._found[self._key(index)]
         return Paths(
             self.semiring,
             some.values,
@@ -346,6 +342,14 @@ class Paths:
     def _imported(self, array: Any) -> Any:
         """A matrix of vertices as an array of the caller's library."""
         return array if self._library is None else self._library(array)
+
+    def _key(self, index: Any) -> tuple[Any, ...]:
+        """An index of the leading axes."""
+        axes = len(self._found.batch)
+        key = index if isinstance(index, tuple) else (index,)
+        if axes == 0 or len(key) > axes:
+            raise IndexError(f"paths of {'one matrix' if axes == 0 else f'a batch with {axes} axes'} take no index {index!r}")
+        return key
 
     def _require_one(self) -> None:
         if self._found.batch:

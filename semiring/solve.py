@@ -36,6 +36,8 @@ def apsp(
     memory_limit: int | str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[Progress], None] | bool | None = None,
+    sources: Any = None,
+    targets: Any = None,
 ) -> Any:
     """All-pairs shortest paths: the weight of a shortest path between every two vertices, and the paths if wanted.
 
@@ -74,12 +76,17 @@ def apsp(
     progress : callable or bool, optional
         Of work by block rows: a function that is told a `semiring.progress.Progress` now and then; True for a bar (of tqdm, where it is
         installed), False for none. By default a bar where that takes long.
+    sources, targets : vertex or sequence of vertices, optional
+        Only the paths from these vertices, to those, or both. They are named by their labels where the graph has some (NetworkX, edge
+        lists, pandas) and by their indices otherwise, in any order, also repeatedly. For a vertex by itself the result has no axis, as for
+        SciPy's ``indices``.
 
     Returns
     -------
     array of shape (…, n, n), or Paths
         Distances of the graph's dtype, ∞ where there is no path and 0 on the diagonal. An array is of the library and on the device of
-        the one that was passed, and NumPy's, or CuPy's on a GPU, where that has no library to make arrays.
+        the one that was passed, and NumPy's, or CuPy's on a GPU, where that has no library to make arrays. With `sources` or `targets`
+        a row for each source and a column for each target, or `PathsBetween`, which knows the paths of these pairs.
 
     Raises
     ------
@@ -103,6 +110,12 @@ def apsp(
     five block rows, or its share and two. Where only rounding makes a cycle negative that is refused. A checkpoint takes 2n² entries
     more of writing in all, survives the process but not the machine, and knows its input again by some rows of it.
 
+    With `sources` or `targets` memory is for s·n entries, for s sources or, if they are fewer or the only ones named, targets. A sparse
+    graph stays sparse, and is searched edge by edge: s·m steps a round, at most, for as many rounds as paths have edges. A dense one is
+    multiplied by s rows, s·n² steps a round; one that `nonedge` or `dtype` changes is copied. The closure of all that they reach is taken
+    instead where that is predicted to be faster, or turns out to be, and fits half of the free memory; where ⊕ needs it (see `closure`);
+    and where `method` or `block` is given. Only cycles matter that a source reaches, or that reach a target where targets are searched.
+
     With non-negative float weights a distance is within h·ε·Σ|w| of a shortest path of h edges, with negative ones within n·ε times the
     largest magnitude of a weight or a distance; a cycle that is negative by less may go unreported, as it cannot be told from one of weight
     0. Where only rounding makes a cycle negative, the work doubles. −0.0 and 0.0 are one element; which of them comes out is not specified.
@@ -117,8 +130,12 @@ def apsp(
            [2., 5., 0.]])
     >>> sr.apsp(sr.edges([("Bern", "Basel", 95), ("Basel", "Genf", 250)]), paths=True).path("Bern", "Genf")
     ['Bern', 'Basel', 'Genf']
+    >>> sr.apsp(sr.edges([("Bern", "Basel", 95), ("Basel", "Genf", 250)]), sources="Bern", targets=["Genf", "Bern"])
+    array([345.,   0.])
     """
-    options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress)
+    options = Options(
+        paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets
+    )
     return solve(graph, MIN_PLUS, options, reflexive=True)
 
 
@@ -138,6 +155,8 @@ def closure(
     memory_limit: int | str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[Progress], None] | bool | None = None,
+    sources: Any = None,
+    targets: Any = None,
 ) -> Any:
     """The closure of a matrix over any semiring: A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ ….
 
@@ -150,7 +169,7 @@ def closure(
     semiring : Semiring
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
-    paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress
+    paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets
         As for `apsp`. Paths need a selective ⊕; a semiring with its witness (`Semiring.with_witness`) gives them unasked. ``nonedge``
         stands for the semiring's zero.
 
@@ -171,8 +190,9 @@ def closure(
     Notes
     -----
     n³ steps. A semiring with an idempotent ⊕ runs the accumulating schedules; any other is eliminated with ``star`` as Gauss and Jordan
-    do, so that the closure over `PLUS_TIMES` is (I − A)⁻¹ without pivoting. Of rounding and of −0.0 `apsp` tells what holds for every
-    semiring on floats.
+    do, so that the closure over `PLUS_TIMES` is (I − A)⁻¹ without pivoting. So is, with `sources` or `targets`, the whole of what they
+    reach; but sparse graphs over a semiring without ``star``, such as `DISTANCE_COUNT`, stay sparse. Of rounding and of −0.0 `apsp` tells
+    what holds for every semiring on floats.
 
     Examples
     --------
@@ -187,7 +207,9 @@ def closure(
            [0., 2.]])
     """
     require_semiring(semiring)
-    options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress)
+    options = Options(
+        paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets
+    )
     return solve(a, semiring, options, reflexive=reflexive)
 
 
@@ -206,6 +228,8 @@ def transitive_closure(
     memory_limit: int | str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[Progress], None] | bool | None = None,
+    sources: Any = None,
+    targets: Any = None,
 ) -> Any:
     """Which vertices can be reached from which.
 
@@ -216,7 +240,7 @@ def transitive_closure(
         listed edge, is an edge whatever it is, 0 too, as for `apsp`; a truth value is what it says, so that a stored False is no edge.
     reflexive : bool
         Every vertex reaches itself; otherwise only through a cycle.
-    paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress
+    paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets
         As for `apsp`; the only dtype is bool.
 
     Returns
@@ -241,7 +265,9 @@ def transitive_closure(
            [False, False,  True],
            [False, False, False]])
     """
-    options = Options(paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress)
+    options = Options(
+        paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets
+    )
     return solve(graph, BOOLEAN, options, reflexive=reflexive, presence=True)
 
 

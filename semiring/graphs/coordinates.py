@@ -1,9 +1,9 @@
-"""Weighted edges into a dense matrix: what sparse arrays, NetworkX graphs and edge lists have in common."""
+"""Weighted edges into a matrix, dense or sparse: what sparse arrays, NetworkX graphs and edge lists have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,51 +12,69 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import outside, require_inside
 from semiring.algebra.errors import DTypeError
 from semiring.algebra.expression import CHOOSING, nodes
+from semiring.algorithms.edges import Edges
+from semiring.algorithms.runs import combine_runs
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.memory import require_memory
 from semiring.graphs.stripes import nonedges
 from semiring.kernels.reference.operations import Operations
 
-__all__ = ["from_coordinates"]
+__all__ = ["Coordinates", "dense", "sparse"]
 
 _EXACT_IN_FLOAT64 = 1 << 53
 
 
-def from_coordinates(
-    rows: Array,
-    columns: Array,
-    weights: tuple[Array, ...],
-    n: int,
-    semiring: Semiring,
-    options: Options,
-    *,
-    where: Place,
-    labels: tuple[Hashable, ...] | None = None,
-) -> Graph:
-    """The dense matrix with ``weights[:, e]`` at ``rows[e], columns[e]`` and zero elsewhere; equal places combine with ⊕.
+class Coordinates(NamedTuple):
+    """Weighted edges as they were passed: ``weights[:, e]`` at ``rows[e], columns[e]``.
+
+    Attributes
+    ----------
+    rows, columns : int array
+    weights : tuple of arrays
+        One for each component.
+    n : int
+    where : callable
+        Names an edge, for messages.
+    labels : tuple or None
+    """
+
+    rows: Array
+    columns: Array
+    weights: tuple[Array, ...]
+    n: int
+    where: Place
+    labels: tuple[Hashable, ...] | None = None
+
+
+def dense(given: Coordinates, semiring: Semiring, options: Options) -> Graph:
+    """The dense matrix with the edges' weights in their places and zero elsewhere; equal places combine with ⊕.
 
     O(n² + m log m) for m edges.
     """
-    dtypes = _dtypes(weights, semiring, options.dtype, where)
-    zeros, _ = semiring.identities(dtypes)
-    require_memory(n, dtypes, via=options.paths)
-    kept = np.flatnonzero(~nonedges(weights, options.nonedge))
-    rows, columns = rows[kept], columns[kept]
+    dtypes = _dtypes(given.weights, semiring, options.dtype, given.where)
+    require_memory(given.n, dtypes, via=options.paths)
+    return Graph(sparse(given, semiring, options).dense(), True, given.labels)
+
+
+def sparse(given: Coordinates, semiring: Semiring, options: Options) -> Edges:
+    """The edges in order; equal places combine with ⊕. O(m log m) for m edges."""
+    dtypes = _dtypes(given.weights, semiring, options.dtype, given.where)
+    zero, _ = semiring.identities(dtypes)
+    kept = np.flatnonzero(~nonedges(given.weights, options.nonedge))
+    rows, columns = given.rows[kept], given.columns[kept]
 
     def edge(index: tuple[int, ...]) -> str:
-        return where((int(kept[index[0]]),))
+        return given.where((int(kept[index[0]]),))
 
-    weights = tuple(w[kept] for w in weights)
+    weights = tuple(w[kept] for w in given.weights)
     if options.presence:
         weights = tuple(_present(w, edge) for w in weights)
     convert = conversions(semiring, [w.dtype for w in weights], dtypes)
     entries = tuple(to(w, edge) for to, w in zip(convert, weights, strict=True))
     _require_inside(semiring, entries, edge)
-    rows, columns, entries = _combined(rows, columns, entries, n, semiring, labels)
-    values = tuple(np.full((n, n), zero, dtype=d) for zero, d in zip(zeros, dtypes, strict=True))
-    for matrix, part in zip(values, entries, strict=True):
-        matrix[rows, columns] = part
-    return Graph(values, True, labels)
+    rows, columns, entries = _combined(rows, columns, entries, given.n, semiring, given.labels)
+    there = np.logical_or.reduce([np.asarray(e != z, dtype=bool) for e, z in zip(entries, zero, strict=True)])
+    return Edges.of(rows[there], columns[there], tuple(e[there] for e in entries), given.n, zero)
 
 
 def _require_inside(semiring: Semiring, entries: tuple[Array, ...], where: Place) -> None:
@@ -110,7 +128,9 @@ def _combined(
             # Python's integers do not wrap, and the way back refuses what does not fit.
             exact = (np.dtype(object),) * len(dtypes)
             widen, narrow = conversions(semiring, dtypes, exact), conversions(semiring, exact, dtypes)
-            places, entries = _reduced(places, tuple(to(e, str) for to, e in zip(widen, entries, strict=True)), semiring)
+            places, entries = combine_runs(
+                places, tuple(to(e, str) for to, e in zip(widen, entries, strict=True)), Operations(semiring, exact).add
+            )
 
             def sum_of(index: tuple[int, ...]) -> str:
                 u, v = divmod(int(places[index]), n)
@@ -118,26 +138,10 @@ def _combined(
 
             entries = tuple(to(e, sum_of) for to, e in zip(narrow, entries, strict=True))
         else:
-            places, entries = _reduced(places, entries, semiring)
+            places, entries = combine_runs(places, entries, Operations(semiring, dtypes).add)
     return places // max(n, 1), places % max(n, 1), entries
 
 
 def _stays_in_range(semiring: Semiring) -> bool:
     """Whether ⊕ only selects or combines bits, so that no integer outgrows its dtype."""
     return {e.op for e in nodes(*semiring.program.add)} <= CHOOSING
-
-
-def _reduced(places: Array, entries: tuple[Array, ...], semiring: Semiring) -> tuple[Array, tuple[Array, ...]]:
-    """Runs of equal places as one each: neighbours pairwise, so that k parallel edges take log k rounds."""
-    ops = Operations(semiring, tuple(e.dtype for e in entries))
-    while (again := np.append(places[1:] == places[:-1], False)).any():
-        starts = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
-        rank = np.arange(len(places)) - np.repeat(starts, np.diff(np.append(starts, len(places))))
-        left = np.flatnonzero(again & (rank % 2 == 0))
-        pairs = ops.add(tuple(e[left] for e in entries), tuple(e[left + 1] for e in entries))
-        for e, combined in zip(entries, pairs, strict=True):
-            e[left] = combined
-        keep = np.ones(len(places), dtype=bool)
-        keep[left + 1] = False
-        places, entries = places[keep], tuple(e[keep] for e in entries)
-    return places, entries

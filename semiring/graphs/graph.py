@@ -13,6 +13,8 @@ from semiring.kernels.survey import Survey
 
 __all__ = ["Graph", "Options"]
 
+Array = np.ndarray[Any, Any]
+
 
 class Options(NamedTuple):
     """How a graph is to be read: the arguments of `read_graph`."""
@@ -70,6 +72,11 @@ class Graph:
     def working(self) -> tuple[np.ndarray[Any, Any], ...]:
         """Arrays that a closure may overwrite: `values` where they are owned, C-contiguous copies otherwise."""
         return self.values if self.owned else tuple(map(_copy, self.values))
+
+    def restore_part(self, rows: Array, columns: Array) -> Callable[[Array], Any] | None:
+        """What `restore` is for some rows and columns of a result."""
+        part = getattr(self.restore, "part", None)
+        return self.restore if part is None else part(rows, columns)
 
     def answer(self, *results: np.ndarray[Any, Any]) -> Any:
         """A result in the caller's own kind: an array, or a tuple of arrays where elements are structured."""

@@ -111,7 +111,7 @@ def require_memory(
         remedies.append("the memory of the host (device='cpu', and an array that lies there)")
     remedies += [
         "one connected component at a time (scipy.sparse.csgraph.connected_components)",
-        "for a sparse graph, single sources with scipy.sparse.csgraph.dijkstra",
+        "some rows at a time (sources=…), which leaves a sparse graph sparse",
     ]
     if not gpu and not batch:
         remedies.append("for a matrix in a file (numpy.memmap, Zarr), checkpoint=folder, where the result is a file too")

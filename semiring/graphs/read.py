@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, GraphError, ShapeError
-from semiring.graphs.coordinates import from_coordinates
+from semiring.algorithms.edges import Edges
+from semiring.graphs.coordinates import Coordinates, dense, sparse
 from semiring.graphs.dense import read_dense
 from semiring.graphs.edge_list import EdgeList, numbered, weights_of
 from semiring.graphs.graph import Graph, Options
 from semiring.graphs.sources import comes_from, dense_source
 from semiring.kernels.select import device_of, on_device
 
-__all__ = ["read_graph"]
+__all__ = ["read_edges", "read_graph"]
 
 
 def read_graph(
@@ -62,17 +64,9 @@ def read_graph(
     GraphError, ShapeError, DTypeError, DomainError, TooLargeError
     """
     width = semiring.components
-    if width > 1 and nonedge is not None and (not isinstance(nonedge, tuple) or len(nonedge) != width):
-        raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")
-    if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):
-        raise GraphError(f"nonedge is one number, not {nonedge!r}")
-    options = Options(nonedge, dtype, overwrite, presence, paths)
-    if comes_from(graph, "scipy") and hasattr(graph, "tocoo"):
-        return _read_sparse(graph, semiring, options)
-    if comes_from(graph, "networkx") and hasattr(graph, "adj"):
-        graph = _from_networkx(graph, weight)
-    if isinstance(graph, EdgeList):
-        return _read_edges(graph, semiring, options)
+    options = _options(semiring, nonedge, dtype, overwrite, presence, paths)
+    if (given := _coordinates(graph, semiring, weight)) is not None:
+        return dense(given, semiring, options)
     if width > 1 and (not isinstance(graph, tuple | list) or len(graph) != width):
         raise ShapeError(f"a matrix over {semiring.name} is a tuple of {width} equally shaped arrays")
     sources = tuple(map(dense_source, graph if width > 1 else (graph,)))
@@ -83,7 +77,35 @@ def read_graph(
         return read_dense(sources, semiring, options)
 
 
-def _read_sparse(graph: Any, semiring: Semiring, options: Options) -> Graph:
+def read_edges(
+    graph: Any, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, presence: bool = False, weight: str = "weight"
+) -> tuple[Edges, tuple[Hashable, ...] | None] | None:
+    """The edges of a sparse array, a NetworkX graph or an `EdgeList`, and the labels; None for a dense matrix. See `read_graph`."""
+    given = _coordinates(graph, semiring, weight)
+    if given is None:
+        return None
+    return sparse(given, semiring, _options(semiring, nonedge, dtype, False, presence, False)), given.labels
+
+
+def _options(semiring: Semiring, nonedge: Any, dtype: Any, overwrite: bool, presence: bool, paths: bool) -> Options:
+    width = semiring.components
+    if width > 1 and nonedge is not None and (not isinstance(nonedge, tuple) or len(nonedge) != width):
+        raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")
+    if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):
+        raise GraphError(f"nonedge is one number, not {nonedge!r}")
+    return Options(nonedge, dtype, overwrite, presence, paths)
+
+
+def _coordinates(graph: Any, semiring: Semiring, weight: str) -> Coordinates | None:
+    """The edges of what lists them; None for a dense matrix."""
+    if comes_from(graph, "scipy") and hasattr(graph, "tocoo"):
+        return _from_scipy(graph, semiring)
+    if comes_from(graph, "networkx") and hasattr(graph, "adj"):
+        graph = _from_networkx(graph, weight)
+    return _from_edges(graph, semiring) if isinstance(graph, EdgeList) else None
+
+
+def _from_scipy(graph: Any, semiring: Semiring) -> Coordinates:
     if semiring.components > 1:
         raise GraphError(
             f"a sparse array holds single numbers, not the {semiring.components} components of {semiring.name}; use semiring.edges"
@@ -105,7 +127,7 @@ def _read_sparse(graph: Any, semiring: Semiring, options: Options) -> Graph:
     def where(index: tuple[int, ...]) -> str:
         return f"graph[{rows[index[0]]}, {columns[index[0]]}]"
 
-    return from_coordinates(rows, columns, (data,), int(graph.shape[0]), semiring, options, where=where)
+    return Coordinates(rows, columns, (data,), int(graph.shape[0]), where)
 
 
 def _from_networkx(graph: Any, weight: str) -> EdgeList:
@@ -115,7 +137,7 @@ def _from_networkx(graph: Any, weight: str) -> EdgeList:
     return EdgeList(labels, sources, targets, [w for _, _, w in triples], graph.is_directed())
 
 
-def _read_edges(graph: EdgeList, semiring: Semiring, options: Options) -> Graph:
+def _from_edges(graph: EdgeList, semiring: Semiring) -> Coordinates:
     def where(index: tuple[int, ...]) -> str:
         e = index[0] % max(1, len(graph.weights))
         return f"edge {e} from {graph.labels[graph.sources[e]]!r} to {graph.labels[graph.targets[e]]!r}"
@@ -125,4 +147,4 @@ def _read_edges(graph: EdgeList, semiring: Semiring, options: Options) -> Graph:
         back = np.flatnonzero(rows != columns)
         rows, columns = np.concatenate([rows, columns[back]]), np.concatenate([columns, rows[back]])
         weights = tuple(np.concatenate([w, w[back]]) for w in weights)
-    return from_coordinates(rows, columns, weights, len(graph.labels), semiring, options, where=where, labels=graph.labels)
+    return Coordinates(rows, columns, weights, len(graph.labels), where, graph.labels)

@@ -126,7 +126,8 @@ def _sympy_matrix(matrix: Any) -> Source:
 
 
 def _to_sympy(kind: Callable[..., Any], result: Array) -> Any:
-    return kind(*result.shape, result.ravel().tolist())
+    rows, columns = result.shape if result.ndim == 2 else (1, result.size)  # SymPy's matrices have two axes
+    return kind(rows, columns, result.ravel().tolist())
 
 
 def _data_frame(frame: Any) -> Source:
@@ -139,8 +140,28 @@ def _data_frame(frame: Any) -> Source:
             only = set(labels) ^ set(frame.columns)
             raise GraphError(f"the index and the columns of the DataFrame must name the same vertices; {_some(only)} differ")
         frame = frame[list(labels)]
-    kind: Callable[..., Any] = type(frame)
-    return replace(_objects(frame.to_numpy()), labels=labels, restore=partial(kind, index=frame.index, columns=frame.index))
+    return replace(_objects(frame.to_numpy()), labels=labels, restore=_Framed(type(frame), frame.index, frame.index))
+
+
+@dataclass(frozen=True, eq=False)
+class _Framed:
+    """Makes of a result the caller's kind of DataFrame, with names for its rows and columns; of a single row or column a Series."""
+
+    kind: Callable[..., Any]
+    rows: Any
+    columns: Any
+
+    def part(self, rows: Array, columns: Array) -> _Framed:
+        """The same for some of the rows and columns."""
+        return replace(self, rows=self.rows[rows], columns=self.columns[columns])
+
+    def __call__(self, result: Array) -> Any:
+        frame = self.kind(result.reshape(len(self.rows), len(self.columns)), index=self.rows, columns=self.columns)
+        if result.ndim == 2:
+            return frame
+        if result.ndim == 0:
+            return result[()]
+        return frame.iloc[0] if len(self.rows) == 1 and len(self.columns) == result.size else frame.iloc[:, 0]
 
 
 def _some(labels: set[Hashable]) -> str:

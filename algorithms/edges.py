@@ -1,0 +1,137 @@
+"""A matrix over a semiring as its edges, row by row: what a sparse graph is where it must not become dense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Edges", "SparseArray"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """The entries of a square matrix that are not zero, in the order of its rows and in each row of its columns.
+
+    Attributes
+    ----------
+    n : int
+        The number of vertices.
+    starts : int array of shape (n + 1,)
+        The edges from vertex u are those from starts[u] to starts[u + 1].
+    heads : int array of shape (m,)
+        Where each edge leads.
+    weights : tuple of arrays of shape (m,)
+        One for each component of an element.
+    zero : tuple
+        The element of all other entries.
+    """
+
+    n: int
+    starts: Array
+    heads: Array
+    weights: Values
+    zero: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, tails: Array, heads: Array, weights: Values, n: int, zero: tuple[Any, ...]) -> Edges:
+        """From coordinates that are sorted by rows and columns, each there once."""
+        starts = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n), dtype=np.intp)])
+        return cls(n, starts, heads.astype(np.intp, copy=False), weights, zero)
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtype of each component."""
+        return tuple(w.dtype for w in self.weights)
+
+    @cached_property
+    def tails(self) -> Array:
+        """Where each edge begins."""
+        return np.repeat(np.arange(self.n), np.diff(self.starts))
+
+    def transposed(self) -> Edges:
+        """The same edges the other way round."""
+        order = np.argsort(self.heads, kind="stable")
+        return Edges.of(self.heads[order], self.tails[order], tuple(w[order] for w in self.weights), self.n, self.zero)
+
+    def leaving(self, vertices: Array) -> tuple[Array, Array]:
+        """The edges from several vertices, one vertex after the other: for each the position of its vertex, and its own number."""
+        first = self.starts[vertices]
+        degree = self.starts[vertices + 1] - first
+        position = np.repeat(np.arange(len(vertices)), degree)
+        return position, np.arange(len(position)) + np.repeat(first - (np.cumsum(degree) - degree), degree)
+
+    def induced(self, vertices: Array) -> Edges:
+        """The graph on some vertices, given in ascending order, that are numbered anew from 0."""
+        number = np.full(self.n, -1, dtype=np.intp)
+        number[vertices] = np.arange(len(vertices))
+        tails, edges = self.leaving(vertices)
+        heads = number[self.heads[edges]]
+        inside = heads >= 0
+        edges = edges[inside]
+        return Edges.of(tails[inside], heads[inside], tuple(w[edges] for w in self.weights), len(vertices), self.zero)
+
+    def reachable(self, sources: Array) -> Array:
+        """The vertices that a path leads to from any of the sources, with these, in ascending order."""
+        reached = np.zeros(self.n, dtype=bool)
+        reached[sources] = True
+        frontier = np.flatnonzero(reached)
+        while len(frontier):
+            heads = self.heads[self.leaving(frontier)[1]]
+            new = np.unique(heads[~reached[heads]])
+            reached[new] = True
+            frontier = new
+        return np.flatnonzero(reached)
+
+    def dense(self) -> Values:
+        """The matrix itself."""
+        values = tuple(np.full((self.n, self.n), z, dtype=d) for z, d in zip(self.zero, self.dtypes, strict=True))
+        for matrix, weights in zip(values, self.weights, strict=True):
+            matrix[self.tails, self.heads] = weights
+        return values
+
+    def arrays(self) -> tuple[Any, ...]:
+        """The components of the matrix, for what reads single rows and entries of arrays."""
+        return tuple(SparseArray(self, c) for c in range(len(self.weights)))
+
+
+class SparseArray:
+    """One component of a matrix of edges, as far as an array of shape (n, n) is read where single rows and entries are."""
+
+    def __init__(self, edges: Edges, component: int) -> None:
+        self.edges, self.shape = edges, (edges.n, edges.n)
+        self._weights, self._zero = edges.weights[component], edges.zero[component]
+        self.dtype = self._weights.dtype
+
+    def __len__(self) -> int:
+        return self.edges.n
+
+    def __iter__(self) -> Iterator[Array]:
+        yield from (self[np.array([u])][0] for u in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        """The entry ``[u, v]``, or the rows of an array of vertices."""
+        edges = self.edges
+        if isinstance(key, tuple):
+            u, v = key
+            row = edges.heads[edges.starts[u] : edges.starts[u + 1]]
+            i = int(np.searchsorted(row, v))
+            return self._weights[edges.starts[u] + i] if i < len(row) and row[i] == v else self.dtype.type(self._zero)
+        position, number = edges.leaving(key)
+        rows = np.full((len(key), edges.n), self._zero, dtype=self.dtype)
+        rows[position, edges.heads[number]] = self._weights[number]
+        return rows
+
+    def diagonal(self) -> Array:
+        """The loops at all vertices."""
+        edges = self.edges
+        loops = np.full(edges.n, self._zero, dtype=self.dtype)
+        at = np.flatnonzero(edges.heads == edges.tails)
+        loops[edges.heads[at]] = self._weights[at]
+        return loops

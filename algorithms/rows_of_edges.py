@@ -1,0 +1,184 @@
+"""Rows of the closure of a sparse matrix: best paths from some vertices, edge by edge.
+
+D ← I ⊕ Δ with Δ = I at first; then Δ ← Δ ⊗ A and D ← D ⊕ Δ, where Δ keeps only what changed D: if D_v ⊕ Δ_v = D_v, then by distributivity
+nothing that continues Δ_v adds to what continues D_v. After k rounds Δ has walks of exactly k edges, so it is empty after n rounds
+unless a cycle c has 1 ⊕ c ≠ 1: every longer walk repeats a vertex, and is absorbed by the one without that cycle. ⊕ need not be
+idempotent. For distances this is Bellman's and Ford's algorithm, and for reachability breadth-first search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.closure import require_closure_laws
+from semiring.algorithms.cycles import exact_weight, find_cycle
+from semiring.algorithms.divergence import Judge
+from semiring.algorithms.edges import Edges
+from semiring.algorithms.ranges import guard_for
+from semiring.algorithms.relaxation import better, compared, filled
+from semiring.algorithms.runs import combine_runs
+from semiring.kernels.infinities import absorbing, tropical
+from semiring.kernels.reference.operations import Operations
+
+__all__ = ["rows_of_edges"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+_AT_ONCE = 1 << 20
+"""Edges, or entries of the result, that are worked on together."""
+
+_PATIENCE = 32
+"""Rounds after which a cycle is looked for that would keep them going."""
+
+
+def rows_of_edges(
+    semiring: Semiring,
+    edges: Edges,
+    sources: Array,
+    *,
+    reflexive: bool = True,
+    backward: bool = False,
+    tree: Array | None = None,
+    name: Callable[[int], Any] = int,
+) -> Values:
+    """Rows of A*, or of A⁺: the elements from each source to all vertices.
+
+    Parameters
+    ----------
+    semiring : Semiring
+        Without a star, so that all cycles that a source reaches have 1 ⊕ c = 1.
+    edges : Edges
+    sources : int array of shape (s,)
+    reflexive : bool
+    backward : bool
+        Columns instead, as rows of the result: the elements to each source from all vertices.
+    tree : int32 array of shape (s, n), optional
+        To be filled with the vertex before each one on the path from the source (`backward`: after it), −1 where there is none; ⊕ must
+        be selective. Rows are trees whose roots are the sources, but where rounding makes a cycle improve.
+    name : callable
+        The caller's name of a vertex, for errors.
+
+    Returns
+    -------
+    tuple of arrays of shape (s, n)
+
+    Raises
+    ------
+    DivergenceError
+        Where a source reaches a harmful cycle; `NegativeCycleError` for min-plus.
+    LawError, OverflowRiskError
+        As for the closure.
+
+    Notes
+    -----
+    O(r·m) steps a source for paths of at most r edges, fewer where little changes in a round; memory for the result, and scratch for a
+    million edges, or for all if they are more. Floats with negative weights are within n·ε of the largest magnitude, as in the closure:
+    where only rounding makes a cycle improve, n rounds are as exact as arithmetic is.
+    """
+    require_closure_laws(semiring, edges.dtypes, paths=tree is not None)
+    guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
+    guard.before(tuple(w[:, None] for w in edges.weights))
+    search = _Search(semiring, edges, reflexive, backward, name, saturate=not guard.signed)
+    results = tuple(filled((len(sources), edges.n), z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True))
+    step = max(1, _AT_ONCE // max(1, edges.n, len(edges.heads)))
+    for start in range(0, len(sources), step):
+        rows = slice(start, start + step)
+        search.run(sources[rows], tuple(v[rows] for v in results), None if tree is None else tree[rows])
+    guard.after(results, tree)
+    return results
+
+
+class _Search:
+    """The rounds from some sources at a time. A place is the number of an entry of the result: row · n + vertex."""
+
+    def __init__(
+        self, semiring: Semiring, edges: Edges, reflexive: bool, backward: bool, name: Callable[[int], Any], *, saturate: bool
+    ) -> None:
+        self.semiring, self.given, self.reflexive, self.backward, self.name = semiring, edges, reflexive, backward, name
+        self.edges = edges.transposed() if backward else edges
+        self.operations = Operations(semiring, edges.dtypes)
+        self.infinity = absorbing(semiring, edges.dtypes)[0] if saturate and tropical(semiring, edges.dtypes) else None
+
+    def run(self, sources: Array, results: Values, tree: Array | None) -> None:
+        """Fill rows of zeros, which are contiguous, with the elements from each source."""
+        n = self.edges.n
+        values = tuple(v.reshape(-1) for v in results)
+        parents = None if tree is None else tree.reshape(-1)
+        places = np.arange(len(sources)) * n + sources
+        delta = tuple(filled(len(sources), o, v.dtype) for o, v in zip(self.operations.one, values, strict=True))
+        if self.reflexive:
+            _put(values, places, delta)
+        for number in range(1, n + 2):
+            places, delta = self._round(places, delta, values, parents)
+            if not len(places):
+                return
+            if number == _PATIENCE and self._doubtful:
+                self._require_no_cycle(int(sources[places[0] // n]))
+        if self._doubtful:
+            self._judge(int(sources[places[0] // n]))
+
+    def _round(self, places: Array, delta: Values, values: Values, parents: Array | None) -> tuple[Array, Values]:
+        """One more edge on each walk that changed something in the last round: where it changes something again, and what it weighs."""
+        tails = places % self.edges.n
+        position, number = self.edges.leaving(tails)
+        ends = (places - tails)[position] + self.edges.heads[number]
+        offers = self._lengthened(tuple(d[position] for d in delta), tuple(w[number] for w in self.edges.weights))
+        changed, _ = compared(self.operations, tuple(v[ends] for v in values), offers)
+        order = np.flatnonzero(changed)
+        order = order[np.argsort(ends[order], kind="stable")]
+        ends, offers = ends[order], tuple(o[order] for o in offers)
+        if parents is None:
+            ends, offers = combine_runs(ends, offers, self._sum)
+        else:
+            ends, (*best, winners) = combine_runs(ends, (*offers, tails[position[order]]), partial(better, self.operations))
+            parents[ends] = winners
+            offers = tuple(best)
+        _put(values, ends, self._sum(tuple(v[ends] for v in values), offers))
+        return ends, offers
+
+    def _sum(self, x: Values, y: Values) -> Values:
+        with np.errstate(all="ignore"):
+            return self.operations.add(x, y)
+
+    def _lengthened(self, walks: Values, weights: Values) -> Values:
+        """Walks with one more edge; tropical integers from half of ∞ on are ∞, so that no sum of two wraps."""
+        with np.errstate(all="ignore"):
+            products = self.operations.mul(weights, walks) if self.backward else self.operations.mul(walks, weights)
+        if self.infinity is None:
+            return products
+        (product,) = products
+        half = self.infinity // 2
+        return (np.where(product >= half if half > 0 else product <= half, product.dtype.type(self.infinity), product),)
+
+    @cached_property
+    def _doubtful(self) -> bool:
+        """Whether an edge is harmful: if 1 ⊕ a = 1 for each, the same holds for their products."""
+        return not self.operations.harmless(self.given.weights)
+
+    def _reached(self, source: int) -> tuple[Judge, tuple[Any, ...], int]:
+        """The graph that a source reaches (or that reaches it), in which a cycle is looked for, and the number of the source there."""
+        vertices = self.edges.reachable(np.array([source]))
+        arrays = self.given.induced(vertices).arrays()
+        return Judge(self.semiring, lambda: arrays, lambda v: self.name(int(vertices[v]))), arrays, int(np.searchsorted(vertices, source))
+
+    def _require_no_cycle(self, source: int) -> None:
+        judge, arrays, start = self._reached(source)
+        cycle, _ = find_cycle(self.semiring, arrays, start)
+        if cycle is not None:
+            raise judge.error(cycle, exact_weight(self.semiring, arrays, [*cycle, cycle[0]]))
+
+    def _judge(self, source: int) -> None:
+        """Raise unless only rounding keeps the rounds going: then what n edges give is as exact as arithmetic is."""
+        judge, arrays, start = self._reached(source)
+        judge.potentials(0, arrays, None, np.array([start]))
+
+
+def _put(values: Values, places: Array, elements: Values) -> None:
+    for array, entries in zip(values, elements, strict=True):
+        array[places] = entries

@@ -1,0 +1,131 @@
+"""Rows of the closure of a dense matrix: best paths from some vertices, by products of a few rows.
+
+D ← I at first, and D ← D ⊕ D ⊗ A until nothing changes: after k rounds D has all walks of up to k edges. What has not changed in a round
+has nothing new to offer in the next, so only the rows of A of vertices that changed are multiplied. It needs an idempotent ⊕.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.namespace import differ, equal, host, namespace
+from semiring.algorithms.relaxation import filled
+from semiring.kernels.block import Block
+from semiring.kernels.engine import Engine
+
+__all__ = ["reachable", "rows_of_matrix"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Any, ...]
+
+_GATHERED = 1 << 22
+"""Entries of A that are copied together."""
+
+
+def rows_of_matrix(
+    engine: Engine,
+    values: Values,
+    sources: Array,
+    *,
+    reflexive: bool = True,
+    backward: bool = False,
+    tree: Any = None,
+    steps: float = math.inf,
+) -> Values | None:
+    """Rows of A* or of A⁺ (`backward`: columns), or None where they are not complete after n rounds or so many steps.
+
+    Parameters
+    ----------
+    engine : Engine
+        For blocks with a witness, which are the arrays themselves; ⊕ is idempotent and there is no star.
+    values : tuple of arrays of shape (n, n)
+        The matrix, which is only read.
+    sources : int array of shape (s,)
+    reflexive, backward : bool
+    tree : int32 array of shape (s, n), or (n, s) if `backward`; optional
+        See `rows_of_edges`.
+    steps : float
+        After how many steps to give up, because the whole closure would have taken no more.
+
+    Returns
+    -------
+    tuple of arrays of shape (s, n), or (n, s) if `backward`; or None
+        None also where a source reaches a cycle that does not converge, or one that rounding makes improve.
+
+    Notes
+    -----
+    At most s·n² steps a round, and a round more than paths have edges; memory for the result and two copies, and a few million entries.
+    """
+    xp, n, s = namespace(values[0]), int(values[0].shape[0]), len(sources)
+    zero, one = engine.semiring.identities(engine.dtypes)
+    shape = (n, s) if backward else (s, n)
+    places = (sources, np.arange(s)) if backward else (np.arange(s), sources)
+    results = tuple(_filled(xp, shape, z, d) for z, d in zip(zero, engine.dtypes, strict=True))
+    delta = tuple(v.copy() for v in results)
+    for arrays in (results, delta) if reflexive else (delta,):
+        for array, unit in zip(arrays, one, strict=True):
+            array[places] = unit
+    A = engine.load(values, owned=False)
+    active, spent = np.unique(sources), 0.0
+    for _ in range(n + 1):
+        if not len(active):
+            return results
+        spent += float(s) * len(active) * n
+        if spent > steps:
+            return None
+        before = tuple(v.copy() for v in results)
+        for chosen in _parts(active, n):
+            _lengthen(engine, delta, A, results, chosen, tree, backward=backward)
+        changed = xp.zeros(shape, dtype=bool)
+        for new, old in zip(results, before, strict=True):
+            changed |= differ(new, old)
+        active, delta = np.flatnonzero(host(changed.any(axis=1 if backward else 0))), tuple(v.copy() for v in results)
+    return results if not len(active) else None
+
+
+def _parts(active: Array, n: int) -> list[Any]:
+    """The active vertices in parts whose rows are copied together; everything, uncopied, where most are active."""
+    if 2 * len(active) > n:
+        return [slice(None)]
+    step = max(1, _GATHERED // n)
+    return [active[start : start + step] for start in range(0, len(active), step)]
+
+
+def _lengthen(engine: Engine, delta: Values, A: Block, results: Values, chosen: Any, tree: Any, *, backward: bool) -> None:
+    """results ← results ⊕ delta ⊗ A over the chosen vertices in the middle."""
+    xp = namespace(results[0])
+    index: Any = chosen if isinstance(chosen, slice) else xp.asarray(chosen)
+    few = engine.load(tuple(xp.ascontiguousarray(v[index] if backward else v[:, index]) for v in delta))
+    edges = A if isinstance(chosen, slice) else Block(tuple(v[..., index] if backward else v[..., index, :] for v in A.values))
+    via = None if tree is None else xp.full(tree.shape, -1, dtype=np.int32)
+    C = engine.load(results, via)
+    engine.multiply_add(*((edges, few) if backward else (few, edges)), C)
+    engine.store(C, results)
+    if tree is not None and via is not None:
+        better = via >= 0
+        tree[better] = via[better] if isinstance(chosen, slice) else index[via[better]]
+
+
+def _filled(xp: Any, shape: tuple[int, ...], element: Any, dtype: np.dtype[Any]) -> Any:
+    return filled(shape, element, dtype) if xp is np else xp.full(shape, element, dtype=dtype)
+
+
+def reachable(values: Values, zero: tuple[Any, ...], sources: Array, *, backward: bool = False) -> Array:
+    """The vertices that a path leads to from any of the sources, and these, in ascending order; `backward`: from which one leads there."""
+    n = int(values[0].shape[0])
+    reached = np.zeros(n, dtype=bool)
+    reached[sources] = True
+    frontier = np.flatnonzero(reached)
+    while len(frontier) and not reached.all():
+        new = np.zeros(n, dtype=bool)
+        for start in range(0, len(frontier), step := max(1, _GATHERED // n)):
+            index = namespace(values[0]).asarray(frontier[start : start + step])
+            for v, z in zip(values, zero, strict=True):
+                there = ~equal(v[:, index] if backward else v[index], z).astype(bool)
+                new |= host(there.any(axis=1 if backward else 0))
+        frontier = np.flatnonzero(new & ~reached)
+        reached |= new
+    return np.flatnonzero(reached)

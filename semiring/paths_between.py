@@ -1,0 +1,170 @@
+"""What a closure of chosen sources or targets with paths returns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import GraphError
+from semiring.algebra.namespace import namespace
+from semiring.algorithms.trees import NONE
+from semiring.paths import Paths, Values
+from semiring.trees_between import TreesBetween
+from semiring.vertices import Vertices
+
+__all__ = ["PathsBetween"]
+
+Array = np.ndarray[Any, Any]
+
+
+class PathsBetween(Paths):
+    """The elements between chosen sources and targets, and a tree of paths for each source (or each target).
+
+    It answers as `Paths` does, for these pairs alone: `values` has a row for each source and a column for each target, in the order in
+    which they were named. Instead of a construction matrix it has the tree of each source, `predecessors`; where no sources were named,
+    that of each target, `next_hops`.
+
+    Attributes
+    ----------
+    sources, targets : tuple
+        The vertices of the rows and of the columns.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> streets = sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)])
+    >>> paths = sr.apsp(streets, sources=["a"], targets=["c", "b"], paths=True)
+    >>> paths
+    <paths over min-plus: 1 source × 2 targets, 2 pairs connected>
+    >>> paths.distances, paths.path("a", "c")
+    (array([[3., 1.]]), ['a', 'b', 'c'])
+    >>> paths.predecessors()
+    array([[-9999,     0,     1]], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        semiring: Semiring,
+        values: Values,
+        tree: Array,
+        sources: Vertices,
+        targets: Vertices,
+        *,
+        backward: bool = False,
+        nodes: Sequence[Hashable] | None = None,
+        reflexive: bool = True,
+        kept: Callable[[], Values | None] = lambda: None,
+        restore: Callable[[Array], Any] | None = None,
+        library: Callable[[Array], Any] | None = None,
+    ) -> None:
+        super().__init__(semiring, values, tree, nodes=nodes, reflexive=reflexive, restore=restore, library=library)
+        self._found: TreesBetween = TreesBetween(semiring, values, tree, reflexive, kept, sources, targets, backward)
+        if nodes is None:
+            self.nodes = tuple(range(self._found.n))
+        self.sources = tuple(self.nodes[v] for v in sources.numbers.tolist())
+        self.targets = tuple(self.nodes[v] for v in targets.numbers.tolist())
+
+    @property
+    def via(self) -> Any:
+        """There is none.
+
+        Raises
+        ------
+        AttributeError
+        """
+        raise AttributeError("paths between chosen vertices have trees instead of a construction matrix: predecessors() or next_hops()")
+
+    @property
+    def values(self) -> Any:
+        """The elements, without an axis for a vertex that was named by itself."""
+        return shown(self._found.values, self._found.sources, self._found.targets, self._restore)
+
+    def paths_from(self, source: Hashable) -> list[list[Any]]:
+        """The paths from one of the sources to each target, in the order of `targets`."""
+        return self.paths((source, target) for target in self.targets)
+
+    def predecessors(self) -> Any:
+        """The vertex before v on a best path from each source to every vertex v of the graph, as SciPy gives it: int32, −9999 for none.
+
+        Raises
+        ------
+        GraphError
+            Where paths were found from the targets.
+        """
+        if self._found.backward:
+            raise GraphError("these paths were found from their targets, so there are next_hops(); name the sources for predecessors()")
+        return self._tree(self._found.sources)
+
+    def next_hops(self) -> Any:
+        """The vertex after v on a best path from every vertex v of the graph to each target: int32, −9999 for none.
+
+        Raises
+        ------
+        GraphError
+            Where paths were found from the sources.
+        """
+        if not self._found.backward:
+            raise GraphError("these paths were found from their sources, so there are predecessors(); name targets alone for next_hops()")
+        return self._tree(self._found.targets)
+
+    def to_networkx(self) -> Any:
+        """Not of a rectangle; see `Paths.to_networkx`."""
+        raise self._for_all_pairs("to_networkx")
+
+    def to_frame(self, *, paths: bool = False) -> Any:
+        """Not of a rectangle; see `Paths.to_frame`."""
+        raise self._for_all_pairs("to_frame")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Not of a rectangle; see `Paths.save`."""
+        raise self._for_all_pairs("save")
+
+    def _for_all_pairs(self, method: str) -> GraphError:
+        return GraphError(f"{method}() is for the paths between all vertices; leave out sources and targets, or use .values and .paths()")
+
+    def __getitem__(self, index: Any) -> PathsBetween:
+        """The paths of one matrix of a batch."""
+        some = self._found[self._key(index)]
+        return PathsBetween(
+            self.semiring,
+            some.values,
+            some.via,
+            some.sources,
+            some.targets,
+            backward=some.backward,
+            nodes=None if self._index is None else self.nodes,
+            reflexive=self.reflexive,
+            kept=some.kept,
+            restore=self._restore,
+            library=self._library,
+        )
+
+    def __repr__(self) -> str:
+        many = f", batch of {' × '.join(map(str, self._found.batch))}" if self._found.batch else ""
+        ends = (f"{len(e):,} {name}{'s' * (len(e) != 1)}" for e, name in ((self.sources, "source"), (self.targets, "target")))
+        connected = f", {self._found.connected():,} pairs connected" if self._found.countable else ""
+        return f"<paths over {self.semiring.name}: {' × '.join(ends)}{many}{connected}>"
+
+    def _tree(self, roots: Vertices) -> Any:
+        tree: Any = self._found.via
+        xp, backward = namespace(tree), self._found.backward
+        with self._found.device():
+            found = xp.where(tree < 0, np.int32(NONE), tree)
+            own, order = xp.asarray(roots.numbers), xp.arange(len(roots.numbers))
+            found[(..., own, order) if backward else (..., order, own)] = NONE
+            return self._imported(_squeezed(found, roots, -1 if backward else -2))
+
+
+def shown(values: Values, sources: Vertices, targets: Vertices, restore: Callable[[Array], Any] | None) -> Any:
+    """Elements of shape (…, sources, targets) as the caller gets them, without the axis of a vertex that was named by itself."""
+    found: tuple[Any, ...] = tuple(_squeezed(_squeezed(v, sources, -2), targets, -1) for v in values)
+    restored = tuple(v[()] for v in found) if restore is None else tuple(map(restore, found))
+    return restored[0] if len(restored) == 1 else restored
+
+
+def _squeezed(array: Any, vertices: Vertices, axis: int) -> Any:
+    return array.squeeze(axis) if vertices.single else array

@@ -1,0 +1,93 @@
+"""Which vertices a caller names: one, or a sequence of them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.errors import GraphError
+from semiring.algebra.exchange import borrowed, lends_memory
+from semiring.algebra.namespace import host
+
+__all__ = ["Vertices", "chosen"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Vertices:
+    """Some vertices of a graph.
+
+    Attributes
+    ----------
+    numbers : int array of shape (k,)
+    single : bool
+        Whether the caller named one by itself, so that results have no axis for it.
+    """
+
+    numbers: Array
+    single: bool = False
+
+
+def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> Vertices:
+    """The vertices that a caller names, by their labels where the graph has some, and by their numbers otherwise.
+
+    Parameters
+    ----------
+    given : vertex, iterable of vertices, or None
+        None for all. A label of the graph is one vertex, even if it is a tuple or a string.
+    n : int
+    labels : sequence or None
+    what : str
+        The name of the argument.
+
+    Raises
+    ------
+    GraphError
+        For what is no vertex of the graph.
+    """
+    if given is None:
+        return Vertices(np.arange(n))
+    if lends_memory(given):
+        array = host(borrowed(given).array)
+        if array.ndim > 1:
+            raise GraphError(f"{what} is an array of shape {array.shape}; name vertices in a flat sequence")
+        given = array.tolist()
+    if labels is None:
+        return _numbers(given, n, what)
+    index = {label: i for i, label in enumerate(labels)}
+    if (one := _looked_up(given, index)) is not None:
+        return Vertices(np.array([one]), single=True)
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise GraphError(f"{what}: there is no vertex {given!r} among the {n} of the graph")
+    found = []
+    for vertex in given:
+        if (number := _looked_up(vertex, index)) is None:
+            raise GraphError(f"{what}: there is no vertex {vertex!r} among the {n} of the graph")
+        found.append(number)
+    return Vertices(np.array(found, dtype=np.intp))
+
+
+def _looked_up(label: Any, index: Mapping[Hashable, int]) -> int | None:
+    try:
+        return index.get(label)
+    except TypeError:  # not hashable
+        return None
+
+
+def _numbers(given: Any, n: int, what: str) -> Vertices:
+    single = not isinstance(given, Iterable)
+    numbers = []
+    for vertex in [given] if single else given:
+        try:
+            number = -1 if isinstance(vertex, bool | np.bool_) else operator.index(vertex)
+        except TypeError:
+            number = -1
+        if not 0 <= number < n:
+            raise GraphError(f"{what}: there is no vertex {vertex!r}; vertices are the numbers from 0 to {n - 1}")
+        numbers.append(number)
+    return Vertices(np.array(numbers, dtype=np.intp), single)
