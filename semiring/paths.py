@@ -337,7 +337,9 @@ class Paths:
         return f"<paths over {self.semiring.name}: {len(self.nodes)} vertices{many}{connected}>"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{self!r}</pre>"
+        from semiring.paths_view import paths_html
+
+        return paths_html(self._found, self.nodes)
 
     def _imported(self, array: Any) -> Any:
         """A matrix of vertices as an array of the caller's library."""

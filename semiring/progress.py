@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from semiring.algebra.html import Shown
 from semiring.kernels.streaming.plan import Plan
 
 __all__ = ["Progress", "reporting"]
@@ -19,7 +20,7 @@ _WORTH_A_BAR = 10.0
 
 
 @dataclass(frozen=True)
-class Progress:
+class Progress(Shown):
     """How far a closure by block rows is.
 
     Attributes
@@ -55,6 +56,15 @@ class Progress:
     def rounds(self) -> float:
         """How many rounds that makes, of one row panel each."""
         return len(self.plan.rows) * self.done / self.total
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """What Jupyter shows."""
+        return f"{self.done / max(1, self.total):.0%} of a closure of {self.plan.n:,} vertices", [
+            ("updates", f"{self.done:,} of {self.total:,}"),
+            ("rounds", f"{self.rounds:.1f} of {len(self.plan.rows)}"),
+            ("speed", f"{self.steps_per_second:.3g} steps/s"),
+            ("time", f"{self.seconds:.0f} s, {self.seconds_left:.0f} s left"),
+        ]
 
 
 Told = Callable[[int, int], None]

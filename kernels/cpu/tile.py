@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from semiring.algebra.expression import nodes
+from semiring.algebra.html import Shown
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.target import Target
 
@@ -14,7 +15,7 @@ _SERIES = {"exp", "expm1", "log", "log1p"}
 
 
 @dataclass(frozen=True)
-class Tile:
+class Tile(Shown):
     """Sizes of one product kernel.
 
     Attributes
@@ -42,6 +43,15 @@ class Tile:
     def columns(self) -> int:
         """Columns of C in the micro-kernel (NR)."""
         return self.width * self.vectors
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """What Jupyter shows."""
+        return f"{self.rows} × {self.columns} elements of C in registers", [
+            ("registers", f"{self.rows} × {self.vectors} vectors of {self.width} elements"),
+            ("between two merges with C", f"{self.depth:,} steps"),
+            ("rows of A packed at a time", f"{self.block:,}"),
+            ("between two looks for a winner", f"{self.slab:,} steps, with a witness"),
+        ]
 
 
 def choose(representation: Representation, target: Target, *, witness: bool = False) -> Tile:

@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any, cast
 
+from semiring.algebra.html import Shown
 from semiring.kernels.cuda.compiler import compile_source
 from semiring.kernels.cuda.device import device
 from semiring.kernels.cuda.kernels import DYNAMIC_SHARED_BYTES
@@ -30,7 +31,7 @@ WARPS, SPAN = 8, 2048
 
 
 @dataclass(frozen=True)
-class BitTile:
+class BitTile(Shown):
     """Sizes of a product kernel.
 
     Attributes
@@ -66,6 +67,15 @@ class BitTile:
         """Of a block."""
         parts = self.rows // self.part_rows * (self.columns // self.part_columns)
         return parts * 32 if self.tensor else parts
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """What Jupyter shows."""
+        return f"{self.rows} × {self.columns} bits of C in a thread block", [
+            ("warp" if self.tensor else "thread", f"{self.part_rows} × {self.part_columns} bits in registers"),
+            ("block", f"{self.threads} threads, {self.blocks} blocks a multiprocessor"),
+            ("shared memory", f"{self.stages} slices of {self.depth:,} steps"),
+            ("computed by", "tensor cores" if self.tensor else "logical instructions"),
+        ]
 
     @property
     def shared_bytes(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.html import Code
 from semiring.kernels.cuda import bits
 from semiring.kernels.cuda.kernels import kernel_source, problem_for, reads_vectors, step_for
 from semiring.kernels.cuda.representation import represent
@@ -16,7 +17,7 @@ from semiring.kernels.select import is_reachability
 __all__ = ["source"]
 
 
-def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int = 90, ordered_bits: bool = True) -> str:
+def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int = 90, ordered_bits: bool = True) -> Code:
     """The generated part of a CUDA kernel: the semiring's operations as device functions, and the templates' instantiation.
 
     Parameters
@@ -33,7 +34,8 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int
     Returns
     -------
     str
-        It includes templates such as ``product.cuh`` and ``pivot.cuh``, which lie beside this module. No GPU is needed.
+        It includes templates such as ``product.cuh`` and ``pivot.cuh``, which lie beside this module. Jupyter shows it folded. No GPU is
+        needed.
 
     Examples
     --------
@@ -43,11 +45,12 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int
     True
     """
     dtypes = semiring.dtypes([np.dtype(dtype)] * semiring.components)
+    heading = f"CUDA C++ of {kernel} over {semiring.name} in {', '.join(map(str, dtypes))} for sm_{arch}"
     if is_reachability(semiring, dtypes) and kernel in ("product", "close", "add_identity"):
-        return bits.bits_source(kernel, bits.candidates(arch)[0], bits.PIVOT // 32)
+        return Code(bits.bits_source(kernel, bits.candidates(arch)[0], bits.PIVOT // 32), heading)
     r = represent(semiring, dtypes)
     step = step_for(r, arch, ordered_bits=ordered_bits and r.keeps_bits_ordered, pairs=kernel == "product")
     light = reads_vectors(r, step)
     tile = candidates(problem_for(r, step, (1, 1, 1, 1), witness=kernel == "product_witness", light=light))[0]
     access = ("vectors", "vectors") if light else ("rows", "rows")
-    return kernel_source(r, step, kernel, tile if kernel.startswith("product") else None, access)
+    return Code(kernel_source(r, step, kernel, tile if kernel.startswith("product") else None, access), heading)

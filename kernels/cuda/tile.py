@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from semiring.algebra.errors import SemiringError
+from semiring.algebra.html import Shown
 
 __all__ = ["Device", "Launch", "Problem", "Tile", "candidates", "launch"]
 
@@ -84,7 +85,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Tile:
+class Tile(Shown):
     """Sizes of one product kernel.
 
     Attributes
@@ -122,6 +123,15 @@ class Tile:
     def threads(self) -> int:
         """Of a block."""
         return self.rows // self.thread_rows * (self.columns // self.thread_columns)
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """What Jupyter shows."""
+        return f"{self.rows} × {self.columns} elements of C in a thread block", [
+            ("thread", f"{self.thread_rows} × {self.thread_columns} elements in registers"),
+            ("block", f"{self.threads} threads, {self.blocks} blocks a multiprocessor"),
+            ("shared memory", f"{self.stages} slices of {self.depth} steps"),
+            ("written out", f"{self.unrolled} steps, operands of {self.held} held twice"),
+        ]
 
     def count(self, m: int, n: int) -> int:
         """Tiles that cover m × n elements."""

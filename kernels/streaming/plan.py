@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from semiring.algebra.errors import TooLargeError
+from semiring.algebra.html import Shown
 from semiring.kernels.room import gib
 
 __all__ = ["GRANULE", "Plan", "Speed", "block_rows", "choose_plan", "even_side"]
@@ -33,7 +34,7 @@ class Speed:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Shown):
     """Block rows of a matrix for some devices.
 
     Attributes
@@ -88,6 +89,16 @@ class Plan:
         """Of the whole: the shorter of the two hides behind the other but for a tenth, the first block row's and the last one's copy."""
         longer, shorter = max(self.computing, self.moving), min(self.computing, self.moving)
         return longer + _SEEN * shorter + 2 * self.side * self.row_bytes / self.speed.link
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """What Jupyter shows."""
+        return f"n = {self.n:,} in {len(self.rows)} block rows", [
+            ("rows of a block row", f"{self.side:,}"),
+            ("devices", f"{self.devices}, {gib(self.memory)} each"),
+            ("products", f"{self.computing:.3g} s at {self.speed.steps:.3g} steps/s"),
+            ("copies", f"{self.moving:.3g} s each way at {self.speed.link / 1e9:.3g} GB/s, in {self.passes} passes"),
+            ("in all", f"{self.seconds:.3g} s"),
+        ]
 
     def __str__(self) -> str:
         devices = f" on {self.devices} devices" if self.devices > 1 else ""

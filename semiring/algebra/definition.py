@@ -259,7 +259,7 @@ class Semiring:
         return f"<semiring {self.name}: 0 = {self.zero!r}, 1 = {self.one!r}{', with witness' if self.witness else ''}>"
 
     def _repr_html_(self) -> str:
-        from semiring.algebra.html import semiring_html
+        from semiring.algebra.views import semiring_html
 
         return semiring_html(self)
 

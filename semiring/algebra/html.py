@@ -1,100 +1,106 @@
-"""How semirings and law reports show in Jupyter: small tables that take their colours from the page, light or dark."""
+"""The pieces of what Jupyter shows: small tables in the colours of the page, light or dark, without scripts or files from elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from semiring.algebra.errors import SemiringError, TraceError
-from semiring.algebra.expression import Expr, const, show
-from semiring.algebra.laws import law, usual_dtypes
+__all__ = ["Code", "Shown", "beside", "code", "escape", "faint", "folded", "grid", "short", "table"]
 
-if TYPE_CHECKING:
-    from semiring.algebra.definition import Semiring
-    from semiring.algebra.report import LawReport, LawResult
-
-__all__ = ["report_html", "semiring_html"]
-
-_CELL = "text-align:left;padding:0.15em 0.8em;vertical-align:top;background:none"
-_COLOUR = {"passed": "#2e9e5b", "refuted": "#d9534f", "untested": "inherit"}
-"""Green and red that can be read on white and on black."""
+_PLAIN = "background:none;color:inherit"
+_LINE = "1px solid rgba(128,128,128,0.35)"
+_TABLE = f"border-collapse:collapse;border:none;margin:0.3em 0;{_PLAIN}"
+_CELL = f"text-align:left;padding:0.15em 0.8em;vertical-align:top;border:none;{_PLAIN}"
+_NUMBER = f"text-align:right;padding:0.1em 0.6em;border:none;white-space:nowrap;{_PLAIN}"
 
 
-def _table(title: str, rows: Iterable[Iterable[str]]) -> str:
-    """A table of cells that are HTML already."""
-    body = "".join("<tr style='background:none'>" + "".join(f"<td style='{_CELL}'>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    caption = f"<caption style='{_CELL};caption-side:top;font-weight:bold;color:inherit'>{title}</caption>"
-    return f"<table style='border-collapse:collapse;color:inherit'>{caption}<tbody>{body}</tbody></table>"
+def escape(text: str) -> str:
+    """A plain text as HTML."""
+    import html  # its table of characters takes a while, and most sessions show nothing
+
+    return html.escape(text)
 
 
-def _code(text: Any) -> str:
-    return f"<code style='color:inherit;background:none;white-space:pre-wrap'>{escape(str(text))}</code>"
+def table(title: str, rows: Iterable[Iterable[str]]) -> str:
+    """A table with a title. Title and cells are HTML already; the first cell of a row says what the others are."""
+    body = "".join(f"<tr style='{_PLAIN};border:none'>{_cells(row)}</tr>" for row in rows)
+    caption = f"<caption style='{_CELL};caption-side:top;font-weight:bold;border-bottom:{_LINE}'>{title}</caption>"
+    return f"<table style='{_TABLE}'>{caption}<tbody>{body}</tbody></table>"
 
 
-def _faint(text: str) -> str:
+def _cells(row: Iterable[str]) -> str:
+    first, *others = row
+    return f"<td style='{_CELL};white-space:nowrap'>{first}</td>" + "".join(f"<td style='{_CELL}'>{cell}</td>" for cell in others)
+
+
+def grid(corner: str, columns: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]) -> str:
+    """A table of numbers with a head and a first column. All are HTML already."""
+    rule = f"{_NUMBER};font-weight:bold;border-bottom:{_LINE}"
+    head = "".join(f"<th style='{rule}'>{column}</th>" for column in (corner, *columns))
+    body = "".join(
+        f"<tr style='{_PLAIN};border:none'><th style='{_NUMBER};font-weight:bold;border-right:{_LINE}'>{name}</th>"
+        + "".join(f"<td style='{_NUMBER}'>{cell}</td>" for cell in cells)
+        + "</tr>"
+        for name, cells in rows
+    )
+    return f"<table style='{_TABLE}'><thead><tr style='{_PLAIN};border:none'>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def beside(*parts: str) -> str:
+    """Parts side by side, where the page is wide enough."""
+    inside = "".join(f"<div>{part}</div>" for part in parts)
+    return f"<div style='display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start;{_PLAIN}'>{inside}</div>"
+
+
+def folded(summary: str, text: str) -> str:
+    """A line that opens to a long text."""
+    scrolled = f"max-height:30em;overflow:auto;padding:0.5em 0.8em;border-left:{_LINE};font-size:90%;{_PLAIN}"
+    line = f"<summary style='cursor:pointer;{_PLAIN}'>{summary}</summary>"
+    return f"<details style='{_PLAIN}'>{line}<pre style='{scrolled}'>{escape(text)}</pre></details>"
+
+
+def code(text: Any) -> str:
+    """A text as it would be typed."""
+    return f"<code style='{_PLAIN};padding:0;white-space:pre-wrap'>{escape(str(text))}</code>"
+
+
+def faint(text: str) -> str:
+    """A text that says how or why."""
     return f"<span style='opacity:0.7'>{escape(text)}</span>"
 
 
-def semiring_html(semiring: Semiring) -> str:
-    """What a semiring is: its operations as recorded, its identities, its carrier, and two of its properties."""
-    rows = [
-        ("a ⊕ b", _operation(semiring, "add")),
-        ("a ⊗ b", _operation(semiring, "mul")),
-        ("0", _code(repr(semiring.zero))),
-        ("1", _code(repr(semiring.one))),
-        ("a*", _star(semiring)),
-        ("elements", _code(semiring.carrier)),
-        ("properties", _properties(semiring)),
-    ]
-    title = f"semiring {escape(semiring.name)}" + (" with witness" if semiring.witness else "")
-    return _table(title, rows)
+def short(text: str, width: int) -> str:
+    """The beginning of a text that is wider."""
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _expressions(roots: tuple[Expr, ...], components: int) -> str:
-    text = ", ".join(show(e, components) for e in roots)
-    return _code(f"({text})" if components > 1 else text)
+class Shown:
+    """What Jupyter shows as a table of `facts`."""
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """A title, and names with what they are; all as plain text."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        title, rows = self.facts()
+        return table(escape(title), ((faint(name), escape(text)) for name, text in rows))
 
 
-def _operation(semiring: Semiring, name: str) -> str:
-    try:
-        return _expressions(getattr(semiring.program, name), semiring.components)
-    except TraceError as error:
-        return _faint(str(error))
+class Code(str):
+    """Generated source code: a text, which Jupyter shows folded under its heading.
 
+    Attributes
+    ----------
+    heading : str
+    """
 
-def _star(semiring: Semiring) -> str:
-    if semiring.star is None:
-        return f"1 where 1 ⊕ a = 1 {_faint('(elsewhere the closure diverges)')}"
-    try:
-        program = semiring.program
-    except TraceError as error:
-        return _faint(str(error))
-    assert program.star is not None
-    text = _expressions(program.star, semiring.components)
-    if program.star_undefined is const(False):
-        return text
-    return f"{text} unless {_code(show(program.star_undefined, semiring.components))}"
+    heading: str
 
+    def __new__(cls, text: str, heading: str = "") -> Code:
+        """The text under a heading."""
+        made = super().__new__(cls, text)
+        made.heading = heading
+        return made
 
-def _properties(semiring: Semiring) -> str:
-    kinds = usual_dtypes(semiring)
-    found = []
-    for name in ("idempotent", "selective"):
-        try:
-            result = law(semiring, kinds, name)
-        except SemiringError as error:
-            return _faint(str(error))
-        words = {"passed": name, "refuted": f"not {name}", "untested": f"{name}: untested"}[result.status]
-        found.append(f"<span title='{escape(result.evidence)}'>{words}</span>")
-    return ", ".join(found)
-
-
-def report_html(report: LawReport) -> str:
-    """A report of the laws, a row each."""
-
-    def mark(result: LawResult) -> str:
-        colour = _COLOUR[result.status] if result.required or result.status != "refuted" else "inherit"
-        return f"<span style='color:{colour}'>{escape(result.verdict)}</span>"
-
-    return _table(escape(report.summary), ((escape(r.law), escape(r.statement), mark(r), _faint(r.evidence)) for r in report))
+    def _repr_html_(self) -> str:
+        return folded(f"{escape(self.heading)} {faint(f'({len(self.splitlines()):,} lines)')}", self)

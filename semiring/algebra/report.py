@@ -85,6 +85,11 @@ class LawResult:
         return "holds" if self else "does not hold"
 
     @property
+    def mark(self) -> str:
+        """The status as a sign."""
+        return "?" if self.status == "untested" else "✓" if self else "✗" if self.required else "–"
+
+    @property
     def evidence(self) -> str:
         """What the status rests on."""
         if self.status == "untested":
@@ -166,11 +171,10 @@ class LawReport:
         widths = [max(len(row[c]) for row in rows) for c in range(3)]
         lines = [self.summary]
         for result, row in zip(self.results, rows, strict=True):
-            mark = "?" if result.status == "untested" else "✓" if result else "✗" if result.required else "–"
-            lines.append("  ".join((mark, *(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3])).rstrip())
+            lines.append("  ".join((result.mark, *(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3])).rstrip())
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from semiring.algebra.html import report_html
+        from semiring.algebra.views import report_html
 
         return report_html(self)

@@ -11,8 +11,12 @@ import numpy as np
 from semiring.algebra.conversion import Array, Place
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, GraphError
+from semiring.algebra.html import code, faint, short, table
 
 __all__ = ["EdgeList", "edges", "numbered", "weights_of"]
+
+_SHOWN, _WIDTH = 8, 40
+"""Edges that Jupyter shows, and the most characters of a name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,8 +41,22 @@ class EdgeList:
     directed: bool = True
 
     def __repr__(self) -> str:
-        kind = "directed" if self.directed else "undirected"
-        return f"<{len(self.labels)} vertices, {len(self.weights)} {kind} edges>"
+        return f"<{len(self.labels)} vertices, {len(self.weights)} {self._kind} edges>"
+
+    def _repr_html_(self) -> str:
+        arrow = "→" if self.directed else "–"
+        first = zip(self.sources[:_SHOWN].tolist(), self.targets[:_SHOWN].tolist(), self.weights[:_SHOWN], strict=True)
+
+        def name(vertex: int) -> str:
+            return code(short(repr(self.labels[vertex]), _WIDTH))
+
+        rows = [(name(u), arrow, name(v), faint("weight 1") if w is None else code(short(str(w), _WIDTH))) for u, v, w in first]
+        more = [(faint(f"and {len(self.weights) - _SHOWN:,} more"),)] if len(self.weights) > _SHOWN else []
+        return table(f"{len(self.labels):,} vertices, {len(self.weights):,} {self._kind} edges", [*rows, *more])
+
+    @property
+    def _kind(self) -> str:
+        return "directed" if self.directed else "undirected"
 
 
 def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hashable] | None = None) -> EdgeList:

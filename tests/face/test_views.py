@@ -1,0 +1,162 @@
+"""What Jupyter shows of graphs, paths, tiles, plans and generated code: well-formed, escaped, quick, in the page's own colours."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import io
+import pickle
+import re
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import semiring as sr
+from semiring import thumbnail
+from semiring.algebra.html import Code
+from semiring.construction import Construction
+from semiring.kernels import source
+from semiring.kernels.cpu.kernels import kernels_for
+from semiring.kernels.cuda import bits
+from semiring.kernels.cuda.tile import Problem, candidates
+from semiring.kernels.streaming.plan import Speed, choose_plan
+from semiring.progress import Progress
+
+INF = np.inf
+EVIL = "<script>alert('&')</script>"
+PLAN = choose_plan(5000, 20000, 1 << 26, Speed(1e10, 1e10))
+
+
+def text_of(shown: Any) -> str:
+    """The text of well-formed HTML that needs nothing from elsewhere and no colours of its own for text and ground."""
+    html = shown._repr_html_()
+    for wrong in ("<script", "http", "javascript", "color:black", "color:white", "#fff", "#000"):
+        assert wrong not in html
+    return " ".join(" ".join(ET.fromstring(html).itertext()).split())
+
+
+def picture(paths: sr.Paths) -> np.ndarray[Any, Any]:
+    """The heat map as another library reads it: (height, width, RGBA)."""
+    found = re.search(r"data:image/png;base64,([^']+)", paths._repr_html_())
+    assert found is not None
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(found[1]))).convert("RGBA"))
+
+
+def test_paths_show_facts_elements_and_a_heat_map() -> None:
+    a = np.array([[0, 3, INF], [INF, 0, 4.5], [INF, INF, 0]])
+    shown = text_of(sr.apsp(a, paths=True))
+    for part in ("paths over min-plus", "vertices 3", "connected pairs 3", "float64", "7.5", "–", "blank: no path", "memory"):
+        assert part in shown
+    image = picture(sr.apsp(a, paths=True))
+    assert image.shape == (3, 3, 4)
+    np.testing.assert_array_equal(image[..., 3] > 0, np.triu(np.ones((3, 3), dtype=bool)))
+    assert tuple(image[0, 0, :3]) == thumbnail._COLOURS[0]
+    assert tuple(image[0, 2, :3]) == thumbnail._COLOURS[-1]
+
+
+def test_names_are_escaped_and_cut() -> None:
+    edges = sr.edges([(EVIL, "b" * 500, 1.0), ("b" * 500, "]]>", None)])
+    assert EVIL in text_of(edges)
+    assert "weight 1" in text_of(edges)
+    shown = text_of(sr.apsp(edges, paths=True))
+    assert '"<script>al…' in shown
+    assert "b" * 20 not in shown
+    assert "b" * 50 not in text_of(edges)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 159, 160, 161, 500])
+def test_heat_maps_are_bounded(n: int) -> None:
+    a = np.full((n, n), INF)
+    a[: n // 2, : n // 2] = 1
+    paths = sr.apsp(a, paths=True, nonedge=INF)
+    text_of(paths)
+    if n:
+        image = picture(paths)
+        assert image.shape[:2] == (min(n, 160),) * 2
+        assert image[-1, -1, 3] == 255  # the empty path
+        assert n == 1 or image[-1, 0, 3] == 0
+        assert n < 4 or image[0, 1, 3] == 255
+
+
+def cases() -> list[Any]:
+    top = np.iinfo(np.int32).max
+    x = np.array([[0, Code("1/2")]], dtype=object)[0, 0]
+    return [
+        sr.apsp(np.array([[0, 5], [top, 0]], np.int32), paths=True),
+        sr.closure(np.array([[INF, 5.0], [-INF, INF]]), sr.MAX_MIN, paths=True),  # 1 is ∞
+        sr.closure(np.array([[0.0, -1e308], [1.7e308, 0]]), sr.MAX_MIN, paths=True),  # whose difference is no float
+        sr.closure((np.array([[INF, 2.0], [INF, INF]]), np.array([[INF, 1.0], [INF, INF]])), sr.DISTANCE_HOPS, paths=True),
+        sr.transitive_closure([[0, 1], [0, 0]], paths=True),
+        sr.apsp(np.array([[x, 1], [1, x]], dtype=object), paths=True),
+        sr.apsp(np.zeros((2, 3, 5, 5)), paths=True, nonedge=5),
+        sr.apsp(np.full((3, 3), INF), paths=True),
+        sr.closure(np.full((3, 3), INF), sr.MIN_PLUS, paths=True, reflexive=False),
+    ]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("paths", cases(), ids=repr)
+def test_all_kinds_of_elements_show(paths: sr.Paths) -> None:
+    shown = text_of(paths)
+    assert paths.semiring.name in shown
+    assert "2147483647" not in shown
+    picture(paths)
+
+
+def test_symbols_show() -> None:
+    sympy = pytest.importorskip("sympy")
+    shown = text_of(sr.apsp(sympy.Matrix([[0, sympy.Symbol("x", positive=True)], [sympy.oo, 0]]), paths=True))
+    assert "x" in shown
+
+
+def test_of_a_large_file_a_few_elements_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 60_000  # 14 GB of holes, which reading would take minutes for
+    values = np.memmap(tmp_path / "v", np.float32, "w+", shape=(n, n))
+    via = np.memmap(tmp_path / "w", np.int32, "w+", shape=(n, n))
+    paths = sr.Paths(sr.MIN_PLUS, (values,), via)
+    monkeypatch.setattr(Construction, "connected", lambda self: pytest.fail("all pairs are counted"))
+    begin = time.perf_counter()
+    assert repr(paths) == "<paths over min-plus: 60000 vertices>"
+    assert "a file" in text_of(paths)
+    assert picture(paths).shape == (64, 64, 4)
+    assert time.perf_counter() - begin < 10
+
+
+def test_tiles_plans_and_progress_show() -> None:
+    problem = Problem(64, 64, 64, 1, 4)
+    for shown in (
+        kernels_for(sr.MIN_PLUS, (np.dtype("f4"),)).tile, candidates(problem)[0], *bits.candidates(90), *bits.candidates(120), PLAN,
+        Progress(1, 4, 0, 0.5, PLAN),
+    ):  # fmt: skip
+        title, rows = shown.facts()
+        assert title in text_of(shown)
+        assert all(name in text_of(shown) and fact in text_of(shown) for name, fact in rows)
+
+
+def test_generated_code_is_a_folded_text() -> None:
+    code = source(sr.MIN_PLUS, "float32", kernel="product")
+    assert isinstance(code, str)
+    shown = text_of(code)
+    assert shown.startswith("CUDA C++ of product over min-plus in float32 for sm_90")
+    assert '#include "product.cuh"' in shown
+    assert "&lt;" in code._repr_html_()
+    assert "<details" in code._repr_html_()
+    assert "boolean in bool for sm_90" in text_of(source(sr.BOOLEAN, bool))
+    for again in (copy.copy(code), pickle.loads(pickle.dumps(code))):
+        assert again == code
+        assert again.heading == code.heading
+
+
+@pytest.mark.gpu
+def test_paths_on_a_gpu_show() -> None:
+    import cupy
+
+    a = np.where(np.random.default_rng(0).random((300, 300)) < 0.01, 1.0, INF)
+    there, here = sr.apsp(cupy.asarray(a), paths=True), sr.apsp(a, paths=True)
+    assert "memory of cuda:0" in text_of(there)
+    np.testing.assert_array_equal(picture(there), picture(here))
