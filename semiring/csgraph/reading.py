@@ -20,7 +20,7 @@ from semiring.algebra.errors import GraphError, ShapeError
 from semiring.algebra.exchange import borrowed, lends_memory
 from semiring.algebra.namespace import equal, host, namespace, on_gpu
 from semiring.csgraph.arcs import Arcs
-from semiring.graphs.coordinates import from_coordinates
+from semiring.graphs.coordinates import Coordinates, dense
 from semiring.graphs.dense import read_dense
 from semiring.graphs.graph import Options
 from semiring.graphs.sources import Source, comes_from
@@ -99,7 +99,7 @@ class Given:
         def where(index: tuple[int, ...]) -> str:
             return f"csgraph[{arcs.rows[index[0]]}, {arcs.columns[index[0]]}]"
 
-        return from_coordinates(arcs.rows, arcs.columns, (arcs.weights,), arcs.n, MIN_PLUS, options, where=where).values[0]
+        return dense(Coordinates(arcs.rows, arcs.columns, (arcs.weights,), arcs.n, where), MIN_PLUS, options).values[0]
 
 
 def read(csgraph: Any) -> Given:
