@@ -13,7 +13,6 @@ distances.
 from __future__ import annotations
 
 import argparse
-import csv
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +27,9 @@ import semiring as sr
 from benchmarks.configurations import CONFIGURATIONS, Prepared
 from benchmarks.measure import machine, print_table
 from benchmarks.papers import PAPERS, Paper
+from benchmarks.records import write_csv
 
-__all__ = ["Measurement", "measure", "order", "read_csv", "run", "weights"]
+__all__ = ["Measurement", "measure", "order", "run", "weights"]
 
 SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 
@@ -154,23 +154,6 @@ def hardware(device: str) -> str:
 
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     return f"{name}; CuPy {cupy.__version__}, NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}"
-
-
-def write_csv(path: Path, measured: Sequence[Measurement], comments: Sequence[str]) -> None:
-    """The measurements, below comments that tell where they come from."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(f"# {line}\n" for line in comments)
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("configuration", "n", "seconds"))
-        writer.writerows((m.configuration, m.n, f"{m.seconds:.4g}") for m in measured)
-
-
-def read_csv(path: Path) -> tuple[list[str], list[Measurement]]:
-    """The comments and the measurements that `write_csv` has written."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    comments = [line.removeprefix("# ") for line in lines if line.startswith("#")]
-    rows = csv.DictReader(lines[len(comments) :])
-    return comments, [Measurement(row["configuration"], int(row["n"]), float(row["seconds"])) for row in rows]
 
 
 def main() -> None:

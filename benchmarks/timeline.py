@@ -11,7 +11,6 @@ counts once. The look at the matrix before the rounds is in the picture, and not
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -25,6 +24,7 @@ import numpy as np
 import semiring as sr
 from benchmarks.gpu_large import Graph
 from benchmarks.ladder import hardware
+from benchmarks.records import read_csv, write_csv
 from semiring.kernels.streaming.lane import Lane
 
 TO, PRODUCTS, BACK = "to the GPU", "products", "from the GPU"
@@ -137,23 +137,6 @@ def _recorded(graph: Graph, matrix: Any, limit: str, numbers: Sequence[int], *, 
     return recorder.intervals()
 
 
-def write_csv(path: Path, intervals: Sequence[Interval], comments: Sequence[str]) -> None:
-    """The intervals, below comments that tell where they come from."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(f"# {line}\n" for line in comments)
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("device", "kind", "start", "end"))
-        writer.writerows((i.device, i.kind, f"{i.start:.4f}", f"{i.end:.4f}") for i in intervals)
-
-
-def read_csv(path: Path) -> tuple[list[str], list[Interval]]:
-    """The comments and the intervals that `write_csv` has written."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    comments = [line.removeprefix("# ") for line in lines if line.startswith("#")]
-    rows = csv.DictReader(lines[len(comments) :])
-    return comments, [Interval(int(r["device"]), r["kind"], float(r["start"]), float(r["end"])) for r in rows]
-
-
 def draw(intervals: Sequence[Interval], title: str, path: Path) -> None:
     """The whole call, and below it a part from its middle: a line for each kind, of each device."""
     import matplotlib.pyplot as plt
@@ -184,14 +167,15 @@ def main() -> None:
     parser.add_argument("--draw", type=Path, nargs=2, metavar=("CSV", "PICTURE"), help="draw intervals that were written")
     options = parser.parse_args()
     if options.draw:
-        comments, intervals = read_csv(options.draw[0])
-        draw(intervals, comments[0], options.draw[1])
+        (title, *_), intervals = read_csv(options.draw[0], Interval)
+        draw(intervals, title, options.draw[1])
     else:
         intervals = measure(options.n, options.limit, options.devices, paths=options.paths)
         if options.csv:
             what = f"n = {options.n:,}{' with paths' if options.paths else ''} from NumPy, {options.limit} of a GPU"
             where = hardware("cuda")
-            write_csv(options.csv, intervals, (f"{what}: {where}", f"python -m benchmarks.timeline {' '.join(sys.argv[1:])}"))
+            comments = (f"{what}: {where}", f"python -m benchmarks.timeline {' '.join(sys.argv[1:])}")
+            write_csv(options.csv, intervals, comments, floats=".4f")
     print("\n".join(describe(intervals)))
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import floyd_warshall
 
 from benchmarks.configurations import CONFIGURATIONS, Prepared
-from benchmarks.ladder import Measurement, check_construction, order, read_csv, run, show, weights, write_csv
+from benchmarks.ladder import Measurement, check_construction, order, run, show, weights
 from benchmarks.papers import PAPERS
 
 ON_CPU = [name for name, configuration in CONFIGURATIONS.items() if configuration.largest_on_cpu]
@@ -90,10 +89,3 @@ def test_measurements_are_shown_beside_the_papers(capsys: pytest.CaptureFixture[
     assert rows[1][1:5] == ["united, here", "", "", "0.02"]
     assert "n = 4096: another order here: distances only > united" in out
     assert "Lund" not in out
-
-
-def test_measurements_in_a_file(tmp_path: Path) -> None:
-    measured = [Measurement("blocks of 128, streams", 512, 0.00125), Measurement("united", 1024, 2.0)]
-    write_csv(tmp_path / "x.csv", measured, ("some hardware", "a command"))
-    found: Any = read_csv(tmp_path / "x.csv")
-    assert found == (["some hardware", "a command"], measured)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.timeline import BACK, PRODUCTS, TO, Interval, common, describe, draw, measure, read_csv, union, write_csv
+from benchmarks.timeline import BACK, PRODUCTS, TO, Interval, common, describe, draw, measure, union
 
 INTERVALS = [
     Interval(0, TO, 0.0, 1.0),  # the look before the rounds
@@ -35,12 +35,8 @@ def test_the_rounds_begin_with_the_first_product() -> None:
     assert "copies from the GPU 4.00 s, 25.0% of it behind products" in line
 
 
-def test_intervals_in_a_file_and_in_a_picture(tmp_path: Path) -> None:
-    write_csv(tmp_path / "t.csv", INTERVALS, ("a GPU", "a command"))
-    comments, found = read_csv(tmp_path / "t.csv")
-    assert comments == ["a GPU", "a command"]
-    assert found == INTERVALS
-    draw(found, comments[0], tmp_path / "t.svg")
+def test_intervals_in_a_picture(tmp_path: Path) -> None:
+    draw(INTERVALS, "a GPU", tmp_path / "t.svg")
     assert (tmp_path / "t.svg").stat().st_size > 1000
 
 
