@@ -9,24 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.algebra.conversion import conversions, widened
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algebra.domain import PIECE, pieces, require_inside
-from semiring.algebra.errors import DTypeError, LawError, SemiringError, ShapeError, noted
-from semiring.algebra.exchange import Borrowed, borrowed, lends_memory
+from semiring.algebra.errors import LawError, ShapeError, noted
+from semiring.algebra.exchange import Borrowed
 from semiring.algebra.laws import selective_counterexample
 from semiring.algebra.namespace import namespace, on_gpu
 from semiring.kernels.bounds import certify_product
 from semiring.kernels.floats import certify_floats
+from semiring.kernels.operands import apart, arrays_of, dtypes_of, elements, leading_axes, matching, operand
 from semiring.kernels.room import require_room, with_scratch
 from semiring.kernels.select import engine_for, on_device, place
 
 __all__ = ["Witnessed", "matmul"]
 
 Array = np.ndarray[Any, Any]
-
-_GPU_PIECE = 1 << 22
-"""Entries that are converted at once on a GPU, which takes as long to start as for a million."""
 
 
 class Witnessed(NamedTuple):
@@ -82,7 +78,7 @@ def matmul(
     -------
     array, tuple of arrays, or Witnessed
         The product (a tuple over a structured semiring); with `witness`, a named tuple ``(values, witness)``. It is of the library and
-        on the device of the first operand that is not NumPy's.
+        on the device of `out`, or else of the first operand that is not NumPy's.
 
     Raises
     ------
@@ -127,15 +123,15 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
     if witness and (found := selective_counterexample(semiring)) is not None:
         x, y, z = found
         raise LawError(f"{semiring.name} has no witness: ⊕ is not selective ({x!r} ⊕ {y!r} = {z!r}), so no single k wins")
-    lent_a, lent_b = _operand(a, semiring, "a"), _operand(b, semiring, "b")
-    lent_c, lent_out = None if c is None else _operand(c, semiring, "c"), None if out is None else _operand(out, semiring, "out")
-    left, right = _arrays(lent_a), _arrays(lent_b)
-    batch, row, column = _batch(left[0].shape, right[0].shape)
-    dtypes = _dtypes(left, right, semiring)
+    lent_a, lent_b = operand(a, semiring, "a"), operand(b, semiring, "b")
+    lent_c, lent_out = None if c is None else operand(c, semiring, "c"), None if out is None else operand(out, semiring, "out")
+    left, right = arrays_of(lent_a), arrays_of(lent_b)
+    batch, row, column = leading_axes(left[0].shape, right[0].shape)
+    dtypes = dtypes_of(left, right, semiring)
     m, n = left[0].shape[-2:-1], () if column else right[0].shape[-1:]
     full, shape = (*batch, *(m or (1,)), *(n or (1,))), (*batch, *m, *n)
-    old = None if lent_c is None else _matching(lent_c, dtypes, shape, "c", exact=False)
-    target = None if lent_out is None else _matching(lent_out, dtypes, shape, "out", exact=True)
+    old = None if lent_c is None else matching(lent_c, dtypes, shape, "c", exact=False)
+    target = None if lent_out is None else matching(lent_out, dtypes, shape, "out", exact=True)
     given = (*left, *right, *(old or ()))
     results = math.prod(full) * (sum(d.itemsize for d in dtypes) * (target is None) + 4 * witness)
     needed = with_scratch(results + sum(v.nbytes for v in given if not on_gpu(v)))
@@ -152,24 +148,24 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
             )
     require_room(where, needed, f"pass fewer rows of a at a time{'' if stays else ', or device=' + repr('cpu')}")
     with on_device(where):
-        left, right = _elements(left, dtypes, semiring, "a", where), _elements(right, dtypes, semiring, "b", where)
-        old = None if old is None else _elements(old, dtypes, semiring, "c", where)
+        left, right = elements(left, dtypes, semiring, "a", where), elements(right, dtypes, semiring, "b", where)
+        old = None if old is None else elements(old, dtypes, semiring, "c", where)
         left = tuple(v[None, :] if row else v for v in left)
         right = tuple(v[:, None] if column else v for v in right)
         sent = where.startswith("cuda:") and not stays
         values, via = _compute(where, left, right, old, None if sent else target, shape, semiring, witness, threads)
         if sent:
             values, via = _received(values, target), None if via is None else _received((via,), None)[0]
-        restore = _restorer((*(lent_out or ()), *lent_a, *lent_b))
+        restore = _restorer(lent_out or (*lent_a, *lent_b))
         values, via = tuple(map(restore, values)), None if via is None else restore(via)
     product = out if out is not None else values if semiring.components > 1 else values[0]
     return product if via is None else Witnessed(product, via)
 
 
 def _restorer(operands: tuple[Borrowed, ...]) -> Callable[[Any], Any]:
-    """What makes a result one of the library of the first operand that is not NumPy's; of NumPy's it makes a scalar if it has no axes.
+    """What makes a result one of the library of the first of them that is not NumPy's; of NumPy's it makes a scalar if it has no axes.
 
-    A result in `out` is to be restored too, because that makes the stream of its library wait for it.
+    A result in the caller's own `out` is to be restored too, because that makes the stream of its library wait for it.
     """
     others = (p.restore for p in operands if p.restore is not None or on_gpu(p.array))
     return next(others, None) or operator.itemgetter(())
@@ -210,8 +206,8 @@ def _compute(
     work = tuple(v.reshape(full) if v.flags.c_contiguous else xp.empty(full, dtype=v.dtype) for v in results)
     via = xp.full(full, -1, dtype=np.int32) if witness else None
     if old is not None:
-        left, right = (_apart(x, work) for x in (left, right))
-        old = _apart(old, work) if len(old) > 1 else old
+        left, right = (apart(x, work) for x in (left, right))
+        old = apart(old, work) if len(old) > 1 else old
         for w, v in zip(work, old, strict=True):
             w[...] = v.reshape(full)
     if batch:  # broadcast_to takes as long as a small product
@@ -228,114 +224,3 @@ def _compute(
         if not xp.may_share_memory(v, w):
             v[...] = w.reshape(shape)
     return results, None if via is None else via.reshape(shape)
-
-
-def _tuple(x: Any, semiring: Semiring, name: str) -> tuple[Any, ...]:
-    """The components of an operand."""
-    if semiring.components == 1:
-        return (x,)
-    if not isinstance(x, tuple | list) or len(x) != semiring.components:
-        raise ShapeError(f"{name} must be a tuple of {semiring.components} arrays, one a component of {semiring.name}")
-    return tuple(x)
-
-
-def _operand(x: Any, semiring: Semiring, name: str) -> tuple[Borrowed, ...]:
-    given = _tuple(x, semiring, name)
-    if name == "out" and not all(map(lends_memory, given)):
-        kinds = ", ".join(type(v).__name__ for v in given)
-        raise ShapeError(f"out must be an array, of the shape and dtype of the result; it is {kinds}")
-    try:
-        parts = tuple(map(borrowed, given))
-    except ValueError as error:
-        if isinstance(error, SemiringError):
-            raise
-        raise ShapeError(f"{name} is no array: {error}") from error
-    for part, value in zip(_arrays(parts), given, strict=True):
-        if part.dtype == object and part.ndim == 0 and not isinstance(value, np.ndarray):
-            what = type(value).__name__
-            raise DTypeError(f"{name} is no array but a {what}; pass arrays (a sparse array's .toarray(), its missing entries set to zero)")
-    shapes = [part.shape for part in _arrays(parts)]
-    if any(shape != shapes[0] for shape in shapes):
-        raise ShapeError(f"the components of {name} have different shapes: {', '.join(map(str, shapes))}")
-    return parts
-
-
-def _arrays(parts: tuple[Borrowed, ...]) -> tuple[Array, ...]:
-    return tuple(p.array for p in parts)
-
-
-def _common(x: Array, y: Array) -> np.dtype[Any]:
-    try:
-        return np.result_type(x, y)
-    except TypeError as error:
-        raise DTypeError(f"a and b have no common dtype: {x.dtype} and {y.dtype}") from error
-
-
-def _dtypes(left: tuple[Array, ...], right: tuple[Array, ...], semiring: Semiring) -> tuple[np.dtype[Any], ...]:
-    """The dtypes of the product."""
-    common = tuple(widened(_common(x, y)) for x, y in zip(left, right, strict=True))
-    if semiring.on_truth_values and common[0].kind in "iu":
-        common = (np.dtype(bool),)
-    semiring.identities(common)
-    return common
-
-
-def _elements(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semiring: Semiring, name: str, device: str) -> tuple[Array, ...]:
-    """`parts` where and in the dtypes in which the product is computed, ±∞ as it is written there; all of them elements of the semiring."""
-    kinds = tuple(v.dtype for v in parts)
-    if kinds != dtypes:
-        converted = tuple(namespace(v).empty_like(v, dtype=d) for v, d in zip(parts, dtypes, strict=True))
-        for old, new, convert in zip(parts, converted, conversions(semiring, kinds, dtypes), strict=True):
-            for piece in pieces(old.shape, _GPU_PIECE if on_gpu(old) else PIECE):
-
-                def where(index: tuple[int, ...], piece: tuple[slice, ...] = piece) -> str:
-                    return f"{name}[{', '.join(str(i + (s.start or 0)) for i, s in zip(index, piece, strict=True))}]"
-
-                new[piece] = convert(old[piece], where)
-        parts = converted
-    if device.startswith("cuda:"):
-        from semiring.kernels.cuda.transfer import upload
-
-        parts = tuple(v if on_gpu(v) else upload(v) for v in parts)
-    require_inside(semiring, parts, what=name)
-    return parts
-
-
-def _batch(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], bool, bool]:
-    """The leading axes of the product, and whether a is a row and b a column."""
-    if not a or not b:
-        raise ShapeError(f"operands of matmul need at least one axis; got shapes {a} and {b}")
-    row, column = len(a) == 1, len(b) == 1
-    inner = b[0] if column else b[-2]
-    if a[-1] != inner:
-        raise ShapeError(f"a of shape {a} and b of shape {b} do not fit: a has {a[-1]} columns and b {inner} rows")
-    try:
-        batch = np.broadcast_shapes(a[:-2], b[:-2]) if a[:-2] or b[:-2] else ()
-    except ValueError:
-        raise ShapeError(f"the leading axes of a {a} and b {b} do not broadcast") from None
-    return batch, row, column
-
-
-def _matching(
-    parts: tuple[Borrowed, ...], dtypes: tuple[np.dtype[Any], ...], shape: tuple[int, ...], name: str, *, exact: bool
-) -> tuple[Array, ...]:
-    """The arrays of `parts`, which have the result's shape and dtypes; `exact` for one that will be written to."""
-    for part, dtype in zip(parts, dtypes, strict=True):
-        array = part.array
-        if array.shape != shape:
-            raise ShapeError(f"{name} has shape {array.shape}; the product has {shape}")
-        writable = getattr(array.flags, "writeable", True) and not part.constant
-        if exact and (array.dtype != dtype or not writable):
-            kind = f"{array.dtype}{'' if writable else ', read-only'}"
-            raise DTypeError(f"{name} must be a writable array of dtype {dtype}; it is {kind}")
-        if exact and any(step == 0 and length > 1 for step, length in zip(array.strides, array.shape, strict=True)):
-            raise ShapeError(f"{name} has entries that share their memory, so that a result has no place there")
-        truths = dtype.kind == "b" and array.dtype.kind in "iu"  # if they are 0 and 1
-        if not exact and not truths and not np.can_cast(array.dtype, dtype, "same_kind" if dtype.kind == "f" else "safe"):
-            raise DTypeError(f"{name} has dtype {array.dtype}, which {dtype} cannot hold; convert it, or a and b")
-    return _arrays(parts)
-
-
-def _apart(parts: tuple[Array, ...], work: tuple[Array, ...]) -> tuple[Array, ...]:
-    """`parts`, copied where they share memory with what is about to receive c."""
-    return tuple(v.copy() if any(namespace(v).may_share_memory(v, w) for w in work) else v for v in parts)

@@ -72,7 +72,8 @@ def borrowed(value: Any) -> Borrowed:
     except Exception as error:  # whatever the other library, the driver or CuPy may raise
         raise GraphError(f"the {name_of(value)} cannot be read where it lies: {error}") from error
     make = library.maker(value)
-    return Borrowed(array, None if make is None else Restorer(make, getattr(value, "device", None)), library.constant)
+    restore = None if make is None else Restorer(make, getattr(value, "device", None))
+    return Borrowed(array, restore, library.constant or (on_gpu(array) and _is_read_only(value)))
 
 
 def lends_memory(value: Any) -> bool:
@@ -91,6 +92,12 @@ def _memory(value: Any) -> Any:
     if kind in _GPU:
         return _on_gpu(value)
     raise GraphError(f"the {name_of(value)} lies on a device, neither in host memory nor on an NVIDIA GPU; copy it to the host first")
+
+
+def _is_read_only(value: Any) -> bool:
+    """What the CUDA array interface tells, and CuPy's arrays do not."""
+    interface = getattr(value, "__cuda_array_interface__", None)
+    return interface is not None and bool(interface["data"][1])
 
 
 def _on_gpu(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import pickle
 import warnings
 from collections.abc import Callable
@@ -14,6 +15,8 @@ import numpy as np
 import pytest
 
 import semiring as sr
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take three quarters of the GPU's memory
 
 INF = np.inf
 N = 9
@@ -325,6 +328,18 @@ def test_read_only_arrays() -> None:
     np.testing.assert_array_equal(a, graph())
 
 
+@pytest.mark.gpu
+def test_read_only_memory_of_a_gpu() -> None:
+    a = library("cupy").asarray(graph())
+    lent = OnlyInterface(a)
+    address, _ = a.__cuda_array_interface__["data"]
+    setattr(lent, "__cuda_array_interface__", {**a.__cuda_array_interface__, "data": (address, True)})  # noqa: B010 (mypy knows no such name)
+    np.testing.assert_array_equal(sr.apsp(lent, overwrite=True).get(), sr.apsp(graph()))
+    with pytest.raises(sr.DTypeError, match="read-only"):
+        sr.matmul(a, a, sr.MIN_PLUS, out=lent)
+    np.testing.assert_array_equal(a.get(), graph())
+
+
 class TestDataFrames:
     def test_closures_keep_the_labels(self) -> None:
         pd = library("pandas")
@@ -451,6 +466,11 @@ class TestRefused:
                 sr.apsp(a, dtype=wanted)
         with pytest.raises(sr.DTypeError, match="jax_enable_x64"):
             sr.matmul(a, graph().astype(np.float64), sr.MIN_PLUS)
+        wide = np.empty((N, N))
+        found = sr.matmul(a, graph().astype(np.float64), sr.MIN_PLUS, out=wide, witness=True)
+        assert found.values is wide
+        assert type(found.witness) is np.ndarray
+        np.testing.assert_array_equal(wide, sr.matmul(graph(), graph(), sr.MIN_PLUS))
 
     @pytest.mark.parametrize("name", ["array_api_strict", "torch"])
     def test_exact_entries(self, name: str) -> None:
@@ -479,7 +499,8 @@ class TestNothingCrossesToTheHost:
         torch = library("torch")
         activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
         torch.cuda.synchronize()
-        with torch.profiler.profile(activities=activities) as profile:
+        with warnings.catch_warnings(), torch.profiler.profile(activities=activities) as profile:
+            warnings.simplefilter("ignore")  # the profiler's own
             function()
             torch.cuda.synchronize()
         profile.export_chrome_trace(str(path))
