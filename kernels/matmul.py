@@ -65,8 +65,8 @@ def matmul(
     c : array of the result's shape, optional
         The result is c ⊕ a ⊗ b; a tie keeps c. It is never modified.
     out : array of the result's shape and dtype, optional
-        Where the result is put. It may be `c`, `a` or `b` itself, and of any library whose arrays change (not JAX's); on a GPU where an
-        operand is.
+        Where the result is put. It may be `c`, `a` or `b` itself, and of any library whose arrays change (not JAX's; before NumPy 2.2
+        none that comes by DLPack to the host); on a GPU where an operand is.
     witness : bool
         Also return which k won. ⊕ must be selective.
     device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
