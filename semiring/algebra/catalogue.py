@@ -23,6 +23,7 @@ MIN_PLUS = Semiring("min-plus", min, add, math.inf, 0, domain=(-_LARGEST, math.i
 """Shortest paths: ⊕ keeps the shorter, ⊗ adds lengths."""
 
 TROPICAL = MIN_PLUS
+"""Another name of `MIN_PLUS`."""
 
 MAX_PLUS = Semiring("max-plus", max, add, -math.inf, 0, domain=(-math.inf, _LARGEST))
 """Longest (critical) paths, scheduling."""

@@ -1,0 +1,95 @@
+"""How Sphinx builds this site: python -m sphinx --fail-on-warning docs build/site."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
+from sphinx.addnodes import pending_xref
+from sphinx.pycode import ModuleAnalyzer
+
+import semiring
+
+if TYPE_CHECKING:
+    from docutils import nodes
+    from sphinx.application import Sphinx
+    from sphinx.writers.html5 import HTML5Translator
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parent
+
+project = "semiring"
+author = "the semiring authors"
+version = release = semiring.__version__
+
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+
+# Single backticks in docstrings name Python objects; those that are documented here become links.
+default_role = "py:obj"
+add_module_names = False
+autodoc_typehints = "none"  # the docstrings tell types, and shapes with them
+autodoc_preserve_defaults = True
+autosummary_generate = True
+templates_path = ["templates"]
+numpydoc_show_class_members = False
+
+html_math_renderer = "mathml"
+nb_execution_mode = "off"  # shown as they are stored; the tests execute them
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = "semiring"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
+
+# Sphinx reads one folder. What stands elsewhere in the repository is copied into it; git ignores the copies.
+COPIED = {"notebooks": ["*.ipynb"], "benchmarks": ["*.md", "*.svg"]}
+for folder, patterns in COPIED.items():
+    shutil.rmtree(HERE / folder, ignore_errors=True)
+    (HERE / folder).mkdir()
+    for pattern in patterns:
+        for file in (REPOSITORY / folder).glob(pattern):
+            shutil.copy2(file, HERE / folder)
+
+
+def _links_to_code(app: Sphinx, doctree: nodes.document) -> None:
+    """What a page links to in the repository that is no page of this site, such as code, is shown without a link."""
+    page = Path(app.env.docname)
+    folder = (REPOSITORY if page.parts[0] in COPIED else HERE) / page.parent
+    for link in [*doctree.findall(pending_xref)]:
+        if link["reftype"] == "myst" and link["refdomain"] != "doc" and (folder / link["reftarget"]).exists():
+            link.replace_self(link.children)
+
+
+def _semirings_in_their_own_words(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Of a built-in semiring the catalogue tells what it is for, and the recording what it does."""
+    if isinstance(obj, semiring.Semiring):
+        said = ModuleAnalyzer.for_module("semiring.algebra.catalogue").find_attr_docs()["", name.rpartition(".")[2]]
+        add, mul = (f"({', '.join(map(str, parts))})" if len(parts) > 1 else str(parts[0]) for parts in (obj.program.add, obj.program.mul))
+        lines[:] = [*said, "", f"a ⊕ b = ``{add}``, a ⊗ b = ``{mul}``"]
+
+
+def _without_fields(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """The fields of a named tuple stand among its attributes."""
+    return True if str(getattr(obj, "__doc__", "")).startswith("Alias for field number") else None
+
+
+def _formula(page: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
+    """Formulas are MathML, which browsers show without a script from elsewhere."""
+    page.body.append(convert(node.astext().strip(), display="block" if node.tagname == "math_block" else "inline"))
+    raise SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Sphinx calls this."""
+    app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
+    app.connect("doctree-read", _links_to_code)
+    app.connect("autodoc-skip-member", _without_fields)
+    app.connect("autodoc-process-docstring", _semirings_in_their_own_words, priority=900)  # after numpydoc

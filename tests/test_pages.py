@@ -1,0 +1,34 @@
+"""The Python examples of the README and of the documentation say what Python answers; each page is one session from first to last."""
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+WRITTEN_HERE = ["README.md", *("docs/" + page for page in ("*.md", "howto/*.md", "how-it-works/*.md", "reference/*.md"))]
+PAGES = {page.relative_to(ROOT).as_posix(): page for pattern in WRITTEN_HERE for page in sorted(ROOT.glob(pattern))}
+EXAMPLES = {name: page for name, page in PAGES.items() if ">>> " in page.read_text(encoding="utf-8")}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_python_examples(name: str) -> None:
+    lines, inside = [], False
+    for line in EXAMPLES[name].read_text(encoding="utf-8").splitlines():
+        fence = line.startswith("```")
+        if fence:
+            inside = line == "```python"
+        lines.append(line if inside and not fence else "")  # blank, so that a failure names the page's own line
+
+    session = doctest.DocTestParser().get_doctest("\n".join(lines) + "\n", {}, name, str(EXAMPLES[name]), 0)
+    output: list[str] = []
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=output.append)
+    assert result.attempted
+    assert not result.failed, "".join(output)
+
+
+def test_the_reference_has_every_public_name() -> None:
+    import semiring
+
+    lines = {line.strip() for line in (ROOT / "docs/reference/index.md").read_text(encoding="utf-8").splitlines()}
+    assert not set(semiring.__all__) - lines
