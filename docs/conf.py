@@ -12,6 +12,7 @@ from sphinx.addnodes import pending_xref
 from sphinx.pycode import ModuleAnalyzer
 
 import semiring
+from semiring.networkx_backend.info import get_info
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -38,7 +39,8 @@ numpydoc_show_class_members = False
 
 html_math_renderer = "mathml"
 nb_execution_mode = "off"  # shown as they are stored; the tests execute them
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "substitution"]
+myst_substitutions = {"networkx_functions": ", ".join(f"`{name}`" for name in get_info()["functions"])}
 myst_heading_anchors = 3
 
 html_theme = "furo"
