@@ -9,10 +9,13 @@ from typing import Any
 
 from semiring.kernels.cpu.threads import thread_count
 
-__all__ = ["slower"]
+__all__ = ["predicted", "slower"]
 
-_STEPS = 4e9
-"""Steps per second and core."""
+_STEPS = 20e9
+"""Steps of min-plus per second and core."""
+
+_BITS = 50e9
+"""The same of matrices of bits."""
 
 _CALL = 1e-3
 """Seconds that conversion and call take at least."""
@@ -24,7 +27,7 @@ _ALONE = {
 }
 """Arguments that name the only nodes of which the result is wanted."""
 
-_GRAPHS = ("transitive_closure", "transitive_closure_dag", "transitive_reduction")
+_ACYCLIC = ("transitive_closure_dag", "transitive_reduction")
 _PATHS = (
     "all_pairs_bellman_ford_path",
     "all_pairs_dijkstra",
@@ -59,11 +62,17 @@ def slower(name: str, graph: Any, given: dict[str, Any]) -> str | None:
         return "with a cutoff NetworkX searches the neighbourhood only"
     if any(given[argument] is not None for argument in _ALONE.get(name, ())):
         return "some nodes need some searches only"
-    n, m = len(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
-    theirs, ours = _networkx(name, n, m, given), _own(name, n, m)
+    theirs, ours = predicted(name, graph, given)
     if ours < theirs:
         return None
-    return f"for {n} nodes and {graph.number_of_edges()} edges NetworkX takes about {theirs:.2g} s, and this backend {ours:.2g} s"
+    edges = graph.number_of_edges()
+    return f"for {len(graph)} nodes and {edges} edges NetworkX takes about {theirs:.2g} s, and this backend {ours:.2g} s"
+
+
+def predicted(name: str, graph: Any, given: dict[str, Any]) -> tuple[float, float]:
+    """Seconds that NetworkX takes, and that this backend takes."""
+    n, m = len(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
+    return _networkx(name, n, m, given), _own(name, n, m)
 
 
 def _networkx(name: str, n: int, m: int, given: dict[str, Any]) -> float:
@@ -74,21 +83,25 @@ def _networkx(name: str, n: int, m: int, given: dict[str, Any]) -> float:
     if name.startswith("floyd_warshall") or method == "floyd-warshall":
         return 60e-9 * n**3
     if name == "local_efficiency":
-        return 1e-6 * n * (m / max(1, n)) ** 2
+        return 2e-6 * n * (m / max(1, n)) ** 2
     if name == "transitive_closure":
         return 800e-9 * n * (n + m)
-    if name in _GRAPHS:
-        return 5e-9 * n * (n + m)
+    if name in _ACYCLIC:
+        return 5e-9 * n * (n + m)  # besides the edges of the result, which cost both the same
     if "bellman_ford" in name or method == "bellman-ford":
         return 300e-9 * n * (n + m)
-    if "dijkstra" in name or name == "johnson" or given.get("weight", given.get("distance")) is not None:
+    if "dijkstra" in name or name in ("johnson", "harmonic_diameter") or given.get("weight", given.get("distance")) is not None:
         return 200e-9 * n * (n + m)
-    return 150e-9 * n * min(n, m)  # a search ends when all nodes are found, whatever edges are left
+    return 200e-9 * n * min(n, m)  # a search ends when all nodes are found, whatever edges are left
 
 
 def _own(name: str, n: int, m: int) -> float:
-    """Seconds that this backend takes, for its steps and for the dictionaries that it returns."""
+    """Seconds that this backend takes, for its steps and for what it returns."""
+    steps = n**3 / thread_count()
     if name == "local_efficiency":
         return _CALL + n * (100e-6 + (m / max(1, n)) ** 3 / _STEPS)
-    entry = 200e-9 if name in _PATHS else 80e-9 if name in _LENGTHS else 500e-9 if name in _GRAPHS else 10e-9
-    return _CALL + n**3 / (_STEPS * thread_count()) + entry * n**2
+    if name == "transitive_closure":
+        return 2 * _CALL + steps / _BITS + 600e-9 * n**2
+    if name in _ACYCLIC:
+        return 2 * _CALL + steps / _BITS + 1e-6 * m
+    return _CALL + steps / _STEPS + n**2 * (500e-9 if name in _PATHS else 70e-9 if name in _LENGTHS else 10e-9)

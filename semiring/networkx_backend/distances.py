@@ -80,13 +80,14 @@ class Distances:
         found: list[Any] = [None] * len(nodes)
         found[i] = [nodes[i]]
         targets = self._targets(i)
-        for target in targets.tolist():
-            climbed = [target]
-            while (path := found[climbed[-1]]) is None:
-                climbed.append(before[climbed[-1]])
-            for at in climbed[-2::-1]:  # more than one only where edges of weight 0 or less put a node before its predecessor
-                path = found[at] = [*path, nodes[at]]
-        return dict(zip(self._labels[targets].tolist(), map(found.__getitem__, targets.tolist()), strict=True))
+        order = targets.tolist()
+        for target in order[1:]:
+            path = found[before[target]]
+            if path is None:  # edges of weight 0 or less can put a node before its predecessor
+                _climb(found, before, nodes, target)
+            else:
+                found[target] = [*path, nodes[target]]
+        return dict(zip(self._labels[targets].tolist(), map(found.__getitem__, order), strict=True))
 
     def finite(self, times: int) -> Array:
         """The distances, 0 where there is no path; integers so that the sum of `times` of them is exact."""
@@ -112,6 +113,15 @@ class Distances:
         if targets[0] != i:  # others are at distance 0, or less
             targets = np.concatenate([[i], order[order != i][: len(targets) - 1]])
         return np.asarray(targets)
+
+
+def _climb(found: list[Any], before: list[int], nodes: list[Hashable], target: int) -> None:
+    """Find the path to a node, and those to all that come before it."""
+    ahead = [target]
+    while (path := found[before[ahead[-1]]]) is None:
+        ahead.append(before[ahead[-1]])
+    for at in reversed(ahead):
+        path = found[at] = [*path, nodes[at]]
 
 
 def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool = False) -> Distances:

@@ -104,8 +104,15 @@ def dense(edges: Edges, *, paths: bool = False) -> Array:
 
 
 def truth(graph: Any) -> tuple[list[Hashable], Array]:
-    """The nodes of a graph, and the matrix that says between which of them there is an edge."""
+    """The nodes of a graph, and the matrix that says between which of them there is an edge.
+
+    Raises
+    ------
+    TooLargeError
+        Where it does not fit into memory.
+    """
     nodes, rows, columns = _coordinates(graph)
+    require_memory(len(nodes), (np.dtype(bool),))
     matrix = np.zeros((len(nodes), len(nodes)), dtype=bool)
     matrix[rows, columns] = True
     return nodes, matrix

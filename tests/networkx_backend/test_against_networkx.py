@@ -18,7 +18,7 @@ from tests.networkx_backend.samples import FLOATS, INTEGERS, KINDS, MIXED, SIGNE
 nx: Any = importlib.import_module("networkx")  # typeshed knows it without its backends
 
 pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs:UserWarning")
-FEW = settings(max_examples=40)
+FEW = settings(max_examples=30)
 
 LENGTHS: list[tuple[str, dict[str, Any]]] = [
     ("all_pairs_bellman_ford_path_length", {}),

@@ -116,6 +116,13 @@ def test_what_only_the_weights_tell_falls_back(caplog: pytest.LogCaptureFixture)
         nx.all_pairs_dijkstra_path_length(graph, backend="semiring")
 
 
+def test_what_exceeds_memory_is_left_to_networkx() -> None:
+    for name, graph in (("global_efficiency", nx.empty_graph(400_000)), ("transitive_reduction", nx.empty_graph(900_000, nx.DiGraph))):
+        with pytest.raises(NotImplementedError) as raised:
+            getattr(nx, name)(graph, backend="semiring")
+        assert "GiB" in str(raised.value.__cause__)
+
+
 def test_nothing_is_stale_and_nothing_of_the_callers_is_changed() -> None:
     graph = nx.cycle_graph(5)
     before = nx.wiener_index(graph, weight="weight", backend="semiring")
