@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse.csgraph import breadth_first_order
 
 from semiring.algebra.errors import DTypeError
 from semiring.algebra.namespace import on_gpu
@@ -19,6 +20,12 @@ from semiring.kernels.select import device_of
 __all__ = ["Call", "Request", "cut", "read_call"]
 
 METHODS = ("auto", "FW", "D", "BF", "J")
+
+_SAMPLE = 8
+"""Vertices from which it is tried how far searches get."""
+
+_FEW = 4
+"""Edges a vertex up to which that is worth trying."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +78,19 @@ class Call:
         edges = self.graph.stored * (1 if request.directed else 2)
         sources = n if self.sources is None else len(self.sources)
         searches = 1 if request.min_only else sources
-        size = Size(n, min(edges, n * n), searches, bool(request.return_predecessors), self.negative, self.dtype)
+        size = Size(n, min(edges, n * n), searches, bool(request.return_predecessors), self.negative, self.dtype, self._reach(sources))
         gpu = self.graph.dense is not None and on_gpu(self.graph.dense)
         device = device_of(self.graph.dense) if gpu and request.device == "auto" else request.device
         return choose(size, device, one_search=request.min_only)
+
+    def _reach(self, sources: int) -> float:
+        """The share of the vertices that a search finds, by a few that do not weigh; 1 where there are edges enough to find nearly all."""
+        arcs, n = self.graph.listed, self.graph.n
+        if arcs is None or sources <= _SAMPLE or len(arcs.weights) > _FEW * n:
+            return 1.0
+        matrix = (arcs if self.request.directed else arcs.both_ways()).compressed()
+        tried = np.linspace(0, n - 1, _SAMPLE).astype(int)
+        return sum(len(breadth_first_order(matrix, source, return_predecessors=False)) for source in tried) / (n * _SAMPLE)
 
     @property
     def in_place(self) -> bool:

@@ -29,8 +29,11 @@ _BYTES = 1.3e11
 _WITNESS, _TREE = 1.75, 2e-8
 """How much longer the closure takes that remembers its paths; seconds for each entry of the predecessors."""
 
+_READY = 1.5e-9
+"""Seconds of SciPy's Dijkstra for each vertex before it begins."""
+
 _QUEUE, _EDGE, _ROUND = 5.5e-9, 8e-10, 9e-10
-"""Seconds of SciPy's Dijkstra for a vertex, times log₂ n · log₂(1 + degree), and for an edge; of an edge in a round of Bellman–Ford."""
+"""Its seconds for a vertex that it finds, times log₂ n · log₂(1 + degree), and for an edge; of an edge in a round of Bellman–Ford."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Size:
         Whether an edge is negative, so that SciPy's way is Johnson's, n rounds over all edges first.
     dtype : numpy.dtype
         Of the result.
+    reach : float
+        The share of the vertices that a search finds.
     """
 
     n: int
@@ -56,6 +61,7 @@ class Size:
     paths: bool
     negative: bool
     dtype: np.dtype[Any]
+    reach: float = 1.0
 
     @property
     def bytes(self) -> int:
@@ -64,7 +70,7 @@ class Size:
 
     def closure_seconds(self, device: str) -> float:
         """Predicted time of the closure on the CPU or on a GPU."""
-        if device.startswith("cuda"):
+        if "cuda" in device:
             return seconds_on_gpu(self.n**3, self.bytes)
         steps = self.n**3 * self.dtype.itemsize / (_BYTES * thread_count())
         return _START + steps * (_WITNESS if self.paths else 1) + self.n**2 * _TREE * self.paths
@@ -73,7 +79,7 @@ class Size:
         """Predicted time of SciPy's searches."""
         degree = self.edges / max(1, self.n)
         search = self.n * _QUEUE * math.log2(self.n + 1) * math.log2(1 + degree) + self.edges * _EDGE
-        return self.sources * search + self.negative * self.n * self.edges * _ROUND
+        return self.sources * (self.reach * search + self.n * _READY) + self.negative * self.n * self.edges * _ROUND
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ def csgraph_masked_from_dense(
 ) -> Any:
     """A masked array from a dense one: `scipy.sparse.csgraph.csgraph_masked_from_dense`.
 
+    What is masked already stays so; in SciPy it becomes an edge again.
+
     Parameters
     ----------
     graph : array_like of shape (n, n)

@@ -91,7 +91,7 @@ class Given:
         TooLargeError, DTypeError
             Where there is no memory for it, or no place for a weight in float32.
         """
-        options = Options(nonedge=None, dtype=dtype, overwrite=overwrite, presence=False, paths=paths)
+        options = Options(nonedge=np.inf, dtype=dtype, overwrite=overwrite, presence=False, paths=paths)
         if self.listed is None:
             return read_dense((Source(self.dense, self.missing),), MIN_PLUS, options).values[0]
         arcs = self.listed

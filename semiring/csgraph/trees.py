@@ -73,14 +73,15 @@ def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, 
     everyone = np.arange(n)
     for start in range(0, n, step := max(1, _BLOCK // max(1, n))):
         roots = everyone[start : start + step]
-        pointers = np.where(before[roots] == NONE, everyone, before[roots])
-        pointers[np.arange(len(roots)), roots] = roots
-        lengths = np.where(pointers == everyone, 0.0, edges[pointers, everyone])
+        parents = before[roots]
+        parents[np.arange(len(roots)), roots] = NONE
+        pointers = np.where(parents == NONE, everyone, parents)
+        lengths = np.where(parents == NONE, 0.0, edges[pointers, everyone])
         # After t rounds each vertex points 2ᵗ edges back, and knows their length.
         for _ in range(n.bit_length()):
             lengths += np.take_along_axis(lengths, pointers, axis=1)
             pointers = np.take_along_axis(pointers, pointers, axis=1)
-        turning = np.take_along_axis(pointers, pointers, axis=1) != pointers
+        turning = np.take_along_axis(parents, pointers, axis=1) != NONE
         if turning.any():
             row, vertex = np.argwhere(turning)[0]
             raise ValueError(f"predecessors[{roots[row]}] lead from {vertex} into a circle, so that they are no shortest paths")
