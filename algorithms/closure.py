@@ -25,7 +25,7 @@ from semiring.kernels.reference.operations import Operations
 from semiring.kernels.select import engine_for, is_reachability
 from semiring.kernels.survey import Survey
 
-__all__ = ["closure", "harmful_loop", "require_closure_laws"]
+__all__ = ["closure", "eliminates", "harmful_loop", "require_closure_laws"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -67,6 +67,11 @@ def _require_star_in(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> N
             f"the star of {semiring.name} uses {used[0]!r}, which {', '.join(map(str, dtypes))} lacks; use float64, or an object array of "
             f"Fractions for exact results"
         )
+
+
+def eliminates(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> bool:
+    """Whether a closure eliminates with star(pivot); else it accumulates, as only an idempotent ⊕ can."""
+    return not paths and (semiring.star is not None or not is_idempotent(semiring, dtypes))
 
 
 def closure(
@@ -120,7 +125,7 @@ def closure(
     """
     semiring, dtypes = engine.semiring, engine.dtypes
     require_closure_laws(semiring, dtypes, paths=via is not None)
-    eliminate = via is None and (semiring.star is not None or not is_idempotent(semiring, dtypes))
+    eliminate = eliminates(semiring, dtypes, paths=via is not None)
     plan = _Plan(engine, schedule_for(method, block, eliminate=eliminate), eliminate, reflexive, (method, block))
     n = int(values[0].shape[-1])
     if n == 0:

@@ -13,9 +13,9 @@ from semiring.algorithms.blocked import blocked, blocked_elimination
 from semiring.algorithms.iterative import iterative
 from semiring.algorithms.recursive import recursive, recursive_elimination
 from semiring.kernels.block import Block
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Engine, Sides
 
-__all__ = ["METHODS", "Pivots", "Schedule", "schedule_for"]
+__all__ = ["METHODS", "Pivots", "Schedule", "schedule_for", "settled"]
 
 METHODS = ("auto", "iterative", "blocked", "recursive")
 
@@ -46,34 +46,38 @@ def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule
         raise SemiringError(f"unknown method {method!r}; use one of {', '.join(map(repr, METHODS))}")
     if block is not None and (isinstance(block, bool) or not isinstance(block, int | np.integer) or block < 1):
         raise SemiringError(f"block is {block!r}; it must be a whole number from 1, or None for the default")
-    if method == "auto" and block is None and not eliminate:
-        return _auto
+
+    def run(engine: Engine, A: Block) -> None:
+        name, side = settled(method, block, A.shape[0], engine, eliminate=eliminate)
+        if name == "iterative" and not eliminate:
+            iterative(engine, A)
+        elif name == "recursive":
+            (recursive_elimination if eliminate else recursive)(engine, A, side)
+        else:  # elimination vertex by vertex is blocked elimination with the smallest blocks
+            (blocked_elimination if eliminate else blocked)(engine, A, side)
+
+    return run
+
+
+def settled(method: str, block: int | None, n: int, sides: Sides, *, eliminate: bool) -> tuple[str, int]:
+    """Which algorithm a method comes to for n vertices, and the side of its pivot blocks or of its base case."""
     if method == "iterative":
-        # Elimination vertex by vertex is blocked elimination with the smallest blocks.
-        return (lambda engine, A: blocked_elimination(engine, A, 1)) if eliminate else iterative
+        return method, 1
     if method == "blocked":
-        by_blocks = blocked_elimination if eliminate else blocked
-        return lambda engine, A: by_blocks(engine, A, _side(A, engine) if block is None else int(block))
-    recurse = recursive_elimination if eliminate else recursive
-    return lambda engine, A: recurse(engine, A, _whole(engine.pivot if block is None else int(block), engine))
+        # Large enough for fast products, small beside n.
+        return method, max(sides.pivot, min(256, n // 8)) if block is None else int(block)
+    if method == "auto" and block is None and not eliminate:
+        return "recursive", _largest_base(sides)
+    return "recursive", _whole(sides.pivot if block is None else int(block), sides)
 
 
-def _auto(engine: Engine, A: Block) -> None:
-    recursive(engine, A, _largest_base(engine))
-
-
-def _largest_base(engine: Engine) -> int:
+def _largest_base(sides: Sides) -> int:
     """The side up to which blocks are not cut in four."""
-    return max(engine.pivot, engine.sweep)
+    return max(sides.pivot, sides.sweep)
 
 
-def _side(A: Block, engine: Engine) -> int:
-    """Side of the pivot blocks: large enough for fast products, small beside n."""
-    return max(engine.pivot, min(256, A.shape[0] // 8))
-
-
-def _whole(side: int, engine: Engine) -> int:
-    return -(-side // engine.granule) * engine.granule
+def _whole(side: int, sides: Sides) -> int:
+    return -(-side // sides.granule) * sides.granule
 
 
 class Pivots:

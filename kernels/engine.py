@@ -12,7 +12,20 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
 from semiring.kernels.survey import Survey
 
-__all__ = ["Engine", "Immediate"]
+__all__ = ["Engine", "Immediate", "Sides"]
+
+
+class Sides(Protocol):
+    """What the choice of a schedule asks of an engine; see there."""
+
+    @property
+    def granule(self) -> int: ...  # noqa: D102 (described in `Engine`)
+    @property
+    def pivot(self) -> int: ...  # noqa: D102
+    @property
+    def sweep(self) -> int: ...  # noqa: D102
+    @property
+    def block(self) -> int: ...  # noqa: D102
 
 
 class Engine(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,12 +16,16 @@ from semiring.algebra.errors import SemiringError, TooLargeError
 from semiring.algebra.namespace import on_gpu
 from semiring.kernels.engine import Engine
 from semiring.kernels.room import ALWAYS_FITS, free_memory
+from semiring.kernels.streaming.plan import Speed
 from semiring.kernels.truth import AND, OR, truth_table
 
-__all__ = ["device_of", "engine_for", "faster_on_gpu", "gpus", "is_reachability", "on_device", "place", "seconds_on_gpu", "several"]
+__all__ = [
+    "CPU", "GPU", "device_of", "engine_for", "faster_on_gpu", "gpus",
+    "is_reachability", "on_device", "place", "predicted", "seconds_on_gpu", "several",
+]  # fmt: skip
 
-_CPU_RATE, _GPU_RATE, _LINK = 5e10, 8e12, 1.5e10
-"""Steps a second of a few cores and of a GPU, and bytes a second between them: rough, as the choice is only wrong where both are close."""
+CPU, GPU = Speed(5e10, math.inf), Speed(8e12, 1.5e10)
+"""What a few cores and a GPU do: rough, as the choice is only wrong where both are close."""
 
 _INSTALL = "pip install 'semiring[cuda13]'"
 
@@ -79,12 +84,17 @@ def place(device: Any, arrays: tuple[Any, ...], steps: float, needed: int) -> st
 
 def faster_on_gpu(steps: float, size: int, needed: int) -> bool:
     """Whether there is a GPU with room for `needed` bytes that is predicted to be faster than the CPU on `size` bytes of the host."""
-    return steps / _CPU_RATE > seconds_on_gpu(steps, size) and gpus() > 0 and (needed <= ALWAYS_FITS or needed <= free_memory(0))
+    return predicted(CPU, steps, size) > seconds_on_gpu(steps, size) and gpus() > 0 and (needed <= ALWAYS_FITS or needed <= free_memory(0))
 
 
 def seconds_on_gpu(steps: float, size: int) -> float:
     """What work of so many steps is predicted to take on a GPU, with the copies of `size` bytes there and back."""
-    return _GPU_START + 2 * size / _LINK + steps / _GPU_RATE
+    return _GPU_START + predicted(GPU, steps, size)
+
+
+def predicted(speed: Speed, steps: float, size: int) -> float:
+    """Seconds of work of so many steps, with the copies of `size` bytes there and back."""
+    return 2 * size / speed.link + steps / speed.steps
 
 
 def several(device: Any) -> tuple[str, ...] | None:

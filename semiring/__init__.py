@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from semiring.algebra.errors import TraceError as TraceError
     from semiring.algebra.laws import check as check
     from semiring.config import show_config as show_config
+    from semiring.explanation import Explanation as Explanation
+    from semiring.explanation import explain as explain
     from semiring.graphs import EdgeList as EdgeList
     from semiring.graphs import NonEdgeWarning as NonEdgeWarning
     from semiring.graphs import edges as edges
@@ -72,6 +74,7 @@ _HOMES = {
     "semiring.algebra.errors": _ERRORS,
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
+    "semiring.explanation": "Explanation explain",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
     "semiring.kernels.matmul": "Witnessed matmul",
     "semiring.paths": "Paths",

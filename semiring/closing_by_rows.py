@@ -18,11 +18,12 @@ from semiring.algorithms.by_rows import closure_by_rows, visit
 from semiring.algorithms.closure import require_closure_laws
 from semiring.graphs.by_rows import GivenRows, Inspection
 from semiring.graphs.memory import require_memory
+from semiring.kernels.engine import Engine
 from semiring.kernels.select import device_of, engine_for, on_device
 from semiring.kernels.streaming.checkpoint import Checkpoint
 from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.lane import Lane
-from semiring.kernels.streaming.plan import Plan, choose_plan
+from semiring.kernels.streaming.plan import Plan, Speed, choose_plan
 from semiring.kernels.streaming.resident import resident_plan
 from semiring.kernels.streaming.speed import measured
 from semiring.kernels.streaming.storage import Matrix, rows_of
@@ -31,7 +32,7 @@ from semiring.large import Large
 from semiring.options import Options
 from semiring.progress import reporting
 
-__all__ = ["close_by_rows"]
+__all__ = ["close_by_rows", "speed_of"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -151,14 +152,24 @@ def _seen(
 def _plan(given: GivenRows, semiring: Semiring, options: Options, large: Large, matrix: Matrix, begun: int | None) -> Plan:
     """The cut of the matrix; the one with which a checkpoint has `begun`, if it has."""
     row_bytes = given.row_bytes(paths=matrix.via is not None)
-    tried = max(1, min(_GPU_TRIAL if large.gpu else _CPU_TRIAL, large.limit // (2 * row_bytes)))
     engine = engine_for(semiring, given.dtypes, large.devices[0], options.threads, witness=True)
-    speed = measured(engine, _carrier(matrix, large.devices[0]), given.n, tried)
-    _free_pools(large)
+    speed = speed_of(engine, matrix, large.devices[0], given.n, large.limit // (2 * row_bytes))
     side = begun if begun is not None else large.side
     if large.resident:
         return resident_plan(given.n, row_bytes, speed, len(large.devices), side)
     return choose_plan(given.n, row_bytes, large.limit, speed, devices=len(large.devices), side=side)
+
+
+def speed_of(engine: Engine, matrix: Matrix, device: str, n: int, most: int | None = None) -> Speed:
+    """The speed of a device with the first rows of a matrix, `most` of them at most."""
+    gpu = device.startswith("cuda:")
+    rows = max(engine.granule, _GPU_TRIAL if gpu else _CPU_TRIAL)
+    speed = measured(engine, _carrier(matrix, device), n, rows if most is None else max(1, min(rows, most)))
+    if gpu:
+        from semiring.kernels.cuda.streaming import free_pools
+
+        free_pools([int(device[5:])])
+    return speed
 
 
 def _lanes(given: GivenRows, semiring: Semiring, options: Options, large: Large, matrix: Matrix, plan: Plan) -> list[Lane]:

@@ -6,7 +6,10 @@ import functools
 
 from semiring.kernels.cuda.tile import Device
 
-__all__ = ["device"]
+__all__ = ["H200", "device"]
+
+H200 = Device(arch=90, multiprocessors=132, shared_bytes=233472, block_shared_bytes=232448)
+"""An NVIDIA H100 or H200: what is planned for where there is no GPU."""
 
 
 @functools.cache

@@ -1,0 +1,159 @@
+"""What an engine would run for a semiring in a dtype: its tile, its instructions for a step, the sides of its blocks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import Expr, nodes
+from semiring.algebra.html import Shown
+from semiring.kernels.select import is_reachability
+
+__all__ = ["Outline", "outline"]
+
+Dtypes = tuple[np.dtype[Any], ...]
+
+
+@dataclass(frozen=True)
+class Outline:
+    """An engine, without the engine.
+
+    Attributes
+    ----------
+    engine : str
+    pivot, sweep, block, granule : int
+        See `Engine`.
+    tile : CPU or CUDA tile, or None
+        Of a large product.
+    instructions : str
+        What it takes for a step.
+    """
+
+    engine: str
+    pivot: int
+    sweep: int = 0
+    block: int = 0
+    granule: int = 1
+    tile: Shown | None = None
+    instructions: str = "NumPy's, an array at a time"
+
+
+def outline(semiring: Semiring, dtypes: Dtypes, device: str, n: int, *, witness: bool, by_rows: bool = False) -> Outline:
+    """What `engine_for` would give, with the tile of a product of half the side.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    device : str
+        "reference", "cpu", "cuda:0" and so on, or "cuda" for an H200 where there is no GPU.
+    n : int
+        Vertices.
+    witness : bool
+    by_rows : bool
+        Whether block rows come and go, which are not packed into bits.
+    """
+    packed = not (witness or by_rows) and is_reachability(semiring, dtypes)
+    if device == "reference" or any(d.kind == "O" for d in dtypes):
+        from semiring.kernels.reference.engine import ReferenceEngine
+
+        return Outline("reference", ReferenceEngine.pivot)
+    if device == "cpu":
+        return _packed_cpu() if packed else _cpu(semiring, dtypes, witness)
+    return _packed_cuda(device, n) if packed else _cuda(semiring, dtypes, device, n, witness)
+
+
+def _cpu(semiring: Semiring, dtypes: Dtypes, witness: bool) -> Outline:
+    from semiring.kernels.cpu.compiler import assembly
+    from semiring.kernels.cpu.engine import CpuEngine
+    from semiring.kernels.cpu.kernels import kernels_for
+
+    kernels = kernels_for(semiring, dtypes)
+    name, tile = ("product_witness", kernels.witness_tile) if witness else ("product", kernels.tile)
+    text = assembly(kernels.ir(name), kernels.target)
+    instructions = _counted(text, f"{name}_micro", tile.rows * tile.vectors, tile.width)
+    return Outline(f"cpu, {kernels.target.isa} for {kernels.target.cpu}", CpuEngine.pivot, tile=tile, instructions=instructions)
+
+
+_LOOP = re.compile(r"^(\.?L\w+):[^\n]*\n((?:(?!^\S+:).*\n)*?)^\s+(?:j\w+|b\.\w+|cbn?z.*,)\s+\1\s*$", re.MULTILINE)
+_VECTOR = re.compile(r"^\s+([a-z]\w*)\s[^\n]*(?:%[xyz]mm|\bv\d+\.)", re.MULTILINE)
+_MOVES = ("vmov", "mov", "vbroadcast", "ld", "st", "dup", "vp2", "prefetch")
+
+
+def _counted(text: str, function: str, vectors: int, width: int) -> str:
+    """The vector instructions of the loop that computes `vectors` steps a turn, `width` at a time, counted in its machine code."""
+    _, _, body = text.partition(f"\n{function}:")
+    loops = [Counter(_VECTOR.findall(found[2])) for found in _LOOP.finditer(body.partition(".size")[0])]
+    most = max(loops, key=lambda loop: loop.total(), default=Counter[str]())
+    arithmetic = Counter({name: count for name, count in most.items() if not name.startswith(_MOVES)})
+    if arithmetic.total() < vectors:
+        return "several loops, which are not counted"
+    names = ", ".join(name for name, _ in arithmetic.most_common(4))
+    moves = most.total() - arithmetic.total()
+    return (
+        f"{arithmetic.total() / vectors:.3g} for {width} steps ({names}{', …' if len(arithmetic) > 4 else ''}), and {moves / vectors:.2g} "
+        f"that load or copy"
+    )
+
+
+def _packed_cpu() -> Outline:
+    from semiring.kernels.cpu.bits import STRIP
+    from semiring.kernels.cpu.packed import BooleanEngine
+
+    text = f"a look-up in a table and an ∪ of {STRIP} bits for {8 * STRIP:,} steps (the Four Russians' method)"
+    return Outline("cpu, on bits", BooleanEngine.pivot, granule=BooleanEngine.granule, instructions=text)
+
+
+def _limits(device: str) -> Any:
+    from semiring.kernels.cuda.device import H200
+    from semiring.kernels.cuda.device import device as limits
+
+    return H200 if device == "cuda" else limits(int(device[5:]))
+
+
+def _packed_cuda(device: str, n: int) -> Outline:
+    from semiring.kernels.cuda.bits import choose_bits
+    from semiring.kernels.cuda.boolean import CudaBooleanEngine
+
+    limits, half = _limits(device), max(1, n // 2)
+    tile = choose_bits(half, half, 1, limits)
+    text = "an MMA of bits for 32,768 steps, which it ANDs and counts" if tile.tensor else "a LOP3 for 32 steps"
+    sides = CudaBooleanEngine.pivot, CudaBooleanEngine.granule
+    return Outline(f"cuda, on bits, for sm_{limits.arch}", sides[0], granule=sides[1], tile=tile, instructions=text)
+
+
+def _cuda(semiring: Semiring, dtypes: Dtypes, device: str, n: int, witness: bool) -> Outline:
+    from semiring.kernels.cuda.choice import choose
+    from semiring.kernels.cuda.engine import CudaEngine
+    from semiring.kernels.cuda.kernels import pivot_sides, problem_for, reads_vectors, step_for
+    from semiring.kernels.cuda.representation import represent
+
+    limits, half, r = _limits(device), max(1, n // 2), represent(semiring, dtypes)
+    step = step_for(r, limits.arch, ordered_bits=r.keeps_bits_ordered, pairs=not witness)
+    problem = problem_for(
+        r,
+        step,
+        (half, half, half, 1),
+        witness=witness,
+        light=reads_vectors(r, step),
+        divisible=semiring.selects and not witness,
+    )
+    add, mul = _operations(r.add), _operations(r.mul if witness else r.postponed[0])
+    if step is None:
+        text = f"{add + mul} operations for a step"
+    else:
+        together = step.count * (2 if step.pairs else 1)
+        text = f"{step.name} for {'a step' if together == 1 else f'{together} steps'}"
+        if "candidate" in step.code:
+            text += f", and {mul} operation{'s' * (mul != 1)} ⊗ for each" if mul else ""
+    sides = pivot_sides(r)
+    return Outline(f"cuda, for sm_{limits.arch}", max(sides), CudaEngine.sweep, min(sides), 1, choose(problem, limits), text)
+
+
+def _operations(roots: tuple[Expr, ...]) -> int:
+    return sum(e.op not in ("var", "const") for e in nodes(*roots))
