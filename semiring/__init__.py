@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from semiring.solve import closure as closure
     from semiring.solve import power as power
     from semiring.solve import transitive_closure as transitive_closure
+    from semiring.summary import Statistics as Statistics
+    from semiring.summary import statistics as statistics
 
 __version__ = "0.1.0"
 
@@ -80,6 +82,7 @@ _HOMES = {
     "semiring.paths": "Paths",
     "semiring.paths_between": "PathsBetween",
     "semiring.solve": "apsp closure power transitive_closure",
+    "semiring.summary": "Statistics statistics",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _MODULES = ("algebra", "algorithms", "csgraph", "graphs", "kernels", "ops", "testing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,19 +23,19 @@ from semiring.algorithms.schedules import schedule_for
 from semiring.graphs import Graph, read_edges, read_graph, require_memory
 from semiring.graphs.memory import available_memory
 from semiring.kernels.room import ALWAYS_FITS, free_memory, gib
-from semiring.kernels.select import engine_for, on_device, place, several
+from semiring.kernels.select import device_of, engine_for, on_device, place, several
 from semiring.options import Options
 from semiring.paths import Paths
 from semiring.paths_between import PathsBetween, shown
 from semiring.vertices import Vertices, chosen
 
-__all__ = ["solve_between", "whole_is_faster"]
+__all__ = ["block_of_rows", "solve_between", "whole_fits", "whole_is_faster"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
 
-_ROUNDS = 8
-"""How many products of a few rows are expected until nothing changes: most paths of a dense graph have few edges."""
+_ROUNDS = 20
+"""How many products of a few rows the closure of as many vertices is worth, as measured: paths of a dense graph have few edges."""
 
 _STEPS, _EDGES = 3e10, 3e6
 """Steps of a closure and edges of a search that are done in a second."""
@@ -121,6 +122,27 @@ def solve_between(graph: Any, semiring: Semiring, options: Options, *, reflexive
         g = read_graph(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, overwrite=options.overwrite, presence=presence)
     with noted("the closure", semiring, g.values):
         return _of_graph(g, task(g.n, g.labels))
+
+
+def whole_fits(graph: Edges | Graph, options: Options) -> bool:
+    """Whether the closure of all vertices is faster than all of its rows one after the other, and fits half of the free memory."""
+    if isinstance(graph, Edges):
+        exact = any(d.kind == "O" for d in graph.dtypes)
+        return whole_is_faster(graph.n, graph.n, len(graph.heads), exact=exact) and _fits(graph.n, graph.dtypes, "cpu", paths=False)
+    return _fits(graph.n, graph.dtypes, device_of(graph.values[0]), paths=False)
+
+
+def block_of_rows(graph: Edges | Graph, semiring: Semiring, options: Options, sources: range) -> Any:
+    """Rows of the closure, of a graph that was read once for several of them."""
+    options = options._replace(sources=sources)
+
+    def ask(n: int, labels: Any) -> _Task:
+        ends = Vertices(np.array(sources, dtype=np.intp)), Vertices(np.arange(n))
+        return _Task(semiring, options, True, False, n, labels, *ends, backward=False)
+
+    if isinstance(graph, Edges):
+        return _of_edges(graph, None, ask)
+    return _of_graph(replace(graph, restore=None), ask(graph.n, graph.labels))
 
 
 def _of_edges(edges: Edges, labels: Sequence[Hashable] | None, ask: Callable[[int, Any], _Task]) -> Any:

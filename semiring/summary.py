@@ -1,0 +1,253 @@
+"""What is asked of all distances together, without n² numbers."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algebra.errors import GraphError, noted
+from semiring.algebra.namespace import host
+from semiring.closing import solve
+from semiring.exports import as_floats
+from semiring.graphs import Graph, read_edges, read_graph
+from semiring.options import Options
+from semiring.rectangular import block_of_rows, whole_fits
+
+if TYPE_CHECKING:
+    from semiring.progress import Progress
+
+__all__ = ["Statistics", "statistics"]
+
+Array = np.ndarray[Any, Any]
+
+_AT_ONCE = 1 << 20
+"""Distances that are looked at together."""
+
+_BINS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What the distances of a graph are, all together.
+
+    Pairs are ordered, and of different vertices: in an undirected graph every two vertices count twice.
+
+    Attributes
+    ----------
+    nodes : tuple
+        The vertices.
+    eccentricities : float64 array of shape (n,)
+        For each vertex the distance to the farthest one; ∞ where it does not reach all.
+    connected : int
+        Pairs between which there is a path.
+    total : float
+        The sum of their distances (of an undirected graph twice the Wiener index).
+    counts : int64 array of shape (k,)
+        How many distances of connected pairs lie in each bin.
+    bins : float64 array of shape (k + 1,)
+        The edges of the bins, each of which has its lower edge, and the last one also its upper edge.
+    """
+
+    nodes: tuple[Any, ...]
+    eccentricities: Array
+    connected: int
+    total: float
+    counts: Array
+    bins: Array
+
+    @property
+    def radius(self) -> float:
+        """The least eccentricity; NaN for a graph without vertices."""
+        return float(self.eccentricities.min()) if self.eccentricities.size else math.nan
+
+    @property
+    def diameter(self) -> float:
+        """The greatest eccentricity, ∞ unless every vertex reaches every other one; NaN for a graph without vertices."""
+        return float(self.eccentricities.max()) if self.eccentricities.size else math.nan
+
+    @property
+    def average(self) -> float:
+        """The average distance of connected pairs; NaN where there is none."""
+        return self.total / self.connected if self.connected else math.nan
+
+    def __repr__(self) -> str:
+        n = len(self.nodes)
+        return (
+            f"<distances of {n:,} vertices: {self.connected:,} of {n * (n - 1):,} pairs connected, average {self.average:.6g}, "
+            f"radius {self.radius:.6g}, diameter {self.diameter:.6g}>"
+        )
+
+
+def statistics(
+    graph: Any,
+    *,
+    bins: int | Sequence[float] | Array = _BINS,
+    nonedge: Any = None,
+    dtype: Any = None,
+    device: Any = "auto",
+    overwrite: bool = False,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[Progress], None] | bool | None = None,
+) -> Statistics:
+    """Eccentricities, the average path length and the histogram of all shortest distances.
+
+    Parameters
+    ----------
+    graph : array of shape (n, n), sparse array, NetworkX graph, or what `edges` gives
+        See `apsp`.
+    bins : int or increasing sequence of numbers
+        The edges of the histogram's bins, as for `numpy.histogram`; what lies outside of them is not counted. A number from 2: at most so
+        many bins of one width, a power of two, which are chosen by the distances; where all of these are whole numbers it is at least 1.
+    nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress
+        As for `apsp`.
+
+    Returns
+    -------
+    Statistics
+
+    Raises
+    ------
+    GraphError
+        For several graphs, or bins that do not increase.
+    NegativeCycleError, SemiringError
+        As for `apsp`.
+
+    Notes
+    -----
+    Where the closure is predicted to be faster and fits half of the free memory, or `overwrite`, `memory_limit` or `checkpoint` say how it
+    is to be done, the distances are those of `apsp`, and looked at in stripes. Otherwise rows are found for some sources at a time, as
+    `apsp` does with ``sources``: memory for a million distances, or for a row, beside the graph. Distances are summed as float64.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> line = sr.statistics(sr.edges([("a", "b"), ("b", "c"), ("c", "d")], directed=False))
+    >>> line
+    <distances of 4 vertices: 12 of 12 pairs connected, average 1.66667, radius 2, diameter 3>
+    >>> line.eccentricities, line.counts, line.bins
+    (array([3., 2., 2., 3.]), array([6, 4, 2]), array([1., 2., 3., 4.]))
+    """
+    reduction = _Reduction(bins)
+    options = Options(False, "auto", None, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress)
+    with noted("the statistics", MIN_PLUS, graph):
+        labels, n, blocks = _rows(graph, options)
+        eccentricities = np.zeros(n)
+        for first, rows in blocks:
+            distances = as_floats(host(rows), MIN_PLUS)
+            own = np.arange(len(distances))
+            others = np.ones(distances.shape, dtype=bool)
+            others[own, first + own] = False
+            eccentricities[first : first + len(distances)] = distances.max(axis=1, where=others, initial=-math.inf if n > 1 else 0)
+            reduction.add(distances[others & (distances < math.inf)])
+    counts, edges = reduction.histogram()
+    return Statistics(
+        tuple(range(n)) if labels is None else tuple(labels), eccentricities, reduction.connected, reduction.total, counts, edges
+    )
+
+
+def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int, Iterator[tuple[int, Any]]]:
+    """The labels, the number of vertices, and the distances from some vertices at a time, with the first of these."""
+    reading: dict[str, Any] = {"nonedge": options.nonedge, "dtype": options.dtype}
+    listed = read_edges(graph, MIN_PLUS, **reading)
+    forced = options.overwrite or options.memory_limit is not None or options.checkpoint is not None
+    if listed is not None:
+        read: Any = listed[0]
+        n, labels = read.n, listed[1]
+        whole = forced or whole_fits(read, options)
+    elif forced:
+        read, labels, n, whole = None, None, -1, True
+    else:
+        read = read_graph(graph, MIN_PLUS, **reading)
+        if read.batch:
+            raise GraphError(f"statistics are of one graph, not of a batch of shape {read.batch}; pass one at a time")
+        n, labels = read.n, read.labels
+        whole = whole_fits(read, options)
+    if not whole:
+        step = max(1, _AT_ONCE // max(1, n))
+        return labels, n, ((i, block_of_rows(read, MIN_PLUS, options, range(i, min(n, i + step)))) for i in range(0, n, step))
+    # What is read already need not be read again.
+    given, how = (read.values[0], options._replace(nonedge=None, dtype=None)) if isinstance(read, Graph) else (graph, options)
+    found = solve(given, MIN_PLUS, how, reflexive=True)
+    if listed is None and forced and hasattr(found, "to_numpy"):  # a DataFrame
+        labels, found = tuple(found.index), found.to_numpy()
+    if len(found.shape) != 2:
+        raise GraphError(f"statistics are of one graph, not of a batch of shape {tuple(found.shape[:-2])}; pass one at a time")
+    n = int(found.shape[0])
+    step = max(1, _AT_ONCE // max(1, n))
+    return labels, n, ((i, found[i : i + step]) for i in range(0, n, step))
+
+
+class _Reduction:
+    """Distances of connected pairs as they come by: their number, their sum, and how many are in each bin.
+
+    Automatic bins are cells, numbered by ⌊d / width⌋, whose width doubles as distances spread: neighbours are then joined, so that the
+    order of the distances does not matter.
+    """
+
+    def __init__(self, bins: int | Sequence[float] | Array) -> None:
+        self.connected, self.total = 0, 0.0
+        self.edges: Array | None = None
+        if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+            if bins < 2:  # no bin has 0 inside
+                raise GraphError(f"bins is {bins}; it must be at least 2, or the edges of the bins")
+            self.most = int(bins)
+            self.exponent: int | None = None
+            self.cells: dict[int, int] = {}
+            self.whole = True
+        else:
+            try:
+                self.edges = np.asarray(bins, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise GraphError(f"bins is {bins!r}; pass a number of bins, or their edges") from None
+            if self.edges.ndim != 1 or len(self.edges) < 2 or not (np.diff(self.edges) > 0).all():
+                raise GraphError("the edges of the bins must be at least two numbers that increase")
+            self.counts = np.zeros(len(self.edges) - 1, dtype=np.int64)
+
+    def add(self, distances: Array) -> None:
+        """Some more distances, all finite."""
+        if not distances.size:
+            return
+        self.connected += distances.size
+        self.total += float(distances.sum())
+        if self.edges is not None:
+            self.counts += np.histogram(distances, self.edges)[0]
+            return
+        self.whole = self.whole and bool((distances == np.floor(distances)).all())
+        low, high = float(distances.min()), float(distances.max())
+        if self.exponent is None:
+            self.exponent = max(-1022, math.frexp(max(abs(low), abs(high)))[1] - 52)
+        while math.floor(math.ldexp(high, -self.exponent)) - math.floor(math.ldexp(low, -self.exponent)) >= self.most:
+            self._double()
+        cells, counts = np.unique(np.floor(np.ldexp(distances, -self.exponent)), return_counts=True)
+        for cell, count in zip(cells.tolist(), counts.tolist(), strict=True):
+            self.cells[int(cell)] = self.cells.get(int(cell), 0) + count
+        while max(self.cells) - min(self.cells) >= self.most:
+            self._double()
+
+    def _double(self) -> None:
+        assert self.exponent is not None
+        self.exponent += 1
+        joined: dict[int, int] = {}
+        for cell, count in self.cells.items():
+            joined[cell // 2] = joined.get(cell // 2, 0) + count
+        self.cells = joined
+
+    def histogram(self) -> tuple[Array, Array]:
+        """The counts, and the edges of the bins."""
+        if self.edges is not None:
+            return self.counts, self.edges
+        if self.exponent is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(1)
+        while self.whole and self.exponent < 0:
+            self._double()
+        first, last = min(self.cells), max(self.cells)
+        counts = np.array([self.cells.get(cell, 0) for cell in range(first, last + 1)], dtype=np.int64)
+        return counts, np.ldexp(np.arange(first, last + 2, dtype=np.float64), self.exponent)

@@ -1,0 +1,149 @@
+"""Statistics of all distances, beside NetworkX and NumPy on all of them."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.csgraph as csgraph
+
+import semiring as sr
+from semiring import summary
+from semiring.algorithms import rows_of_edges
+
+INF = np.inf
+
+pytestmark = pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")
+
+
+@pytest.fixture(params=["whole", "rows"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """All distances at once, or three rows at a time."""
+    name: str = request.param
+    monkeypatch.setattr(summary, "whole_fits", lambda *_: name == "whole")
+    monkeypatch.setattr(summary, "_AT_ONCE", 100)
+    return name
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_networkx(way: str, weighted: bool) -> None:
+    graph = nx.connected_watts_strogatz_graph(40, 4, 0.2, seed=1)
+    rng = np.random.default_rng(0)
+    for _, _, data in graph.edges(data=True):
+        data["weight"] = float(rng.random()) if weighted else 1
+    found = sr.statistics(graph)
+    expected: Any = nx.eccentricity(graph, weight="weight")
+    assert found.nodes == tuple(graph.nodes)
+    np.testing.assert_allclose(found.eccentricities, [expected[v] for v in graph.nodes])
+    assert found.radius == pytest.approx(nx.radius(graph, weight="weight"))
+    assert found.diameter == pytest.approx(nx.diameter(graph, weight="weight"))
+    assert found.average == pytest.approx(nx.average_shortest_path_length(graph, weight="weight"))
+    assert found.total == pytest.approx(2 * nx.wiener_index(graph, weight="weight"))
+    assert found.connected == found.counts.sum() == 40 * 39
+    distances = csgraph.shortest_path(nx.to_scipy_sparse_array(graph))
+    apart = distances[~np.eye(40, dtype=bool)]
+    assert np.array_equal(found.counts, np.histogram(apart, found.bins)[0])
+    assert len(found.counts) <= 64
+    assert np.log2(found.bins[1] - found.bins[0]) % 1 == 0
+    if not weighted:
+        assert np.array_equal(found.bins, np.arange(1, found.diameter + 2))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "int64", object])
+@pytest.mark.parametrize("seed", range(3))
+def test_dense_and_disconnected(way: str, dtype: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 25
+    p = rng.integers(-9, 9, n)
+    a: Any = np.where(rng.random((n, n)) < 0.08, rng.integers(0, 30, (n, n)) + p[:, None] - p, INF).astype(object)
+    kind = np.dtype(dtype)
+    infinity: Any = np.iinfo(kind).max if kind.kind == "i" else INF
+    given = np.where(a == INF, infinity, a).astype(kind)
+    distances = sr.apsp(a.astype(float))
+    others = distances[~np.eye(n, dtype=bool)].reshape(n, n - 1)
+    apart = others[others < INF]
+    for bins in (64, 5, 2, [-20, 0, 10, 25]):
+        found = sr.statistics(given, bins=bins)
+        assert found.connected == len(apart)
+        assert found.total == apart.sum()
+        assert found.average == pytest.approx(apart.mean())
+        assert np.array_equal(found.eccentricities, others.max(axis=1))
+        assert np.array_equal(found.counts, np.histogram(apart, found.bins)[0])
+        if not isinstance(bins, list):
+            assert len(found.counts) <= bins
+            assert found.counts.sum() == len(apart)
+    assert found.diameter == INF
+
+
+def test_small_graphs(way: str) -> None:
+    empty = sr.statistics(np.empty((0, 0)))
+    assert math.isnan(empty.radius)
+    assert math.isnan(empty.average)
+    assert (empty.connected, empty.counts.size) == (0, 0)
+    one = sr.statistics([[0.0]])
+    assert (one.radius, one.diameter, one.connected) == (0, 0, 0)
+    two = sr.statistics([[0, 0.001], [INF, 0]])
+    assert two.eccentricities.tolist() == [0.001, INF]
+    assert two.counts.tolist() == [1]
+    assert repr(two) == "<distances of 2 vertices: 1 of 2 pairs connected, average 0.001, radius 0.001, diameter inf>"
+    assert sr.statistics(sr.edges([("a", "b", 0.0)], directed=False)).counts.tolist() == [2]
+
+
+def test_bad_arguments(way: str) -> None:
+    a = np.array([[0.0, 1.0], [INF, 0.0]])
+    for bins in (1, 0, -1, [1], [2, 1], [[1, 2]], "many", None, [0, np.nan]):
+        with pytest.raises(sr.SemiringError, match="bins"):
+            sr.statistics(a, bins=bins)  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(sr.GraphError, match="batch"):
+        sr.statistics(np.stack([a, a]))
+    with pytest.raises(sr.NegativeCycleError):
+        sr.statistics(np.array([[0.0, -1.0], [0.5, 0.0]]))
+
+
+def test_how_the_closure_is_done(tmp_path: Path) -> None:
+    n = 60
+    a = np.full((n, n), INF, dtype=np.float32)
+    a[np.arange(n), np.arange(1, n + 1) % n] = 1
+    expected = sr.statistics(a)
+    assert expected.diameter == n - 1
+    hows: list[dict[str, Any]] = [{"overwrite": True}, {"checkpoint": tmp_path / "kept"}, {"memory_limit": "1GiB"}]
+    for how in hows:
+        found = sr.statistics(a.copy(), **how)
+        assert np.array_equal(found.eccentricities, expected.eccentricities)
+        assert np.array_equal(found.counts, expected.counts)
+
+
+def test_labels_of_a_data_frame(way: str) -> None:
+    import pandas as pd  # type: ignore[import-untyped]  # it ships no types
+
+    frame = pd.DataFrame([[0.0, 3, INF], [INF, 0, 4], [2, INF, 0]], index=list("abc"), columns=list("abc"))
+    for overwrite in (False, True):
+        found = sr.statistics(frame, overwrite=overwrite)
+        assert found.nodes == ("a", "b", "c")
+        assert found.eccentricities.tolist() == [7, 6, 5]
+
+
+def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 1500
+    graph = sp.random_array((n, n), density=2 / n, rng=np.random.default_rng(0), format="csr")
+    monkeypatch.setattr(summary, "whole_fits", lambda *_: False)
+    for module in (summary, rows_of_edges):
+        monkeypatch.setattr(module, "_AT_ONCE", 1 << 16)
+    sr.statistics(graph[:50, :50])
+    tracemalloc.start()
+    try:
+        found = sr.statistics(graph)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 << 20  # all distances would take 18 MB
+    distances = csgraph.dijkstra(graph)
+    apart = distances[(distances < INF) & ~np.eye(n, dtype=bool)]
+    assert found.connected == len(apart)
+    assert found.total == pytest.approx(apart.sum())
