@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
+from semiring import exports
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import GraphError
 from semiring.algebra.namespace import namespace
@@ -111,6 +113,11 @@ class PathsBetween(Paths):
             raise GraphError("these paths were found from their sources, so there are predecessors(); name targets alone for next_hops()")
         return self._tree(self._found.targets)
 
+    def to_scipy(self) -> tuple[Array, Array]:
+        """Distances and predecessors as SciPy's functions give them for ``indices``; see `Paths.to_scipy`."""
+        floats, before = exports.to_scipy(self._found, self.predecessors())
+        return _squeezed(_squeezed(floats, self._found.sources, -2), self._found.targets, -1), before
+
     def to_networkx(self) -> Any:
         """Not of a rectangle; see `Paths.to_networkx`."""
         raise self._for_all_pairs("to_networkx")
@@ -148,6 +155,9 @@ class PathsBetween(Paths):
         ends = (f"{len(e):,} {name}{'s' * (len(e) != 1)}" for e, name in ((self.sources, "source"), (self.targets, "target")))
         connected = f", {self._found.connected():,} pairs connected" if self._found.countable else ""
         return f"<paths over {self.semiring.name}: {' × '.join(ends)}{many}{connected}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
 
     def _tree(self, roots: Vertices) -> Any:
         tree: Any = self._found.via

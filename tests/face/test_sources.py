@@ -312,6 +312,13 @@ def test_labels_and_shapes() -> None:
     with pytest.raises(AttributeError, match="predecessors"):
         _ = paths.via
     assert repr(paths) == "<paths over min-plus: 1 source × 4 targets, 2 pairs connected>"
+    assert "1 source × 4 targets" in paths._repr_html_()
+    distances, before = paths.to_scipy()
+    assert distances.shape == before.shape == (4,)
+    refusing: list[Any] = [paths.to_networkx, paths.to_frame, lambda: paths.save("nowhere.npz")]
+    for refused in refusing:
+        with pytest.raises(sr.GraphError, match="all vertices"):
+            refused()
     again = pickle.loads(pickle.dumps(paths))
     assert again.path("Bern", "Genf") == ["Bern", "Basel", "Genf"]
     backward = sr.apsp(roads, targets=["Genf"], paths=True)
