@@ -100,7 +100,7 @@ def matching(
         if exact and (array.dtype != dtype or not writable):
             kind = f"{array.dtype}{'' if writable else ', read-only'}"
             raise DTypeError(f"{name} must be a writable array of dtype {dtype}; it is {kind}")
-        if exact and any(step == 0 and length > 1 for step, length in zip(array.strides, array.shape, strict=True)):
+        if exact and array.size and any(step == 0 and length > 1 for step, length in zip(array.strides, array.shape, strict=True)):
             raise ShapeError(f"{name} has entries that share their memory, so that a result has no place there")
         truths = dtype.kind == "b" and array.dtype.kind in "iu"  # if they are 0 and 1
         if not exact and not truths and not np.can_cast(array.dtype, dtype, "same_kind" if dtype.kind == "f" else "safe"):
