@@ -23,8 +23,8 @@ __all__ = ["Choice", "Size", "choose"]
 _START = 2e-4
 """Seconds that any closure takes."""
 
-_BYTES = 1.3e11
-"""Bytes of entries a thread combines a second: 1.6e10 steps of float64, twice as many of float32."""
+_BYTES = 2e11
+"""Bytes of entries a thread combines a second: 2.5e10 steps of float64, twice as many of float32."""
 
 _WITNESS, _TREE = 1.75, 2e-8
 """How much longer the closure takes that remembers its paths; seconds for each entry of the predecessors."""
@@ -137,7 +137,7 @@ def choose(size: Size, device: Any, *, one_search: bool = False) -> Choice:
         return chosen("semiring", f"device={device!r} asks for it")
     if where == "cpu" and _too_large(size.bytes):
         return chosen("scipy", f"a dense matrix of {size.n:,} vertices does not fit the memory")
-    edges = f"{size.n:,} vertices, {size.edges:,} edges and {size.sources:,} sources"
+    edges = f"{_count(size.n, 'vertex', 'vertices')}, {_count(size.edges, 'edge', 'edges')} and {_count(size.sources, 'source', 'sources')}"
     if search < closure:
         return chosen("scipy", f"searches are predicted to be faster for {edges}")
     return chosen("semiring", f"the closure is predicted to be faster for {edges}")
@@ -148,5 +148,11 @@ def _too_large(needed: int) -> bool:
     return free is not None and needed > free
 
 
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def _time(seconds: float) -> str:
-    return f"{seconds:.2g} s" if seconds >= 1 else f"{1e3 * seconds:.2g} ms"
+    if seconds >= 100:
+        return f"{seconds:,.0f} s"
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
