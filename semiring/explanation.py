@@ -167,6 +167,8 @@ def explain(
         raise SemiringError(f"n is {n!r}; it is the number of vertices, a whole number from 0")
     n, paths = int(n), bool(paths or semiring.witness)
     dtypes = semiring.dtypes(usual_dtypes(semiring) if dtype is None else dtype)
+    if n * n * max(d.itemsize for d in dtypes) > np.iinfo(np.intp).max:
+        raise TooLargeError(f"no array has {n:,} × {n:,} entries: they are more than memory has addresses")
     schedule_for(method, block, eliminate=False)
     require_closure_laws(semiring, dtypes, paths=paths)
     options = Options(paths, method, block, None, None, device, False, threads, memory_limit, None, None)

@@ -286,8 +286,8 @@ class Paths:
 
         saving.save(path, self._found, self.nodes if self._index is not None else None)
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, semiring: Semiring | None = None, mmap: bool = False) -> Paths:
+    @staticmethod
+    def load(path: str | os.PathLike[str], *, semiring: Semiring | None = None, mmap: bool = False) -> Paths:
         """What `save` has written, as NumPy arrays.
 
         Parameters
@@ -308,7 +308,7 @@ class Paths:
         from semiring import saving
 
         found, nodes = saving.load(path, semiring, mmap=mmap)
-        return cls(found.semiring, found.values, found.via, nodes=nodes, reflexive=found.reflexive, kept=found.kept)
+        return Paths(found.semiring, found.values, found.via, nodes=nodes, reflexive=found.reflexive, kept=found.kept)
 
     def __getitem__(self, index: Any) -> Paths:
         """The paths of one matrix of a batch."""

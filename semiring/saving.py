@@ -133,7 +133,7 @@ def _agree(now: list[Any], then: list[Any]) -> bool:
 
 
 def _written(node: Any) -> Any:
-    if isinstance(node, np.generic) and not isinstance(node.item(), np.generic):
+    if isinstance(node, np.generic) and node.dtype.kind in "biufSU" and not isinstance(node.item(), np.generic):
         node = node.item()
     if node is None or type(node) in (bool, int, str):
         return node

@@ -222,8 +222,11 @@ class _Reduction:
             return
         self.whole = self.whole and bool((distances == np.floor(distances)).all())
         low, high = float(distances.min()), float(distances.max())
+        finest = max(-1022, math.frexp(max(abs(low), abs(high)))[1] - 52)
         if self.exponent is None:
-            self.exponent = max(-1022, math.frexp(max(abs(low), abs(high)))[1] - 52)
+            self.exponent = finest
+        while self.exponent < finest:  # numbers of cells stay below 2⁵³
+            self._double()
         while math.floor(math.ldexp(high, -self.exponent)) - math.floor(math.ldexp(low, -self.exponent)) >= self.most:
             self._double()
         cells, counts = np.unique(np.floor(np.ldexp(distances, -self.exponent)), return_counts=True)

@@ -56,6 +56,8 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
         array = host(borrowed(given).array)
         if array.ndim > 1:
             raise GraphError(f"{what} is an array of shape {array.shape}; name vertices in a flat sequence")
+        if array.dtype == bool:  # True is 1 where labels are numbers
+            raise GraphError(f"{what} is an array of truth values, not of vertices; for numbers pass numpy.flatnonzero of it")
         given = array.tolist()
     if labels is None:
         return _numbers(given, n, what)

@@ -168,6 +168,8 @@ def test_exact_entries_are_not_predicted() -> None:
     [
         ((-1,), {}, "n is -1"),
         ((2.5,), {}, "whole number"),
+        ((2**31,), {}, "addresses"),
+        ((10**30,), {}, "addresses"),
         ((10, "min-plus"), {}, "pass a Semiring"),
         ((10, sr.MIN_PLUS, "f2"), {}, "float16"),
         ((10, sr.PLUS_TIMES), {"paths": True}, "selective"),

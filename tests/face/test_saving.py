@@ -107,12 +107,24 @@ class Place(NamedTuple):
     x: int
 
 
-@pytest.mark.parametrize("name", [frozenset({1}), 1j, Place(1), np.datetime64("2020-01-01"), np.longdouble(1)], ids=repr)
+TIMES = [np.datetime64("2020-01-01", "ns"), np.timedelta64(1, "ns"), (np.datetime64(0, "ns"),)]
+"""Of nanoseconds, for which Python has nothing but whole numbers."""
+
+
+@pytest.mark.parametrize("name", [frozenset({1}), 1j, Place(1), np.datetime64("2020-01-01"), np.longdouble(1), *TIMES], ids=repr)
 def test_names_that_cannot_be_kept_are_refused(name: Any, tmp_path: Path) -> None:
     paths = sr.apsp(sr.edges([(name, "b", 1.0)]), paths=True)
     with pytest.raises(sr.GraphError, match="name vertices by"):
         paths.save(tmp_path / "p.npz")
     assert not list(tmp_path.iterdir())
+
+
+def test_paths_between_chosen_vertices_load_those_of_all(tmp_path: Path) -> None:
+    paths = sr.apsp(sr.edges([("a", "b", 1.0)]), paths=True)
+    paths.save(tmp_path / "p.npz")
+    loaded = type(sr.apsp(sr.edges([("a", "b", 1.0)]), sources=["a"], paths=True)).load(tmp_path / "p.npz")
+    assert type(loaded) is sr.Paths
+    assert loaded.path("a", "b") == ["a", "b"]
 
 
 def test_exact_entries_are_refused(tmp_path: Path) -> None:

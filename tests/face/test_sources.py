@@ -387,6 +387,12 @@ def test_unknown_labels(sources: Any) -> None:
         sr.apsp(sr.edges([("Bern", "Basel", 95)]), sources=sources)
 
 
+@pytest.mark.parametrize("graph", [np.full((2, 2), INF), sr.edges([(0, 1)])], ids=["numbers", "labels"])
+def test_masks_name_no_vertices(graph: Any) -> None:
+    with pytest.raises(sr.GraphError, match="flatnonzero"):
+        sr.apsp(graph, sources=np.array([True, False]))
+
+
 def test_what_does_not_go_together() -> None:
     a = np.array([[0.0, 1.0], [INF, 0.0]])
     refused: list[dict[str, Any]] = [{"memory_limit": "1GiB"}, {"checkpoint": "somewhere"}]

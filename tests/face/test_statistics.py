@@ -95,6 +95,17 @@ def test_small_graphs(way: str) -> None:
     assert sr.statistics(sr.edges([("a", "b", 0.0)], directed=False)).counts.tolist() == [2]
 
 
+@pytest.mark.parametrize("small", [0.0, 1e-300, 1.0])
+def test_distances_far_apart_come_in_any_order(small: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary, "_AT_ONCE", 1)
+    a = np.array([[0.0, small], [1e305, 0.0]])
+    for matrix in (a, a.T):
+        found = sr.statistics(matrix, bins=4)
+        assert found.counts.tolist() == np.histogram([small, 1e305], found.bins)[0].tolist()
+        assert found.counts.sum() == 2
+        assert len(found.counts) <= 4
+
+
 def test_bad_arguments(way: str) -> None:
     a = np.array([[0.0, 1.0], [INF, 0.0]])
     for bins in (1, 0, -1, [1], [2, 1], [[1, 2]], "many", None, [0, np.nan]):
