@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import dijkstra, johnson
 
+from semiring.algebra.errors import DTypeError
 from semiring.algorithms.trees import NONE
 from semiring.csgraph.arcs import Arcs, Array
 from semiring.csgraph.call import Call, cut
@@ -25,6 +26,7 @@ def searched(call: Call) -> tuple[Any, ...]:
         arcs = arcs.unweighted()
     if not request.directed:
         arcs = arcs.both_ways()
+    _refuse_too_large(arcs, call.dtype)
     call.refuse_loops(arcs.find(np.arange(n), np.arange(n))[0])
     arcs = arcs.without_loops()
     sources = np.arange(n, dtype=np.int32) if call.sources is None else call.sources
@@ -35,13 +37,20 @@ def searched(call: Call) -> tuple[Any, ...]:
     distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
     predecessors = np.empty((len(sources) if paths else 0, n), np.int32)
     step = max(1, len(sources) if call.dtype == np.float64 else _BLOCK // max(1, n))
-    for start in range(0, len(sources), step):
+    for start in range(0, max(1, len(sources)), step):  # once without sources too, which finds a negative cycle
         rows = slice(start, start + step)
         distances[rows], *before = _rows(call, matrix, sources[rows], paths=paths)
         if paths:
             (predecessors[rows],) = before
     answer = (distances, predecessors) if paths else (distances,)
     return tuple(array.reshape(*call.shape, n) for array in answer)
+
+
+def _refuse_too_large(arcs: Arcs, dtype: np.dtype[Any]) -> None:
+    """An edge that weighs more than `dtype` can hold would seem to be none; the closure refuses it as well."""
+    if dtype != np.float64 and (over := np.abs(arcs.weights) > np.finfo(dtype).max).any():
+        at = int(np.argmax(over))
+        raise DTypeError(f"csgraph[{arcs.rows[at]}, {arcs.columns[at]}] is {arcs.weights[at]}, which {dtype} cannot hold; use float64")
 
 
 def _rows(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Array, ...]:

@@ -68,6 +68,8 @@ def shortest_path(
         SciPy's class and `semiring.NegativeCycleError` in one.
     ValueError
         For a graph that is no square matrix, an unknown method, indices out of range or given with "FW".
+    TypeError
+        For another dtype, and for weights that float32 cannot hold where it is to.
     TooLargeError
         A MemoryError, where `device` asks for a closure that does not fit; "auto" leaves that to SciPy.
 
@@ -236,7 +238,11 @@ def yen(
     ------
     NegativeCycleError
         Of this module, so that one ``except`` is enough.
+    ValueError
+        Where K is less than 1: with K=0 SciPy 1.17 writes beyond its arrays.
     """
+    if K < 1:
+        raise ValueError(f"K is how many paths are wanted, at least 1, not {K}")
     with as_both():
         return scipys_yen(
             read(csgraph).arcs.compressed(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -121,9 +122,10 @@ def truth(graph: Any) -> tuple[list[Hashable], Array]:
 def _coordinates(graph: Any) -> tuple[list[Hashable], Array, Array]:
     nodes = list(graph)
     number = {node: i for i, node in enumerate(nodes)}
-    columns = [number[v] for _, neighbours in graph.adjacency() for v in neighbours]
-    degrees = [len(neighbours) for _, neighbours in graph.adjacency()]
-    return nodes, np.repeat(np.arange(len(nodes)), degrees), np.array(columns, dtype=np.intp)
+    # Neighbours are counted as they are met: a view of a multigraph that hides all edges between two nodes counts these in its len().
+    found = [[number[v] for v in neighbours] for _, neighbours in graph.adjacency()]
+    columns = np.array(list(chain.from_iterable(found)), dtype=np.intp)
+    return nodes, np.repeat(np.arange(len(nodes)), list(map(len, found))), columns
 
 
 def _weights(graph: Any, weight: Any) -> list[Any]:

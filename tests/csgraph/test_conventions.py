@@ -101,6 +101,9 @@ def test_negative_cycles_raise_both_errors(solver, device):
         solver(np.array([[0.0, -1], [0, 0]]), directed=False, device=device)
     with pytest.raises(csgraph.NegativeCycleError):
         csgraph.yen(graph, 0, 3, 2)
+    if solver is not csgraph.floyd_warshall:
+        with pytest.raises(csgraph.NegativeCycleError):  # also from no vertex at all, as SciPy's Johnson has it
+            solver(graph, indices=[], device=device)
 
 
 @pytest.mark.filterwarnings("ignore:Graph has negative weights")
@@ -243,6 +246,12 @@ def test_bad_arguments():
         csgraph.johnson(CHAIN, device="tpu")
     with pytest.raises(TypeError, match="float32 cannot hold"):
         csgraph.johnson(CHAIN * 1e300, dtype=np.float32, device="cpu")
+    for options in ({}, {"min_only": True}):  # SciPy's searches would find no path where there is an edge
+        with pytest.raises(TypeError, match="float32 cannot hold"):
+            csgraph.dijkstra(CHAIN * 1e300, indices=[0], dtype=np.float32, **options)
+    for few in (0, -1):
+        with pytest.raises(ValueError, match="at least 1"):
+            csgraph.yen(CHAIN, 0, 1, few, return_predecessors=True)
 
 
 @solvers

@@ -284,3 +284,14 @@ def test_the_nearest_node_comes_first() -> None:
         for u, row in getattr(nx, name)(graph, backend="semiring"):
             assert next(iter(row)) == u
             assert list(row.values()) == sorted(row.values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_views_that_hide_nodes_and_edges(kind: Any) -> None:
+    graph = kind([(0, 1), (0, 1), (1, 2), (2, 0), (2, 3), (3, 1), (3, 4), (4, 0)])
+    view = nx.subgraph_view(graph, filter_node=lambda v: v != 4, filter_edge=lambda u, v, *key: {u, v} != {0, 1})
+    for seen in (view, view.reverse(copy=False) if graph.is_directed() else view.to_directed(as_view=True)):
+        for name, arguments in LENGTHS:
+            agree(outcome(name, seen, "semiring", **arguments), outcome(name, seen, "networkx", **arguments))
+        for name, arguments in PATHS:
+            agree_in_length(outcome(name, seen, "semiring", **arguments), outcome(name, seen, "networkx", **arguments), seen, None)
