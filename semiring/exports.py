@@ -69,7 +69,8 @@ def to_frame(found: Construction, nodes: Sequence[Any], *, labelled: bool, paths
     pandas = _library("pandas", "to_frame")
     pieces = list(found.pairs())
     sources, targets = (np.concatenate([piece[end] for piece in pieces] or [np.empty(0, np.intp)]) for end in (0, 1))
-    names = pandas.Index(list(nodes), tupleize_cols=False) if labelled else np.arange(found.n)
+    mixed = len(set(map(type, nodes))) > 1  # pandas would make 2⁶⁰ + 1 beside 0.5 a float, and None NaN
+    names = pandas.Index(list(nodes), dtype=object if mixed else None, tupleize_cols=False) if labelled else np.arange(found.n)
     columns = {"source": names.take(sources), "target": names.take(targets)}
     single = len(found.values) == 1
     for c, v in enumerate(found.values):
