@@ -58,7 +58,8 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
             raise GraphError(f"{what} is an array of shape {array.shape}; name vertices in a flat sequence")
         if array.dtype == bool:  # True is 1 where labels are numbers
             raise GraphError(f"{what} is an array of truth values, not of vertices; for numbers pass numpy.flatnonzero of it")
-        given = array.tolist()
+        nanoseconds = array.ndim and array.dtype.kind in "mM"  # which tolist makes whole numbers
+        given = list(array) if nanoseconds else array.tolist()
     if labels is None:
         return _numbers(given, n, what)
     index = {label: i for i, label in enumerate(labels)}

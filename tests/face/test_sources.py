@@ -387,6 +387,16 @@ def test_unknown_labels(sources: Any) -> None:
         sr.apsp(sr.edges([("Bern", "Basel", 95)]), sources=sources)
 
 
+@pytest.mark.parametrize("unit", ["ns", "D"])
+def test_times_are_names(unit: str) -> None:
+    pd = pytest.importorskip("pandas")
+    days = np.array(["2020-01-02", "2020-01-01"], dtype=f"M8[{unit}]")
+    index = pd.DatetimeIndex(days)
+    graph = pd.DataFrame([[0.0, 2.0], [3.0, 0.0]], index, index)
+    for sources in (days[1:], index[1:], list(days[1:])):
+        assert sr.apsp(graph, sources=sources).to_numpy().tolist() == [[3.0, 0.0]]
+
+
 @pytest.mark.parametrize("graph", [np.full((2, 2), INF), sr.edges([(0, 1)])], ids=["numbers", "labels"])
 def test_masks_name_no_vertices(graph: Any) -> None:
     with pytest.raises(sr.GraphError, match="flatnonzero"):
