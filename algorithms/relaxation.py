@@ -103,11 +103,7 @@ class Relaxation:
         return changed & wins
 
     def _compare(self, old: Values, new: Values, tolerance: float) -> tuple[Array, Array]:
-        changed, wins = compared(self.operations, old, new)
-        if tolerance and self.dtypes[0].kind == "f":
-            with np.errstate(all="ignore"):
-                changed &= ~(np.abs(self.operations.add(old, new)[0] - old[0]) <= tolerance)
-        return changed, wins
+        return compared(self.operations, old, new, tolerance if self.dtypes[0].kind == "f" else 0)
 
     def _best(self, candidates: Values, who: Array) -> tuple[Values, Array]:
         """The best of each column, and its row; among equals the first."""
@@ -145,8 +141,8 @@ class _SparseRelaxation(Relaxation):
             yield offer, who
 
 
-def compared(operations: Operations, old: Values, new: Values) -> tuple[Array, Array]:
-    """Where old ⊕ new is not old, and where it is new."""
+def compared(operations: Operations, old: Values, new: Values, tolerance: float = 0) -> tuple[Array, Array]:
+    """Where old ⊕ new is not old (for floats, by more than the tolerance), and where it is new."""
     with np.errstate(all="ignore"):
         total = operations.add(old, new)
         changed = np.zeros(total[0].shape, dtype=bool)
@@ -154,6 +150,8 @@ def compared(operations: Operations, old: Values, new: Values) -> tuple[Array, A
         for t, o, c in zip(total, old, new, strict=True):
             changed |= np.asarray(t != o, dtype=bool)
             wins &= np.asarray(t == c, dtype=bool)
+        if tolerance:
+            changed &= ~(np.abs(total[0] - old[0]) <= tolerance)
     return changed, wins
 
 

@@ -6,8 +6,8 @@ import contextlib
 import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from semiring.algebra.errors import GraphError
 from semiring.algebra.namespace import entries, equal, host, on_gpu
 from semiring.algorithms.extraction import expand
 from semiring.algorithms.sources import SingleSource, weighs
+from semiring.kernels.streaming.plan import block_rows
 
 __all__ = ["Construction"]
 
@@ -66,14 +67,14 @@ class Construction:
         """The dtype of each component."""
         return tuple(v.dtype for v in self.values)
 
-    def __getitem__(self, key: tuple[Any, ...]) -> Construction:
+    def __getitem__(self, key: tuple[Any, ...]) -> Self:
         """That of one matrix, or of some, of a batch."""
 
         def kept() -> Values | None:
             arrays = self.kept()
             return None if arrays is None else tuple(v[key] for v in arrays)
 
-        return Construction(self.semiring, tuple(v[key] for v in self.values), self.via[key], self.reflexive, kept)
+        return replace(self, values=tuple(v[key] for v in self.values), via=self.via[key], kept=kept)
 
     def __getstate__(self) -> dict[str, Any]:
         # Functions cannot be pickled: the matrix goes along instead, so that paths are still found where rounding has bent them.
@@ -101,10 +102,10 @@ class Construction:
         """One element, by its components."""
         return tuple(host(v[i, j])[()] for v in self.values)
 
-    def stripes(self) -> Iterator[slice]:
+    def stripes(self) -> tuple[slice, ...]:
         """Slices of the rows, of which those of all matrices of a batch are looked at together."""
         step = max(1, _STRIPE // max(1, self.via.size // max(1, self.n)))
-        return (slice(start, min(self.n, start + step)) for start in range(0, self.n, step))
+        return block_rows(self.n, step)
 
     @property
     def countable(self) -> bool:

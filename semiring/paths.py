@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -310,19 +311,11 @@ class Paths:
         found, nodes = saving.load(path, semiring, mmap=mmap)
         return Paths(found.semiring, found.values, found.via, nodes=nodes, reflexive=found.reflexive, kept=found.kept)
 
-    def __getitem__(self, index: Any) -> Paths:
+    def __getitem__(self, index: Any) -> Self:
         """The paths of one matrix of a batch."""
-        some = self._found[self._key(index)]
-        return Paths(
-            self.semiring,
-            some.values,
-            some.via,
-            nodes=None if self._index is None else self.nodes,
-            reflexive=self.reflexive,
-            kept=some.kept,
-            restore=self._restore,
-            library=self._library,
-        )
+        some = copy.copy(self)
+        some._found = self._found[self._key(index)]
+        return some
 
     def __len__(self) -> int:
         """How many matrices a batch holds."""

@@ -133,23 +133,6 @@ class PathsBetween(Paths):
     def _for_all_pairs(self, method: str) -> GraphError:
         return GraphError(f"{method}() is for the paths between all vertices; leave out sources and targets, or use .values and .paths()")
 
-    def __getitem__(self, index: Any) -> PathsBetween:
-        """The paths of one matrix of a batch."""
-        some = self._found[self._key(index)]
-        return PathsBetween(
-            self.semiring,
-            some.values,
-            some.via,
-            some.sources,
-            some.targets,
-            backward=some.backward,
-            nodes=None if self._index is None else self.nodes,
-            reflexive=self.reflexive,
-            kept=some.kept,
-            restore=self._restore,
-            library=self._library,
-        )
-
     def __repr__(self) -> str:
         many = f", batch of {' × '.join(map(str, self._found.batch))}" if self._found.batch else ""
         ends = (f"{len(e):,} {name}{'s' * (len(e) != 1)}" for e, name in ((self.sources, "source"), (self.targets, "target")))

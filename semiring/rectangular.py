@@ -21,8 +21,8 @@ from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
 from semiring.algorithms.schedules import schedule_for
 from semiring.graphs import Graph, read_edges, read_graph, require_memory
-from semiring.graphs.memory import available_memory
-from semiring.kernels.room import ALWAYS_FITS, free_memory, gib
+from semiring.graphs.memory import free_on
+from semiring.kernels.room import ALWAYS_FITS, gib
 from semiring.kernels.select import device_of, engine_for, on_device, place, several
 from semiring.options import Options
 from semiring.paths import Paths
@@ -307,7 +307,7 @@ def _fits(n: int, dtypes: tuple[np.dtype[Any], ...], where: str, *, paths: bool)
     needed = n * n * (sum(d.itemsize for d in dtypes) + 4 * paths)
     if 2 * needed <= ALWAYS_FITS:
         return True
-    free = free_memory(int(where[5:])) if where.startswith("cuda:") else available_memory()
+    free = free_on(where)
     return free is None or 2 * needed <= free
 
 
@@ -316,7 +316,7 @@ def _require_rows(task: _Task, dtypes: tuple[np.dtype[Any], ...], batch: tuple[i
     needed = math.prod(batch) * len(task.roots) * task.n * (sum(d.itemsize for d in dtypes) + 4 * task.paths)
     if needed <= ALWAYS_FITS:
         return
-    free = free_memory(int(where[5:])) if where.startswith("cuda:") else available_memory()
+    free = free_on(where)
     if free is not None and needed > free:
         what = "targets" if task.backward else "sources"
         raise TooLargeError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -38,11 +38,6 @@ class TreesBetween(Construction):
     def n(self) -> int:
         """The number of vertices."""
         return int(self.via.shape[-2 if self.backward else -1])
-
-    def __getitem__(self, key: tuple[Any, ...]) -> TreesBetween:
-        """That of one matrix, or of some, of a batch."""
-        kept = super().__getitem__(key).kept
-        return replace(self, values=tuple(v[key] for v in self.values), via=self.via[key], kept=kept)
 
     def element(self, i: int, j: int) -> tuple[Any, ...]:
         """One element, by its components."""

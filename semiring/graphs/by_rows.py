@@ -28,6 +28,7 @@ from semiring.graphs.graph import Graph, Options
 from semiring.graphs.memory import available_memory
 from semiring.graphs.sources import Source
 from semiring.kernels.infinities import absorbing
+from semiring.kernels.streaming.plan import block_rows
 from semiring.kernels.streaming.storage import Rows, rows_of
 from semiring.kernels.survey import Survey, survey
 
@@ -89,8 +90,8 @@ class GivenRows:
             return None
         copies = tuple(np.empty(r.shape, r.dtype) for r in self.rows)
         for rows, copy in zip(self.rows, copies, strict=True):
-            for start in range(0, self.n, _AT_ONCE):
-                rows.read(some := slice(start, min(self.n, start + _AT_ONCE)), copy[some])
+            for some in block_rows(self.n, _AT_ONCE):
+                rows.read(some, copy[some])
         return copies
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from semiring.algebra.errors import TooLargeError
 from semiring.kernels.room import ALWAYS_FITS, free_memory, gib, with_scratch
 
-__all__ = ["available_memory", "require_memory"]
+__all__ = ["available_memory", "free_on", "require_memory"]
 
 _VIA_BYTES = 4
 _MEMORY_INFO = Path("/proc/meminfo")
@@ -26,6 +26,11 @@ def available_memory() -> int | None:
     """Bytes that this process can still allocate without swapping, as far as the system tells."""
     free = [f for f in (_system(), _container()) if f is not None]
     return min(free) if free else None
+
+
+def free_on(device: str) -> int | None:
+    """Bytes that can still be allocated on "cuda:0" and so on, or for any other device on the host, as far as the system tells."""
+    return free_memory(int(device[5:])) if device.startswith("cuda:") else available_memory()
 
 
 def _system() -> int | None:
@@ -94,7 +99,7 @@ def require_memory(
     if needed <= ALWAYS_FITS:
         return
     gpu = device.startswith("cuda:")
-    free = free_memory(int(device[5:])) if gpu else available_memory()
+    free = free_on(device)
     if gpu:
         needed = with_scratch(needed)
     if free is None or needed <= free:
