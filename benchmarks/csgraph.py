@@ -2,6 +2,7 @@
 
     python -m benchmarks.csgraph
     python -m benchmarks.csgraph --sizes 500 2000 --degrees 2 16 --paths
+    python -m benchmarks.csgraph --device cuda
 
 For each size and degree: the closure, SciPy's way, what `explain` predicts of both and whom it chooses. SciPy is timed from so few sources
 that it takes about a second, and that is scaled to all of them; its searches do not depend on each other. Complete graphs it closes as
@@ -23,7 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csgraph as scipys
 
-from benchmarks.measure import machine, print_table, version
+from benchmarks.ladder import hardware
+from benchmarks.measure import print_table, version
 from semiring import csgraph
 
 _PART = 1000
@@ -81,14 +83,16 @@ def scipys_seconds(matrix: Any, *, paths: bool, negative: bool) -> float:
     return found * n / sources
 
 
-def compare(sizes: Sequence[int], degrees: Sequence[int], dtype: Any, *, paths: bool, negative: bool) -> None:
+def compare(sizes: Sequence[int], degrees: Sequence[int], dtype: Any, device: str, *, paths: bool, negative: bool) -> None:
     rows: list[Sequence[str]] = []
     for n in sizes:
         ratios: list[tuple[int, float]] = []
         for degree in sorted({d for d in degrees if d < n - 1} | {n - 1}):
             matrix = graph(n, degree, negative=negative)
             options = {"method": "J", "return_predecessors": paths, "dtype": dtype}
-            closure = seconds(partial(csgraph.shortest_path, matrix, device="cpu", **options))
+            closing = partial(csgraph.shortest_path, matrix, device=device, **options)
+            closing()  # a GPU's first call compiles
+            closure = seconds(closing)
             theirs = scipys_seconds(matrix, paths=paths, negative=negative)
             choice = csgraph.explain(matrix, **options)
             ratios.append((degree, theirs / closure))
@@ -120,11 +124,12 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[500, 2000, 5000])
     parser.add_argument("--degrees", type=int, nargs="+", default=[1, 2, 4, 16, 64])
     parser.add_argument("--dtype", default="float64", choices=["float64", "float32"])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="of the closure, with its copies there and back")
     parser.add_argument("--paths", action="store_true", help="with predecessors")
     parser.add_argument("--negative", action="store_true", help="with negative edges: SciPy's Johnson")
     options = parser.parse_args()
-    print(f"{machine()}, SciPy {version('scipy')}")
-    compare(options.sizes, options.degrees, np.dtype(options.dtype), paths=options.paths, negative=options.negative)
+    print(f"{hardware(options.device)}, SciPy {version('scipy')}")
+    compare(options.sizes, options.degrees, np.dtype(options.dtype), options.device, paths=options.paths, negative=options.negative)
 
 
 if __name__ == "__main__":
