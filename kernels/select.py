@@ -29,8 +29,11 @@ CPU, GPU = Speed(5e10, math.inf), Speed(8e12, 1.5e10)
 
 _INSTALL = "pip install 'semiring[cuda13]'"
 
-_GPU_START = 2.0
-"""Seconds that CuPy's import, the first kernels and the first copies may take."""
+_GPU_START, _GPU_CALL = 2.0, 3e-3
+"""Seconds that CuPy's import, the first kernels and the first copies may take, and what any later call takes."""
+
+_begun: set[str] = set()
+"""The GPUs that this process has computed on."""
 
 
 def place(device: Any, arrays: tuple[Any, ...], steps: float, needed: int) -> str:
@@ -39,8 +42,8 @@ def place(device: Any, arrays: tuple[Any, ...], steps: float, needed: int) -> st
     Parameters
     ----------
     device : {"auto", "cpu", "reference", "cuda", "cuda:0", …}
-        "auto" keeps arrays of a GPU there, and takes a GPU for others where it has the room and, copies and compilation included, is
-        predicted to be faster.
+        "auto" keeps arrays of a GPU there, and takes a GPU for others where it has the room and is predicted to be faster, copies
+        included, and until this process has computed on one its start and compilation too.
     arrays : tuple of arrays
         The operands.
     steps : float
@@ -89,7 +92,7 @@ def faster_on_gpu(steps: float, size: int, needed: int) -> bool:
 
 def seconds_on_gpu(steps: float, size: int) -> float:
     """What work of so many steps is predicted to take on a GPU, with the copies of `size` bytes there and back."""
-    return _GPU_START + predicted(GPU, steps, size)
+    return (_GPU_CALL if _begun else _GPU_START) + predicted(GPU, steps, size)
 
 
 def predicted(speed: Speed, steps: float, size: int) -> float:
@@ -188,6 +191,7 @@ def engine_for(
         Blocks will carry `via`, which bit-packed matrices cannot.
     """
     if device.startswith("cuda:"):
+        _begun.add(device)
         if not witness and is_reachability(semiring, dtypes):
             from semiring.kernels.cuda.boolean import CudaBooleanEngine
 

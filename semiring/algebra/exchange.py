@@ -106,7 +106,12 @@ def _on_gpu(value: Any) -> Any:
     except ImportError:
         raise GraphError(f"the {name_of(value)} lies on a GPU, for which CuPy is needed: pip install 'semiring[cuda13]'") from None
     try:
-        return cupy.from_dlpack(value) if hasattr(value, "__dlpack__") else cupy.asarray(value)
+        if hasattr(value, "__dlpack__"):
+            return cupy.from_dlpack(value)
+        interface = value.__cuda_array_interface__
+        if 0 in interface["shape"]:  # there is no entry, and no address that would tell CuPy the GPU
+            return cupy.empty(interface["shape"], interface["typestr"])
+        return cupy.asarray(value)
     except Exception as error:  # whatever the other library, the driver or CuPy may raise
         raise GraphError(f"the {name_of(value)} lies on a GPU, and CuPy cannot read it there: {error}") from error
 

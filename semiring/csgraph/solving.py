@@ -38,14 +38,15 @@ def solve(csgraph: Any, request: Request) -> Any:
 
 def _computed(call: Call) -> tuple[Any, ...]:
     there = call.graph.dense is not None and on_gpu(call.graph.dense)
-    if call.choice().engine == "scipy":
+    choice = call.choice()
+    if choice.engine == "scipy":
         answer = searched(call)
         if there:
             with on_device(device_of(call.graph.dense)):
                 answer = tuple(map(to_gpu, answer))
     else:
         try:
-            answer = closed(call)
+            answer = closed(call, choice.device)
         except OverflowRiskError:
             if call.request.device != "auto" or there or call.in_place:
                 raise

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from semiring.kernels.cpu.threads import thread_count
+from semiring.kernels.room import with_scratch
+from semiring.kernels.select import faster_on_gpu, seconds_on_gpu
 
 __all__ = ["predicted", "slower"]
 
@@ -19,6 +21,9 @@ _BITS = 50e9
 
 _CALL = 1e-3
 """Seconds that conversion and call take at least."""
+
+_ENTRY = 8
+"""Bytes of a distance."""
 
 _ALONE = {
     "eccentricity": ("v",),
@@ -79,13 +84,13 @@ def _networkx(name: str, n: int, m: int, given: dict[str, Any]) -> float:
     """Seconds that NetworkX takes, with m directed edges."""
     method = given.get("method")
     if name == "floyd_warshall_numpy" or method == "floyd-warshall-numpy":
-        return 0.6e-9 * n**3
+        return 1.2e-9 * n**3
     if name.startswith("floyd_warshall") or method == "floyd-warshall":
         return 60e-9 * n**3
     if name == "local_efficiency":
         return 2e-6 * n * (m / max(1, n)) ** 2
     if name == "transitive_closure":
-        return 800e-9 * n * (n + m)
+        return 1.1e-6 * n * (n + m)
     if name in _ACYCLIC:
         return 5e-9 * n * (n + m)  # besides the edges of the result, which cost both the same
     if "bellman_ford" in name or method == "bellman-ford":
@@ -104,4 +109,13 @@ def _own(name: str, n: int, m: int) -> float:
         return 2 * _CALL + steps / _BITS + 600e-9 * n**2
     if name in _ACYCLIC:
         return 2 * _CALL + steps / _BITS + 1e-6 * m
-    return _CALL + steps / _STEPS + n**2 * (500e-9 if name in _PATHS else 70e-9 if name in _LENGTHS else 10e-9)
+    result = 1.2e-6 if name == "johnson" else 500e-9 if name in _PATHS else 70e-9 if name in _LENGTHS else 10e-9
+    return _CALL + _closure(n) + n**2 * result
+
+
+def _closure(n: int) -> float:
+    """Seconds of all distances, on the GPU where that is taken for them."""
+    steps, size = float(n) ** 3, _ENTRY * n**2
+    if faster_on_gpu(steps, size, with_scratch(size)):
+        return seconds_on_gpu(steps, size)
+    return steps / (_STEPS * thread_count())

@@ -43,8 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
         setattr(solving, kind, _counted(kind, getattr(solving, kind)))
 
 
-def _counted(name: str, function: Callable[..., Any], device: str = "auto") -> Callable[..., Any]:
-    chosen = {"device": device} if "device" in inspect.signature(function).parameters else {}
+def _counted(name: str, function: Callable[..., Any], device: str | None = None) -> Callable[..., Any]:
+    chosen = {"device": device} if device is not None and "device" in inspect.signature(function).parameters else {}
 
     @functools.wraps(function)
     def counted(*args: Any, **kwargs: Any) -> Any:

@@ -106,9 +106,9 @@ def test_what_explain_says_is_what_happens(monkeypatch):
     ran = []
 
     def noting(engine, function):
-        def noted(call):
+        def noted(*args):
             ran.append(engine)
-            return function(call)
+            return function(*args)
 
         return noted
 

@@ -10,6 +10,7 @@ from scipy.sparse import csgraph as scipys
 
 import semiring as sr
 from semiring import csgraph
+from semiring.csgraph import by_closure
 
 pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 
@@ -291,5 +292,21 @@ def test_on_a_gpu(solver):
         np.testing.assert_allclose(near.get(), scipys.dijkstra(sp.csr_array(graph), indices=[3, 5], min_only=True))
     if solver is csgraph.floyd_warshall:
         given = graph.copy()
-        found = solver(given, overwrite=True, device="cuda")
-        np.testing.assert_array_equal(given, found)
+        found, before = solver(given, overwrite=True, return_predecessors=True, device="cuda")
+        assert found is given
+        np.testing.assert_allclose(csgraph.construct_dist_matrix(graph, before), found)
+
+
+@pytest.mark.gpu
+def test_trees_are_grown_on_a_gpu_where_there_is_room(monkeypatch):
+    rng = np.random.default_rng(1)
+    height = rng.random(90)
+    graph = sp.csr_array(np.where(rng.random((90, 90)) < 0.1, rng.random((90, 90)) + 0.01 + height - height[:, None], 0))
+    expected = scipys.johnson(graph)
+    for free in (1 << 40, 0):
+        monkeypatch.setattr(by_closure, "ALWAYS_FITS", 0)
+        monkeypatch.setattr(by_closure, "free_memory", lambda number, free=free: free)
+        found, before = csgraph.johnson(graph, return_predecessors=True, device="cuda:0")
+        assert isinstance(found, np.ndarray)
+        np.testing.assert_allclose(found, expected)
+        np.testing.assert_allclose(csgraph.construct_dist_matrix(graph, before), expected)

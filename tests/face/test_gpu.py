@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -16,6 +17,7 @@ from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.schedules import Pivots, schedule_for
 from semiring.kernels import select
 from semiring.kernels.select import gpus
+from semiring.kernels.streaming.plan import Speed
 
 cupy = pytest.importorskip("cupy")
 cupyx = pytest.importorskip("cupyx")
@@ -391,7 +393,7 @@ class TestLittleMemory:
         np.testing.assert_array_equal(sr.apsp(a, device="cuda", nonedge=np.inf), sr.apsp(a, nonedge=np.inf))
 
     def test_auto_goes_to_the_host(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(select, "_CPU_RATE", 1.0)
+        monkeypatch.setattr(select, "CPU", Speed(1.0, math.inf))
         a = graph(4500, edges=0.001)
         assert select.place("auto", (a,), 1e9, 200 << 20) == "cpu"
         assert select.place("auto", (a,), 1e9, 50 << 20) == "cuda:0"

@@ -34,6 +34,14 @@ class TestRoom:
         assert select.place("auto", a, STEPS, 4 * GIB + 1) == "cpu"
         assert select.place("auto", a, 8.0, 0) == "cpu"
 
+    def test_auto_reckons_with_the_start_of_a_gpu_only_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        a, second = (np.ones((2, 2)),), 1.0 * select.CPU.steps
+        monkeypatch.setattr(select, "_begun", set())
+        assert select.place("auto", a, second, 0) == "cpu"
+        monkeypatch.setattr(select, "_begun", {"cuda:0"})
+        assert select.place("auto", a, second, 0) == "cuda:0"
+        assert select.place("auto", a, second / 1000, 0) == "cpu"
+
     def test_what_is_asked_for_is_taken(self) -> None:
         assert select.place("cuda:0", (np.ones((2, 2)),), 8.0, 5 * GIB) == "cuda:0"
 
