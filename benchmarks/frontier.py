@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import dijkstra
 
 import semiring as sr
 from benchmarks.ladder import hardware
-from benchmarks.measure import alternate, print_table
+from benchmarks.measure import alternate, machine, print_table
 from benchmarks.records import write_csv
 
 __all__ = ["Measurement", "degrees", "measure", "random_graph", "show"]
@@ -132,7 +132,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--csv", type=Path, help="write the measurements to this file")
     options = parser.parse_args()
-    where = hardware(options.device)
+    where = machine() if options.device == "cpu" else f"{hardware(options.device)}; searches on {machine()}"
     print(where)
     measured: list[Measurement] = []
     for n in sorted(options.sizes):
