@@ -89,12 +89,18 @@ class Edges:
             frontier = new
         return np.flatnonzero(reached)
 
-    def dense(self) -> Values:
-        """The matrix itself."""
-        values = tuple(np.full((self.n, self.n), z, dtype=d) for z, d in zip(self.zero, self.dtypes, strict=True))
+    def dense(self, xp: Any = np) -> Values:
+        """The matrix itself, in arrays of NumPy or, on the current GPU, of CuPy."""
+        values = tuple(xp.full((self.n, self.n), z, dtype=d) for z, d in zip(self.zero, self.dtypes, strict=True))
+        places = xp.asarray(self.tails), xp.asarray(self.heads)
         for matrix, weights in zip(values, self.weights, strict=True):
-            matrix[self.tails, self.heads] = weights
+            matrix[places] = xp.asarray(weights)
         return values
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the edges with both their ends."""
+        return len(self.heads) * (2 * self.heads.itemsize + sum(d.itemsize for d in self.dtypes))
 
     def arrays(self) -> tuple[Any, ...]:
         """The components of the matrix, for what reads single rows and entries of arrays."""

@@ -14,12 +14,13 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError, noted
 from semiring.algebra.namespace import namespace, on_gpu
 from semiring.algorithms.closure import closure as close
+from semiring.algorithms.edges import Edges
 from semiring.algorithms.schedules import schedule_for
 from semiring.closing_by_rows import close_by_rows
-from semiring.graphs import Graph, read_graph, require_memory
+from semiring.graphs import Graph, lists_edges, read_graph, require_memory
 from semiring.graphs.by_rows import GivenRows, given_rows, rows_of_graph, square_arrays
 from semiring.graphs.graph import Options as Reading
-from semiring.kernels.room import ALWAYS_FITS, with_scratch
+from semiring.kernels.room import ALWAYS_FITS, free_memory, with_scratch
 from semiring.kernels.select import engine_for, on_device, place, several
 from semiring.large import route
 from semiring.options import Options
@@ -47,9 +48,9 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
     paths = bool(options.paths or semiring.witness)
     schedule_for(options.method, options.block, eliminate=False)  # refuses what it does not know before anything is read
 
-    def read(matrix: Any = graph, *, overwrite: bool) -> Graph:
+    def read(matrix: Any = graph, *, overwrite: bool, **how: Any) -> Graph:
         return read_graph(
-            matrix, semiring, nonedge=options.nonedge, dtype=options.dtype, overwrite=overwrite, presence=presence, paths=paths
+            matrix, semiring, nonedge=options.nonedge, dtype=options.dtype, overwrite=overwrite, presence=presence, paths=paths, **how
         )
 
     shared = several(options.device)
@@ -61,7 +62,10 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
                 return answer
         single = options if shared is None else options._replace(device=shared[0])
         ahead = _destination(graph, semiring, single, paths=paths)
-        g = read(overwrite=options.overwrite) if ahead is None else read(_sent(graph, ahead), overwrite=True)
+        if ahead is None:
+            g = read(overwrite=options.overwrite, destination=lambda edges: _made_on(edges, options, paths=paths))
+        else:
+            g = read(_sent(graph, ahead), overwrite=True)
     with noted("the closure", semiring, g.values):
         if arrays is None and _may_be_large(g.values, options):
             read_rows = rows_of_graph(g)
@@ -82,7 +86,8 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
             values = _sent(g.values, where) if sent else tuple(map(_row_major, g.working()))
             kept = _kept(g, values, read)
             via = namespace(values[0]).full(values[0].shape, -1, dtype=np.int32) if paths else None
-            arrive = _arrivals(values, via, stack) if sent or ahead is not None else None
+            returns = sent or ahead is not None or (lists_edges(graph) and on_gpu(values[0]))
+            arrive = _arrivals(values, via, stack) if returns else None
             close(
                 engine,
                 values,
@@ -147,6 +152,18 @@ def _destination(graph: Any, semiring: Semiring, options: Options, *, paths: boo
     for device in ("cpu", where):  # the result, and what is computed on
         require_memory(shape[-1], dtypes, via=paths, batch=shape[:-2], device=device)
     return where
+
+
+def _made_on(edges: Edges, options: Options, *, paths: bool) -> str:
+    """The GPU that closes the matrix of some edges, if these are few beside it and there is room for both; else the host."""
+    matrix = tuple(np.broadcast_to(np.empty((), d), (edges.n, edges.n)) for d in edges.dtypes)
+    needed = _bytes_on_gpu(matrix, paths=paths) + edges.nbytes
+    by_rows = options.memory_limit is not None or options.checkpoint is not None or several(options.device) is not None
+    if by_rows or 4 * edges.nbytes > needed:
+        return "cpu"
+    where = place(options.device, matrix, float(edges.n) ** 3, needed)
+    fits = where.startswith("cuda:") and (needed <= ALWAYS_FITS or needed <= free_memory(int(where[5:])))
+    return where if fits else "cpu"
 
 
 def _bytes_on_gpu(arrays: tuple[Any, ...], *, paths: bool) -> int:

@@ -22,20 +22,23 @@ def closed(call: Call, device: Any) -> tuple[Any, ...]:
     """Distances, and predecessors where they are wanted, computed on a device."""
     request, graph, n = call.request, call.graph, call.graph.n
     paths = bool(request.return_predecessors)
+    gpu = _one_gpu(call, device)
     # Where weights are negative a closure may have to look at its input again.
-    matrix = graph.matrix(call.dtype, overwrite=call.in_place and not call.negative, paths=paths)
+    matrix = graph.matrix(call.dtype, overwrite=call.in_place and not call.negative, paths=paths, device=gpu or "cpu")
     with on_device(device_of(matrix)):
         _settle(call, matrix)
-    gpu = _grows_trees(call, matrix, device) if paths else None
     with on_device(gpu or device_of(matrix)):
+        if gpu is not None and paths and not on_gpu(matrix):
+            matrix = upload(matrix)
+        returns = gpu is not None and on_gpu(matrix)
         options = Options(paths, "auto", None, np.inf, None, device, not call.negative, None, None, None, None)
-        found = close(matrix if gpu is None else upload(matrix), MIN_PLUS, options, reflexive=True)
+        found = close(matrix, MIN_PLUS, options, reflexive=True)
         answer: tuple[Any, ...] = (found.distances, found.predecessors()) if paths else (found,)
         if call.sources is not None:
             rows = namespace(answer[0]).asarray(call.sources)
             answer = tuple(array[rows].reshape(*call.shape, n) for array in answer)
         cut(request.limit, *answer)
-        if gpu is not None:
+        if returns:
             answer = tuple(map(download, answer))
     if call.in_place and not np.may_share_memory(answer[0], graph.dense):
         np.copyto(graph.dense, answer[0])
@@ -43,13 +46,18 @@ def closed(call: Call, device: Any) -> tuple[Any, ...]:
     return answer
 
 
-def _grows_trees(call: Call, matrix: Any, device: Any) -> str | None:
-    """The one GPU with room for the closure of a matrix of the host and for its trees, which take the host far longer; None without it."""
-    if on_gpu(matrix) or several(device) is not None:
+def _one_gpu(call: Call, device: Any) -> str | None:
+    """The one GPU with room for all that a graph of the host needs; None without it.
+
+    There the matrices of sparse arrays are made, of which only the edges go there, and the trees grow, which take the host far longer.
+    """
+    if (call.graph.dense is not None and on_gpu(call.graph.dense)) or several(device) is not None:
         return None
-    n, itemsize = call.graph.n, matrix.itemsize
-    needed = with_scratch(n**2 * (itemsize * (2 if call.negative else 1) + 2 * np.dtype(np.int32).itemsize))
-    where = place(device, (matrix,), float(n) ** 3, needed)
+    matrix = np.broadcast_to(np.empty((), call.dtype), (call.graph.n, call.graph.n))
+    edges = 0 if call.graph.listed is None else 3 * call.graph.listed.weights.nbytes
+    trees = 2 * np.dtype(np.int32).itemsize * matrix.size * bool(call.request.return_predecessors)
+    needed = with_scratch(matrix.nbytes * (2 if call.negative else 1) + trees + edges)
+    where = place(device, (matrix,), float(call.graph.n) ** 3, needed)
     return where if where.startswith("cuda:") and (needed <= ALWAYS_FITS or needed <= free_memory(int(where[5:]))) else None
 
 
@@ -59,6 +67,7 @@ def _settle(call: Call, matrix: Any) -> None:
     if request.unweighted:
         matrix[xp.isfinite(matrix)] = 1
     if not request.directed:
-        matrix[...] = xp.minimum(matrix, matrix.T)
+        # CuPy's own minimum of float32 makes zeros of subnormals.
+        matrix[...] = xp.where(matrix <= matrix.T, matrix, matrix.T) if on_gpu(matrix) else np.minimum(matrix, matrix.T)
     call.refuse_loops(host(matrix.diagonal()))
     xp.fill_diagonal(matrix, 0)

@@ -76,7 +76,7 @@ class Given:
         rows, columns = np.nonzero(there)
         return Arcs(self.n, rows, columns, host(self.dense)[there].astype(np.float64))
 
-    def matrix(self, dtype: np.dtype[Any], *, overwrite: bool = False, paths: bool = False) -> Any:
+    def matrix(self, dtype: np.dtype[Any], *, overwrite: bool = False, paths: bool = False, device: str = "cpu") -> Any:
         """The edges as a dense matrix with ∞ elsewhere, which is the caller's own only with `overwrite`.
 
         Parameters
@@ -85,6 +85,8 @@ class Given:
         overwrite : bool
         paths : bool
             Whether predecessors have to fit into memory as well.
+        device : str
+            Where the matrix of a sparse array is made.
 
         Raises
         ------
@@ -99,7 +101,8 @@ class Given:
         def where(index: tuple[int, ...]) -> str:
             return f"csgraph[{arcs.rows[index[0]]}, {arcs.columns[index[0]]}]"
 
-        return dense(Coordinates(arcs.rows, arcs.columns, (arcs.weights,), arcs.n, where), MIN_PLUS, options).values[0]
+        coordinates = Coordinates(arcs.rows, arcs.columns, (arcs.weights,), arcs.n, where)
+        return dense(coordinates, MIN_PLUS, options, lambda edges: device).values[0]
 
 
 def read(csgraph: Any) -> Given:

@@ -3,7 +3,7 @@
 from semiring.graphs.edge_list import EdgeList, edges
 from semiring.graphs.graph import Graph
 from semiring.graphs.memory import require_memory
-from semiring.graphs.read import read_edges, read_graph
+from semiring.graphs.read import lists_edges, read_edges, read_graph
 from semiring.graphs.warning import NonEdgeWarning
 
-__all__ = ["EdgeList", "Graph", "NonEdgeWarning", "edges", "read_edges", "read_graph", "require_memory"]
+__all__ = ["EdgeList", "Graph", "NonEdgeWarning", "edges", "lists_edges", "read_edges", "read_graph", "require_memory"]

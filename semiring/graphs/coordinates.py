@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from semiring.graphs.graph import Graph, Options
 from semiring.graphs.memory import require_memory
 from semiring.graphs.stripes import nonedges
 from semiring.kernels.reference.operations import Operations
+from semiring.kernels.select import on_device
 
 __all__ = ["Coordinates", "dense", "sparse"]
 
@@ -46,14 +47,29 @@ class Coordinates(NamedTuple):
     labels: tuple[Hashable, ...] | None = None
 
 
-def dense(given: Coordinates, semiring: Semiring, options: Options) -> Graph:
+def dense(given: Coordinates, semiring: Semiring, options: Options, destination: Callable[[Edges], str] = lambda edges: "cpu") -> Graph:
     """The dense matrix with the edges' weights in their places and zero elsewhere; equal places combine with ⊕.
 
+    Parameters
+    ----------
+    given, semiring, options
+    destination : callable
+        Says on which device a matrix is made: a GPU fills it faster than it gets it.
+
+    Notes
+    -----
     O(n² + m log m) for m edges.
     """
     dtypes = _dtypes(given.weights, semiring, options.dtype, given.where)
     require_memory(given.n, dtypes, via=options.paths)
-    return Graph(sparse(given, semiring, options).dense(), True, given.labels)
+    edges = sparse(given, semiring, options)
+    device = destination(edges)
+    if device == "cpu":
+        return Graph(edges.dense(), True, given.labels)
+    import cupy
+
+    with on_device(device):
+        return Graph(edges.dense(cupy), True, given.labels)
 
 
 def sparse(given: Coordinates, semiring: Semiring, options: Options) -> Edges:

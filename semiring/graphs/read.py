@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from semiring.graphs.graph import Graph, Options
 from semiring.graphs.sources import comes_from, dense_source
 from semiring.kernels.select import device_of, on_device
 
-__all__ = ["read_edges", "read_graph"]
+__all__ = ["lists_edges", "read_edges", "read_graph"]
 
 
 def read_graph(
@@ -30,6 +30,7 @@ def read_graph(
     presence: bool = False,
     paths: bool = False,
     weight: str = "weight",
+    destination: Callable[[Edges], str] = lambda edges: "cpu",
 ) -> Graph:
     """A graph as a dense matrix over `semiring`, with the semiring's zero for every missing edge.
 
@@ -58,6 +59,8 @@ def read_graph(
         Whether the construction matrix has to fit into memory as well.
     weight : str
         The NetworkX edge attribute.
+    destination : callable
+        Says on which device the matrix of a graph that lists its edges is made.
 
     Raises
     ------
@@ -66,7 +69,7 @@ def read_graph(
     width = semiring.components
     options = _options(semiring, nonedge, dtype, overwrite, presence, paths)
     if (given := _coordinates(graph, semiring, weight)) is not None:
-        return dense(given, semiring, options)
+        return dense(given, semiring, options, destination)
     if width > 1 and (not isinstance(graph, tuple | list) or len(graph) != width):
         raise ShapeError(f"a matrix over {semiring.name} is a tuple of {width} equally shaped arrays")
     sources = tuple(map(dense_source, graph if width > 1 else (graph,)))
@@ -87,6 +90,19 @@ def read_edges(
     return sparse(given, semiring, _options(semiring, nonedge, dtype, False, presence, False)), given.labels
 
 
+def lists_edges(graph: Any) -> bool:
+    """Whether this is a sparse array, a NetworkX graph or an `EdgeList`, and no matrix."""
+    return _is_sparse(graph) or _is_networkx(graph) or isinstance(graph, EdgeList)
+
+
+def _is_sparse(graph: Any) -> bool:
+    return comes_from(graph, "scipy") and hasattr(graph, "tocoo")
+
+
+def _is_networkx(graph: Any) -> bool:
+    return comes_from(graph, "networkx") and hasattr(graph, "adj")
+
+
 def _options(semiring: Semiring, nonedge: Any, dtype: Any, overwrite: bool, presence: bool, paths: bool) -> Options:
     width = semiring.components
     if width > 1 and nonedge is not None and (not isinstance(nonedge, tuple) or len(nonedge) != width):
@@ -98,9 +114,9 @@ def _options(semiring: Semiring, nonedge: Any, dtype: Any, overwrite: bool, pres
 
 def _coordinates(graph: Any, semiring: Semiring, weight: str) -> Coordinates | None:
     """The edges of what lists them; None for a dense matrix."""
-    if comes_from(graph, "scipy") and hasattr(graph, "tocoo"):
+    if _is_sparse(graph):
         return _from_scipy(graph, semiring)
-    if comes_from(graph, "networkx") and hasattr(graph, "adj"):
+    if _is_networkx(graph):
         graph = _from_networkx(graph, weight)
     return _from_edges(graph, semiring) if isinstance(graph, EdgeList) else None
 
