@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.errors import GraphError, ShapeError
@@ -23,9 +22,9 @@ from semiring.csgraph.arcs import Arcs
 from semiring.graphs.coordinates import Coordinates, dense
 from semiring.graphs.dense import read_dense
 from semiring.graphs.graph import Options
-from semiring.graphs.sources import Source, comes_from
+from semiring.graphs.sources import Source, is_sparse, to_scipy
 
-__all__ = ["Given", "is_sparse", "nulls", "read"]
+__all__ = ["Given", "nulls", "read"]
 
 _EXACT = ("float16", "float32", "float64")
 """What is read as it is; everything else as float64, as SciPy does."""
@@ -117,9 +116,8 @@ def read(csgraph: Any) -> Given:
     GraphError, ShapeError
         Both are ValueErrors, as SciPy's are: where it is no square matrix, or a sparse array stores −∞.
     """
-    if is_pydata(csgraph):
-        csgraph = csgraph.to_scipy_sparse(accept_fv=[0, np.inf, np.nan])
-    if issparse(csgraph):
+    if is_sparse(csgraph):
+        csgraph = to_scipy(csgraph)
         arcs = _listed(csgraph)
         return Given(None, None, arcs, len(arcs.weights))
     array, mask, restore = csgraph, None, None
@@ -156,16 +154,6 @@ def nulls(array: Any, null_value: float | None, *, nan_null: bool = True, infini
         elif infinity_null:
             missing |= xp.isinf(array)
     return missing
-
-
-def is_pydata(csgraph: Any) -> bool:
-    """Whether this is an array of PyData's sparse, which is not imported for that."""
-    return comes_from(csgraph, "sparse") and hasattr(csgraph, "to_scipy_sparse")
-
-
-def is_sparse(csgraph: Any) -> bool:
-    """Whether this is a sparse array, of SciPy or PyData."""
-    return bool(issparse(csgraph)) or is_pydata(csgraph)
 
 
 def _listed(graph: Any) -> Arcs:

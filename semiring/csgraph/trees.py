@@ -10,7 +10,8 @@ from scipy.sparse import csr_array, csr_matrix, isspmatrix
 from semiring.algebra.errors import ShapeError
 from semiring.algorithms.trees import NONE
 from semiring.csgraph.arcs import Array
-from semiring.csgraph.reading import is_pydata, read
+from semiring.csgraph.reading import read
+from semiring.graphs.sources import is_pydata
 
 __all__ = ["construct_dist_matrix", "reconstruct_path"]
 

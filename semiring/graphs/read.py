@@ -14,7 +14,7 @@ from semiring.graphs.coordinates import Coordinates, dense, sparse
 from semiring.graphs.dense import read_dense
 from semiring.graphs.edge_list import EdgeList, numbered, weights_of
 from semiring.graphs.graph import Graph, Options
-from semiring.graphs.sources import comes_from, dense_source
+from semiring.graphs.sources import comes_from, dense_source, is_sparse, to_scipy
 from semiring.kernels.select import device_of, on_device
 
 __all__ = ["lists_edges", "read_edges", "read_graph"]
@@ -41,7 +41,7 @@ def read_graph(
           matrices, pandas DataFrames (index and columns name the vertices) and what lends its memory by DLPack, an array interface
           or the buffer protocol, on the host or on a GPU, are arrays too. None is a non-edge.
         - A tuple of arrays, one for each component of an element, where elements are structured.
-        - A SciPy sparse array or matrix: an absent entry is a non-edge, an explicit 0 is an edge (but not in the formats that
+        - A sparse array or matrix of SciPy or PyData: an absent entry is a non-edge, an explicit 0 is an edge (but not in the formats that
           pad with zeros, BSR and DIA). Duplicates add up, because that is what such an array means to SciPy.
         - A NetworkX graph: vertices keep their labels; an edge without `weight` counts 1; parallel edges combine with ⊕.
         - An `EdgeList`, from `edges`.
@@ -92,11 +92,7 @@ def read_edges(
 
 def lists_edges(graph: Any) -> bool:
     """Whether this is a sparse array, a NetworkX graph or an `EdgeList`, and no matrix."""
-    return _is_sparse(graph) or _is_networkx(graph) or isinstance(graph, EdgeList)
-
-
-def _is_sparse(graph: Any) -> bool:
-    return comes_from(graph, "scipy") and hasattr(graph, "tocoo")
+    return is_sparse(graph) or _is_networkx(graph) or isinstance(graph, EdgeList)
 
 
 def _is_networkx(graph: Any) -> bool:
@@ -114,8 +110,8 @@ def _options(semiring: Semiring, nonedge: Any, dtype: Any, overwrite: bool, pres
 
 def _coordinates(graph: Any, semiring: Semiring, weight: str) -> Coordinates | None:
     """The edges of what lists them; None for a dense matrix."""
-    if _is_sparse(graph):
-        return _from_scipy(graph, semiring)
+    if is_sparse(graph):
+        return _from_scipy(to_scipy(graph), semiring)
     if _is_networkx(graph):
         graph = _from_networkx(graph, weight)
     return _from_edges(graph, semiring) if isinstance(graph, EdgeList) else None

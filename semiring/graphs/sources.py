@@ -14,7 +14,7 @@ from semiring.algebra.conversion import Array
 from semiring.algebra.errors import GraphError, ShapeError
 from semiring.algebra.exchange import borrowed, lends_memory, name_of
 
-__all__ = ["Source", "comes_from", "dense_source"]
+__all__ = ["Source", "comes_from", "dense_source", "is_pydata", "is_sparse", "to_scipy"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,34 @@ class Source:
 def comes_from(value: Any, *libraries: str) -> bool:
     """Whether the class of `value`, or one that it derives from, belongs to one of the libraries."""
     return any(c.__module__.partition(".")[0] in libraries for c in type(value).__mro__)
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether this is a sparse array or matrix: SciPy's, CuPy's, or one of PyData's sparse."""
+    return hasattr(value, "tocoo") if comes_from(value, "scipy", "cupyx") else is_pydata(value)
+
+
+def is_pydata(value: Any) -> bool:
+    """Whether this is an array of PyData's sparse, which is not imported for that."""
+    return comes_from(value, "sparse") and hasattr(value, "to_scipy_sparse")
+
+
+def to_scipy(value: Any) -> Any:
+    """A sparse array as SciPy's, without what it does not store.
+
+    Raises
+    ------
+    GraphError
+        For one on a GPU, and one that has a number where it stores none.
+    """
+    if comes_from(value, "cupyx"):
+        raise GraphError(f"the {name_of(value)} is sparse and lies on a GPU; pass .get() and device='cuda': of it only the edges go there")
+    if not is_pydata(value):
+        return value
+    try:
+        return value.to_scipy_sparse(accept_fv=[0, np.inf, -np.inf, np.nan])
+    except ValueError as error:
+        raise GraphError(f"the {name_of(value)} has an edge wherever it stores none ({error}); pass .todense()") from None
 
 
 def dense_source(value: Any) -> Source:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring import closing
+from semiring import closing, csgraph
 from semiring.algebra.namespace import on_gpu
 from semiring.graphs import read_edges
 from semiring.options import Options
@@ -73,6 +73,13 @@ class TestOnAGpu:
         for found, expected in zip(sr.closure(edges, sr.DISTANCE_HOPS, device="cuda"), sr.closure(edges, sr.DISTANCE_HOPS), strict=True):
             assert not on_gpu(found)
             np.testing.assert_array_equal(found, expected)
+
+    def test_a_sparse_array_of_a_gpu_is_refused_with_advice(self) -> None:
+        given = pytest.importorskip("cupyx.scipy.sparse").csr_matrix(graph(5, 2))
+        for function in (sr.apsp, csgraph.shortest_path):
+            with pytest.raises(sr.GraphError, match=r"lies on a GPU; pass \.get\(\)"):
+                function(given)
+        np.testing.assert_array_equal(sr.apsp(given.get(), device="cuda"), sr.apsp(graph(5, 2)))
 
     def test_what_is_harmful_is_named(self) -> None:
         with pytest.raises(sr.NegativeCycleError) as caught:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import semiring as sr
 from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, GF2, MAX_MIN, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.errors import DomainError, DTypeError, GraphError, ShapeError
 from semiring.graphs import edges, read_graph
@@ -237,6 +238,19 @@ class TestSciPy:
         assert matrix(graph) == [[INF, 0], [2, INF]]
         assert matrix(graph, BOOLEAN, presence=True) == [[False, True], [True, False]]
         assert matrix(graph, nonedge=0) == [[INF, INF], [2, INF]]
+
+    @pytest.mark.parametrize("missing", [0.0, np.inf, -np.inf, np.nan])
+    def test_what_pydata_does_not_store_is_no_edge(self, missing: float) -> None:
+        pydata = pytest.importorskip("sparse")
+        graph = pydata.COO(np.array([[0, 1], [1, 2]]), np.array([2.0, 0.0]), shape=(3, 3), fill_value=missing)
+        for given in (graph, pydata.GCXS(graph)):
+            np.testing.assert_array_equal(sr.apsp(given), [[0, 2, 2], [np.inf, 0, 0], [np.inf, np.inf, 0]])
+            np.testing.assert_array_equal(sr.apsp(given, sources=1), [np.inf, 0, 0])
+
+    def test_a_number_that_pydata_does_not_store_is_refused(self) -> None:
+        graph = pytest.importorskip("sparse").COO(np.array([[0], [1]]), np.array([2.0]), shape=(3, 3), fill_value=7.0)
+        with pytest.raises(sr.GraphError, match=r"stores none.*fill_value.*7.*todense"):
+            sr.apsp(graph)
 
     def test_padding_is_no_edge(self, sparse: Any) -> None:
         graph = sparse.bsr_array(np.array([[0, 3.0], [0, 0]]), blocksize=(2, 2))
