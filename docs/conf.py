@@ -74,7 +74,8 @@ def _semirings_in_their_own_words(app: Sphinx, what: str, name: str, obj: Any, o
     """Of a built-in semiring the catalogue tells what it is for, and the recording what it does."""
     if isinstance(obj, semiring.Semiring):
         said = ModuleAnalyzer.for_module("semiring.algebra.catalogue").find_attr_docs()["", name.rpartition(".")[2]]
-        add, mul = (f"({', '.join(map(str, parts))})" if len(parts) > 1 else str(parts[0]) for parts in (obj.program.add, obj.program.mul))
+        written = (", ".join(map(str, parts)) for parts in (obj.program.add, obj.program.mul))
+        add, mul = (f"({text})" if obj.components > 1 else text for text in written)
         lines[:] = [*said, "", f"a ⊕ b = ``{add}``, a ⊗ b = ``{mul}``"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -98,14 +99,24 @@ class Construction:
         same = [equal(v, z).astype(bool) for v, z in zip(elements, self.zero(), strict=True)]
         return ~functools.reduce(operator.and_, same)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The rows and columns of a matrix of elements."""
+        rows, columns = self.values[0].shape[-2:]
+        return int(rows), int(columns)
+
+    def ends(self, rows: Array, columns: Array) -> tuple[Array, Array]:
+        """The numbers of the vertices of some rows and columns: the same."""
+        return rows, columns
+
     def element(self, i: int, j: int) -> tuple[Any, ...]:
         """One element, by its components."""
         return tuple(host(v[i, j])[()] for v in self.values)
 
     def stripes(self) -> tuple[slice, ...]:
         """Slices of the rows, of which those of all matrices of a batch are looked at together."""
-        step = max(1, _STRIPE // max(1, self.via.size // max(1, self.n)))
-        return block_rows(self.n, step)
+        rows, columns = self.shape
+        return block_rows(rows, max(1, _STRIPE // max(1, columns * math.prod(self.batch))))
 
     @property
     def countable(self) -> bool:
@@ -121,14 +132,15 @@ class Construction:
             return int(total - self.there(tuple(v.diagonal(0, -2, -1) for v in self.values)).sum())
 
     def pairs(self) -> Iterator[tuple[Array, Array]]:
-        """The numbers of connected vertices, sources and targets, a stripe at a time; empty paths do not count. For one matrix."""
-        for rows in self.stripes():
+        """The rows and columns of connected vertices, a stripe at a time; empty paths do not count. For one matrix."""
+        for stripe in self.stripes():
             with self.device():
-                there = host(self.there(tuple(v[rows] for v in self.values)))
-            sources, targets = np.nonzero(there)
-            sources += rows.start
+                there = host(self.there(tuple(v[stripe] for v in self.values)))
+            rows, columns = np.nonzero(there)
+            rows += stripe.start
+            sources, targets = self.ends(rows, columns)
             some = sources != targets if self.reflexive else slice(None)
-            yield sources[some], targets[some]
+            yield rows[some], columns[some]
 
     def find(self, sources: Array, targets: Array, names: Sequence[Any]) -> list[list[int]]:
         """Simple paths as vertex numbers; empty where there is none. `names` are those of the vertices, for errors."""

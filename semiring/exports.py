@@ -68,17 +68,18 @@ def to_frame(found: Construction, nodes: Sequence[Any], *, labelled: bool, paths
     """See `Paths.to_frame`."""
     pandas = _library("pandas", "to_frame")
     pieces = list(found.pairs())
-    sources, targets = (np.concatenate([piece[end] for piece in pieces] or [np.empty(0, np.intp)]) for end in (0, 1))
+    rows, columns = (np.concatenate([piece[axis] for piece in pieces] or [np.empty(0, np.intp)]) for axis in (0, 1))
+    sources, targets = found.ends(rows, columns)
     mixed = len(set(map(type, nodes))) > 1  # pandas would make 2⁶⁰ + 1 beside 0.5 a float, and None NaN
     names = pandas.Index(list(nodes), dtype=object if mixed else None, tupleize_cols=False) if labelled else np.arange(found.n)
-    columns = {"source": names.take(sources), "target": names.take(targets)}
+    table = {"source": names.take(sources), "target": names.take(targets)}
     single = len(found.values) == 1
     for c, v in enumerate(found.values):
-        columns["value" if single else f"value{c}"] = entries(v, sources, targets)
+        table["value" if single else f"value{c}"] = entries(v, rows, columns)
     if paths:
         routes = found.find(sources, targets, nodes)
-        columns["path"] = pandas.Series([[nodes[v] for v in route] for route in routes] if labelled else routes, dtype=object)
-    return pandas.DataFrame(columns)
+        table["path"] = pandas.Series([[nodes[v] for v in route] for route in routes] if labelled else routes, dtype=object)
+    return pandas.DataFrame(table)
 
 
 def _library(name: str, method: str) -> Any:

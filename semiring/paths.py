@@ -297,7 +297,8 @@ class Paths:
         semiring : Semiring, optional
             Needed where it is not one of `semirings`. It is refused if it does not compute what the one that was saved did.
         mmap : bool
-            Leave the matrices of an ``.npz`` file where they are, as `numpy.memmap`, for those that are larger than memory.
+            Leave the matrices of an ``.npz`` file where they are, as `numpy.memmap`, for those that are larger than memory. As they are not
+            read, neither the checksums of the file are looked at nor whether `via` names vertices: damage may go unnoticed.
 
         Raises
         ------
@@ -332,7 +333,11 @@ class Paths:
     def _repr_html_(self) -> str:
         from semiring.paths_view import paths_html
 
-        return paths_html(self._found, self.nodes)
+        return paths_html(self._found, self.nodes, self._counts())
+
+    def _counts(self) -> dict[str, int]:
+        """How many vertices there are, for `_repr_html_`."""
+        return {"vertices": len(self.nodes)}
 
     def _imported(self, array: Any) -> Any:
         """A matrix of vertices as an array of the caller's library."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -122,16 +121,12 @@ class PathsBetween(Paths):
         """Not of a rectangle; see `Paths.to_networkx`."""
         raise self._for_all_pairs("to_networkx")
 
-    def to_frame(self, *, paths: bool = False) -> Any:
-        """Not of a rectangle; see `Paths.to_frame`."""
-        raise self._for_all_pairs("to_frame")
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Not of a rectangle; see `Paths.save`."""
         raise self._for_all_pairs("save")
 
     def _for_all_pairs(self, method: str) -> GraphError:
-        return GraphError(f"{method}() is for the paths between all vertices; leave out sources and targets, or use .values and .paths()")
+        return GraphError(f"{method}() is for the paths between all vertices; leave out sources and targets, or use .to_frame(paths=True)")
 
     def __repr__(self) -> str:
         many = f", batch of {' × '.join(map(str, self._found.batch))}" if self._found.batch else ""
@@ -139,8 +134,8 @@ class PathsBetween(Paths):
         connected = f", {self._found.connected():,} pairs connected" if self._found.countable else ""
         return f"<paths over {self.semiring.name}: {' × '.join(ends)}{many}{connected}>"
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(repr(self))}</pre>"
+    def _counts(self) -> dict[str, int]:
+        return {"sources": len(self.sources), "targets": len(self.targets), "vertices": len(self.nodes)}
 
     def _tree(self, roots: Vertices) -> Any:
         tree: Any = self._found.via

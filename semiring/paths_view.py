@@ -21,17 +21,17 @@ _WIDTH = 12
 """Characters of a name or an element."""
 
 
-def paths_html(found: Construction, nodes: Sequence[Any]) -> str:
-    """Of a batch, the first matrix."""
-    facts = [("vertices", f"{found.n:,}"), ("elements", ", ".join(map(str, found.dtypes)))]
-    if found.batch:
-        facts.insert(0, ("batch", " × ".join(map(str, found.batch))))
+def paths_html(found: Construction, nodes: Sequence[Any], counts: dict[str, int]) -> str:
+    """Of a batch, the first matrix. `counts` tells how many vertices there are of each kind."""
+    facts = [("batch", " × ".join(map(str, found.batch)))] if found.batch else []
+    facts += [(what, f"{count:,}") for what, count in counts.items()]
+    facts.append(("elements", ", ".join(map(str, found.dtypes))))
     if found.countable:
         facts.append(("connected pairs", f"{found.connected():,}"))
     facts.append(("a vertex and itself", "connected by the empty path" if found.reflexive else "only by a cycle"))
     facts.append(("in", _place(found.via)))
     parts = [table(f"paths over {escape(found.semiring.name)}", ((faint(name), escape(text)) for name, text in facts))]
-    if found.via.size:
+    if found.values[0].size:
         first = found[(0,) * len(found.batch)] if found.batch else found
         with first.device():
             parts += [_corner(first, nodes), thumbnail(first)]
@@ -46,20 +46,20 @@ def _place(array: Any) -> str:
 
 def _corner(found: Construction, nodes: Sequence[Any]) -> str:
     """The elements between the first vertices; – where there is no path."""
-    some = np.arange(min(found.n, _CORNER))
-    rows, columns = np.meshgrid(some, some, indexing="ij")
+    first = [np.arange(min(size, _CORNER)) for size in found.shape]
+    rows, columns = np.meshgrid(*first, indexing="ij")
     parts = [entries(v, rows, columns) for v in found.values]
     there = found.there(tuple(parts))
-    names = [code(short(repr(nodes[v]), _WIDTH)) for v in some.tolist()]
-    dots = ["…"] * (found.n > _CORNER)
+    sources, targets = ([code(short(repr(nodes[v]), _WIDTH)) for v in end.tolist()] for end in found.ends(*first))
+    below, right = (["…"] * (size > _CORNER) for size in found.shape)
 
     def cell(i: int, j: int) -> str:
         if not there[i, j]:
             return faint("–")
         return escape(short(", ".join(_number(p[i, j]) for p in parts), _WIDTH))
 
-    lines = [(name, [*(cell(i, j) for j in some.tolist()), *dots]) for i, name in enumerate(names)]
-    return grid("", [*names, *dots], [*lines, *((dot, dots * (len(some) + 1)) for dot in dots)])
+    lines = [(name, [*(cell(i, j) for j in range(len(targets))), *right]) for i, name in enumerate(sources)]
+    return grid("", [*targets, *right], [*lines, *((dot, [dot] * (len(targets) + len(right))) for dot in below)])
 
 
 def _number(value: Any) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.errors import GraphError, noted
+from semiring.algebra.exchange import borrowed, lends_memory
 from semiring.algebra.namespace import host
 from semiring.closing import solve
 from semiring.exports import as_floats
@@ -155,6 +156,9 @@ def statistics(
 
 def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int, Iterator[tuple[int, Any]]]:
     """The labels, the number of vertices, and the distances from some vertices at a time, with the first of these."""
+    if not isinstance(graph, np.ndarray) and lends_memory(graph):  # a sum is no array, so that its library need not have `dtype`
+        lent = borrowed(graph)
+        graph, options = lent.array, options._replace(overwrite=options.overwrite and not lent.constant)
     reading: dict[str, Any] = {"nonedge": options.nonedge, "dtype": options.dtype}
     listed = read_edges(graph, MIN_PLUS, **reading)
     forced = options.overwrite or options.memory_limit is not None or options.checkpoint is not None

@@ -21,6 +21,9 @@ Array = np.ndarray[Any, Any]
 _SIDE, _SIDE_ON_DISK = 160, 64
 """Pixels of a side, at most; where each may be read from another page of a file, fewer."""
 
+_NARROW = 16
+"""Pixels of the shorter side, at least."""
+
 _COLOURS = ((63, 91, 212), (42, 157, 143), (138, 184, 74), (233, 196, 106), (231, 111, 81))
 """From the least element to the greatest, none near black or white; what is no element is transparent, so that the page shows."""
 
@@ -31,8 +34,8 @@ LEGEND = f"linear-gradient(to right,{','.join(f'rgb{c}' for c in _COLOURS)})"
 def sampled(found: Construction) -> tuple[Array, Array]:
     """Some elements of a matrix, evenly spread: the first component as floats, and which are not zero. Nothing else of it is read."""
     side = _SIDE_ON_DISK if isinstance(found.via, np.memmap) and not on_gpu(found.via) else _SIDE
-    places = np.linspace(0, max(0, found.n - 1), min(found.n, side)).astype(np.intp)
-    rows, columns = np.meshgrid(places, places, indexing="ij")
+    places = [np.linspace(0, max(0, size - 1), min(size, side)).astype(np.intp) for size in found.shape]
+    rows, columns = np.meshgrid(*places, indexing="ij")
     values = tuple(entries(v, rows, columns) for v in found.values)
     there = found.there(values)
     try:
@@ -77,7 +80,8 @@ def thumbnail(found: Construction) -> str:
     values, there = sampled(found)
     shade, ends = shades(values, there)
     image = base64.b64encode(png(shade)).decode()
-    size = f"width:{_SIDE}px;height:{_SIDE}px;image-rendering:pixelated"
+    height, width = (max(_NARROW, _SIDE * length // max(found.shape)) for length in found.shape)
+    size = f"width:{width}px;height:{height}px;image-rendering:pixelated"
     border = "border:1px solid rgba(128,128,128,0.35)"
     picture = f"<img alt='heat map of the elements' src='data:image/png;base64,{image}' style='{size};{border}'/>"
     bar = f"<span style='flex:1;height:0.7em;margin:0 0.5em;background:{LEGEND}'></span>"

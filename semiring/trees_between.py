@@ -39,6 +39,10 @@ class TreesBetween(Construction):
         """The number of vertices."""
         return int(self.via.shape[-2 if self.backward else -1])
 
+    def ends(self, rows: Array, columns: Array) -> tuple[Array, Array]:
+        """The numbers of the vertices of some rows and columns."""
+        return self.sources.numbers[rows], self.targets.numbers[columns]
+
     def element(self, i: int, j: int) -> tuple[Any, ...]:
         """One element, by its components."""
         place = self._place(i, j, range(self.n))

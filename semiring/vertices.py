@@ -56,28 +56,35 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
         array = host(borrowed(given).array)
         if array.ndim > 1:
             raise GraphError(f"{what} is an array of shape {array.shape}; name vertices in a flat sequence")
-        if array.dtype == bool:  # True is 1 where labels are numbers
-            raise GraphError(f"{what} is an array of truth values, not of vertices; for numbers pass numpy.flatnonzero of it")
         nanoseconds = array.ndim and array.dtype.kind in "mM"  # which tolist makes whole numbers
         given = list(array) if nanoseconds else array.tolist()
     if labels is None:
         return _numbers(given, n, what)
-    index = {label: i for i, label in enumerate(labels)}
+    index = {_key(label): i for i, label in enumerate(labels)}
     if (one := _looked_up(given, index)) is not None:
         return Vertices(np.array([one]), single=True)
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise GraphError(f"{what}: there is no vertex {given!r} among the {n} of the graph")
+        raise _unknown(given, what, f"among the {n} of the graph")
     found = []
     for vertex in given:
         if (number := _looked_up(vertex, index)) is None:
-            raise GraphError(f"{what}: there is no vertex {vertex!r} among the {n} of the graph")
+            raise _unknown(vertex, what, f"among the {n} of the graph")
         found.append(number)
     return Vertices(np.array(found, dtype=np.intp))
 
 
+def _key(label: Hashable) -> Hashable:
+    """True is 1 to Python, so that a mask would find the vertices 1 and 0; a truth value finds only a vertex that is called so."""
+    return label, _is_truth(label)
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
 def _looked_up(label: Any, index: Mapping[Hashable, int]) -> int | None:
     try:
-        return index.get(label)
+        return index.get(_key(label))
     except TypeError:  # not hashable
         return None
 
@@ -87,10 +94,15 @@ def _numbers(given: Any, n: int, what: str) -> Vertices:
     numbers = []
     for vertex in [given] if single else given:
         try:
-            number = -1 if isinstance(vertex, bool | np.bool_) else operator.index(vertex)
+            number = -1 if _is_truth(vertex) else operator.index(vertex)
         except TypeError:
             number = -1
         if not 0 <= number < n:
-            raise GraphError(f"{what}: there is no vertex {vertex!r}; vertices are the numbers from 0 to {n - 1}")
+            raise _unknown(vertex, what, f"among the numbers from 0 to {n - 1}")
         numbers.append(number)
     return Vertices(np.array(numbers, dtype=np.intp), single)
+
+
+def _unknown(vertex: Any, what: str, among: str) -> GraphError:
+    mask = "; for the numbers of a mask pass numpy.flatnonzero of it" if _is_truth(vertex) else ""
+    return GraphError(f"{what}: there is no vertex {vertex!r} {among}{mask}")

@@ -23,8 +23,9 @@ def closed(call: Call, device: Any) -> tuple[Any, ...]:
     request, graph, n = call.request, call.graph, call.graph.n
     paths = bool(request.return_predecessors)
     gpu = _one_gpu(call, device)
+    edges = graph.unweighted() if request.unweighted and not call.in_place else graph  # `dtype` need not hold weights that do not count
     # Where weights are negative a closure may have to look at its input again.
-    matrix = graph.matrix(call.dtype, overwrite=call.in_place and not call.negative, paths=paths, device=gpu or "cpu")
+    matrix = edges.matrix(call.dtype, overwrite=call.in_place and not call.negative, paths=paths, device=gpu or "cpu")
     with on_device(device_of(matrix)):
         _settle(call, matrix)
     with on_device(gpu or device_of(matrix)):
@@ -64,7 +65,7 @@ def _one_gpu(call: Call, device: Any) -> str | None:
 def _settle(call: Call, matrix: Any) -> None:
     """Make of the edges the matrix that is to be closed, in place."""
     xp, request = namespace(matrix), call.request
-    if request.unweighted:
+    if request.unweighted and call.in_place:
         matrix[xp.isfinite(matrix)] = 1
     if not request.directed:
         # CuPy's own minimum of float32 makes zeros of subnormals.

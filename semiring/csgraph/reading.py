@@ -8,7 +8,7 @@ its Floyd–Warshall the zeros of masked arrays for non-edges, and its unweighte
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from semiring.graphs.coordinates import Coordinates, dense
 from semiring.graphs.dense import read_dense
 from semiring.graphs.graph import Options
 from semiring.graphs.sources import Source, is_sparse, to_scipy
+from semiring.kernels.select import device_of, on_device
 
 __all__ = ["Given", "nulls", "read"]
 
@@ -74,6 +75,14 @@ class Given:
         there = ~host(self.missing)
         rows, columns = np.nonzero(there)
         return Arcs(self.n, rows, columns, host(self.dense)[there].astype(np.float64))
+
+    def unweighted(self) -> Given:
+        """The same edges, each of weight 1; a dense array of them is one number, seen everywhere."""
+        if self.listed is not None:
+            return replace(self, listed=self.listed.unweighted())
+        with on_device(device_of(self.dense)):
+            xp = namespace(self.dense)
+            return replace(self, dense=xp.broadcast_to(xp.ones((), dtype=np.float32), self.dense.shape))
 
     def matrix(self, dtype: np.dtype[Any], *, overwrite: bool = False, paths: bool = False, device: str = "cpu") -> Any:
         """The edges as a dense matrix with ∞ elsewhere, which is the caller's own only with `overwrite`.

@@ -256,6 +256,16 @@ def test_bad_arguments():
 
 
 @solvers
+@devices
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array], ids=["dense", "Fortran", "sparse"])
+def test_weights_that_do_not_count_need_not_fit(solver, device, form):
+    graph = form(np.array([[0, 1e300, 0], [0, 0, -1e308], [0, 0, 0]]))
+    found = solver(graph, unweighted=True, dtype=np.float32, device=device)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, [[0, 1, 2], [INF, 0, 1], [INF, INF, 0]])
+
+
+@solvers
 def test_sums_beyond_the_largest_float_are_scipys(solver):
     largest = np.finfo(float).max  # as someone's ∞
     graph = np.array([[0, 1, largest], [0, 0, 2], [largest, largest, 0]])

@@ -10,6 +10,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]  # it ships no types
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.csgraph as csgraph
@@ -312,10 +313,9 @@ def test_labels_and_shapes() -> None:
     with pytest.raises(AttributeError, match="predecessors"):
         _ = paths.via
     assert repr(paths) == "<paths over min-plus: 1 source × 4 targets, 2 pairs connected>"
-    assert "1 source × 4 targets" in paths._repr_html_()
     distances, before = paths.to_scipy()
     assert distances.shape == before.shape == (4,)
-    refusing: list[Any] = [paths.to_networkx, paths.to_frame, lambda: paths.save("nowhere.npz")]
+    refusing: list[Any] = [paths.to_networkx, lambda: paths.save("nowhere.npz")]
     for refused in refusing:
         with pytest.raises(sr.GraphError, match="all vertices"):
             refused()
@@ -328,9 +328,32 @@ def test_labels_and_shapes() -> None:
         backward.predecessors()
 
 
-def test_the_callers_own_kind() -> None:
-    import pandas as pd  # type: ignore[import-untyped]  # it ships no types
+@pytest.mark.parametrize("reflexive", [True, False])
+def test_frames_are_rows_of_that_of_all_pairs(reflexive: bool) -> None:
+    rng = np.random.default_rng(2)
+    edges = sr.edges([(f"v{u}", f"v{v}", float(w)) for u, v, w in rng.integers(0, 12, (25, 3))], nodes=[f"v{v}" for v in range(12)])
+    whole = sr.closure(edges, sr.MIN_PLUS, paths=True, reflexive=reflexive).to_frame().set_index(["source", "target"])
+    sources, targets = ["v7", "v3", "v7"], ["v3", "v11", "v0", "v7"]
+    several: list[dict[str, Any]] = [{"sources": sources, "targets": targets}, {"targets": targets}, {"sources": "v7"}, {"sources": []}]
+    for chosen in several:
+        frame = sr.closure(edges, sr.MIN_PLUS, paths=True, reflexive=reflexive, **chosen).to_frame(paths=True)
+        assert list(frame) == ["source", "target", "value", "path"]
+        starts = [chosen["sources"]] if chosen.get("sources") == "v7" else chosen.get("sources", [f"v{v}" for v in range(12)])
+        pairs = [(s, t) for s in starts for t in chosen.get("targets", [f"v{v}" for v in range(12)]) if (s, t) in whole.index]
+        assert list(zip(frame["source"], frame["target"], strict=True)) == pairs
+        assert frame["value"].tolist() == [whole.loc[pair, "value"] for pair in pairs]
+        for (source, target), path in zip(pairs, frame["path"], strict=True):
+            assert (path[0], path[-1]) == (source, target)
+    numbers = sr.apsp(sp.csr_array(np.diag([1.0, 2.0], 1)), sources=[1], paths=True).to_frame(paths=True)
+    pd.testing.assert_frame_equal(numbers, pd.DataFrame({"source": [1], "target": [2], "value": [2.0], "path": [[1, 2]]}))
+    both = (np.array([[INF, 2.0], [INF, INF]]), np.array([[INF, 1.0], [INF, INF]]))
+    pair = sr.closure(both, sr.DISTANCE_HOPS, sources=[0], paths=True).to_frame()
+    assert pair.to_dict("list") == {"source": [0], "target": [1], "value0": [2.0], "value1": [1.0]}
+    with pytest.raises(sr.GraphError, match="choose one"):
+        sr.apsp(np.zeros((2, 3, 3)), sources=[0], paths=True, nonedge=INF).to_frame()
 
+
+def test_the_callers_own_kind() -> None:
     frame = pd.DataFrame([[0.0, 3, INF], [INF, 0, 4], [2, INF, 0]], index=list("abc"), columns=list("abc"))
     found = sr.apsp(frame, sources=["c", "a"], targets=["b", "a"])
     pd.testing.assert_frame_equal(found, pd.DataFrame([[5.0, 2.0], [3.0, 0.0]], index=list("ca"), columns=list("ba")))
@@ -389,7 +412,6 @@ def test_unknown_labels(sources: Any) -> None:
 
 @pytest.mark.parametrize("unit", ["ns", "D"])
 def test_times_are_names(unit: str) -> None:
-    pd = pytest.importorskip("pandas")
     days = np.array(["2020-01-02", "2020-01-01"], dtype=f"M8[{unit}]")
     index = pd.DatetimeIndex(days)
     graph = pd.DataFrame([[0.0, 2.0], [3.0, 0.0]], index, index)
@@ -398,9 +420,18 @@ def test_times_are_names(unit: str) -> None:
 
 
 @pytest.mark.parametrize("graph", [np.full((2, 2), INF), sr.edges([(0, 1)])], ids=["numbers", "labels"])
-def test_masks_name_no_vertices(graph: Any) -> None:
+@pytest.mark.parametrize("mask", [np.array([True, False]), [True, False], (np.True_, np.False_), [0, True], True], ids=repr)
+def test_masks_name_no_vertices(graph: Any, mask: Any) -> None:
     with pytest.raises(sr.GraphError, match="flatnonzero"):
-        sr.apsp(graph, sources=np.array([True, False]))
+        sr.apsp(graph, sources=mask)
+
+
+def test_truth_values_may_be_names() -> None:
+    graph = sr.edges([(True, False, 2.0), (False, "maybe", 3.0)])
+    for sources in ([True], np.array([True])):
+        assert sr.apsp(graph, sources=sources, targets=["maybe", False]).tolist() == [[5.0, 2.0]]
+    pairs = sr.edges([((True, 0), 1)])
+    assert sr.apsp(pairs, sources=(True, 0), targets=1) == 1
 
 
 def test_what_does_not_go_together() -> None:

@@ -140,6 +140,19 @@ def test_labels_of_a_data_frame(way: str) -> None:
         assert found.eccentricities.tolist() == [7, 6, 5]
 
 
+@pytest.mark.parametrize("library", ["array_api_strict", "torch", "jax.numpy"])
+@pytest.mark.parametrize("how", [{}, {"memory_limit": "64MiB"}, {"overwrite": True}, {"dtype": "float64"}], ids=str)
+def test_arrays_of_other_libraries(way: str, library: str, how: dict[str, Any]) -> None:
+    a = np.random.default_rng(5).integers(1, 99, (30, 30)).astype(np.float32)
+    given = pytest.importorskip(library).asarray(a)
+    found, expected = sr.statistics(given, **how), sr.statistics(a)
+    np.testing.assert_array_equal(found.eccentricities, expected.eccentricities)
+    np.testing.assert_array_equal(found.counts, expected.counts)
+    assert found.total == expected.total
+    if library == "jax.numpy":
+        np.testing.assert_array_equal(np.asarray(given), a)
+
+
 def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 1500
     graph = sp.random_array((n, n), density=2 / n, rng=np.random.default_rng(0), format="csr")

@@ -59,6 +59,21 @@ def test_paths_show_facts_elements_and_a_heat_map() -> None:
     assert tuple(image[0, 2, :3]) == thumbnail._COLOURS[-1]
 
 
+@pytest.mark.parametrize("chosen", [{"sources": ["a"]}, {"targets": "c"}, {"sources": ["c", "a"], "targets": ["b", "c"]}, {"sources": []}])
+def test_paths_between_chosen_vertices_show_likewise(chosen: dict[str, Any]) -> None:
+    paths = sr.apsp(sr.edges([("a", "b", 3.0), ("b", "c", 4.5)]), paths=True, **chosen)
+    shown = text_of(paths)
+    for part in ("paths over min-plus", f"sources {len(paths.sources)}", f"targets {len(paths.targets)}", "vertices 3", "float64"):
+        assert part in shown
+    if paths.sources:
+        there = np.isfinite(paths.distances).reshape(len(paths.sources), len(paths.targets))
+        np.testing.assert_array_equal(picture(paths)[..., 3] > 0, there)
+        assert "7.5" in shown
+    batch = sr.apsp(np.full((2, 400, 400), 1.0), paths=True, sources=[5, 6], nonedge=INF)
+    assert "batch 2" in text_of(batch)
+    assert picture(batch).shape[:2] == (2, 160)
+
+
 def test_names_are_escaped_and_cut() -> None:
     edges = sr.edges([(EVIL, "b" * 500, 1.0), ("b" * 500, "]]>", None)])
     assert EVIL in text_of(edges)
