@@ -18,7 +18,8 @@ from semiring.closing import solve
 from semiring.exports import as_floats
 from semiring.graphs import Graph, read_edges, read_graph
 from semiring.options import Options
-from semiring.rectangular import block_of_rows, whole_fits
+from semiring.rectangular import block_of_rows
+from semiring.whole_or_rows import prefers_whole
 
 if TYPE_CHECKING:
     from semiring.progress import Progress
@@ -165,7 +166,7 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
     if listed is not None:
         read: Any = listed[0]
         n, labels = read.n, listed[1]
-        whole = forced or whole_fits(read, options)
+        whole = forced or prefers_whole(read)
     elif forced:
         read, labels, n, whole = None, None, -1, True
     else:
@@ -173,7 +174,7 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
         if read.batch:
             raise GraphError(f"statistics are of one graph, not of a batch of shape {read.batch}; pass one at a time")
         n, labels = read.n, read.labels
-        whole = whole_fits(read, options)
+        whole = prefers_whole(read)
     if not whole:
         step = max(1, _AT_ONCE // max(1, n))
         return labels, n, ((i, block_of_rows(read, MIN_PLUS, options, range(i, min(n, i + step)))) for i in range(0, n, step))

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import semiring as sr
-from semiring import rectangular, testing
+from semiring import rectangular, testing, whole_or_rows
 from semiring.algorithms import rows_of_edges
 
 INF = np.inf
@@ -502,7 +502,7 @@ def test_more_rows_than_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_which_way_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    faster = rectangular.whole_is_faster
+    faster = whole_or_rows.whole_is_faster
     assert not faster(20_000, 3, 100_000)
     assert faster(1000, 1000, 10_000)
     assert not faster(1000, 1, 10_000)

@@ -1,0 +1,102 @@
+"""Whether rows of a closure are found by themselves or cut out of the whole one: by the time that both take, and by memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.errors import TooLargeError
+from semiring.algorithms.edges import Edges
+from semiring.graphs import Graph
+from semiring.graphs.memory import free_on
+from semiring.kernels.room import ALWAYS_FITS, gib
+from semiring.kernels.select import device_of
+
+__all__ = ["prefers_whole", "require_rows", "steps_of", "whole_fits", "whole_is_faster"]
+
+_ROUNDS = 20
+"""How many products of a few rows the closure of as many vertices is worth, as measured: paths of a dense graph have few edges."""
+
+_STEPS, _EDGES = 3e10, 3e6
+"""Steps of a closure and edges of a search that are done in a second."""
+
+_EXACT_STEPS, _EXACT_EDGES = 3e6, 3e5
+"""The same of Python's own numbers."""
+
+_VIA_BYTES = 4
+
+DTypes = tuple[np.dtype[Any], ...]
+
+
+def whole_is_faster(n: int, sources: int, edges: int | None = None, *, exact: bool = False) -> bool:
+    """Whether the closure of all n vertices is predicted to take less time than rows of it for some sources.
+
+    Parameters
+    ----------
+    n, sources : int
+    edges : int, optional
+        Of a sparse graph, whose rows are found edge by edge; those of a dense one by products.
+    exact : bool
+        Whether elements are Python's own numbers.
+    """
+    if edges is None:
+        return sources * _ROUNDS >= n
+    return n**3 / (_EXACT_STEPS if exact else _STEPS) < sources * edges / (_EXACT_EDGES if exact else _EDGES)
+
+
+def steps_of(n: int, sources: int) -> float:
+    """Steps that rows of a dense matrix are predicted to take, by whichever way is faster."""
+    return float(min(_ROUNDS * sources, n)) * n**2
+
+
+def whole_fits(n: int, dtypes: DTypes, device: str, *, paths: bool) -> bool:
+    """Whether the closure of n vertices fits half of the memory that is free."""
+    needed = 2 * n * n * _entry_bytes(dtypes, paths=paths)
+    if needed <= ALWAYS_FITS:
+        return True
+    free = free_on(device)
+    return free is None or needed <= free
+
+
+def prefers_whole(graph: Edges | Graph) -> bool:
+    """Whether the closure of all vertices is the way to all of its rows: it fits, and of a sparse graph it is predicted to be faster."""
+    if isinstance(graph, Edges):
+        exact = any(d.kind == "O" for d in graph.dtypes)
+        return whole_is_faster(graph.n, graph.n, len(graph.heads), exact=exact) and whole_fits(graph.n, graph.dtypes, "cpu", paths=False)
+    return whole_fits(graph.n, graph.dtypes, device_of(graph.values[0]), paths=False)
+
+
+def require_rows(shape: tuple[int, ...], dtypes: DTypes, device: str, *, paths: bool, backward: bool) -> None:
+    """Refuse rows that the memory has no room for.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the rows, or `backward` of the columns, with leading axes for a batch.
+    dtypes : tuple of numpy.dtype
+    device : str
+        Whose memory: "cpu", or "cuda:0" and so on.
+    paths : bool
+        Whether the trees of their paths come along.
+    backward : bool
+
+    Raises
+    ------
+    TooLargeError
+    """
+    needed = math.prod(shape) * _entry_bytes(dtypes, paths=paths)
+    if needed <= ALWAYS_FITS:
+        return
+    free = free_on(device)
+    if free is not None and needed > free:
+        what, count, n = ("targets", shape[-1], shape[-2]) if backward else ("sources", shape[-2], shape[-1])
+        raise TooLargeError(
+            f"rows for {count:,} {what} among {n:,} vertices take {gib(needed)}, but {gib(max(free, 0))} of memory are "
+            f"available; name fewer {what} at a time"
+        )
+
+
+def _entry_bytes(dtypes: DTypes, *, paths: bool) -> int:
+    return sum(d.itemsize for d in dtypes) + _VIA_BYTES * paths
