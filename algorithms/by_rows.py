@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
@@ -40,7 +41,7 @@ def visit(lanes: Sequence[Lane], rows: tuple[slice, ...], look: Callable[[int, V
     def share(number: int) -> None:
         lane, own = lanes[number], rows[number :: len(lanes)]
         for some in own:
-            lane.expect(some, lambda: None, first=True)
+            lane.expect(some, nullcontext(), first=True)
         with lane.carrier.active():
             for some in own:
                 held = lane.take()

@@ -8,8 +8,9 @@ the pivot's row panel, A_K*, stays on the device for a round: n² elements each 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -72,6 +73,13 @@ class Ledger:
         """Tell how far all is."""
         if self._progress is not None:
             self._progress(sum(self._rounds), self.count * self.count)
+
+    @contextmanager
+    def panel(self, row: int) -> Iterator[None]:
+        """Around the copy of a block row to a device as a row panel: waits until it is one, and counts the device afterwards."""
+        self.wait_for(row, row + 1)
+        yield
+        self.panel_read(row)
 
     def panel_read(self, row: int) -> None:
         """A device has a block row as a row panel."""
@@ -218,12 +226,17 @@ class _Worker:
         recorded = self.ledger.journal.source
         for k in range(-1, len(self.rows)):
             if self._fetches(k):
-                ready, brought = partial(self.ledger.wait_for, k, k + 1), partial(self.ledger.panel_read, k)
-                self.lane.expect(self.rows[k], ready, brought, first=False, record=recorded(k, k))
+                self.lane.expect(self.rows[k], self.ledger.panel(k), first=False, record=recorded(k, k))
             elif k >= 0 and not self._leads(k):
                 self.ledger.panel_read(k)  # nobody has to wait for a device that does without
             for i in self._order(k):
-                self.lane.expect(self.rows[i], partial(self._until_ready, i, k), first=_first(i, k), record=recorded(i, k))
+                self.lane.expect(self.rows[i], self._turn(i, k), first=_first(i, k), record=recorded(i, k))
+
+    @contextmanager
+    def _turn(self, i: int, k: int) -> Iterator[None]:
+        """The turn of block row i to come here for round k."""
+        self._until_ready(i, k)
+        yield
 
     def _until_ready(self, i: int, k: int) -> None:
         """Until block row i is through the rounds before k, and every device has read it if it was the row panel of one of them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -26,7 +26,7 @@ from semiring.kernels.streaming.lane import Lane
 from semiring.kernels.streaming.plan import Plan, Speed, choose_plan
 from semiring.kernels.streaming.resident import resident_plan
 from semiring.kernels.streaming.speed import measured
-from semiring.kernels.streaming.storage import Matrix, rows_of
+from semiring.kernels.streaming.storage import Matrix, Rows, rows_of
 from semiring.kernels.survey import Survey
 from semiring.large import Large
 from semiring.options import Options
@@ -90,8 +90,7 @@ def _closed(
     with ExitStack() as stack:
         checkpoint: Checkpoint | None = None
         if options.checkpoint is None:
-            values, via, ready = _destination(given, stack, gpu=large.gpu, in_place=in_place, paths=paths)
-            matrix = Matrix(given.rows, tuple(map(rows_of, values)), None if via is None else rows_of(via), ready)
+            values, via, matrix = _destination(given, stack, gpu=large.gpu, in_place=in_place, paths=paths)
         else:
             how: dict[str, Any] = {"reflexive": reflexive, "paths": paths, "device": large.devices[0], "overwrite": in_place}
             checkpoint = stack.enter_context(Checkpoint(options.checkpoint, given.rows, semiring, **how))
@@ -197,13 +196,13 @@ def _carrier(matrix: Matrix, device: str) -> Any:
     return CudaCarrier(matrix, int(device[5:]))
 
 
-def _destination(given: GivenRows, stack: ExitStack, *, gpu: bool, in_place: bool, paths: bool) -> tuple[Values, Any, Callable[[], None]]:
-    """Arrays for the values and the construction matrix, and what waits until they may be written to."""
+def _destination(given: GivenRows, stack: ExitStack, *, gpu: bool, in_place: bool, paths: bool) -> tuple[Values, Any, Matrix]:
+    """Arrays for the values and the construction matrix, and the matrix whose results go there."""
     shape, kinds = (given.n, given.n), (*(() if in_place else given.dtypes), *((np.dtype(np.int32),) if paths else ()))
-    new: Values
-    ready = _nothing
+    rows: tuple[Rows, ...]
     if on_gpu(given.arrays[0]):
-        new = tuple(namespace(given.arrays[0]).empty(shape, d) for d in kinds)
+        new: Values = tuple(namespace(given.arrays[0]).empty(shape, d) for d in kinds)
+        rows = tuple(map(rows_of, new))
     else:
         overwriting_helps = given.as_they_are and given.overwritable
         require_memory(given.n, () if in_place else given.dtypes, via=paths, overwriting_helps=overwriting_helps)
@@ -211,12 +210,12 @@ def _destination(given: GivenRows, stack: ExitStack, *, gpu: bool, in_place: boo
             from semiring.kernels.cuda.landing import Landing
 
             landing = stack.enter_context(Landing(shape, kinds))
-            new, ready = landing.arrays, landing.wait
+            new, rows = landing.arrays, landing.rows
         else:
             new = tuple(np.empty(shape, d) for d in kinds)
-    found: Values = (*given.arrays, *new) if in_place else new
-    return found[: len(given.dtypes)], found[-1] if paths else None, ready
-
-
-def _nothing() -> None:
-    """What there is to wait for where memory comes about as it is written to."""
+            rows = tuple(map(rows_of, new))
+    if in_place:
+        new, rows = (*given.arrays, *new), (*given.rows, *rows)
+    count = len(given.dtypes)
+    via = (new[-1], rows[-1]) if paths else (None, None)
+    return new[:count], via[0], Matrix(given.rows, rows[:count], via[1])

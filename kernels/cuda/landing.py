@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import ExitStack
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.cuda.transfer import locked
+from semiring.kernels.streaming.storage import ArrayRows
 
 __all__ = ["Landing"]
 
@@ -35,6 +36,8 @@ class Landing:
     ----------
     arrays : tuple of arrays
         Nothing is to be written to them before `wait` returns.
+    rows : tuple of ArrayRows
+        Theirs, which wait themselves.
     """
 
     def __init__(self, shape: tuple[int, ...], dtypes: Sequence[np.dtype[Any]]) -> None:
@@ -45,6 +48,7 @@ class Landing:
         thread = ThreadPoolExecutor(1)
         self._ready = thread.submit(self._prepare, cupy.cuda.Device())
         thread.shutdown(wait=False)
+        self.rows = tuple(_Rows(array, self._ready) for array in self.arrays)
 
     def _prepare(self, device: Any) -> None:
         with device:  # else the thread would begin to use the first GPU
@@ -62,6 +66,20 @@ class Landing:
     def __exit__(self, *error: object) -> None:
         wait_for([self._ready])
         self._locks.close()
+
+
+class _Rows(ArrayRows):
+    """The rows of an array whose memory is coming about."""
+
+    def __init__(self, array: Array, ready: Future[None]) -> None:
+        super().__init__(array)
+        self._ready = ready
+
+    @property
+    def writable(self) -> Array:
+        """The array, once its memory is there."""
+        self._ready.result()
+        return self.array
 
 
 def _touch(array: Array) -> None:

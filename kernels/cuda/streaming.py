@@ -86,7 +86,6 @@ class CudaCarrier(Buffers):
 
     def take_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
         """Copy a buffer to its rows, the construction matrix first, and wait until they are there."""
-        self._matrix.ready()
         values, via = self.arrays(buffer, rows)
         if self._matrix.via is not None:
             self._copy(self._matrix.via, rows, via, back=True)
@@ -116,8 +115,7 @@ class CudaCarrier(Buffers):
 
     def _copy(self, matrix: RowAccess, rows: slice, array: Any, *, back: bool) -> None:
         if isinstance(matrix, ArrayRows) and _reached(matrix.array, array.dtype):
-            there = matrix.array[rows]
-            _link(*(array, there) if back else (there, array), self._own.stream)
+            _link(*(array, matrix.writable[rows]) if back else (matrix.array[rows], array), self._own.stream)
             return
         step = max(1, _STAGE // (array.shape[1] * array.itemsize))
         for turn, start in enumerate(range(rows.start, rows.stop, step)):

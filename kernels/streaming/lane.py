@@ -86,8 +86,8 @@ class Lane:
         self._coming: deque[Future[Held]] = deque()
         self._going: deque[Future[None]] = deque()
 
-    def expect(self, rows: slice, ready: Task, brought: Task = lambda: None, *, first: bool, record: Record | None = None) -> None:
-        """Begin to bring rows here as soon as there is room and `ready` returns, and then tell `brought`.
+    def expect(self, rows: slice, turn: AbstractContextManager[Any], *, first: bool, record: Record | None = None) -> None:
+        """Begin to bring rows here as soon as there is room and it is their `turn`, which is left when they are here.
 
         What is recorded of them comes from the record.
         """
@@ -98,14 +98,12 @@ class Lane:
             if buffer is None:
                 self._free.put(None)  # for whoever waits after this one
                 raise CancelledError
-            ready()
-            with self.carrier.active():
+            with turn, self.carrier.active():
                 if record is None or not record.whole:
                     self.carrier.bring(rows, buffer, first=first)
                 if record is not None:
                     with record.reading() as source:
                         self.carrier.restore(rows, buffer, record.columns, source)
-            brought()
             return Held(rows, buffer, *self.carrier.arrays(buffer, rows))
 
         self._coming.append(self._reader.submit(bring))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -58,7 +57,12 @@ class ArrayRows:
 
     def write(self, rows: slice, array: Array) -> None:
         """Copy an array to some rows."""
-        self.array[rows] = array
+        self.writable[rows] = array
+
+    @property
+    def writable(self) -> Any:
+        """The array, once it may be written to."""
+        return self.array
 
 
 class FileRows:
@@ -134,14 +138,11 @@ class Matrix:
         Where results go, and come from again.
     via : Rows or None
         The construction matrix; what was there before does not count.
-    ready : callable
-        Waits until `values` and `via` may be written to: their memory may be coming about while rows are read.
     """
 
     given: tuple[Rows, ...]
     values: tuple[Rows, ...]
     via: Rows | None = None
-    ready: Callable[[], None] = lambda: None
 
     @property
     def all(self) -> tuple[Rows, ...]:
@@ -160,7 +161,6 @@ class Matrix:
 
     def write(self, rows: slice, values: tuple[Array, ...], via: Array | None) -> None:
         """Copy arrays to rows. The construction matrix comes first: a value that is old improves once more, one that is new does not."""
-        self.ready()
         if via is not None and self.via is not None:
             self.via.write(rows, via)
         for matrix, array in zip(self.values, values, strict=True):
