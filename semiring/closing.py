@@ -19,7 +19,7 @@ from semiring.algorithms.schedules import schedule_for
 from semiring.closing_by_rows import close_by_rows
 from semiring.graphs import Graph, lists_edges, read_graph, require_memory
 from semiring.graphs.by_rows import GivenRows, given_rows, rows_of_graph, square_arrays
-from semiring.graphs.graph import Options as Reading
+from semiring.graphs.graph import Reading
 from semiring.kernels.room import ALWAYS_FITS, free_memory, with_scratch
 from semiring.kernels.select import engine_for, on_device, place, several
 from semiring.large import route

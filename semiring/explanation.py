@@ -171,7 +171,7 @@ def explain(
         raise TooLargeError(f"no array has {n:,} × {n:,} entries: they are more than memory has addresses")
     schedule_for(method, block, eliminate=False)
     require_closure_laws(semiring, dtypes, paths=paths)
-    options = Options(paths, method, block, None, None, device, False, threads, memory_limit, None, None)
+    options = Options(paths, method, block, device=device, threads=threads, memory_limit=memory_limit)
     arrays = tuple(np.broadcast_to(np.empty((), d), (n, n)) for d in dtypes)  # of the right size, in no memory
     given = GivenRows(tuple(map(rows_of, arrays)), arrays, as_they_are=True, overwritable=False, looked_at=True)
     size, notes = n * given.row_bytes(paths=paths), list[str]()

@@ -13,18 +13,18 @@ __all__ = ["Options"]
 
 
 class Options(NamedTuple):
-    """The arguments that every closure takes; see `semiring.apsp`."""
+    """The arguments that every closure takes, in their order and with their defaults; see `semiring.apsp`."""
 
-    paths: bool
-    method: str
-    block: int | None
-    nonedge: Any
-    dtype: Any
-    device: Any
-    overwrite: bool
-    threads: int | None
-    memory_limit: int | str | None
-    checkpoint: str | os.PathLike[str] | None
-    progress: Callable[[Progress], None] | bool | None
+    paths: bool = False
+    method: str = "auto"
+    block: int | None = None
+    nonedge: Any = None
+    dtype: Any = None
+    device: Any = "auto"
+    overwrite: bool = False
+    threads: int | None = None
+    memory_limit: int | str | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: Callable[[Progress], None] | bool | None = None
     sources: Any = None
     targets: Any = None

@@ -138,7 +138,16 @@ def statistics(
     (array([3., 2., 2., 3.]), array([6, 4, 2]), array([1., 2., 3., 4.]))
     """
     reduction = _Reduction(bins)
-    options = Options(False, "auto", None, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress)
+    options = Options(
+        nonedge=nonedge,
+        dtype=dtype,
+        device=device,
+        overwrite=overwrite,
+        threads=threads,
+        memory_limit=memory_limit,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
     with noted("the statistics", MIN_PLUS, graph):
         labels, n, blocks = _rows(graph, options)
         eccentricities = np.zeros(n)

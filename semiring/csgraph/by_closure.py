@@ -32,7 +32,7 @@ def closed(call: Call, device: Any) -> tuple[Any, ...]:
         if gpu is not None and paths and not on_gpu(matrix):
             matrix = upload(matrix)
         returns = gpu is not None and on_gpu(matrix)
-        options = Options(paths, "auto", None, np.inf, None, device, not call.negative, None, None, None, None)
+        options = Options(paths, nonedge=np.inf, device=device, overwrite=not call.negative)
         found = close(matrix, MIN_PLUS, options, reflexive=True)
         answer: tuple[Any, ...] = (found.distances, found.predecessors()) if paths else (found,)
         if call.sources is not None:

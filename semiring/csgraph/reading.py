@@ -21,7 +21,7 @@ from semiring.algebra.namespace import equal, host, namespace, on_gpu
 from semiring.csgraph.arcs import Arcs
 from semiring.graphs.coordinates import Coordinates, dense
 from semiring.graphs.dense import read_dense
-from semiring.graphs.graph import Options
+from semiring.graphs.graph import Reading
 from semiring.graphs.sources import Source, is_sparse, to_scipy
 from semiring.kernels.select import device_of, on_device
 
@@ -101,16 +101,16 @@ class Given:
         TooLargeError, DTypeError
             Where there is no memory for it, or no place for a weight in float32.
         """
-        options = Options(nonedge=np.inf, dtype=dtype, overwrite=overwrite, presence=False, paths=paths)
+        reading = Reading(nonedge=np.inf, dtype=dtype, overwrite=overwrite, presence=False, paths=paths)
         if self.listed is None:
-            return read_dense((Source(self.dense, self.missing),), MIN_PLUS, options).values[0]
+            return read_dense((Source(self.dense, self.missing),), MIN_PLUS, reading).values[0]
         arcs = self.listed
 
         def where(index: tuple[int, ...]) -> str:
             return f"csgraph[{arcs.rows[index[0]]}, {arcs.columns[index[0]]}]"
 
         coordinates = Coordinates(arcs.rows, arcs.columns, (arcs.weights,), arcs.n, where)
-        return dense(coordinates, MIN_PLUS, options, lambda edges: device).values[0]
+        return dense(coordinates, MIN_PLUS, reading, lambda edges: device).values[0]
 
 
 def read(csgraph: Any) -> Given:

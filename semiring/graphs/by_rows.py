@@ -24,7 +24,7 @@ from semiring.graphs.dense import (
     zeros_of,
     zeros_off_diagonal,
 )
-from semiring.graphs.graph import Graph, Options
+from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.memory import available_memory
 from semiring.graphs.sources import Source
 from semiring.kernels.infinities import absorbing
@@ -124,7 +124,7 @@ def rows_of_graph(graph: Graph) -> GivenRows | None:
     return GivenRows(tuple(map(rows_of, graph.values)), graph.values, as_they_are=True, overwritable=graph.owned, looked_at=looked_at)
 
 
-def given_rows(arrays: tuple[Any, ...], semiring: Semiring, options: Options) -> GivenRows:
+def given_rows(arrays: tuple[Any, ...], semiring: Semiring, reading: Reading) -> GivenRows:
     """What `read_graph` does, for `square_arrays`, of which no row is looked at yet.
 
     Raises
@@ -132,13 +132,13 @@ def given_rows(arrays: tuple[Any, ...], semiring: Semiring, options: Options) ->
     DTypeError
     """
     sources = tuple(Source(a) for a in arrays)
-    dtypes = element_dtypes(sources, semiring, options)
+    dtypes = element_dtypes(sources, semiring, reading)
     zeros = zeros_of(sources, semiring, dtypes)
-    same = all(a.dtype == d for a, d in zip(arrays, dtypes, strict=True)) and needs_no_change(sources, semiring, options.nonedge, zeros)
+    same = all(a.dtype == d for a, d in zip(arrays, dtypes, strict=True)) and needs_no_change(sources, semiring, reading.nonedge, zeros)
     if same:
         rows: tuple[Rows, ...] = tuple(map(rows_of, arrays))
     else:
-        convert = _Conversion(sources, semiring, options, dtypes, zeros)
+        convert = _Conversion(sources, semiring, reading, dtypes, zeros)
         rows = tuple(_Converted(convert, c) for c in range(len(arrays)))
     return GivenRows(rows, arrays, same, _overwritable(sources))
 
@@ -156,7 +156,7 @@ def _overwritable(sources: tuple[Source, ...]) -> bool:
 class _Conversion:
     sources: tuple[Source, ...]
     semiring: Semiring
-    options: Options
+    reading: Reading
     dtypes: tuple[np.dtype[Any], ...]
     zeros: tuple[Any, ...]
 
@@ -164,7 +164,7 @@ class _Conversion:
         """Fill `out` with rows of one component; the other ones are read too, since all of them say what is an edge."""
         some = tuple(replace(s, array=np.asarray(s.array[rows])) for s in self.sources)
         outs = tuple(out if c == component else np.empty(out.shape, d) for c, d in enumerate(self.dtypes))
-        rewrite(some, outs, self.semiring, self.options, self.zeros, first=rows.start)
+        rewrite(some, outs, self.semiring, self.reading, self.zeros, first=rows.start)
 
 
 class _Converted:

@@ -14,7 +14,7 @@ from semiring.algebra.errors import DTypeError
 from semiring.algebra.expression import CHOOSING, nodes
 from semiring.algorithms.edges import Edges
 from semiring.algorithms.runs import combine_runs
-from semiring.graphs.graph import Graph, Options
+from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.memory import require_memory
 from semiring.graphs.stripes import nonedges
 from semiring.kernels.reference.operations import Operations
@@ -47,12 +47,12 @@ class Coordinates(NamedTuple):
     labels: tuple[Hashable, ...] | None = None
 
 
-def dense(given: Coordinates, semiring: Semiring, options: Options, destination: Callable[[Edges], str] = lambda edges: "cpu") -> Graph:
+def dense(given: Coordinates, semiring: Semiring, reading: Reading, destination: Callable[[Edges], str] = lambda edges: "cpu") -> Graph:
     """The dense matrix with the edges' weights in their places and zero elsewhere; equal places combine with ⊕.
 
     Parameters
     ----------
-    given, semiring, options
+    given, semiring, reading
     destination : callable
         Says on which device a matrix is made: a GPU fills it faster than it gets it.
 
@@ -60,9 +60,9 @@ def dense(given: Coordinates, semiring: Semiring, options: Options, destination:
     -----
     O(n² + m log m) for m edges.
     """
-    dtypes = _dtypes(given.weights, semiring, options.dtype, given.where)
-    require_memory(given.n, dtypes, via=options.paths)
-    edges = sparse(given, semiring, options)
+    dtypes = _dtypes(given.weights, semiring, reading.dtype, given.where)
+    require_memory(given.n, dtypes, via=reading.paths)
+    edges = sparse(given, semiring, reading)
     device = destination(edges)
     if device == "cpu":
         return Graph(edges.dense(), True, given.labels)
@@ -72,18 +72,18 @@ def dense(given: Coordinates, semiring: Semiring, options: Options, destination:
         return Graph(edges.dense(cupy), True, given.labels)
 
 
-def sparse(given: Coordinates, semiring: Semiring, options: Options) -> Edges:
+def sparse(given: Coordinates, semiring: Semiring, reading: Reading) -> Edges:
     """The edges in order; equal places combine with ⊕. O(m log m) for m edges."""
-    dtypes = _dtypes(given.weights, semiring, options.dtype, given.where)
+    dtypes = _dtypes(given.weights, semiring, reading.dtype, given.where)
     zero, _ = semiring.identities(dtypes)
-    kept = np.flatnonzero(~nonedges(given.weights, options.nonedge))
+    kept = np.flatnonzero(~nonedges(given.weights, reading.nonedge))
     rows, columns = given.rows[kept], given.columns[kept]
 
     def edge(index: tuple[int, ...]) -> str:
         return given.where((int(kept[index[0]]),))
 
     weights = tuple(w[kept] for w in given.weights)
-    if options.presence:
+    if reading.presence:
         weights = tuple(_present(w, edge) for w in weights)
     convert = conversions(semiring, [w.dtype for w in weights], dtypes)
     entries = tuple(to(w, edge) for to, w in zip(convert, weights, strict=True))

@@ -18,7 +18,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import DTypeError, ShapeError
 from semiring.algebra.namespace import equal, host, namespace, on_gpu
-from semiring.graphs.graph import Graph, Options
+from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.memory import require_memory
 from semiring.graphs.sources import Source
 from semiring.graphs.stripes import matches, nonedges, place, stripes
@@ -30,29 +30,29 @@ from semiring.kernels.survey import Survey
 __all__ = ["read_dense"]
 
 
-def read_dense(sources: tuple[Source, ...], semiring: Semiring, options: Options) -> Graph:
+def read_dense(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> Graph:
     """A `Graph` from one dense source for each component of an element; all of them on the host, or on the current GPU."""
     shape = _shape(sources)
-    dtypes = element_dtypes(sources, semiring, options)
+    dtypes = element_dtypes(sources, semiring, reading)
     zeros = zeros_of(sources, semiring, dtypes)
     kept = all(s.array.dtype == d for s, d in zip(sources, dtypes, strict=True))
     if not kept and sources[0].library is not None:
         for dtype in dtypes:  # whether the caller's library has them is better known before the work
             sources[0].library(namespace(sources[0].array).empty(0, dtype))
     could_stay = kept and overwritable(sources)
-    in_place = could_stay and options.overwrite
+    in_place = could_stay and reading.overwrite
     device = device_of(sources[0].array)
-    require_memory(shape[-1], () if in_place else dtypes, via=options.paths, batch=shape[:-2], device=device, overwriting_helps=could_stay)
-    if kept and needs_no_change(sources, semiring, options.nonedge, zeros):
+    require_memory(shape[-1], () if in_place else dtypes, via=reading.paths, batch=shape[:-2], device=device, overwriting_helps=could_stay)
+    if kept and needs_no_change(sources, semiring, reading.nonedge, zeros):
         values, owned = tuple(s.array for s in sources), in_place
     else:
         empty = namespace(sources[0].array).empty
         values, owned = tuple(s.array if in_place else empty(shape, d) for s, d in zip(sources, dtypes, strict=True)), True
-        rewrite(sources, values, semiring, options, zeros)
+        rewrite(sources, values, semiring, reading, zeros)
 
     def verify(seen: Survey | None) -> Survey | None:
         require_elements(semiring, values, () if seen is None else (seen,))
-        if options.nonedge is None and semiring.components == 1:
+        if reading.nonedge is None and semiring.components == 1:
             _warn_of_zeros(values[0], semiring, zeros[0], seen)
         return seen
 
@@ -105,14 +105,14 @@ def _shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
     return tuple(map(int, shape))
 
 
-def element_dtypes(sources: tuple[Source, ...], semiring: Semiring, options: Options) -> tuple[np.dtype[Any], ...]:
-    if options.dtype is not None:
+def element_dtypes(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> tuple[np.dtype[Any], ...]:
+    if reading.dtype is not None:
         for source in sources:
             if source.array.dtype.kind not in "biufO":
                 widened(source.array.dtype)  # says why it cannot be read
-        return semiring.dtypes(options.dtype)
+        return semiring.dtypes(reading.dtype)
     own = tuple(widened(s.array.dtype) for s in sources)
-    if semiring.on_truth_values and (own[0].kind != "O" or (options.presence and _numbers(sources[0]))):
+    if semiring.on_truth_values and (own[0].kind != "O" or (reading.presence and _numbers(sources[0]))):
         return (np.dtype(bool),)
     return semiring.dtypes(own)
 
@@ -163,13 +163,13 @@ def needs_no_change(sources: tuple[Source, ...], semiring: Semiring, nonedge: An
 
 
 def rewrite(
-    sources: tuple[Source, ...], values: tuple[Array, ...], semiring: Semiring, options: Options, zeros: tuple[Any, ...], *, first: int = 0
+    sources: tuple[Source, ...], values: tuple[Array, ...], semiring: Semiring, reading: Reading, zeros: tuple[Any, ...], *, first: int = 0
 ) -> None:
     """Fill `values` from the sources, with zero for every non-edge; both begin with row `first` of the caller's matrix."""
     convert = conversions(semiring, [s.array.dtype for s in sources], [v.dtype for v in values])
     for part in stripes(values[0]):
         chunks = [s.array[part] for s in sources]
-        missing = nonedges(chunks, options.nonedge)
+        missing = nonedges(chunks, reading.nonedge)
         for source in sources:
             if source.missing is not None:
                 missing |= source.missing[part]
@@ -179,7 +179,7 @@ def rewrite(
 
         for chunk, out, zero, converted in zip(chunks, values, zeros, convert, strict=True):
             if semiring.on_truth_values and out.dtype.kind == "b":
-                present = _truth(chunk, missing, options, where)
+                present = _truth(chunk, missing, reading, where)
             else:
                 if missing.any():  # what stands for a non-edge (NaN, say) need not have a value in the new dtype
                     chunk = chunk.copy()
@@ -189,12 +189,12 @@ def rewrite(
             out[part][missing] = zero
 
 
-def _truth(chunk: Array, missing: Array, options: Options, where: Place) -> Array:
+def _truth(chunk: Array, missing: Array, reading: Reading, where: Place) -> Array:
     """Which entries are edges."""
-    if options.nonedge is not None:
+    if reading.nonedge is not None:
         refuse_nan(namespace(chunk).where(missing, 0, chunk), where)
         return ~missing
-    if chunk.dtype.kind == "f" and options.dtype is None:
+    if chunk.dtype.kind == "f" and reading.dtype is None:
         raise DTypeError(
             f"which entries of a {chunk.dtype} matrix are edges? Pass nonedge= (0 for SciPy-style matrices, float('inf') for distances), "
             "or a matrix of bool"

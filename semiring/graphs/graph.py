@@ -11,12 +11,12 @@ import numpy as np
 from semiring.algebra.namespace import namespace, on_gpu
 from semiring.kernels.survey import Survey
 
-__all__ = ["Graph", "Options"]
+__all__ = ["Graph", "Reading"]
 
 Array = np.ndarray[Any, Any]
 
 
-class Options(NamedTuple):
+class Reading(NamedTuple):
     """How a graph is to be read: the arguments of `read_graph`."""
 
     nonedge: Any

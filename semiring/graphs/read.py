@@ -13,7 +13,7 @@ from semiring.algorithms.edges import Edges
 from semiring.graphs.coordinates import Coordinates, dense, sparse
 from semiring.graphs.dense import read_dense
 from semiring.graphs.edge_list import EdgeList, numbered, weights_of
-from semiring.graphs.graph import Graph, Options
+from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.sources import comes_from, dense_source, is_sparse, to_scipy
 from semiring.kernels.select import device_of, on_device
 
@@ -67,9 +67,9 @@ def read_graph(
     GraphError, ShapeError, DTypeError, DomainError, TooLargeError
     """
     width = semiring.components
-    options = _options(semiring, nonedge, dtype, overwrite, presence, paths)
+    reading = _reading(semiring, nonedge, dtype, overwrite, presence, paths)
     if (given := _coordinates(graph, semiring, weight)) is not None:
-        return dense(given, semiring, options, destination)
+        return dense(given, semiring, reading, destination)
     if width > 1 and (not isinstance(graph, tuple | list) or len(graph) != width):
         raise ShapeError(f"a matrix over {semiring.name} is a tuple of {width} equally shaped arrays")
     sources = tuple(map(dense_source, graph if width > 1 else (graph,)))
@@ -77,7 +77,7 @@ def read_graph(
     if len(devices) > 1:
         raise GraphError(f"the components of the matrix lie on {' and '.join(sorted(devices))}; bring them to one device")
     with on_device(*devices):
-        return read_dense(sources, semiring, options)
+        return read_dense(sources, semiring, reading)
 
 
 def read_edges(
@@ -87,7 +87,7 @@ def read_edges(
     given = _coordinates(graph, semiring, weight)
     if given is None:
         return None
-    return sparse(given, semiring, _options(semiring, nonedge, dtype, False, presence, False)), given.labels
+    return sparse(given, semiring, _reading(semiring, nonedge, dtype, False, presence, False)), given.labels
 
 
 def lists_edges(graph: Any) -> bool:
@@ -99,13 +99,13 @@ def _is_networkx(graph: Any) -> bool:
     return comes_from(graph, "networkx") and hasattr(graph, "adj")
 
 
-def _options(semiring: Semiring, nonedge: Any, dtype: Any, overwrite: bool, presence: bool, paths: bool) -> Options:
+def _reading(semiring: Semiring, nonedge: Any, dtype: Any, overwrite: bool, presence: bool, paths: bool) -> Reading:
     width = semiring.components
     if width > 1 and nonedge is not None and (not isinstance(nonedge, tuple) or len(nonedge) != width):
         raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")
     if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):
         raise GraphError(f"nonedge is one number, not {nonedge!r}")
-    return Options(nonedge, dtype, overwrite, presence, paths)
+    return Reading(nonedge, dtype, overwrite, presence, paths)
 
 
 def _coordinates(graph: Any, semiring: Semiring, weight: str) -> Coordinates | None:
