@@ -12,7 +12,23 @@ from semiring.kernels.block import Block
 from semiring.kernels.cuda.rows import copy_rows
 from semiring.kernels.overlap import Layout, share, span
 
-__all__ = ["access", "by_value", "copy", "matrix", "of_one_layout", "parts", "same", "shares", "stacked", "via_arguments"]
+__all__ = [
+    "BATCH",
+    "access",
+    "batches",
+    "by_value",
+    "copy",
+    "matrix",
+    "of_one_layout",
+    "parts",
+    "same",
+    "shares",
+    "stacked",
+    "via_arguments",
+]
+
+BATCH = 65535
+"""Matrices that one launch can number."""
 
 _ROWS = 128
 """A multiple of every tile's sides."""
@@ -112,3 +128,11 @@ def parts(length: int, size: int, limit: int, most: int | None = None) -> Iterat
     step = min(step, most or step)
     for start in range(0, length, step):
         yield slice(start, min(length, start + step))
+
+
+def batches(A: Block) -> Iterator[tuple[int, Block]]:
+    """The matrices of a batch, as many at a time as a launch can number, with the number of the first; none where they are empty."""
+    count = len(A.values[0]) if A.values[0].size else 0
+    if 0 < count <= BATCH:
+        return iter([(0, A)])
+    return ((start, A.at(slice(start, start + BATCH))) for start in range(0, count, BATCH))

@@ -192,7 +192,7 @@ def _like(array: np.ndarray[Any, Any]) -> Any:
 @pytest.mark.parametrize("batch", [(), (3,)], ids=["one", "batch"])
 @pytest.mark.parametrize("witness", [False, True])
 def test_operands_that_are_part_of_the_result(witness: bool, batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semiring.kernels.cuda.engine._SCRATCH", 20_000)
+    monkeypatch.setattr("semiring.kernels.cuda.products._SCRATCH", 20_000)
     rng, d = np.random.default_rng(5), (np.dtype(np.float32),)
     n = 300
     a = elements(MIN_PLUS, d, (*batch, n, n), rng)
@@ -237,7 +237,7 @@ def test_batches() -> None:
 
 @pytest.mark.parametrize("witness", [False, True])
 def test_a_result_that_is_an_operand_of_many_parts(witness: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semiring.kernels.cuda.engine._SCRATCH", 20_000)
+    monkeypatch.setattr("semiring.kernels.cuda.products._SCRATCH", 20_000)
     rng, d = np.random.default_rng(7), (np.dtype(np.float32),)
     a, b = elements(MIN_PLUS, d, (300, 300), rng), elements(MIN_PLUS, d, (300, 300), rng)
     for left in (True, False):
@@ -318,7 +318,7 @@ def test_negative_integers_up_to_the_bounds(dtype: str) -> None:
 def test_large_products_of_unaligned_operands(dtype: str, witness: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands are copied in aligned rows, slab by slab, whatever the layout."""
     for limit, value in (("_LARGE", 1), ("_WIDE", 1), ("_DEEP", 1), ("_SCRATCH", 100_000)):
-        monkeypatch.setattr(f"semiring.kernels.cuda.engine.{limit}", value)
+        monkeypatch.setattr(f"semiring.kernels.cuda.products.{limit}", value)
     rng, d = np.random.default_rng(12), (np.dtype(dtype),)
     a, b, c = (elements(MIN_PLUS, d, shape, rng) for shape in ((131, 521), (521, 203), (131, 203)))
     for layout in ("C", "Fortran", "inner block"):
@@ -359,7 +359,7 @@ def test_vectors_that_reach_beyond_a_row(dtype: str) -> None:
 
 
 def test_long_sums_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semiring.kernels.cuda.engine._SLAB", 128)
+    monkeypatch.setattr("semiring.kernels.cuda.products._SLAB", 128)
     for semiring, dtype in ((MIN_PLUS, "float32"), (MIN_PLUS, "int16"), (PLUS_TIMES, "float64")):
         rng, d = np.random.default_rng(14), (np.dtype(dtype),)
         a, b, c = (elements(semiring, d, shape, rng) for shape in ((33, 700), (700, 65), (33, 65)))
@@ -372,7 +372,7 @@ def test_long_sums_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("semiring", "dtypes"), [*SELECTIVE, (PLUS_TIMES, (np.dtype(np.float64),))], ids=name)
 def test_sums_of_parts(semiring: Semiring, dtypes: DTypes, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU of few multiprocessors the last rows of C, or all of them, are divided along k."""
-    from semiring.kernels.cuda import engine as module
+    from semiring.kernels.cuda import products as module
 
     divisions: list[Division | None] = []
     for limit, value in (("_DEPTH", 64), ("_PART", 0), ("_ADDING", 0)):
