@@ -14,7 +14,7 @@ from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.cuda.transfer import locked
 from semiring.kernels.streaming.storage import ArrayRows
 
-__all__ = ["Landing"]
+__all__ = ["Landing", "LandingRows"]
 
 Array = np.ndarray[Any, Any]
 
@@ -48,7 +48,7 @@ class Landing:
         thread = ThreadPoolExecutor(1)
         self._ready = thread.submit(self._prepare, cupy.cuda.Device())
         thread.shutdown(wait=False)
-        self.rows = tuple(_Rows(array, self._ready) for array in self.arrays)
+        self.rows = tuple(LandingRows(array, self._ready) for array in self.arrays)
 
     def _prepare(self, device: Any) -> None:
         with device:  # else the thread would begin to use the first GPU
@@ -68,7 +68,7 @@ class Landing:
         self._locks.close()
 
 
-class _Rows(ArrayRows):
+class LandingRows(ArrayRows):
     """The rows of an array whose memory is coming about."""
 
     def __init__(self, array: Array, ready: Future[None]) -> None:
@@ -76,7 +76,7 @@ class _Rows(ArrayRows):
         self._ready = ready
 
     @property
-    def writable(self) -> Array:
+    def writable(self) -> Any:
         """The array, once its memory is there."""
         self._ready.result()
         return self.array
