@@ -15,7 +15,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError, TooLargeError
 from semiring.algebra.namespace import on_gpu
 from semiring.kernels.engine import Engine
-from semiring.kernels.room import ALWAYS_FITS, free_memory
+from semiring.kernels.room import fits
 from semiring.kernels.streaming.plan import Speed
 from semiring.kernels.truth import AND, OR, truth_table
 
@@ -87,7 +87,7 @@ def place(device: Any, arrays: tuple[Any, ...], steps: float, needed: int) -> st
 
 def faster_on_gpu(steps: float, size: int, needed: int) -> bool:
     """Whether there is a GPU with room for `needed` bytes that is predicted to be faster than the CPU on `size` bytes of the host."""
-    return predicted(CPU, steps, size) > seconds_on_gpu(steps, size) and gpus() > 0 and (needed <= ALWAYS_FITS or needed <= free_memory(0))
+    return predicted(CPU, steps, size) > seconds_on_gpu(steps, size) and gpus() > 0 and fits(needed, "cuda:0")
 
 
 def seconds_on_gpu(steps: float, size: int) -> float:

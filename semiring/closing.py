@@ -20,7 +20,7 @@ from semiring.closing_by_rows import close_by_rows
 from semiring.graphs import Graph, lists_edges, read_graph, require_memory
 from semiring.graphs.by_rows import GivenRows, given_rows, rows_of_graph, square_arrays
 from semiring.graphs.graph import Reading
-from semiring.kernels.room import ALWAYS_FITS, free_memory, with_scratch
+from semiring.kernels.room import ALWAYS_FITS, fits, with_scratch
 from semiring.kernels.select import engine_for, on_device, place, several
 from semiring.large import route
 from semiring.options import Options
@@ -162,8 +162,7 @@ def _made_on(edges: Edges, options: Options, *, paths: bool) -> str:
     if by_rows or 4 * edges.nbytes > needed:
         return "cpu"
     where = place(options.device, matrix, float(edges.n) ** 3, needed)
-    fits = where.startswith("cuda:") and (needed <= ALWAYS_FITS or needed <= free_memory(int(where[5:])))
-    return where if fits else "cpu"
+    return where if where.startswith("cuda:") and fits(needed, where) else "cpu"
 
 
 def _bytes_on_gpu(arrays: tuple[Any, ...], *, paths: bool) -> int:

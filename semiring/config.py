@@ -123,7 +123,7 @@ def _cache() -> str:
 
 
 def _memory() -> str:
-    from semiring.graphs.memory import available_memory
+    from semiring.kernels.room import free_on
 
-    free = available_memory()
+    free = free_on("cpu")
     return "unknown" if free is None else f"{free / 2**30:,.1f} GiB available"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +13,7 @@ from semiring.algebra.errors import SemiringError, TooLargeError
 from semiring.algebra.laws import is_idempotent
 from semiring.algebra.namespace import on_gpu
 from semiring.graphs.by_rows import GivenRows
-from semiring.graphs.memory import available_memory
-from semiring.kernels.room import free_memory, gib, with_scratch
+from semiring.kernels.room import free_on, gib, with_scratch
 from semiring.kernels.select import place, several
 from semiring.kernels.streaming.resident import resident_bytes, resident_rows
 from semiring.options import Options
@@ -83,9 +83,9 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
     gpu = devices[0] != "cpu"
     if not wanted and ((there and len(devices) == 1) or not (gpu or given.on_disk)):
         return None
-    free = min(free_memory(int(d[5:])) for d in devices) if gpu else available_memory()
     row_bytes = given.row_bytes(paths=paths)
-    room = min(1 << 62 if limit is None else limit, 1 << 62 if free is None else int(_OURS * free))
+    left = [int(_OURS * free) for d in devices if (free := free_on(d)) is not None]
+    room = min(*left, sys.maxsize, sys.maxsize if limit is None else limit)
     needed = with_scratch(given.n * row_bytes) if gpu else given.n * row_bytes
     if len(devices) == 1 and options.checkpoint is None and needed <= room:
         return None

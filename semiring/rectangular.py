@@ -22,6 +22,7 @@ from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
 from semiring.algorithms.schedules import schedule_for
 from semiring.graphs import Graph, read_edges, read_graph, require_memory
+from semiring.kernels.room import with_scratch
 from semiring.kernels.select import engine_for, on_device, place, several
 from semiring.kernels.survey import Survey
 from semiring.options import Options
@@ -152,7 +153,7 @@ def _of_graph(g: Graph, task: _Task) -> Any:
     shared = several(task.options.device)
     device = ("auto" if on_gpu(g.values[0]) else shared[0]) if shared else task.options.device
     steps = math.prod(g.batch) * steps_of(g.n, len(task.roots))
-    where = place(device, g.values, steps, sum(v.nbytes for v in g.values))
+    where = place(device, g.values, steps, with_scratch(sum(v.nbytes for v in g.values)))
     require_closure_laws(task.semiring, g.dtypes, paths=task.paths)
     shape = (*g.batch, *task.shape)
     require_rows(shape, g.dtypes, where, paths=task.paths, backward=task.backward)

@@ -10,8 +10,8 @@ import numpy as np
 from semiring.algebra.errors import TooLargeError
 from semiring.algorithms.edges import Edges
 from semiring.graphs import Graph
-from semiring.graphs.memory import free_on
-from semiring.kernels.room import ALWAYS_FITS, gib
+from semiring.graphs.memory import entry_bytes
+from semiring.kernels.room import fits, free_on, gib
 from semiring.kernels.select import device_of
 
 __all__ = ["prefers_whole", "require_rows", "steps_of", "whole_fits", "whole_is_faster"]
@@ -24,8 +24,6 @@ _STEPS, _EDGES = 3e10, 3e6
 
 _EXACT_STEPS, _EXACT_EDGES = 3e6, 3e5
 """The same of Python's own numbers."""
-
-_VIA_BYTES = 4
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -53,11 +51,7 @@ def steps_of(n: int, sources: int) -> float:
 
 def whole_fits(n: int, dtypes: DTypes, device: str, *, paths: bool) -> bool:
     """Whether the closure of n vertices fits half of the memory that is free."""
-    needed = 2 * n * n * _entry_bytes(dtypes, paths=paths)
-    if needed <= ALWAYS_FITS:
-        return True
-    free = free_on(device)
-    return free is None or needed <= free
+    return fits(2 * n * n * entry_bytes(dtypes, via=paths), device)
 
 
 def prefers_whole(graph: Edges | Graph) -> bool:
@@ -86,17 +80,10 @@ def require_rows(shape: tuple[int, ...], dtypes: DTypes, device: str, *, paths: 
     ------
     TooLargeError
     """
-    needed = math.prod(shape) * _entry_bytes(dtypes, paths=paths)
-    if needed <= ALWAYS_FITS:
-        return
-    free = free_on(device)
-    if free is not None and needed > free:
+    needed = math.prod(shape) * entry_bytes(dtypes, via=paths)
+    if not fits(needed, device):
         what, count, n = ("targets", shape[-1], shape[-2]) if backward else ("sources", shape[-2], shape[-1])
         raise TooLargeError(
-            f"rows for {count:,} {what} among {n:,} vertices take {gib(needed)}, but {gib(max(free, 0))} of memory are "
+            f"rows for {count:,} {what} among {n:,} vertices take {gib(needed)}, but {gib(free_on(device) or 0)} of memory are "
             f"available; name fewer {what} at a time"
         )
-
-
-def _entry_bytes(dtypes: DTypes, *, paths: bool) -> int:
-    return sum(d.itemsize for d in dtypes) + _VIA_BYTES * paths

@@ -11,7 +11,7 @@ from semiring.algebra.namespace import host, namespace, on_gpu
 from semiring.closing import solve as close
 from semiring.csgraph.call import Call, cut
 from semiring.kernels.cuda.transfer import download, upload
-from semiring.kernels.room import ALWAYS_FITS, free_memory, with_scratch
+from semiring.kernels.room import fits, with_scratch
 from semiring.kernels.select import device_of, on_device, place, several
 from semiring.options import Options
 
@@ -59,7 +59,7 @@ def _one_gpu(call: Call, device: Any) -> str | None:
     trees = 2 * np.dtype(np.int32).itemsize * matrix.size * bool(call.request.return_predecessors)
     needed = with_scratch(matrix.nbytes * (2 if call.negative else 1) + trees + edges)
     where = place(device, (matrix,), float(call.graph.n) ** 3, needed)
-    return where if where.startswith("cuda:") and (needed <= ALWAYS_FITS or needed <= free_memory(int(where[5:]))) else None
+    return where if where.startswith("cuda:") and fits(needed, where) else None
 
 
 def _settle(call: Call, matrix: Any) -> None:

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.graphs.memory import available_memory
 from semiring.kernels.cpu.threads import thread_count
-from semiring.kernels.room import ALWAYS_FITS, with_scratch
+from semiring.kernels.room import fits, with_scratch
 from semiring.kernels.select import faster_on_gpu, seconds_on_gpu
 
 __all__ = ["Choice", "Size", "choose"]
@@ -135,17 +134,12 @@ def choose(size: Size, device: Any, *, one_search: bool = False) -> Choice:
         return chosen("scipy", "min_only=True is one search, whatever device= says")
     if not automatic:
         return chosen("semiring", f"device={device!r} asks for it")
-    if where == "cpu" and _too_large(size.bytes):
+    if where == "cpu" and not fits(size.bytes, where):
         return chosen("scipy", f"a dense matrix of {size.n:,} vertices does not fit the memory")
     edges = f"{_count(size.n, 'vertex', 'vertices')}, {_count(size.edges, 'edge', 'edges')} and {_count(size.sources, 'source', 'sources')}"
     if search < closure:
         return chosen("scipy", f"searches are predicted to be faster for {edges}")
     return chosen("semiring", f"the closure is predicted to be faster for {edges}")
-
-
-def _too_large(needed: int) -> bool:
-    free = None if needed <= ALWAYS_FITS else available_memory()
-    return free is not None and needed > free
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -25,9 +25,10 @@ from semiring.graphs.dense import (
     zeros_off_diagonal,
 )
 from semiring.graphs.graph import Graph, Reading
-from semiring.graphs.memory import available_memory
+from semiring.graphs.memory import entry_bytes
 from semiring.graphs.sources import Source
 from semiring.kernels.infinities import absorbing
+from semiring.kernels.room import fits
 from semiring.kernels.streaming.plan import block_rows
 from semiring.kernels.streaming.storage import Rows, rows_of
 from semiring.kernels.survey import Survey, survey
@@ -79,14 +80,13 @@ class GivenRows:
 
     def row_bytes(self, *, paths: bool) -> int:
         """Bytes of a row, of all components and, for paths, the construction matrix."""
-        return self.n * (sum(d.itemsize for d in self.dtypes) + np.dtype(np.int32).itemsize * paths)
+        return self.n * entry_bytes(self.dtypes, via=paths)
 
     def whole(self) -> tuple[Any, ...] | None:
         """The matrix in arrays: what the caller passed if that is it, else copies, or None where there is no room for them."""
         if self.as_they_are:
             return self.arrays
-        free = available_memory()
-        if free is not None and free < self.n * self.row_bytes(paths=False):
+        if not fits(self.n * self.row_bytes(paths=False), "cpu"):
             return None
         copies = tuple(np.empty(r.shape, r.dtype) for r in self.rows)
         for rows, copy in zip(self.rows, copies, strict=True):

@@ -314,8 +314,7 @@ def test_trees_are_grown_on_a_gpu_where_there_is_room(monkeypatch):
     graph = sp.csr_array(np.where(rng.random((90, 90)) < 0.1, rng.random((90, 90)) + 0.01 + height - height[:, None], 0))
     expected = scipys.johnson(graph)
     for free in (1 << 40, 0):
-        monkeypatch.setattr(by_closure, "ALWAYS_FITS", 0)
-        monkeypatch.setattr(by_closure, "free_memory", lambda number, free=free: free)
+        monkeypatch.setattr(by_closure, "fits", lambda needed, device, free=free: needed <= free)
         found, before = csgraph.johnson(graph, return_predecessors=True, device="cuda:0")
         assert isinstance(found, np.ndarray)
         np.testing.assert_allclose(found, expected)

@@ -11,12 +11,13 @@ import semiring as sr
 from semiring import closing, csgraph
 from semiring.algebra.namespace import on_gpu
 from semiring.graphs import read_edges
+from semiring.kernels import room
 from semiring.options import Options
 
 sp = pytest.importorskip("scipy.sparse")
 cupy = pytest.importorskip("cupy")
 INF = np.inf
-ANYWHERE = Options(False, "auto", None, None, None, "cuda", False, None, None, None, None)
+ANYWHERE = Options(device="cuda")
 
 
 def graph(n: int, degree: float, seed: int = 0) -> Any:
@@ -44,8 +45,8 @@ class TestOnAGpu:
             assert made(graph(2000, 4), **options) == "cpu"
 
     def test_there_must_be_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(closing, "ALWAYS_FITS", 0)
-        monkeypatch.setattr(closing, "free_memory", lambda number: 0)
+        monkeypatch.setattr(room, "ALWAYS_FITS", 0)
+        monkeypatch.setattr(room, "free_on_gpu", lambda number: 0)
         assert made(graph(2000, 4)) == "cpu"
 
     @pytest.mark.parametrize("n", [0, 1, 2, 65, 300])

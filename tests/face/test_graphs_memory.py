@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS
 from semiring.algebra.errors import TooLargeError
 from semiring.graphs import edges, memory, read_graph, require_memory
+from semiring.kernels import room
 
 GIB = 2**30
 F4, F8 = np.dtype("f4"), np.dtype("f8")
@@ -18,7 +18,7 @@ F4, F8 = np.dtype("f4"), np.dtype("f8")
 
 @pytest.fixture
 def four_gib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "available_memory", lambda: 4 * GIB)
+    monkeypatch.setattr(room, "free_on_host", lambda: 4 * GIB)
 
 
 @pytest.mark.usefixtures("four_gib")
@@ -61,7 +61,7 @@ class TestRequireMemory:
             require_memory(16384, (F4,), batch=(3, 2))
 
     def test_on_a_gpu_the_setting_that_would_fit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(memory, "free_memory", lambda number: 4 * GIB)
+        monkeypatch.setattr(room, "free_on_gpu", lambda number: 4 * GIB)
         require_memory(30000, (F4,), device="cuda:1")
         with pytest.raises(TooLargeError, match=r"of memory are available on cuda:1; what would work: dtype=float32 or int32 \(3\.5 GiB\)"):
             require_memory(30000, (F8,), device="cuda:1")
@@ -82,8 +82,9 @@ class TestRequireMemory:
             read_graph((borrowed, borrowed), DISTANCE_HOPS)
 
     def test_overwriting_needs_no_second_matrix(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(memory, "available_memory", lambda: 0)
-        monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
+        monkeypatch.setattr(room, "free_on_host", lambda: 0)
+        for module in (memory, room):
+            monkeypatch.setattr(module, "ALWAYS_FITS", 0)
         lent = np.ones((8, 8))
         assert read_graph(lent, MIN_PLUS, overwrite=True).owned
         with pytest.raises(TooLargeError):
@@ -93,36 +94,5 @@ class TestRequireMemory:
 
 
 def test_an_unknown_amount_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "available_memory", lambda: None)
+    monkeypatch.setattr(room, "free_on_host", lambda: None)
     require_memory(10**6, (F8,))
-
-
-class TestAvailableMemory:
-    def test_here(self) -> None:
-        free = memory.available_memory()
-        assert free is None or free > 0
-
-    def test_linux_reports_what_is_available(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        report = tmp_path / "meminfo"
-        report.write_text("MemTotal:  200 kB\nMemAvailable:    100 kB\n")
-        monkeypatch.setattr(memory, "_MEMORY_INFO", report)
-        monkeypatch.setattr(memory, "_LIMITS", tmp_path)
-        assert memory.available_memory() == 100 * 1024
-
-    def test_a_container_limits_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (tmp_path / "memory.max").write_text("5000\n")
-        (tmp_path / "memory.current").write_text("3000\n")
-        (tmp_path / "memory.stat").write_text("anon 1\ninactive_file 500\n")
-        monkeypatch.setattr(memory, "_LIMITS", tmp_path)
-        assert memory.available_memory() == 2500
-        (tmp_path / "memory.max").write_text("max\n")
-        free = memory.available_memory()
-        assert free is None or free > 2500
-
-    def test_elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(memory, "_MEMORY_INFO", tmp_path / "none")
-        monkeypatch.setattr(memory, "_LIMITS", tmp_path)
-        assert memory.available_memory()
-        monkeypatch.setitem(__import__("sys").modules, "psutil", None)
-        free = memory.available_memory()
-        assert free is None or free > 0

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring import closing, large
+from semiring import closing
 from semiring.algebra.namespace import host
 from semiring.graphs import memory
+from semiring.kernels import room
 from semiring.large import size_of
 from semiring.progress import Progress
 
@@ -234,10 +235,9 @@ def test_several_gpus(weights, distances):
 class TestLittleMemoryOfTheHost:
     @pytest.fixture(autouse=True)
     def _little(self, monkeypatch):
-        for module in (large, memory):
-            monkeypatch.setattr(module, "available_memory", lambda: 24_000_000)
-        monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
-        monkeypatch.setattr(closing, "ALWAYS_FITS", 0)
+        monkeypatch.setattr(room, "free_on_host", lambda: 24_000_000)
+        for module in (closing, memory, room):
+            monkeypatch.setattr(module, "ALWAYS_FITS", 0)
 
     def test_a_file_in_its_own_place_goes_by_block_rows(self, weights, distances, tmp_path):
         told: list[Progress] = []
@@ -302,16 +302,16 @@ class TestErrors:
         assert sorted(error.value.cycle) == [2000, 2001]
         np.testing.assert_array_equal(w, before)
 
-    @pytest.mark.parametrize("room", [True, False])
-    def test_a_negative_cycle_in_a_matrix_that_is_converted(self, weights, monkeypatch, room):
+    @pytest.mark.parametrize("fits", [True, False])
+    def test_a_negative_cycle_in_a_matrix_that_is_converted(self, weights, monkeypatch, fits):
         w = np.where(np.isinf(weights), 0, weights)
         w[2000, 2001], w[2001, 2000] = 3, -4
-        if not room:
-            monkeypatch.setattr("semiring.graphs.by_rows.available_memory", lambda: 1 << 20)
+        if not fits:
+            monkeypatch.setattr("semiring.graphs.by_rows.fits", lambda needed, device: False)
         with pytest.raises(sr.NegativeCycleError) as error:
             sr.apsp(w, memory_limit="24MB", block=128, device="cpu", nonedge=0)
-        assert (error.value.cycle is not None) == room
-        assert not room or sorted(error.value.cycle or ()) == [2000, 2001]
+        assert (error.value.cycle is not None) == fits
+        assert not fits or sorted(error.value.cycle or ()) == [2000, 2001]
 
     def test_overflow(self, weights):
         w = np.where(np.isinf(weights), np.iinfo(np.int16).max, weights * 160).astype(np.int16)
@@ -343,7 +343,7 @@ class TestErrors:
             sr.apsp(weights, device="reference", memory_limit="24MB")
 
     def test_a_limit_beyond_the_memory_that_there_is(self, weights, distances, monkeypatch, tmp_path):
-        monkeypatch.setattr("semiring.large.available_memory", lambda: 24 << 20)
+        monkeypatch.setattr("semiring.kernels.room.free_on_host", lambda: 24 << 20)
         told: list[Progress] = []
         found = sr.apsp(on_disk(tmp_path, weights), overwrite=True, memory_limit="1TB", device="cpu", progress=told.append)
         np.testing.assert_array_equal(found, distances)

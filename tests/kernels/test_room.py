@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring import large as route
-from semiring.graphs import memory
 from semiring.kernels import room, select
 
 GIB = 2**30
@@ -22,8 +20,7 @@ STEPS = 1e15  # far more than a CPU does in the time that a GPU takes to start
 def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU with 4 GiB left, as far as choices are concerned."""
     monkeypatch.setattr(select, "_found", lambda: (1, ""))
-    for module in (select, room, memory, route):
-        monkeypatch.setattr(module, "free_memory", lambda number: 4 * GIB)
+    monkeypatch.setattr(room, "free_on_gpu", lambda number: 4 * GIB)
 
 
 @pytest.mark.usefixtures("one_gpu")
@@ -51,7 +48,7 @@ class TestRoom:
             sr.matmul(long, long.T, sr.MIN_PLUS, device="cuda")
 
     def test_a_closure_that_does_not_fit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(memory, "available_memory", lambda: None)  # of the host
+        monkeypatch.setattr(room, "free_on_host", lambda: None)  # of the host
         large = np.broadcast_to(np.float32(1), (1 << 15, 1 << 15))
         with pytest.raises(sr.TooLargeError, match=r"4\.\d GiB, but 4\.0 GiB of memory are available on cuda:0.*device='cpu'"):
             sr.closure(large, sr.PLUS_TIMES, device="cuda")
@@ -92,3 +89,34 @@ def test_a_broken_cupy_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_what_is_no_semiring_is_refused_alike(call: Any, wrong: Any) -> None:
     with pytest.raises(sr.SemiringError, match=r"semiring is .*; pass a Semiring such as semiring\.MIN_PLUS"):
         call(wrong)
+
+
+class TestFreeMemoryOfTheHost:
+    def test_here(self) -> None:
+        free = room.free_on_host()
+        assert free is None or free > 0
+
+    def test_linux_reports_what_is_available(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        report = tmp_path / "meminfo"
+        report.write_text("MemTotal:  200 kB\nMemAvailable:    100 kB\n")
+        monkeypatch.setattr(room, "_MEMORY_INFO", report)
+        monkeypatch.setattr(room, "_LIMITS", tmp_path)
+        assert room.free_on_host() == 100 * 1024
+
+    def test_a_container_limits_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "memory.max").write_text("5000\n")
+        (tmp_path / "memory.current").write_text("3000\n")
+        (tmp_path / "memory.stat").write_text("anon 1\ninactive_file 500\n")
+        monkeypatch.setattr(room, "_LIMITS", tmp_path)
+        assert room.free_on_host() == 2500
+        (tmp_path / "memory.max").write_text("max\n")
+        free = room.free_on_host()
+        assert free is None or free > 2500
+
+    def test_elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(room, "_MEMORY_INFO", tmp_path / "none")
+        monkeypatch.setattr(room, "_LIMITS", tmp_path)
+        assert room.free_on_host()
+        monkeypatch.setitem(__import__("sys").modules, "psutil", None)
+        free = room.free_on_host()
+        assert free is None or free > 0
