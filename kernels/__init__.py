@@ -14,8 +14,33 @@ from semiring.kernels.select import engine_for
 __all__ = ["Block", "Engine", "Witnessed", "engine_for", "matmul", "source"]
 
 
-def source(semiring: Semiring, dtype: Any, **options: Any) -> Code:
-    """The CUDA C++ that is generated for a semiring; see `semiring.kernels.cuda.show.source`."""
-    from semiring.kernels.cuda.show import source as show
+def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int = 90, ordered_bits: bool = True) -> Code:
+    """The generated part of a CUDA kernel: the semiring's operations as device functions, and the templates' instantiation.
 
-    return show(semiring, dtype, **options)
+    Parameters
+    ----------
+    semiring : Semiring
+    dtype : dtype
+        Of every component.
+    kernel : {"product", "product_witness", "close", "close_witness", "eliminate", "add_identity"}
+    arch : int
+        The compute capability, as in sm_90.
+    ordered_bits : bool
+        No element is negative but −∞, so that floats may be compared as integers.
+
+    Returns
+    -------
+    str
+        It includes templates such as ``product.cuh`` and ``pivot.cuh``, which lie in ``semiring/kernels/cuda``. Jupyter shows it folded.
+        No GPU is needed.
+
+    Examples
+    --------
+    >>> from semiring import MIN_PLUS
+    >>> from semiring.kernels import source
+    >>> "__vimin3_s32" in source(MIN_PLUS, "float32")
+    True
+    """
+    from semiring.kernels.cuda.show import source as show  # only where it is wanted: it imports all of the CUDA engine
+
+    return show(semiring, dtype, kernel=kernel, arch=arch, ordered_bits=ordered_bits)

@@ -17,33 +17,8 @@ from semiring.kernels.select import is_reachability
 __all__ = ["source"]
 
 
-def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int = 90, ordered_bits: bool = True) -> Code:
-    """The generated part of a CUDA kernel: the semiring's operations as device functions, and the templates' instantiation.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtype : dtype
-        Of every component.
-    kernel : {"product", "product_witness", "close", "close_witness", "eliminate", "add_identity"}
-    arch : int
-        The compute capability, as in sm_90.
-    ordered_bits : bool
-        No element is negative but −∞, so that floats may be compared as integers.
-
-    Returns
-    -------
-    str
-        It includes templates such as ``product.cuh`` and ``pivot.cuh``, which lie beside this module. Jupyter shows it folded. No GPU is
-        needed.
-
-    Examples
-    --------
-    >>> from semiring import MIN_PLUS
-    >>> from semiring.kernels import source
-    >>> "__vimin3_s32" in source(MIN_PLUS, "float32")
-    True
-    """
+def source(semiring: Semiring, dtype: Any, *, kernel: str, arch: int, ordered_bits: bool) -> Code:
+    """See `semiring.kernels.source`."""
     dtypes = semiring.dtypes([np.dtype(dtype)] * semiring.components)
     heading = f"CUDA C++ of {kernel} over {semiring.name} in {', '.join(map(str, dtypes))} for sm_{arch}"
     if is_reachability(semiring, dtypes) and kernel in ("product", "close", "add_identity"):

@@ -15,13 +15,13 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, SemiringError
 from semiring.algebra.expression import const, node, var
 from semiring.algebra.laws import is_idempotent, is_selective
+from semiring.kernels import source
 from semiring.kernels.cuda import bits, compiler
 from semiring.kernels.cuda.choice import choose, divide, is_near
 from semiring.kernels.cuda.emission import function
 from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, problem_for, reads_vectors, step_for
 from semiring.kernels.cuda.reductions import survey_source
 from semiring.kernels.cuda.representation import represent
-from semiring.kernels.cuda.show import source
 from semiring.kernels.cuda.steps import STEPS, postponed
 from semiring.kernels.cuda.tile import Device, Problem, Tile, candidates
 from semiring.kernels.cuda.trees import trees_source
