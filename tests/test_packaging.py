@@ -1,19 +1,27 @@
 """What is installed: every subpackage, under one name, and nothing heavy at import."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from semiring.config import EXTRAS
+from tests.lowest_versions import constraints, requirements
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"semiring": "semiring", "semiring.kernels": "kernels", "semiring.algorithms": "algorithms"}
 
 
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
 def test_every_subpackage_is_listed() -> None:
-    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    setuptools = PYPROJECT["tool"]["setuptools"]
     found = set()
     for package, folder in FOLDERS.items():
         for module in (ROOT / folder).rglob("*.py"):  # rglob does not follow the two links
@@ -30,6 +38,37 @@ def test_links_show_the_installed_layout(name: str) -> None:
     link = ROOT / "semiring" / name
     assert link.is_symlink()
     assert link.resolve() == ROOT / name
+
+
+def test_the_oldest_python_is_the_same_everywhere() -> None:
+    oldest = PYPROJECT["project"]["requires-python"].removeprefix(">=")
+    tools = PYPROJECT["tool"]
+    assert tools["mypy"]["python_version"] == tools["pyright"]["pythonVersion"] == oldest
+    assert tools["ruff"]["target-version"] == f"py{oldest.replace('.', '')}"
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PYPROJECT["project"]["classifiers"]))
+    first = int(oldest.removeprefix("3."))
+    assert named == [f"3.{minor}" for minor in range(first, first + len(named))]
+    for page in ("README.md", "CONTRIBUTING.md", "docs/tutorial.md"):
+        assert f"Python {oldest} or later" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_every_dependency_has_one_lower_bound() -> None:
+    bounds = set(constraints())
+    bounded = [name for name, _ in bounds]
+    assert sorted(bounded) == sorted(set(bounded)), "two extras, two bounds"
+    for requirement in requirements():
+        name = re.split(r"[\[>=]", requirement)[0]
+        assert name in bounded or "==" in requirement, f"{requirement} admits versions that nobody has tried"
+    backend = (ROOT / "semiring/networkx_backend/interface.py").read_text(encoding="utf-8")
+    assert re.search(r'_NEEDED = "([\d.]+)"', backend)[1] == dict(bounds)["networkx"]  # type: ignore[index]  # it is there
+
+
+def test_extras_are_told_where_they_are_looked_for() -> None:
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    installing = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Installing")[2]
+    assert {extra for extra in extras if f"`{extra}`" not in installing} == set()
+    for extra, packages in EXTRAS.items():
+        assert all(any(requirement.startswith(package) for requirement in extras[extra]) for package in packages)
 
 
 MEASURE = """

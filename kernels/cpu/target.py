@@ -68,7 +68,9 @@ def host(isa: str | None = None) -> Target:
     wanted = isa or os.environ.get("SEMIRING_ISA")
     has = llvm.get_host_cpu_features()
     cpu = llvm.get_host_cpu_name()
-    usable = [name for name, needs in _NEEDS.items() if all(has.get(f, False) for f in needs)]
+    # LLVM does not tell the features of every system's 64-bit ARM, but all of these have NEON.
+    arm = llvm.get_process_triple().startswith(("aarch64", "arm64"))
+    usable = [name for name, needs in _NEEDS.items() if all(has.get(f, arm and f == "neon") for f in needs)]
     if wanted is not None and wanted not in usable:
         raise SemiringError(f"this processor ({cpu}) cannot run {wanted!r}; SEMIRING_ISA may be one of {', '.join(usable)}")
     if not usable:

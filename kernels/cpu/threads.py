@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, TypeVar
@@ -42,10 +43,14 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
         for task in tasks:
             work(task, 0)
         return
-    queue = iter(tasks)  # next() on it is atomic under the GIL
+    queue = deque(tasks)  # an iterator gives one task twice where Python has no GIL
 
     def worker(slot: int) -> None:
-        for task in queue:
+        while True:
+            try:
+                task = queue.popleft()
+            except IndexError:
+                return
             work(task, slot)
 
     from concurrent.futures import wait  # here, because a small product never needs it

@@ -110,7 +110,7 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
     ------
     ValueError
         Where the graph has no such edge: SciPy's stores 0 there, or ∞ with ``directed=False``, and ∞ too for edges of weight 0. Also for
-        another shape.
+        another shape, and for floats, of which SciPy before 1.18 made what it could.
     IndexError
         For a vertex that does not exist.
 
@@ -124,6 +124,8 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
     """
     arcs = read(csgraph).arcs
     before = np.asarray(predecessors)
+    if before.dtype.kind not in "iu":
+        raise ValueError(f"predecessors must be of an integral dtype, not {before.dtype}: vertices, and a negative number for none")
     if before.ndim != 1 or len(before) > arcs.n:
         raise ShapeError(f"predecessors is a row of {arcs.n} vertices, not of shape {before.shape}")
     children = np.flatnonzero(before >= 0)

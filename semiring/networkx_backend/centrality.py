@@ -18,7 +18,7 @@ _TOGETHER = 1 << 22
 
 
 @algorithm
-def closeness_centrality(G: Any, u: Any = None, distance: Any = None, wf_improved: bool = True) -> Any:
+def closeness_centrality(G: Any, u: Any = None, distance: Any = None, wf_improved: bool = True, *, sp: None = None) -> Any:
     """See `networkx.closeness_centrality`."""
     if u is not None and u not in G:
         raise nx.NodeNotFound(f"Node {u} is not in G")

@@ -10,10 +10,13 @@ import numpy as np
 
 from semiring.networkx_backend.distances import algorithm, distances
 
-__all__ = ["barycenter", "center", "diameter", "eccentricity", "harmonic_diameter", "periphery", "radius"]
+__all__ = ["barycenter", "center", "centroid", "diameter", "eccentricity", "harmonic_diameter", "periphery", "radius"]
 
 
 def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
+    if len(G) == 0:  # NetworkX 3.7 refuses an empty graph, and older ones do not
+        theirs: Any = nx.eccentricity(G, v=nodes, weight=weight, backend="networkx")
+        return {**theirs}
     found = distances(G, weight)
     wanted = list(G.nbunch_iter(nodes))
     rows = [found.number[node] for node in wanted]
@@ -68,6 +71,9 @@ def barycenter(G: Any, weight: Any = None, attr: None = None, sp: None = None) -
     totals = found.totals()
     least = min(totals, default=0)
     return [node for node, total in zip(found.nodes, totals, strict=True) if total == least]
+
+
+centroid = barycenter  # its name since NetworkX 3.7
 
 
 @algorithm

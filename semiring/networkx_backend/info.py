@@ -21,6 +21,7 @@ _FUNCTIONS = {
     "average_shortest_path_length": _ALL_PAIRS,
     "barycenter": _ALL_PAIRS,
     "center": _ALL_PAIRS,
+    "centroid": _ALL_PAIRS,
     "closeness_centrality": _ALL_PAIRS,
     "diameter": _ALL_PAIRS,
     "eccentricity": _ALL_PAIRS,

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable
 from typing import Any
+
+import networkx as nx
 
 from semiring.networkx_backend import centrality, closure, distance_measures, indices, paths
 from semiring.networkx_backend.costs import slower
 from semiring.networkx_backend.graph import SemiringGraph, original
 
 __all__ = ["can_run", "convert_from_nx", "convert_to_nx", "should_run"]
+
+_NEEDED = "3.5"  # the first whose all-pairs functions return what those here do, with the same parameters
+if [int(number) for number in re.findall(r"\d+", nx.__version__)[:2]] < [int(number) for number in _NEEDED.split(".")]:
+    raise ImportError(
+        f"NetworkX's backend semiring needs networkx>={_NEEDED}, and this is {nx.__version__}: pip install 'semiring[graphs]'; "
+        "graphs of this one are taken by semiring.apsp and its kin"
+    )
 
 _OFFERED: dict[str, Callable[..., Any]] = {
     name: getattr(module, name) for module in (centrality, closure, distance_measures, indices, paths) for name in module.__all__
@@ -39,6 +49,8 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     if isinstance(given, str):
         return given
     graph = original(given["G"])
+    if name == "centroid" and nx.barycenter.name != name:
+        return "before NetworkX 3.7 this is the centroid of a tree, which NetworkX finds in linear time"
     for parameter in ("attr", "e", "sp", "topo_order"):
         if given.get(parameter) is not None:
             return f"{parameter}= is left to NetworkX"
@@ -52,7 +64,7 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     cutoff = given.get("cutoff")
     if not (cutoff is None or (isinstance(cutoff, int | float) and not math.isnan(cutoff))):
         return "cutoff= is no number"
-    if name in ("center", "barycenter") and given["weight"] is None and not graph.is_directed():
+    if name in ("center", "centroid", "barycenter") and given["weight"] is None and not graph.is_directed():
         if graph.number_of_edges() == len(graph) - 1:
             return "of a tree NetworkX finds it in linear time"
         if len(graph) == 0:
@@ -65,7 +77,7 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
 def _meaning_of_function(name: str, directed: bool, given: dict[str, Any]) -> bool | str:
     """The same where weights are what a function says of both ends and the attributes."""
     if name.startswith("floyd_warshall") or str(given.get("method")).startswith("floyd-warshall"):
-        return "for this function a weight is an attribute, not a function"
+        return "here a weight is an attribute; what a function means is left to NetworkX"
     some = given.get("nbunch") is not None or given.get("sources") is not None
     if (directed and name == "closeness_centrality") or (name == "harmonic_centrality" and (directed or some)):
         return "NetworkX calls the function with the ends of reversed edges"

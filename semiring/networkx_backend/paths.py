@@ -77,6 +77,8 @@ def floyd_warshall_numpy(G: Any, nodelist: Any = None, weight: Any = "weight") -
             "nodelist must contain every node in G with no repeats. If you wanted a subgraph of G use G.subgraph(nodelist)"
         )
     matrix = nx.to_numpy_array(G, nodelist, multigraph_weight=min, weight=weight, nonedge=np.inf, backend="networkx")
+    if (matrix.diagonal() < 0).any():
+        raise NotImplementedError("an edge from a node to itself is negative, and what that means depends on the version of NetworkX")
     np.fill_diagonal(matrix, 0)
     if (matrix == -np.inf).any():
         raise NotImplementedError("a weight is −∞")

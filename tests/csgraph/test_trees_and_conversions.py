@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -93,6 +94,23 @@ def test_bad_predecessors():
     for wrong in (BEFORE, [-9999] * 4):
         with pytest.raises(ValueError, match="row of 3 vertices"):
             csgraph.reconstruct_path(CHAIN, wrong)
+
+
+@pytest.mark.parametrize("wrong", [[np.nan] * 3, [-9999.0, 0.0, 1.0], [False, False, True], [None, 0, 1], ["", "0", "1"], []], ids=repr)
+def test_predecessors_that_are_no_integers(wrong):
+    with pytest.raises(ValueError, match="integral"):
+        csgraph.reconstruct_path(CHAIN, np.array(wrong))
+    if tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 18):  # SciPy's crashed on NaN before
+        with pytest.raises(ValueError, match="integral"):
+            scipys.reconstruct_path(CHAIN, np.array(wrong))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, ">i4"])
+def test_predecessors_of_any_integers(dtype):
+    before = np.array([-1, 0, 1], dtype)
+    np.testing.assert_array_equal(
+        csgraph.reconstruct_path(CHAIN, before).toarray(), scipys.reconstruct_path(CHAIN, before.astype(np.int32)).toarray()
+    )
 
 
 OPTIONS = [{}, {"nan_null": False}, {"infinity_null": False}, *({"null_value": value} for value in (None, 5, np.nan, INF))]

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +250,20 @@ def test_a_processor_without_kernels_is_told_about_the_reference(monkeypatch: py
     try:
         with pytest.raises(SemiringError, match="device='reference'"):
             host()
+    finally:
+        host.cache_clear()
+
+
+def test_every_arm_of_64_bits_has_neon(monkeypatch: pytest.MonkeyPatch) -> None:
+    from llvmlite import binding
+
+    monkeypatch.setattr(binding, "get_host_cpu_features", lambda: binding.FeatureMap())  # as LLVM tells them on macOS
+    monkeypatch.setattr(binding, "get_host_cpu_name", lambda: "apple-m1")
+    monkeypatch.setattr(binding, "get_process_triple", lambda: "arm64-apple-darwin25.0.0")
+    monkeypatch.delenv("SEMIRING_ISA", raising=False)
+    host.cache_clear()
+    try:
+        assert host() == replace(ISAS["neon"], cpu="apple-m1", features="")
     finally:
         host.cache_clear()
 

@@ -39,4 +39,5 @@ def test_networkxs_tests_pass_and_every_function_answers_some(tmp_path: Path) ->
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout[-10_000:] + run.stderr[-2_000:]
     answered = json.loads(counts.read_text(encoding="utf-8"))
-    assert answered.keys() == get_info()["functions"].keys()
+    # Of a function with two names NetworkX knows one, and some are not in older ones.
+    assert answered.keys() == {getattr(nx, name).name for name in get_info()["functions"] if hasattr(nx, name)}
