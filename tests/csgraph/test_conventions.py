@@ -265,6 +265,18 @@ def test_weights_that_do_not_count_need_not_fit(solver, device, form):
     np.testing.assert_array_equal(found, [[0, 1, 2], [INF, 0, 1], [INF, INF, 0]])
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda f: f.__name__)
+def test_weights_that_do_not_count_need_not_fit_on_a_gpu(solver):
+    import cupy
+
+    graph = np.array([[0, 1e300, 0], [0, 0, -1e308], [0, 0, 0]])
+    for form in (cupy.asarray, np.asarray, sp.csr_array):
+        found = solver(form(graph), unweighted=True, dtype=np.float32, device="cuda")
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(cupy.asnumpy(found), [[0, 1, 2], [INF, 0, 1], [INF, INF, 0]])
+
+
 @solvers
 def test_sums_beyond_the_largest_float_are_scipys(solver):
     largest = np.finfo(float).max  # as someone's ∞

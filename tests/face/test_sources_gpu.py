@@ -29,6 +29,18 @@ def sparse(n: int, degree: float, dtype: Any, seed: int = 0) -> Any:
     return np.where(rng.random((n, n)) < degree / n, rng.integers(0, 10, (n, n)), infinity).astype(dtype)
 
 
+@pytest.mark.parametrize("chosen", [{"sources": [7, 3, 7]}, {"targets": [2]}, {"sources": [5, 1], "targets": [0, 9, 5]}], ids=str)
+def test_frames_and_what_jupyter_shows(chosen: dict[str, Any]) -> None:
+    pd = pytest.importorskip("pandas")
+    a = sparse(50, 3, np.float32)
+    there, here = (sr.apsp(given, paths=True, **chosen) for given in (cupy.asarray(a), a))
+    pd.testing.assert_frame_equal(there.to_frame(), here.to_frame())
+    for row in there.to_frame(paths=True).itertuples():
+        assert sum(float(a[u, v]) for u, v in itertools.pairwise(row.path)) == row.value
+    assert "the memory of cuda:0" in there._repr_html_()
+    assert here._repr_html_() == there._repr_html_().replace("the memory of cuda:0", "memory")
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.int32, np.uint32])
 @pytest.mark.parametrize("n", [1, 33, 200, 700])
 def test_distances_and_paths(n: int, dtype: Any) -> None:
