@@ -1,4 +1,4 @@
-"""Runs of equal keys combined into one entry each."""
+"""Runs of equal keys, combined into one entry each, and runs of consecutive numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["combine_runs"]
+__all__ = ["combine_runs", "consecutive"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -39,3 +39,9 @@ def _with(array: Array, where: Array, new: Array) -> Array:
     copy = array.copy()
     copy[where] = new
     return copy
+
+
+def consecutive(first: Array, size: Array) -> tuple[Array, Array]:
+    """Several runs of so many consecutive numbers, one after the other: for each number the position of its run, and the number."""
+    position = np.repeat(np.arange(len(first)), size)
+    return position, np.arange(len(position)) + (first - (np.cumsum(size) - size))[position]

@@ -18,6 +18,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.namespace import host, on_gpu, to_gpu
+from semiring.algorithms.runs import consecutive
 from semiring.kernels import extraction
 from semiring.kernels.reference.operations import Operations
 
@@ -176,9 +177,8 @@ class _Forest:
         for rows in np.split(np.arange(len(roots)), np.unique(np.searchsorted(edges, np.arange(_EDGES, edges[-1], _EDGES)))):
             row, v = np.nonzero(wanted[rows])
             row += rows[0] if len(rows) else 0
-            pair = np.repeat(np.arange(len(v)), degree[v])
-            u = sources[starts[v][pair] + np.arange(len(pair)) - (np.cumsum(degree[v]) - degree[v])[pair]]
-            row, v = row[pair], v[pair]
+            pair, edge = consecutive(starts[v], degree[v])
+            row, u, v = row[pair], sources[edge], v[pair]
             ties = self._ties(roots[row], u, v)
             progress |= _search(tree, lost, row[ties], u[ties], v[ties])
         return progress
@@ -217,8 +217,7 @@ def _search(tree: Array, lost: Array, row: Array, u: Array, v: Array) -> bool:
         flat[head[edges]] = False
         frontier = np.unique(head[edges])
         first, last = np.searchsorted(tail, frontier, side="left"), np.searchsorted(tail, frontier, side="right")
-        size = last - first
-        edges = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
+        _, edges = consecutive(first, last - first)
         edges = edges[flat[head[edges]]]
     return progress
 
