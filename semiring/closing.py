@@ -106,14 +106,13 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
 
 def _may_be_large(arrays: tuple[Any, ...], options: Options) -> bool:
     """Whether `route` has to be asked: a question that takes longer than a small closure."""
-    wanted = options.memory_limit is not None or options.checkpoint is not None or several(options.device) is not None
-    return wanted or sum(v.nbytes for v in arrays) > ALWAYS_FITS
+    return options.needs_block_rows or several(options.device) is not None or sum(v.nbytes for v in arrays) > ALWAYS_FITS
 
 
 def _by_rows(given: GivenRows | None, graph: Graph, semiring: Semiring, options: Options, *, reflexive: bool, paths: bool) -> Any:
     """The closure by block rows, in the caller's own kind; None where the matrix is closed as a whole."""
     if given is None:
-        if options.memory_limit is not None or options.checkpoint is not None:
+        if options.needs_block_rows:
             raise SemiringError("memory_limit and checkpoint are for one matrix of numbers, not for several or for exact entries")
         return None
     large = route(given, semiring, options, paths=paths)
@@ -158,8 +157,7 @@ def _made_on(edges: Edges, options: Options, *, paths: bool) -> str:
     """The GPU that closes the matrix of some edges, if these are few beside it and there is room for both; else the host."""
     matrix = tuple(np.broadcast_to(np.empty((), d), (edges.n, edges.n)) for d in edges.dtypes)
     needed = _bytes_on_gpu(matrix, paths=paths) + edges.nbytes
-    by_rows = options.memory_limit is not None or options.checkpoint is not None or several(options.device) is not None
-    if by_rows or 4 * edges.nbytes > needed:
+    if options.needs_block_rows or several(options.device) is not None or 4 * edges.nbytes > needed:
         return "cpu"
     where = place(options.device, matrix, float(edges.n) ** 3, needed)
     return where if where.startswith("cuda:") and fits(needed, where) else "cpu"

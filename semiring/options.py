@@ -28,3 +28,8 @@ class Options(NamedTuple):
     progress: Callable[[Progress], None] | bool | None = None
     sources: Any = None
     targets: Any = None
+
+    @property
+    def needs_block_rows(self) -> bool:
+        """Whether the caller wants what only a closure by block rows can give."""
+        return self.memory_limit is not None or self.checkpoint is not None

@@ -84,7 +84,7 @@ def solve_between(graph: Any, semiring: Semiring, options: Options, *, reflexive
     presence : bool
         See `read_graph`.
     """
-    if options.memory_limit is not None or options.checkpoint is not None:
+    if options.needs_block_rows:
         raise SemiringError(
             "memory_limit and checkpoint are for the closure of all vertices; with sources or targets memory is for their rows alone: "
             "leave them out, and name fewer at a time if that is too much"

@@ -171,7 +171,7 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
         graph, options = lent.array, options._replace(overwrite=options.overwrite and not lent.constant)
     reading: dict[str, Any] = {"nonedge": options.nonedge, "dtype": options.dtype}
     listed = read_edges(graph, MIN_PLUS, **reading)
-    forced = options.overwrite or options.memory_limit is not None or options.checkpoint is not None
+    forced = options.overwrite or options.needs_block_rows
     if listed is not None:
         read: Any = listed[0]
         n, labels = read.n, listed[1]
