@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,7 @@ from semiring.kernels.select import device_of, engine_for, on_device
 from semiring.kernels.streaming.checkpoint import Checkpoint
 from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.lane import Lane
-from semiring.kernels.streaming.plan import Plan, Speed, choose_plan
-from semiring.kernels.streaming.resident import resident_plan
+from semiring.kernels.streaming.plan import Plan, Speed
 from semiring.kernels.streaming.speed import measured
 from semiring.kernels.streaming.storage import Matrix, Rows, rows_of
 from semiring.kernels.survey import Survey
@@ -78,49 +77,116 @@ def close_by_rows(
     require_closure_laws(semiring, given.dtypes, paths=paths)
     try:
         with on_device(device_of(given.arrays[0]) if on_gpu(given.arrays[0]) else large.devices[0]):
-            return _closed(_with_whole_rows(given), semiring, options, large, names, reflexive=reflexive, paths=paths)
+            return _Work(_with_whole_rows(given), semiring, options, large).close(names, reflexive=reflexive, paths=paths)
     finally:
         _free_pools(large)
 
 
-def _closed(
-    given: GivenRows, semiring: Semiring, options: Options, large: Large, names: Sequence[Any] | None, *, reflexive: bool, paths: bool
-) -> tuple[Values, Any]:
-    in_place = options.overwrite and given.as_they_are and given.overwritable
-    with ExitStack() as stack:
-        checkpoint: Checkpoint | None = None
-        if options.checkpoint is None:
-            values, via, matrix = _destination(given, stack, gpu=large.gpu, in_place=in_place, paths=paths)
-        else:
-            how: dict[str, Any] = {"reflexive": reflexive, "paths": paths, "device": large.devices[0], "overwrite": in_place}
-            checkpoint = stack.enter_context(Checkpoint(options.checkpoint, given.rows, semiring, **how))
-            values, via, matrix = checkpoint.values, checkpoint.via, checkpoint.matrix
-        if large.gpu:
-            from semiring.kernels.cuda.transfer import locked
+@dataclass(frozen=True)
+class _Work:
+    """What is closed by block rows, and how."""
 
-            stack.enter_context(locked(a for a in given.arrays if type(a) is np.ndarray and a.flags.c_contiguous))
-        plan = _plan(given, semiring, options, large, matrix, None if checkpoint is None else checkpoint.side)
-        _log.info("%s", plan)
-        lanes = [stack.enter_context(lane) for lane in _lanes(given, semiring, options, large, matrix, plan)]
-        seen = _seen(lanes, plan, given, semiring, options, checkpoint)
-        start = time.perf_counter()
-        with reporting(options.progress, plan) as progress:
-            closure_by_rows(
-                lanes,
-                plan.rows,
-                values,
-                via,
-                seen,
-                reflexive=reflexive,
-                kept=functools.cache(lambda: None if in_place else given.whole()),
-                names=names,
-                progress=progress,
-                journal=checkpoint,
-            )
+    given: GivenRows
+    semiring: Semiring
+    options: Options
+    large: Large
+
+    def close(self, names: Sequence[Any] | None, *, reflexive: bool, paths: bool) -> tuple[Values, Any]:
+        """Everything from the memory for the results to their last row."""
+        given, options, large = self.given, self.options, self.large
+        in_place = options.overwrite and given.as_they_are and given.overwritable
+        with ExitStack() as stack:
+            checkpoint: Checkpoint | None = None
+            if options.checkpoint is None:
+                values, via, matrix = self.destination(stack, in_place=in_place, paths=paths)
+            else:
+                how: dict[str, Any] = {"reflexive": reflexive, "paths": paths, "device": large.devices[0], "overwrite": in_place}
+                checkpoint = stack.enter_context(Checkpoint(options.checkpoint, given.rows, self.semiring, **how))
+                values, via, matrix = checkpoint.values, checkpoint.via, checkpoint.matrix
+            if large.gpu:
+                from semiring.kernels.cuda.transfer import locked
+
+                stack.enter_context(locked(a for a in given.arrays if type(a) is np.ndarray and a.flags.c_contiguous))
+            plan = self.plan(matrix, None if checkpoint is None else checkpoint.side)
+            _log.info("%s", plan)
+            lanes = [stack.enter_context(lane) for lane in self.lanes(matrix, plan)]
+            seen = self.seen(lanes, plan, checkpoint)
+            start = time.perf_counter()
+            with reporting(options.progress, plan) as progress:
+                closure_by_rows(
+                    lanes,
+                    plan.rows,
+                    values,
+                    via,
+                    seen,
+                    reflexive=reflexive,
+                    kept=functools.cache(lambda: None if in_place else given.whole()),
+                    names=names,
+                    progress=progress,
+                    journal=checkpoint,
+                )
+            if checkpoint is not None:
+                checkpoint.seal()
+            _log.info("%.3g s instead of %.3g s", time.perf_counter() - start, plan.seconds)
+        return values, via
+
+    def destination(self, stack: ExitStack, *, in_place: bool, paths: bool) -> tuple[Values, Any, Matrix]:
+        """Arrays for the values and the construction matrix, and the matrix whose results go there."""
+        given = self.given
+        shape, kinds = (given.n, given.n), (*(() if in_place else given.dtypes), *((np.dtype(np.int32),) if paths else ()))
+        new: Values
+        rows: tuple[Rows, ...]
+        if on_gpu(given.arrays[0]):
+            new = tuple(namespace(given.arrays[0]).empty(shape, d) for d in kinds)
+            rows = tuple(map(rows_of, new))
+        else:
+            overwriting_helps = given.as_they_are and given.overwritable
+            require_memory(given.n, () if in_place else given.dtypes, via=paths, overwriting_helps=overwriting_helps)
+            if self.large.gpu:
+                from semiring.kernels.cuda.landing import Landing
+
+                landing = stack.enter_context(Landing(shape, kinds))
+                new, rows = landing.arrays, landing.rows
+            else:
+                new = tuple(np.empty(shape, d) for d in kinds)
+                rows = tuple(map(rows_of, new))
+        if in_place:
+            new, rows = (*given.arrays, *new), (*given.rows, *rows)
+        count = len(given.dtypes)
+        via = (new[-1], rows[-1]) if paths else (None, None)
+        return new[:count], via[0], Matrix(given.rows, rows[:count], via[1])
+
+    def engine(self, device: str) -> Engine:
+        """What computes there."""
+        return engine_for(self.semiring, self.given.dtypes, device, self.options.threads, witness=True)
+
+    def plan(self, matrix: Matrix, begun: int | None) -> Plan:
+        """The cut of the matrix; the one with which a checkpoint has `begun`, if it has."""
+        row_bytes, device = self.given.row_bytes(paths=matrix.via is not None), self.large.devices[0]
+        speed = speed_of(self.engine(device), matrix, device, self.given.n, self.large.limit // (2 * row_bytes))
+        return self.large.plan(self.given.n, row_bytes, speed, begun)
+
+    def lanes(self, matrix: Matrix, plan: Plan) -> list[Lane]:
+        """One for each device."""
+        devices = self.large.devices
+        engines = [self.engine(device) for device in devices]
+        if self.large.resident:
+            from semiring.kernels.cuda.several import lanes_for
+
+            return lanes_for([int(d[5:]) for d in devices], engines, matrix, plan.rows)
+        return [Lane(engine, _carrier(matrix, d), plan.buffers, plan.side) for engine, d in zip(engines, devices, strict=True)]
+
+    def seen(self, lanes: Sequence[Lane], plan: Plan, checkpoint: Checkpoint | None) -> tuple[Survey, ...]:
+        """What the entries are: looked at now, or when the checkpoint was begun, whose input may be half overwritten."""
+        if checkpoint is not None and checkpoint.side is not None:
+            return tuple(Survey(None if finite is None else tuple(finite), *kinds) for finite, *kinds in checkpoint.found["seen"])
+        given = self.given
+        inspection = Inspection(self.semiring, given.dtypes, warn=self.options.nonedge is None and not given.looked_at)
+        visit(lanes, plan.rows, inspection.look)
+        inspection.warn()
         if checkpoint is not None:
-            checkpoint.seal()
-        _log.info("%.3g s instead of %.3g s", time.perf_counter() - start, plan.seconds)
-    return values, via
+            checkpoint.begin(plan.side, {"seen": inspection.seen})
+        return inspection.seen
 
 
 def _with_whole_rows(given: GivenRows) -> GivenRows:
@@ -132,31 +198,6 @@ def _with_whole_rows(given: GivenRows) -> GivenRows:
     arrays = tuple(v if whole(v) else v.copy(order="C") for v in given.arrays)
     same = all(v is w for v, w in zip(arrays, given.arrays, strict=True))
     return given if same else replace(given, rows=tuple(map(rows_of, arrays)), arrays=arrays)
-
-
-def _seen(
-    lanes: Sequence[Lane], plan: Plan, given: GivenRows, semiring: Semiring, options: Options, checkpoint: Checkpoint | None
-) -> tuple[Survey, ...]:
-    """What the entries are: looked at now, or when the checkpoint was begun, whose input may be half overwritten."""
-    if checkpoint is not None and checkpoint.side is not None:
-        return tuple(Survey(None if finite is None else tuple(finite), *kinds) for finite, *kinds in checkpoint.found["seen"])
-    inspection = Inspection(semiring, given.dtypes, warn=options.nonedge is None and not given.looked_at)
-    visit(lanes, plan.rows, inspection.look)
-    inspection.warn()
-    if checkpoint is not None:
-        checkpoint.begin(plan.side, {"seen": inspection.seen})
-    return inspection.seen
-
-
-def _plan(given: GivenRows, semiring: Semiring, options: Options, large: Large, matrix: Matrix, begun: int | None) -> Plan:
-    """The cut of the matrix; the one with which a checkpoint has `begun`, if it has."""
-    row_bytes = given.row_bytes(paths=matrix.via is not None)
-    engine = engine_for(semiring, given.dtypes, large.devices[0], options.threads, witness=True)
-    speed = speed_of(engine, matrix, large.devices[0], given.n, large.limit // (2 * row_bytes))
-    side = begun if begun is not None else large.side
-    if large.resident:
-        return resident_plan(given.n, row_bytes, speed, len(large.devices), side)
-    return choose_plan(given.n, row_bytes, large.limit, speed, devices=len(large.devices), side=side)
 
 
 def speed_of(engine: Engine, matrix: Matrix, device: str, n: int, most: int | None = None) -> Speed:
@@ -171,23 +212,6 @@ def speed_of(engine: Engine, matrix: Matrix, device: str, n: int, most: int | No
     return speed
 
 
-def _lanes(given: GivenRows, semiring: Semiring, options: Options, large: Large, matrix: Matrix, plan: Plan) -> list[Lane]:
-    engines = [engine_for(semiring, given.dtypes, device, options.threads, witness=True) for device in large.devices]
-    if large.resident:
-        from semiring.kernels.cuda.several import lanes_for
-
-        return lanes_for([int(d[5:]) for d in large.devices], engines, matrix, plan.rows)
-    carriers = [_carrier(matrix, device) for device in large.devices]
-    return [Lane(e, c, plan.buffers, plan.side) for e, c in zip(engines, carriers, strict=True)]
-
-
-def _free_pools(large: Large) -> None:
-    if large.gpu:
-        from semiring.kernels.cuda.streaming import free_pools
-
-        free_pools(int(d[5:]) for d in large.devices)
-
-
 def _carrier(matrix: Matrix, device: str) -> Any:
     if device == "cpu":
         return HostCarrier(matrix)
@@ -196,26 +220,8 @@ def _carrier(matrix: Matrix, device: str) -> Any:
     return CudaCarrier(matrix, int(device[5:]))
 
 
-def _destination(given: GivenRows, stack: ExitStack, *, gpu: bool, in_place: bool, paths: bool) -> tuple[Values, Any, Matrix]:
-    """Arrays for the values and the construction matrix, and the matrix whose results go there."""
-    shape, kinds = (given.n, given.n), (*(() if in_place else given.dtypes), *((np.dtype(np.int32),) if paths else ()))
-    rows: tuple[Rows, ...]
-    if on_gpu(given.arrays[0]):
-        new: Values = tuple(namespace(given.arrays[0]).empty(shape, d) for d in kinds)
-        rows = tuple(map(rows_of, new))
-    else:
-        overwriting_helps = given.as_they_are and given.overwritable
-        require_memory(given.n, () if in_place else given.dtypes, via=paths, overwriting_helps=overwriting_helps)
-        if gpu:
-            from semiring.kernels.cuda.landing import Landing
+def _free_pools(large: Large) -> None:
+    if large.gpu:
+        from semiring.kernels.cuda.streaming import free_pools
 
-            landing = stack.enter_context(Landing(shape, kinds))
-            new, rows = landing.arrays, landing.rows
-        else:
-            new = tuple(np.empty(shape, d) for d in kinds)
-            rows = tuple(map(rows_of, new))
-    if in_place:
-        new, rows = (*given.arrays, *new), (*given.rows, *rows)
-    count = len(given.dtypes)
-    via = (new[-1], rows[-1]) if paths else (None, None)
-    return new[:count], via[0], Matrix(given.rows, rows[:count], via[1])
+        free_pools(int(d[5:]) for d in large.devices)

@@ -21,8 +21,7 @@ from semiring.graphs.memory import require_memory
 from semiring.kernels.outline import Outline, outline
 from semiring.kernels.room import gib, with_scratch
 from semiring.kernels.select import GPU, engine_for, gpus, on_device, place, predicted, several
-from semiring.kernels.streaming.plan import Plan, Speed, choose_plan
-from semiring.kernels.streaming.resident import resident_plan
+from semiring.kernels.streaming.plan import Plan, Speed
 from semiring.kernels.streaming.storage import ArrayRows, Matrix, rows_of
 from semiring.large import Large, route, size_of
 from semiring.options import Options
@@ -193,7 +192,7 @@ def explain(
     gpu, plan = devices[0].startswith("cuda"), None
     try:
         if large is not None and speed is not None:
-            plan = _plan(n, given.row_bytes(paths=paths), large, speed)
+            plan = large.plan(n, given.row_bytes(paths=paths), speed)
         if not absent:
             require_memory(n, dtypes, via=paths)
             if gpu and large is None:
@@ -217,12 +216,6 @@ def _limited(options: Options, size: int) -> Large | None:
     if options.memory_limit is None or with_scratch(size) <= (limit := size_of(options.memory_limit)):
         return None
     return Large(("cuda",), limit, None if options.block is None else int(options.block), False)
-
-
-def _plan(n: int, row_bytes: int, large: Large, speed: Speed) -> Plan:
-    if large.resident:
-        return resident_plan(n, row_bytes, speed, len(large.devices), large.side)
-    return choose_plan(n, row_bytes, large.limit, speed, devices=len(large.devices), side=large.side)
 
 
 def _method(name: str, side: int, n: int, sides: Outline, *, eliminate: bool) -> tuple[str, int]:

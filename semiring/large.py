@@ -15,7 +15,8 @@ from semiring.algebra.namespace import on_gpu
 from semiring.graphs.by_rows import GivenRows
 from semiring.kernels.room import free_on, gib, with_scratch
 from semiring.kernels.select import place, several
-from semiring.kernels.streaming.resident import resident_bytes, resident_rows
+from semiring.kernels.streaming.plan import Plan, Speed, choose_plan
+from semiring.kernels.streaming.resident import resident_bytes, resident_plan, resident_rows
 from semiring.options import Options
 
 __all__ = ["Large", "route", "size_of"]
@@ -56,6 +57,19 @@ class Large:
         """Whether the devices are GPUs."""
         return self.devices[0] != "cpu"
 
+    def plan(self, n: int, row_bytes: int, speed: Speed, begun: int | None = None) -> Plan:
+        """The cut of a matrix of n vertices; into block rows of the side with which a checkpoint has `begun`, if it has.
+
+        Raises
+        ------
+        TooLargeError
+            Where not even a few block rows fit the limit.
+        """
+        side, devices = self.side if begun is None else begun, len(self.devices)
+        if self.resident:
+            return resident_plan(n, row_bytes, speed, devices, side)
+        return choose_plan(n, row_bytes, self.limit, speed, devices=devices, side=side)
+
 
 def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool) -> Large | None:
     """Whether a matrix is closed by block rows, and how; None where it is closed as a whole.
@@ -67,7 +81,7 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
     """
     shared = several(options.device)
     limit = None if options.memory_limit is None else size_of(options.memory_limit)
-    wanted = limit is not None or options.checkpoint is not None
+    wanted = options.needs_block_rows
     there = on_gpu(given.arrays[0])
     if there and wanted:
         raise SemiringError("memory_limit and checkpoint are for a matrix in the memory of the host or on disk; this one lies on a GPU")
