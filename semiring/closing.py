@@ -72,36 +72,54 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
             answer = _by_rows(read_rows, g, semiring, options._replace(overwrite=g.owned), reflexive=reflexive, paths=paths)
             if answer is not None:
                 return answer
-        where = place(
-            "auto" if shared and on_gpu(g.values[0]) else single.device,
-            g.values,
-            float(math.prod(g.batch)) * g.n**3,
-            _bytes_on_gpu(g.values, paths=paths),
+        if shared and on_gpu(g.values[0]):
+            single = options._replace(device="auto")
+        from_host = ahead is not None or lists_edges(graph)
+        return _as_a_whole(g, semiring, single, read, reflexive=reflexive, paths=paths, from_host=from_host)
+
+
+def _as_a_whole(
+    g: Graph, semiring: Semiring, options: Options, read: Callable[..., Graph], *, reflexive: bool, paths: bool, from_host: bool
+) -> Any:
+    """The closure of matrices that fit where they are closed.
+
+    Parameters
+    ----------
+    g : Graph
+    semiring : Semiring
+    options : Options
+        With one device.
+    read : callable
+        Reads the graph once more.
+    reflexive, paths : bool
+    from_host : bool
+        Whether the caller's graph lies on the host, wherever its matrix was made.
+    """
+    where = place(options.device, g.values, float(math.prod(g.batch)) * g.n**3, _bytes_on_gpu(g.values, paths=paths))
+    with on_device(where), ExitStack() as stack:
+        engine = engine_for(semiring, g.dtypes, where, options.threads, witness=paths)
+        sent = where.startswith("cuda:") and not on_gpu(g.values[0])
+        if sent:
+            require_memory(g.n, g.dtypes, via=paths, batch=g.batch, device=where)
+        values = _sent(g.values, where) if sent else tuple(map(_row_major, g.working()))
+        kept = _kept(g, values, read)
+        via = namespace(values[0]).full(values[0].shape, -1, dtype=np.int32) if paths else None
+        returns = sent or (from_host and on_gpu(values[0]))
+        arrive = _arrivals(values, via, stack) if returns else None
+        close(
+            engine,
+            values,
+            via,
+            method=options.method,
+            block=options.block,
+            reflexive=reflexive,
+            kept=kept,
+            names=g.labels,
+            verify=g.verify,
         )
-        with on_device(where), ExitStack() as stack:
-            engine = engine_for(semiring, g.dtypes, where, options.threads, witness=paths)
-            sent = where.startswith("cuda:") and not on_gpu(g.values[0])
-            if sent:
-                require_memory(g.n, g.dtypes, via=paths, batch=g.batch, device=where)
-            values = _sent(g.values, where) if sent else tuple(map(_row_major, g.working()))
-            kept = _kept(g, values, read)
-            via = namespace(values[0]).full(values[0].shape, -1, dtype=np.int32) if paths else None
-            returns = sent or ahead is not None or (lists_edges(graph) and on_gpu(values[0]))
-            arrive = _arrivals(values, via, stack) if returns else None
-            close(
-                engine,
-                values,
-                via,
-                method=options.method,
-                block=options.block,
-                reflexive=reflexive,
-                kept=kept,
-                names=g.labels,
-                verify=g.verify,
-            )
-            if arrive is not None:
-                values, via = arrive()
-            return g.answer(*values) if via is None else _paths(g, semiring, values, via, kept, reflexive=reflexive)
+        if arrive is not None:
+            values, via = arrive()
+        return g.answer(*values) if via is None else _paths(g, semiring, values, via, kept, reflexive=reflexive)
 
 
 def _may_be_large(arrays: tuple[Any, ...], options: Options) -> bool:
