@@ -4,13 +4,16 @@ D ← I ⊕ Δ with Δ = I at first; then Δ ← Δ ⊗ A and D ← D ⊕ Δ, wh
 nothing that continues Δ_v adds to what continues D_v. After k rounds Δ has walks of exactly k edges, so it is empty after n rounds
 unless a cycle c has 1 ⊕ c ≠ 1: every longer walk repeats a vertex, and is absorbed by the one without that cycle. ⊕ need not be
 idempotent. For distances this is Bellman's and Ford's algorithm, and for reachability breadth-first search.
+
+Where ⊕ selects, compiled searches do the same one walk at a time, best first where no edge improves on 1. They say of no row what is wrong
+with it: one that they leave incomplete is found by the rounds above, which judge cycles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +27,9 @@ from semiring.algorithms.relaxation import better, compared, filled
 from semiring.algorithms.runs import combine_runs
 from semiring.kernels.infinities import absorbing, tropical
 from semiring.kernels.reference.operations import Operations
+
+if TYPE_CHECKING:
+    from semiring.kernels.cpu.searches import Searches
 
 __all__ = ["rows_of_edges"]
 
@@ -46,6 +52,7 @@ def rows_of_edges(
     backward: bool = False,
     tree: Array | None = None,
     name: Callable[[int], Any] = int,
+    searches: Searches | None = None,
 ) -> Values:
     """Rows of A*, or of A⁺: the elements from each source to all vertices.
 
@@ -63,6 +70,8 @@ def rows_of_edges(
         be selective. Rows are trees whose roots are the sources, but where rounding makes a cycle improve.
     name : callable
         The caller's name of a vertex, for errors.
+    searches : Searches, optional
+        The compiled ones, where there are any: see `searches_for`.
 
     Returns
     -------
@@ -77,9 +86,11 @@ def rows_of_edges(
 
     Notes
     -----
-    O(r·m) steps a source for paths of at most r edges, fewer where little changes in a round; memory for the result, and scratch for a
-    million edges, or for all if they are more. Floats with negative weights are within n·ε of the largest magnitude, as in the closure:
-    where only rounding makes a cycle improve, n rounds are as exact as arithmetic is.
+    O(m log m) steps a source where a compiled search goes best first, else O(r·m) for paths of at most r edges, fewer where little
+    changes in a round. Memory for the result, and scratch for the edges on each thread (for a million, if they are fewer, without
+    compiled searches). Both ways give the same elements, floats bit for bit, but of paths that tie they may take different ones. Floats
+    with negative weights are within n·ε of the largest magnitude, as in the closure: where only rounding makes a cycle improve, n
+    rounds are as exact as arithmetic is.
     """
     require_closure_laws(semiring, edges.dtypes, paths=tree is not None)
     guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
@@ -87,8 +98,10 @@ def rows_of_edges(
     search = _Search(semiring, edges, reflexive, backward, name, saturate=not guard.signed)
     results = tuple(filled((len(sources), edges.n), z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True))
     step = max(1, _AT_ONCE // max(1, edges.n, len(edges.heads)))
-    for start in range(0, len(sources), step):
-        rows = slice(start, start + step)
+    left = [slice(start, start + step) for start in range(0, len(sources), step)]
+    if len(edges.heads) and searches is not None:
+        left = [slice(i, i + 1) for i in search.compiled(searches, sources, results, tree)]
+    for rows in left:
         search.run(sources[rows], tuple(v[rows] for v in results), None if tree is None else tree[rows])
     guard.after(results, tree)
     return results
@@ -104,6 +117,18 @@ class _Search:
         self.edges = edges.transposed() if backward else edges
         self.operations = Operations(semiring, edges.dtypes)
         self.infinity = absorbing(semiring, edges.dtypes)[0] if saturate and tropical(semiring, edges.dtypes) else None
+
+    def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None) -> list[int]:
+        """Fill rows of zeros by compiled searches, and give those that are zeros again because something may be wrong."""
+        if self.reflexive:
+            _put(results, (np.arange(len(sources)), sources), self.operations.one)
+        graph = (self.edges.starts, self.edges.heads, self.edges.weights)
+        complete = searches.rows(graph, sources, results, tree, best_first=not self._doubtful, backward=self.backward)
+        left = np.flatnonzero(~complete)
+        _put(results, left, self.operations.zero)
+        if tree is not None:
+            tree[left] = -1
+        return left.tolist()
 
     def run(self, sources: Array, results: Values, tree: Array | None) -> None:
         """Fill rows of zeros, which are contiguous, with the elements from each source."""
@@ -179,6 +204,6 @@ class _Search:
         judge.potentials(0, arrays, None, np.array([start]))
 
 
-def _put(values: Values, places: Array, elements: Values) -> None:
+def _put(values: Values, places: Any, elements: tuple[Any, ...]) -> None:
     for array, entries in zip(values, elements, strict=True):
         array[places] = entries

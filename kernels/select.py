@@ -7,25 +7,35 @@ import importlib.util
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError, TooLargeError
+from semiring.algebra.laws import is_selective
 from semiring.algebra.namespace import on_gpu
 from semiring.kernels.engine import Engine
 from semiring.kernels.room import fits
 from semiring.kernels.streaming.plan import Speed
 from semiring.kernels.truth import AND, OR, truth_table
 
+if TYPE_CHECKING:
+    from semiring.kernels.cpu.searches import Searches
+
 __all__ = [
     "CPU", "GPU", "device_of", "engine_for", "faster_on_gpu", "gpus",
-    "is_reachability", "on_device", "place", "predicted", "seconds_on_gpu", "several",
+    "is_reachability", "on_device", "place", "predicted", "searches_for", "seconds_on_gpu", "several",
 ]  # fmt: skip
 
 CPU, GPU = Speed(5e10, math.inf), Speed(8e12, 1.5e10)
 """What a few cores and a GPU do: rough, as the choice is only wrong where both are close."""
+
+_NOT_SINGLE = {"exp", "expm1", "log", "log1p"}
+"""Operations that are generated for vectors only."""
+
+_WHOLE = {"floordiv", "mod"}
+"""Operations that are generated for integers only."""
 
 _INSTALL = "pip install 'semiring[cuda13]'"
 
@@ -215,3 +225,22 @@ def engine_for(
 def is_reachability(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
     """Whether a ⊕ b is "a or b" and a ⊗ b is "a and b" on truth values, whatever the semiring is called."""
     return dtypes == (np.dtype(bool),) and truth_table(semiring.add) == OR and truth_table(semiring.mul) == AND
+
+
+def searches_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: str, threads: int | None = None) -> Searches | None:
+    """The generated searches for rows of the closure of a sparse graph, or None where NumPy has to find them.
+
+    Searches select among walks, with operations that single numbers have as instructions.
+
+    Parameters
+    ----------
+    semiring, dtypes, device, threads
+        As for `engine_for`; a device that is no GPU.
+    """
+    if device == "reference" or any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
+        return None
+    if semiring.program.operations & _NOT_SINGLE or (semiring.program.operations & _WHOLE and any(d.kind == "f" for d in dtypes)):
+        return None
+    from semiring.kernels.cpu.searches import Searches
+
+    return Searches(semiring, dtypes, threads)

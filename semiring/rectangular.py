@@ -23,7 +23,7 @@ from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
 from semiring.algorithms.schedules import schedule_for
 from semiring.graphs import Graph, read_edges, read_graph, require_memory
 from semiring.kernels.room import with_scratch
-from semiring.kernels.select import engine_for, on_device, place, several
+from semiring.kernels.select import engine_for, on_device, place, searches_for, several
 from semiring.kernels.survey import Survey
 from semiring.options import Options
 from semiring.paths import Paths
@@ -131,13 +131,19 @@ def _of_edges(edges: Edges, labels: Sequence[Hashable] | None, ask: Callable[[in
         )
     require_closure_laws(task.semiring, edges.dtypes, paths=task.paths)
     exact = any(d.kind == "O" for d in edges.dtypes)
-    faster = whole_is_faster(edges.n, len(task.roots), len(edges.heads), exact=exact)
+    searches = searches_for(task.semiring, edges.dtypes, device, task.options.threads)
+    faster = whole_is_faster(edges.n, len(task.roots), len(edges.heads), exact=exact, compiled=searches is not None)
     if task.by_rows(edges.weights, repeats=False) and not (faster and whole_fits(edges.n, edges.dtypes, "cpu", paths=task.paths)):
         require_rows(task.shape, edges.dtypes, "cpu", paths=task.paths, backward=task.backward)
         tree = np.full((len(task.roots), edges.n), -1, dtype=np.int32) if task.paths else None
-        values = rows_of_edges(
-            task.semiring, edges, task.roots, reflexive=task.reflexive, backward=task.backward, tree=tree, name=task.name
-        )
+        how: dict[str, Any] = {
+            "reflexive": task.reflexive,
+            "backward": task.backward,
+            "tree": tree,
+            "name": task.name,
+            "searches": searches,
+        }
+        values = rows_of_edges(task.semiring, edges, task.roots, **how)
         if task.backward:
             values, tree = tuple(v.T for v in values), None if tree is None else tree.T
     else:

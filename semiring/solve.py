@@ -111,10 +111,12 @@ def apsp(
     more of writing in all, survives the process but not the machine, and knows its input again by some rows of it.
 
     With `sources` or `targets` memory is for s·n entries, for s sources or, if they are fewer or the only ones named, targets. A sparse
-    graph stays sparse, and is searched edge by edge: s·m steps a round, at most, for as many rounds as paths have edges. A dense one is
-    multiplied by s rows, s·n² steps a round; one that `nonedge` or `dtype` changes is copied. The closure of all that they reach is taken
-    instead where that is predicted to be faster, or turns out to be, and fits half of the free memory; where ⊕ needs it (see `closure`);
-    and where `method` or `block` is given. Only cycles matter that a source reaches, or that reach a target where targets are searched.
+    graph stays sparse, and is searched from each source: best first, as by Dijkstra's algorithm, in O(m log m), s searches side by side
+    on all threads; with negative edges (and for exact numbers) in rounds, of at most m steps each and as many as paths have edges. A
+    dense one is multiplied by s rows, s·n² steps a round; one that `nonedge` or `dtype` changes is copied. The closure of all that they
+    reach is taken instead where that is predicted to be faster, or turns out to be, and fits half of the free memory; where ⊕ needs it
+    (see `closure`); and where `method` or `block` is given. Only cycles matter that a source reaches, or that reach a target where
+    targets are searched.
 
     With non-negative float weights a distance is within h·ε·Σ|w| of a shortest path of h edges, with negative ones within n·ε times the
     largest magnitude of a weight or a distance; a cycle that is negative by less may go unreported, as it cannot be told from one of weight

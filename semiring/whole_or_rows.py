@@ -19,16 +19,19 @@ __all__ = ["prefers_whole", "require_rows", "steps_of", "whole_fits", "whole_is_
 _ROUNDS = 20
 """How many products of a few rows the closure of as many vertices is worth, as measured: paths of a dense graph have few edges."""
 
-_STEPS, _EDGES = 3e10, 3e6
-"""Steps of a closure and edges of a search that are done in a second."""
+_STEPS, _EDGES = 3e10, 3e7
+"""Steps of a closure and edges of a compiled search that are done in a second."""
+
+_NUMPY_EDGES = 3e6
+"""Edges of a search by NumPy."""
 
 _EXACT_STEPS, _EXACT_EDGES = 3e6, 3e5
-"""The same of Python's own numbers."""
+"""Steps and edges of Python's own numbers."""
 
 DTypes = tuple[np.dtype[Any], ...]
 
 
-def whole_is_faster(n: int, sources: int, edges: int | None = None, *, exact: bool = False) -> bool:
+def whole_is_faster(n: int, sources: int, edges: int | None = None, *, exact: bool = False, compiled: bool = True) -> bool:
     """Whether the closure of all n vertices is predicted to take less time than rows of it for some sources.
 
     Parameters
@@ -38,10 +41,13 @@ def whole_is_faster(n: int, sources: int, edges: int | None = None, *, exact: bo
         Of a sparse graph, whose rows are found edge by edge; those of a dense one by products.
     exact : bool
         Whether elements are Python's own numbers.
+    compiled : bool
+        Whether there are compiled searches, see `searches_for`; never for `exact`.
     """
     if edges is None:
         return sources * _ROUNDS >= n
-    return n**3 / (_EXACT_STEPS if exact else _STEPS) < sources * edges / (_EXACT_EDGES if exact else _EDGES)
+    steps, searched = (_EXACT_STEPS, _EXACT_EDGES) if exact else (_STEPS, _EDGES if compiled else _NUMPY_EDGES)
+    return n**3 / steps < sources * edges / searched
 
 
 def steps_of(n: int, sources: int) -> float:

@@ -156,6 +156,12 @@ class Emitter:
         """Write."""
         self.line(f"store {ir} {value}, ptr {pointer}, align {align}")
 
+    def variable(self, value: int) -> str:
+        """Where an i64 is kept that changes; made outside of loops, it becomes a register."""
+        place = self.let("alloca i64, align 8")
+        self.store("i64", str(value), place, 8)
+        return place
+
     def prefetch(self, pointer: str, *, write: bool) -> None:
         """Ask for a cache line."""
         self.call("prefetch.p0", "void", ("ptr", pointer), ("i32", int(write)), ("i32", 3), ("i32", 1))
@@ -190,26 +196,30 @@ class Emitter:
         carried: Sequence[Carried] = (),
     ) -> list[str]:
         """``for i in range(start, stop, step)``, with values carried from turn to turn; returns their last ones."""
+
+        def turn(values: list[str]) -> list[str]:
+            new = list(body(values[0], values[1:]) or ())
+            return [self.let(f"add nsw i64 {values[0]}, {step}"), *new]
+
+        return self.repeat([("i64", str(start)), *carried], lambda values: self.let(f"icmp slt i64 {values[0]}, {stop}"), turn)[1:]
+
+    def repeat(self, carried: Sequence[Carried], more: Callable[[list[str]], str], body: Callable[[list[str]], Sequence[str]]) -> list[str]:
+        """``while more(values): values = body(values)``; returns the last ones."""
         before, head, inner, after = self._block, self.fresh("head"), self.fresh("body"), self.fresh("after")
         self.line(f"br label %{head}")
         self.start(head)
-        i = "%" + self.fresh("i")
         here = len(self._lines)
         self._lines.append("")
         values = ["%" + self.fresh("c") for _ in carried]
-        more = self.let(f"icmp slt i64 {i}, {stop}")
-        self.line(f"br i1 {more}, label %{inner}, label %{after}")
+        self.line(f"br i1 {more(values)}, label %{inner}, label %{after}")
         self.start(inner)
-        new = list(body(i, values) or ())
-        following = self.let(f"add nsw i64 {i}, {step}")
+        new = body(values)
         latch = self._block
         self.line(f"br label %{head}")
-        phis = [f"  {i} = phi i64 [{start}, %{before}], [{following}, %{latch}]"]
-        phis += [
+        self._lines[here] = "\n".join(
             f"  {value} = phi {ir} [{first}, %{before}], [{last}, %{latch}]"
             for value, (ir, first), last in zip(values, carried, new, strict=True)
-        ]
-        self._lines[here] = "\n".join(phis)
+        )
         self.start(after)
         return values
 

@@ -36,7 +36,7 @@ class Kernels:
         self._functions: dict[str, Callable[[int], None]] = {}
 
     def function(self, name: str) -> Callable[[int], None]:
-        """``product``, ``product_witness``, ``close``, ``close_witness`` or ``eliminate``."""
+        """``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, or what `search_name` gives."""
         found = self._functions.get(name)
         if found is None:
             key = (name, *_identity(self.representation), self.tile, self.witness_tile)
@@ -49,6 +49,7 @@ class Kernels:
         # The generator is imported only where the cache does not have its output.
         from semiring.kernels.cpu.pivot import PivotKernel
         from semiring.kernels.cpu.product import ProductKernel
+        from semiring.kernels.cpu.search import SearchKernel
         from semiring.kernels.cpu.witness import WitnessKernel
 
         rep, target, tile = self.representation, self.target, self.tile
@@ -57,6 +58,8 @@ class Kernels:
         elif name == "product_witness":
             tile = self.witness_tile
             functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
+        elif name.startswith("search"):
+            functions = SearchKernel(rep, target, name).functions()
         else:
             functions = PivotKernel(rep, target, tile.width).functions(name)
         return link(functions)

@@ -76,21 +76,26 @@ def sparse(given: Coordinates, semiring: Semiring, reading: Reading) -> Edges:
     """The edges in order; equal places combine with ⊕. O(m log m) for m edges."""
     dtypes = _dtypes(given.weights, semiring, reading.dtype, given.where)
     zero, _ = semiring.identities(dtypes)
-    kept = np.flatnonzero(~nonedges(given.weights, reading.nonedge))
-    rows, columns = given.rows[kept], given.columns[kept]
+    stored = ~nonedges(given.weights, reading.nonedge)
+    rows, columns, *weights = _where(stored, given.rows, given.columns, *given.weights)
 
     def edge(index: tuple[int, ...]) -> str:
-        return given.where((int(kept[index[0]]),))
+        return given.where((int(np.flatnonzero(stored)[index[0]]),))
 
-    weights = tuple(w[kept] for w in given.weights)
     if reading.presence:
-        weights = tuple(_present(w, edge) for w in weights)
+        weights = [_present(w, edge) for w in weights]
     convert = conversions(semiring, [w.dtype for w in weights], dtypes)
     entries = tuple(to(w, edge) for to, w in zip(convert, weights, strict=True))
     _require_inside(semiring, entries, edge)
     rows, columns, entries = _combined(rows, columns, entries, given.n, semiring, given.labels)
     there = np.logical_or.reduce([np.asarray(e != z, dtype=bool) for e, z in zip(entries, zero, strict=True)])
-    return Edges.of(rows[there], columns[there], tuple(e[there] for e in entries), given.n, zero)
+    rows, columns, *entries_there = _where(there, rows, columns, *entries)
+    return Edges.of(rows, columns, tuple(entries_there), given.n, zero)
+
+
+def _where(chosen: Array, *arrays: Array) -> tuple[Array, ...]:
+    """The chosen entries of arrays, which are themselves where these are all of them."""
+    return arrays if chosen.all() else tuple(a[chosen] for a in arrays)
 
 
 def _require_inside(semiring: Semiring, entries: tuple[Array, ...], where: Place) -> None:
@@ -136,6 +141,8 @@ def _combined(
 ) -> tuple[Array, Array, tuple[Array, ...]]:
     """Each place once, its entries combined with ⊕."""
     places = rows.astype(np.int64) * n + columns
+    if (places[1:] > places[:-1]).all():
+        return rows, columns, entries
     order = np.argsort(places, kind="stable")
     places, entries = places[order], tuple(e[order] for e in entries)
     if (places[1:] == places[:-1]).any():

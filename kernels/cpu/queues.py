@@ -1,0 +1,184 @@
+"""What waits in a search: vertices, each with the element of the walk that led there, which come out in one of two orders.
+
+A vertex that is reached by a better walk waits once more; whoever takes out an entry sees that its element is no longer the vertex's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from semiring.kernels.cpu.emitter import I64, Emitter, Scalar
+from semiring.kernels.cpu.lowering import Lowering, Value
+
+__all__ = ["Heap", "Queue", "Rounds"]
+
+Better = Callable[[Sequence[Value], Sequence[Value]], str]
+"""Emits whether one element is strictly better than another."""
+
+_CHILDREN = 4
+"""Of an entry of the heap: their elements fill less than a cache line."""
+
+
+class Queue(Protocol):
+    """Entries of a vertex and an element, and what is emitted to put them in and to take them out."""
+
+    def push(self, vertex: str, element: Sequence[Value]) -> None:
+        """Add an entry; where there is no room the function ends."""
+
+    def pop(self, finish: Callable[[str], None]) -> tuple[str, list[Value]]:
+        """Take an entry out, after ``finish(whether there is none)``."""
+        ...
+
+
+class _Entries:
+    """The memory of a queue: an array of vertices, and one for each component of an element."""
+
+    def __init__(self, em: Emitter, scalars: Sequence[Scalar], start: str, room: str) -> None:
+        self.em, self.scalars = em, scalars
+        self.vertices, *self.elements = em.side_by_side(start, (I64, *scalars), room)
+
+    def load(self, at: str) -> tuple[str, list[Value]]:
+        return self.vertex(at), self.element(at)
+
+    def vertex(self, at: str) -> str:
+        return self.em.load("i64", self.em.at("i64", self.vertices, at), 8)
+
+    def element(self, at: str) -> list[Value]:
+        em = self.em
+        return [Value(em.load(s.ir, em.at(s.ir, a, at), s.bytes), s) for s, a in zip(self.scalars, self.elements, strict=True)]
+
+    def store(self, at: str, vertex: str, element: Sequence[Value]) -> None:
+        em = self.em
+        em.store("i64", vertex, em.at("i64", self.vertices, at), 8)
+        for s, array, value in zip(self.scalars, self.elements, element, strict=True):
+            em.store(s.ir, value.name, em.at(s.ir, array, at), s.bytes)
+
+
+class Heap:
+    """The best element comes out first.
+
+    Parameters
+    ----------
+    low : Lowering
+        Of single elements.
+    scalars : sequence of Scalar
+    start, room : str
+        The address of the entries, and how many there may be.
+    better : callable
+    """
+
+    def __init__(self, low: Lowering, scalars: Sequence[Scalar], start: str, room: str, better: Better) -> None:
+        self.low, self.scalars, self.room, self.better = low, scalars, room, better
+        self.entries = _Entries(low.em, scalars, start, room)
+        self.size = low.em.variable(0)
+
+    def push(self, vertex: str, element: Sequence[Value]) -> None:
+        """Add an entry; where there is no room the function ends."""
+        em = self.low.em
+        size = em.load("i64", self.size, 8)
+        em.returning(em.let(f"icmp sge i64 {size}, {self.room}"))
+        em.store("i64", str(em.add(size, 1)), self.size, 8)
+
+        def parent(i: str) -> str:
+            return em.let(f"sdiv i64 {em.sub(i, 1)}, {_CHILDREN}")  # of the first entry: itself
+
+        def above(i: list[str]) -> str:
+            better = self.better(element, self.entries.element(parent(*i)))
+            return em.let(f"and i1 {better}, {em.let(f'icmp sgt i64 {i[0]}, 0')}")
+
+        def rise(i: list[str]) -> list[str]:
+            up = parent(*i)
+            self.entries.store(i[0], *self.entries.load(up))
+            return [up]
+
+        (place,) = em.repeat([("i64", size)], above, rise)
+        self.entries.store(place, vertex, element)
+
+    def pop(self, finish: Callable[[str], None]) -> tuple[str, list[Value]]:
+        """Take the best entry out."""
+        em = self.low.em
+        size = em.load("i64", self.size, 8)
+        finish(em.let(f"icmp eq i64 {size}, 0"))
+        first = self.entries.load("0")
+        last = str(em.sub(size, 1))
+        em.store("i64", last, self.size, 8)
+        vertex, element = self.entries.load(last)
+
+        def below(i: str) -> list[str]:
+            """Of a place: itself, its best child, and the element of that one."""
+            # Beyond the end is the last entry, where it still stands, and it is not better than itself.
+            first = em.add(em.mul(i, _CHILDREN), 1)
+            child, *others = (em.smin(em.add(first, number), last) for number in range(_CHILDREN))
+            best = self.entries.element(child)
+            for place in others:
+                other = self.entries.element(place)
+                better = self.better(other, best)
+                child = em.select_i64(better, place, child)
+                best = [Value(self.low.select(better, s, o.name, b.name), s) for s, o, b in zip(self.scalars, other, best, strict=True)]
+            return [i, child, *(v.name for v in best)]
+
+        def element_of(values: list[str]) -> list[Value]:
+            return [Value(name, s) for name, s in zip(values[2:], self.scalars, strict=True)]
+
+        def sink(values: list[str]) -> list[str]:
+            i, child = values[:2]
+            self.entries.store(i, self.entries.vertex(child), element_of(values))
+            return below(child)
+
+        carried = list(zip(("i64", "i64", *(s.ir for s in self.scalars)), below("0"), strict=True))
+        place, *_ = em.repeat(carried, lambda values: self.better(element_of(values), element), sink)
+        self.entries.store(place, vertex, element)
+        return first
+
+
+class Rounds:
+    """What came in during one round comes out in the next, in the same order; the function ends after so many rounds.
+
+    Parameters
+    ----------
+    low, scalars, start, room
+        See `Heap`; there is as much room twice.
+    rounds : str
+    """
+
+    def __init__(self, low: Lowering, scalars: Sequence[Scalar], start: str, room: str, rounds: str) -> None:
+        em = self.em = low.em
+        self.room, self.rounds = room, rounds
+        self.entries = _Entries(em, scalars, start, str(em.mul(room, 2)))
+        self.now, self.there, self.coming, self.taken, self.round = (em.variable(0) for _ in range(5))
+
+    def push(self, vertex: str, element: Sequence[Value]) -> None:
+        """Add an entry; where there is no room the function ends."""
+        em = self.em
+        coming = em.load("i64", self.coming, 8)
+        em.returning(em.let(f"icmp sge i64 {coming}, {self.room}"))
+        em.store("i64", str(em.add(coming, 1)), self.coming, 8)
+        self.entries.store(str(em.add(self._next(), coming)), vertex, element)
+
+    def pop(self, finish: Callable[[str], None]) -> tuple[str, list[Value]]:
+        """Take the next entry out."""
+        em = self.em
+
+        def turn_over() -> None:
+            coming = em.load("i64", self.coming, 8)
+            finish(em.let(f"icmp eq i64 {coming}, 0"))
+            number = em.load("i64", self.round, 8)
+            em.returning(em.let(f"icmp sge i64 {number}, {self.rounds}"))
+            for variable, value in (
+                (self.round, em.add(number, 1)),
+                (self.now, self._next()),
+                (self.there, coming),
+                (self.coming, 0),
+                (self.taken, 0),
+            ):
+                em.store("i64", str(value), variable, 8)
+
+        em.branch(em.let(f"icmp eq i64 {em.load('i64', self.taken, 8)}, {em.load('i64', self.there, 8)}"), turn_over)
+        taken = em.load("i64", self.taken, 8)
+        em.store("i64", str(em.add(taken, 1)), self.taken, 8)
+        return self.entries.load(str(em.add(em.load("i64", self.now, 8), taken)))
+
+    def _next(self) -> str:
+        """Where the entries of the next round begin."""
+        return str(self.em.sub(self.room, self.em.load("i64", self.now, 8)))

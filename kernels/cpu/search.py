@@ -1,0 +1,129 @@
+"""One row of the closure of a sparse graph: the best elements from one vertex to all, edge by edge.
+
+``search_best`` takes the vertices with the best element first, as Dijkstra (1959) does; where no edge improves on 1, each is final when
+its turn comes. ``search_rounds`` takes them in rounds, each of walks with one more edge, as Bellman and Ford do. Both are Mohri's generic
+search (2002) with a queue of its own, for a ⊕ that selects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.queues import Heap, Queue, Rounds
+from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.target import Target
+from semiring.kernels.cpu.update import improve
+
+__all__ = ["FINISHED", "SearchKernel", "Words", "search_name"]
+
+
+class Words(NamedTuple):
+    """The arguments, before a pair of addresses for each component: the weights of the edges, and the row of the result.
+
+    `room` says how many entries a queue has, `turns` how many may be taken out of it, and `rounds` in how many rounds. `tree` is 0, or
+    where the vertex before each one is put. `finished` becomes 1 where none of these stopped the search.
+    """
+
+    source: int
+    starts: int
+    heads: int
+    queue: int
+    room: int
+    turns: int
+    rounds: int
+    tree: int
+    finished: int = 0
+
+
+FINISHED = Words._fields.index("finished")
+
+_POINTERS = {"starts", "heads", "queue"}
+
+
+def search_name(*, best_first: bool, backward: bool) -> str:
+    """The name of one of four functions; `backward` puts edges before walks."""
+    return f"search_{'best' if best_first else 'rounds'}{'_backward' if backward else ''}"
+
+
+class SearchKernel:
+    """Generates the function called `name`."""
+
+    def __init__(self, rep: Representation, target: Target, name: str) -> None:
+        self.rep, self.name = rep, name
+        self.em = Emitter(name, "ptr %args")
+        self.low = Lowering(self.em, target, 1, infinities=rep.inner_infinities)
+
+    def functions(self) -> list[Emitter]:
+        """The function."""
+        em, rep = self.em, self.rep
+        x = {n: em.load("ptr" if n in _POINTERS else "i64", em.at("i64", "%args", i), 8) for i, n in enumerate(Words._fields)}
+        weights, values = (
+            [em.load("ptr", em.at("i64", "%args", len(Words._fields) + 2 * c + i), 8) for c in range(len(rep.outer))] for i in (0, 1)
+        )
+        queue: Queue = (
+            Heap(self.low, rep.outer, x["queue"], x["room"], self._better)
+            if "best" in self.name
+            else Rounds(self.low, rep.outer, x["queue"], x["room"], x["rounds"])
+        )
+        queue.push(x["source"], [Value(s.literal(v), s) for v, s in zip(rep.one, rep.outer, strict=True)])
+
+        def finish(condition: str) -> None:
+            em.branch(condition, lambda: em.store("i64", "1", em.at("i64", "%args", FINISHED), 8))
+            em.returning(condition)
+
+        def turn(_: str, __: list[str]) -> None:
+            u, walk = queue.pop(finish)
+
+            def edge(e: str, _: list[str]) -> None:
+                v = em.load("i64", em.at("i64", x["heads"], e), 8)
+                offer = self._lengthened(walk, self._load(weights, e))
+
+                def take() -> None:
+                    for s, array, new in zip(rep.outer, values, offer, strict=True):
+                        em.store(s.ir, new.name, em.at(s.ir, array, v), s.bytes)
+                    em.branch(em.let(f"icmp ne i64 {x['tree']}, 0"), lambda: self._remember(x["tree"], v, u))
+                    queue.push(v, offer)
+
+                em.branch(self._improves(offer, self._load(values, v)), take)
+
+            def leave() -> None:
+                first, last = (em.load("i64", em.at("i64", x["starts"], i), 8) for i in (u, em.add(u, 1)))
+                em.loop(first, last, 1, edge)
+
+            stale = self._better(self._load(values, u), walk)
+            em.branch(em.let(f"xor i1 {stale}, true"), leave)
+
+        em.loop(0, x["turns"], 1, turn)
+        em.line("ret void")
+        return [em]
+
+    def _load(self, arrays: Sequence[str], i: str) -> list[Value]:
+        em = self.em
+        return [Value(em.load(s.ir, em.at(s.ir, a, i), s.bytes), s) for s, a in zip(self.rep.outer, arrays, strict=True)]
+
+    def _remember(self, tree: str, v: str, u: str) -> None:
+        """The vertex before v is u."""
+        em = self.em
+        place = em.at("i32", em.let(f"inttoptr i64 {tree} to ptr"), v)
+        em.store("i32", em.let(f"trunc i64 {u} to i32"), place, 4)
+
+    def _lengthened(self, walk: list[Value], weight: list[Value]) -> list[Value]:
+        """A walk with one more edge."""
+        factors = (weight, walk) if self.name.endswith("_backward") else (walk, weight)
+        return self.low.evaluate(self.rep.mul, *factors, self.rep.outer)
+
+    def _better(self, new: Sequence[Value], old: Sequence[Value]) -> str:
+        """Whether old ⊕ new is not old."""
+        return improve(self.low, self.rep.add, self.rep.outer, self.rep.extremum, old, new)[1]()
+
+    def _improves(self, offer: Sequence[Value], old: Sequence[Value]) -> str:
+        """Whether an offer is taken; tropical integers from half of ∞ on are ∞, so that no sum of two wraps."""
+        better = self._better(offer, old)
+        if self.rep.kind != "infinity":
+            return better
+        (s,), (o,) = self.rep.outer, offer
+        finite = self.low.compare("lt" if self.rep.extremum == "min" else "gt", s, o.name, s.literal(self.rep.inner_zero[0]))
+        return self.low.all_of([better, finite])

@@ -1,0 +1,327 @@
+"""Rows of the closure of a sparse graph: compiled searches beside NumPy's, SciPy's, and the whole closure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csgraph
+
+import semiring as sr
+from semiring import testing
+from semiring.algebra.errors import NegativeCycleError, OverflowRiskError, SemiringError
+from semiring.algebra.laws import is_selective
+from semiring.algorithms.edges import Edges
+from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.kernels.cpu import searches
+from semiring.kernels.cpu.searches import Searches
+from semiring.kernels.reference.operations import Operations
+from semiring.kernels.select import searches_for
+from tests.kernels.samples import examples, name
+
+INF = np.inf
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+CASES = [
+    (s, (d,) * s.components)
+    for s in (sr.MIN_PLUS, sr.MAX_PLUS, sr.MAX_MIN, sr.MIN_MAX, sr.MAX_TIMES, sr.BOOLEAN, sr.DISTANCE_HOPS)
+    for d in s.supported_dtypes
+    if is_selective(s, (d,) * s.components)
+]
+
+
+def edges_of(values: Values, zero: tuple[Any, ...]) -> Edges:
+    """The edges of a dense matrix."""
+    there = np.logical_or.reduce([v != z for v, z in zip(values, zero, strict=True)])
+    tails, heads = np.nonzero(there)
+    return Edges.of(tails, heads, tuple(v[tails, heads] for v in values), len(values[0]), zero)
+
+
+def min_plus(n: int, edges: list[tuple[int, int, Any]], dtype: Any = np.float64) -> Edges:
+    kind = np.dtype(dtype)
+    infinity = INF if kind.kind == "f" else np.iinfo(kind).max
+    a = np.full((n, n), infinity, dtype=kind)
+    for u, v, w in edges:
+        a[u, v] = w
+    return edges_of((a,), (infinity,))
+
+
+def matrix(edges: Edges) -> Any:
+    return sp.csr_array((edges.weights[0], edges.heads, edges.starts), shape=(edges.n, edges.n))
+
+
+def rows(semiring: Any, edges: Edges, sources: Array, device: str = "cpu", threads: int | None = None, **how: Any) -> Values:
+    """The rows, by compiled searches where there are any, or by NumPy's."""
+    return rows_of_edges(semiring, edges, sources, searches=searches_for(semiring, edges.dtypes, device, threads), **how)
+
+
+def floats(found: Array) -> Array:
+    """Distances as SciPy has them."""
+    return np.where(found == (INF if found.dtype.kind == "f" else np.iinfo(found.dtype).max), INF, found)
+
+
+def outcome(find: Callable[[], Values]) -> Values | type[SemiringError]:
+    try:
+        return find()
+    except SemiringError as error:
+        return type(error)
+
+
+def assert_trees(semiring: Any, edges: Edges, sources: Array, values: Values, tree: Array, *, reflexive: bool, backward: bool) -> None:
+    """Every vertex before another one offers the element that is there, and leads back to the source."""
+    operations = Operations(semiring, edges.dtypes)
+    dense = edges.dense()
+    for row, source in enumerate(sources.tolist()):
+        connected = np.logical_or.reduce([v[row] != z for v, z in zip(values, edges.zero, strict=True)])
+        for v in range(edges.n):
+            if v == source and reflexive:
+                assert tree[row, v] == -1
+                continue
+            assert (tree[row, v] >= 0) == connected[v]
+            walk, u = [v], v
+            while connected[v] and (u := int(tree[row, u])) != source:
+                assert u >= 0
+                assert u not in walk
+                walk.append(u)
+            if connected[v]:
+                u = int(tree[row, v])
+                before = operations.one if u == source else tuple(x[row, u] for x in values)
+                weight = tuple(x[(v, u) if backward else (u, v)] for x in dense)
+                offer = operations.mul(weight, before) if backward else operations.mul(before, weight)
+                assert all(o == x[row, v] for o, x in zip(offer, values, strict=True))
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+@examples(40)
+@given(data=st.data())
+def test_compiled_searches_agree_with_numpys(case: tuple[Any, Any], data: st.DataObject) -> None:
+    semiring, dtypes = case
+    assert searches_for(semiring, dtypes, "cpu") is not None
+    n, density = data.draw(st.sampled_from([1, 2, 3, 7, 30])), data.draw(st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    a = testing.random_matrix(semiring, n, dtypes, density=density, harmless=data.draw(st.booleans()), rng=rng)
+    edges = edges_of(a if isinstance(a, tuple) else (a,), semiring.identities(dtypes)[0])
+    sources = rng.integers(0, n, data.draw(st.integers(0, 4)))
+    how: dict[str, Any] = {"reflexive": data.draw(st.booleans()), "backward": data.draw(st.booleans())}
+    trees = [np.full((len(sources), n), -1, dtype=np.int32) for _ in range(2)]
+    found, expected = (
+        outcome(partial(rows, semiring, edges, sources, tree=tree, device=device, **how))
+        for device, tree in zip(("cpu", "reference"), trees, strict=True)
+    )
+    if isinstance(found, type) or isinstance(expected, type):
+        assert found == expected
+        return
+    assert all(np.array_equal(x, y) for x, y in zip(found, expected, strict=True))
+    for tree in trees:
+        assert_trees(semiring, edges, sources, found, tree, **how)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+@pytest.mark.parametrize("degree", [0.5, 2, 10])
+def test_scipys_distances(dtype: str, degree: float) -> None:
+    n = 700
+    rng = np.random.default_rng(int(degree))
+    there = rng.random((n, n)) < degree / n
+    weights = rng.random((n, n)) if dtype[0] == "f" else rng.integers(0, 4, (n, n))
+    infinity = INF if dtype[0] == "f" else np.iinfo(dtype).max
+    edges = edges_of((np.where(there, weights, infinity).astype(dtype),), (infinity,))
+    sources = np.array([0, 5, n - 1, 5])
+    found = rows(sr.MIN_PLUS, edges, sources)[0]
+    expected = csgraph.dijkstra(matrix(edges).astype(np.float64), indices=sources)
+    np.testing.assert_allclose(floats(found), expected, rtol=1e-5 if dtype == "float32" else 1e-12)
+    back = rows(sr.MIN_PLUS, edges, sources, backward=True)[0]
+    expected = csgraph.dijkstra(matrix(edges).T.astype(np.float64), indices=sources)
+    np.testing.assert_allclose(floats(back), expected, rtol=1e-5 if dtype == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_floats_are_the_same_bit_for_bit(seed: int) -> None:
+    """Both ways take the least of the rounded sums of all walks."""
+    n = 400
+    rng = np.random.default_rng(seed)
+    a = np.where(rng.random((n, n)) < 4 / n, 10 ** rng.uniform(-18, 2, (n, n)), INF)
+    edges = edges_of((a,), (INF,))
+    one, other = (rows(sr.MIN_PLUS, edges, np.arange(0, n, 50), device=device)[0] for device in ("cpu", "reference"))
+    assert np.array_equal(one, other)
+
+
+def test_reachability_on_a_graph_of_many_ties() -> None:
+    n = 3000
+    rng = np.random.default_rng(0)
+    tails, heads = rng.integers(0, n, (2, 2 * n))
+    graph = sp.csr_array((np.ones(2 * n), (tails, heads)), shape=(n, n))
+    edges = Edges(n, graph.indptr, graph.indices.astype(np.intp), (np.ones(graph.nnz, dtype=bool),), (False,))
+    (found,) = rows(sr.BOOLEAN, edges, np.arange(20))
+    for source in range(20):
+        reached = csgraph.breadth_first_order(graph, source, return_predecessors=False)
+        assert np.array_equal(np.flatnonzero(found[source]), np.sort(reached))
+
+
+def test_a_bottleneck() -> None:
+    """The widest paths are those of a maximum spanning tree."""
+    n = 300
+    rng = np.random.default_rng(1)
+    a = np.triu(np.where(rng.random((n, n)) < 8 / n, rng.permutation(n * n).reshape(n, n) + 1.0, 0), 1)
+    tree = csgraph.minimum_spanning_tree(sp.csr_array(np.where(a > 0, n * n + 1 - a, 0))).toarray()
+    tree = np.where(tree > 0, n * n + 1 - tree, 0)
+    edges = edges_of((np.where(a > 0, a, -INF) + 0.0,), (-INF,))
+    both = edges_of((np.maximum(edges.dense()[0], edges.dense()[0].T),), (-INF,))
+    (found,) = rows(sr.MAX_MIN, both, np.array([3]))
+    order, before = csgraph.breadth_first_order(sp.csr_array(tree), 3, directed=False)
+    width = np.full(n, -INF)
+    width[3] = INF
+    for v in order[1:]:
+        width[v] = min(width[before[v]], max(tree[v, before[v]], tree[before[v], v]))
+    assert np.array_equal(found[0], width)
+
+
+def test_negative_edges() -> None:
+    n = 500
+    rng = np.random.default_rng(2)
+    height = rng.integers(0, 50, n)
+    a = np.where(rng.random((n, n)) < 5 / n, rng.integers(0, 9, (n, n)) + height[:, None] - height, INF)
+    edges = edges_of((a,), (INF,))
+    sources = np.array([1, 2, 490])
+    expected = csgraph.bellman_ford(csgraph.csgraph_from_dense(a, null_value=INF), indices=sources)
+    assert np.array_equal(rows(sr.MIN_PLUS, edges, sources)[0], expected)
+    whole = np.where(a == INF, 0, a).astype(np.int64)
+    whole[a == INF] = np.iinfo(np.int64).max
+    assert np.array_equal(floats(rows(sr.MIN_PLUS, edges_of((whole,), (np.iinfo(np.int64).max,)), sources)[0]), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int16"])
+@pytest.mark.parametrize("patience", [0, 1, 32])
+def test_cycles_that_improve(monkeypatch: pytest.MonkeyPatch, patience: int, dtype: str) -> None:
+    """Reached or not, and whether or not the compiled search gives up early."""
+    monkeypatch.setattr(searches, "_PATIENCE", patience)
+    ring = [(i, (i + 1) % 30, 1 if i else -29) for i in range(30)]
+    tail = [(29, 30, 2), (31, 0, 4)]
+    edges = min_plus(32, [*ring, *tail], dtype)
+    expected = csgraph.bellman_ford(matrix(edges).astype(float), indices=[31, 7])  # the cycle weighs 0
+    assert np.array_equal(floats(rows(sr.MIN_PLUS, edges, np.array([31, 7]))[0]), expected)
+    worse = min_plus(32, [*ring[1:], (0, 1, -30), *tail], dtype)
+    with pytest.raises(NegativeCycleError) as caught:
+        rows(sr.MIN_PLUS, worse, np.array([30, 31]))
+    assert sorted(caught.value.cycle or ()) == list(range(30))
+    assert rows(sr.MIN_PLUS, worse, np.array([30]))[0][0, 30] == 0
+    with pytest.raises(NegativeCycleError):
+        rows(sr.MIN_PLUS, worse, np.array([30]), backward=True)
+    loop = min_plus(2, [(0, 1, 1), (1, 1, -1)], dtype)
+    with pytest.raises(NegativeCycleError, match="1 → 1"):
+        rows(sr.MIN_PLUS, loop, np.array([0]))
+    assert floats(rows(sr.MIN_PLUS, loop, np.array([0]), reflexive=False, backward=True)[0]).tolist() == [[INF, INF]]
+
+
+@given(data=st.data())
+def test_narrow_integers_are_exact_or_refused(data: st.DataObject) -> None:
+    dtype = np.dtype(data.draw(st.sampled_from(["int16", "uint8"])))
+    limit = int(np.iinfo(dtype).max)  # type: ignore[type-var]  # an integer dtype, as just drawn
+    n = data.draw(st.integers(1, 5))
+    low = data.draw(st.sampled_from([0, -limit // 40])) if dtype.kind == "i" else 0
+    high = data.draw(st.sampled_from([3, limit // 6, limit // 2, limit - 1]))
+    entries = data.draw(st.lists(st.just(limit) | st.integers(low, high), min_size=n * n, max_size=n * n))
+    a = np.array(entries, dtype=dtype).reshape(n, n)
+    exact = np.array([[INF if w == limit else w for w in row] for row in a.tolist()], dtype=object)
+    reflexive = data.draw(st.booleans())
+    found = outcome(lambda: rows(sr.MIN_PLUS, edges_of((a,), (limit,)), np.arange(n), reflexive=reflexive))
+    expected = outcome(lambda: rows(sr.MIN_PLUS, edges_of((exact,), (INF,)), np.arange(n), reflexive=reflexive))
+    if found is OverflowRiskError:
+        return
+    if isinstance(found, type) or isinstance(expected, type):
+        assert found == expected
+        return
+    assert [[INF if w == limit else w for w in row] for row in found[0].tolist()] == expected[0].tolist()
+
+
+@pytest.mark.parametrize("reflexive", [True, False])
+def test_hardly_any_graph(reflexive: bool) -> None:
+    none = min_plus(0, [])
+    assert rows(sr.MIN_PLUS, none, np.array([], dtype=int), reflexive=reflexive)[0].shape == (0, 0)
+    one = min_plus(1, [])
+    assert rows(sr.MIN_PLUS, one, np.array([0, 0]), reflexive=reflexive)[0].tolist() == [[0 if reflexive else INF]] * 2
+    loop = min_plus(1, [(0, 0, 3.0)])
+    tree = np.full((1, 1), -1, dtype=np.int32)
+    assert rows(sr.MIN_PLUS, loop, np.array([0]), reflexive=reflexive, tree=tree)[0].tolist() == [[0 if reflexive else 3]]
+    assert tree.tolist() == [[-1 if reflexive else 0]]
+    apart = min_plus(3, [(1, 2, 0.0)])
+    assert rows(sr.MIN_PLUS, apart, np.array([], dtype=int), reflexive=reflexive)[0].shape == (0, 3)
+    assert rows(sr.MIN_PLUS, apart, np.array([0]), reflexive=reflexive)[0].tolist() == [[0 if reflexive else INF, INF, INF]]
+
+
+def test_the_graph_is_only_read() -> None:
+    edges = min_plus(4, [(0, 1, 1.0), (1, 2, 1.0), (2, 0, 1.0), (0, 2, 5.0)])
+    wide = np.repeat(edges.weights[0], 2)
+    wide.flags.writeable = False
+    for array in (edges.starts, edges.heads):
+        array.flags.writeable = False
+    strided = Edges(4, edges.starts, edges.heads, (wide[::2],), edges.zero)
+    for device in ("cpu", "reference"):
+        assert rows(sr.MIN_PLUS, strided, np.array([0, 3]), device=device)[0].tolist() == [[0, 1, 2, INF], [INF, INF, INF, 0]]
+
+
+@pytest.mark.parametrize("best_first", [True, False])
+@pytest.mark.parametrize("shape", ["path", "star", "complete", "random"])
+def test_compiled_searches_finish(shape: str, best_first: bool) -> None:
+    """They leave nothing to NumPy where no edge is harmful, however many entries their queues get."""
+    n = 60
+    a = np.full((n, n), INF)
+    upper = np.triu_indices(n, 1)
+    if shape == "path":
+        a[np.arange(n - 1), np.arange(1, n)] = 1
+    elif shape == "star":
+        a[0], a[:, 0] = 1, 2
+    elif shape == "complete":  # every edge improves what an earlier one found, if there are rounds enough
+        a[upper] = (upper[1] - upper[0]) ** 2.0
+    else:
+        a = np.where(np.random.default_rng(3).random((n, n)) < 0.2, np.random.default_rng(4).random((n, n)), INF)
+    edges = edges_of((a,), (INF,))
+    values = np.full((n, n), INF)
+    np.fill_diagonal(values, 0)
+    graph = edges.starts, edges.heads, edges.weights
+    assert Searches(sr.MIN_PLUS, edges.dtypes).rows(graph, np.arange(n), (values,), None, best_first=best_first, backward=False).all()
+    np.testing.assert_allclose(values, csgraph.dijkstra(matrix(edges)))
+
+
+def test_threads() -> None:
+    n = 200
+    rng = np.random.default_rng(5)
+    edges = edges_of((np.where(rng.random((n, n)) < 0.05, rng.random((n, n)), INF),), (INF,))
+    trees = [np.full((n, n), -1, dtype=np.int32) for _ in range(2)]
+    one, three = (rows(sr.MIN_PLUS, edges, np.arange(n), tree=t, threads=k)[0] for t, k in zip(trees, (1, 3), strict=True))
+    assert np.array_equal(one, three)
+    assert np.array_equal(trees[0], trees[1])
+
+
+@pytest.mark.parametrize("best_first", [True, False])
+@pytest.mark.parametrize("backward", [True, False])
+def test_the_order_of_factors(best_first: bool, backward: bool) -> None:
+    """With a ⊗ b = 2a + b a path shows on which side each of its edges was multiplied."""
+    lopsided = sr.Semiring("lopsided", min, lambda a, b: 2 * a + b, zero=INF, one=0)
+    edges = min_plus(4, [(0, 1, 1.0), (1, 2, 10.0), (2, 3, 100.0)])
+    values = np.full((1, 4), INF)
+    values[0, 0] = 0
+    found = Searches(lopsided, edges.dtypes).rows(
+        (edges.starts, edges.heads, edges.weights), np.array([0]), (values,), None, best_first=best_first, backward=backward
+    )
+    assert found.all()
+    steps = itertools.accumulate([1.0, 10, 100], lambda w, e: 2 * e + w if backward else 2 * w + e, initial=0.0)
+    assert values[0].tolist() == list(steps)
+
+
+def test_what_cannot_be_searched_by_compiled_code() -> None:
+    double = (np.dtype(np.float64),)
+    assert searches_for(sr.MIN_PLUS, double, "reference") is None
+    assert searches_for(sr.MIN_PLUS, (np.dtype(object),), "cpu") is None
+    assert searches_for(sr.BITSET, (np.dtype(np.uint8),), "cpu") is None
+    whole = sr.Semiring("whole", min, lambda a, b: (a + b) // 1, zero=INF, one=0)
+    assert searches_for(whole, double, "cpu") is None
+    assert searches_for(whole, (np.dtype(np.int64),), "cpu") is not None
