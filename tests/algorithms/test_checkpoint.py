@@ -353,15 +353,24 @@ def begun(folder, matrices=None, changes=60, **options):
 
 
 def test_an_interruption_says_how_to_go_on(tmp_path):
-    matrices, once = matrices_of(sr.MIN_PLUS, 60), itertools.count()
+    matrices, once, heard = matrices_of(sr.MIN_PLUS, 60), itertools.count(), threading.Event()
+
+    def hear(*_):
+        heard.set()
+        raise KeyboardInterrupt
 
     def interrupt(done, total):
         if done >= 40 and next(once) == 0:
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.05)  # as long as the main thread takes to hear of it
+            heard.wait(5)
+            time.sleep(0.05)  # as long as the main thread takes to stop the others
 
-    with pytest.raises(KeyboardInterrupt) as stop:
-        resume(tmp_path / "state", matrices, side=8, progress=interrupt)
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        with pytest.raises(KeyboardInterrupt) as stop:
+            resume(tmp_path / "state", matrices, side=8, progress=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert re.search(r"of 8 rounds are done, and .*state has what is needed: the same call goes on", "".join(stop.value.__notes__))
     told = []
     found = resume(tmp_path / "state", matrices, side=8, progress=lambda done, total: told.append(done))

@@ -470,7 +470,7 @@ class TestRefused:
         jax = library("jax")
         if jax.config.jax_enable_x64:
             pytest.skip("JAX has all dtypes here")
-        a = jax.numpy.asarray(graph())
+        a = in_jax(graph(), "cpu")
         for wanted in (np.float64, np.int64):
             with pytest.raises(sr.DTypeError, match="jax_enable_x64"):
                 sr.apsp(a, dtype=wanted)
