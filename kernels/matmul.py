@@ -15,10 +15,12 @@ from semiring.algebra.exchange import Borrowed
 from semiring.algebra.laws import selective_counterexample
 from semiring.algebra.namespace import namespace, on_gpu
 from semiring.kernels.bounds import certify_product
+from semiring.kernels.devices import is_gpu, on_device
 from semiring.kernels.floats import certify_floats
 from semiring.kernels.operands import apart, arrays_of, dtypes_of, elements, leading_axes, matching, operand
+from semiring.kernels.placement import place
 from semiring.kernels.room import require_room, with_scratch
-from semiring.kernels.select import engine_for, on_device, place
+from semiring.kernels.select import engine_for
 
 __all__ = ["Witnessed", "matmul"]
 
@@ -152,7 +154,7 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
         old = None if old is None else elements(old, dtypes, semiring, "c", where)
         left = tuple(v[None, :] if row else v for v in left)
         right = tuple(v[:, None] if column else v for v in right)
-        sent = where.startswith("cuda:") and not stays
+        sent = is_gpu(where) and not stays
         values, via = _compute(where, left, right, old, None if sent else target, shape, semiring, witness, threads)
         if sent:
             values, via = _received(values, target), None if via is None else _received((via,), None)[0]

@@ -12,6 +12,7 @@ from semiring.algebra.domain import PIECE, pieces, require_inside
 from semiring.algebra.errors import DTypeError, SemiringError, ShapeError
 from semiring.algebra.exchange import Borrowed, borrowed, lends_memory
 from semiring.algebra.namespace import namespace, on_gpu
+from semiring.kernels.devices import is_gpu
 
 __all__ = ["apart", "arrays_of", "dtypes_of", "elements", "leading_axes", "matching", "operand"]
 
@@ -121,7 +122,7 @@ def elements(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semiri
 
                 new[piece] = convert(old[piece], where)
         parts = converted
-    if device.startswith("cuda:"):
+    if is_gpu(device):
         from semiring.kernels.cuda.transfer import upload
 
         parts = tuple(v if on_gpu(v) else upload(v) for v in parts)

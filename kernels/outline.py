@@ -12,6 +12,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes
 from semiring.algebra.html import Shown
+from semiring.kernels.devices import gpu_number
 from semiring.kernels.select import is_reachability
 
 __all__ = ["Outline", "outline"]
@@ -113,7 +114,7 @@ def _limits(device: str) -> Any:
     from semiring.kernels.cuda.device import H200
     from semiring.kernels.cuda.device import device as limits
 
-    return H200 if device == "cuda" else limits(int(device[5:]))
+    return H200 if device == "cuda" else limits(gpu_number(device))
 
 
 def _packed_cuda(device: str, n: int) -> Outline:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from semiring.algebra.errors import TooLargeError
+from semiring.kernels.devices import gpu_number, is_gpu
 
 __all__ = ["ALWAYS_FITS", "fits", "free_on", "gib", "require_room", "with_scratch"]
 
@@ -28,7 +29,7 @@ def fits(needed: int, device: str) -> bool:
 
 def free_on(device: str) -> int | None:
     """Bytes that can still be allocated there, 0 or more; None where the system does not tell."""
-    free = free_on_gpu(int(device[5:])) if device.startswith("cuda:") else free_on_host()
+    free = free_on_gpu(gpu_number(device)) if is_gpu(device) else free_on_host()
     return None if free is None else max(free, 0)
 
 
@@ -92,7 +93,7 @@ def require_room(device: str, needed: int, advice: str) -> None:
     TooLargeError
         With both sizes and the advice.
     """
-    if device.startswith("cuda:") and not fits(needed, device):
+    if is_gpu(device) and not fits(needed, device):
         raise TooLargeError(f"this takes {gib(needed)} on {device}, where {gib(free_on(device) or 0)} are free; {advice}")
 
 

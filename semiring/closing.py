@@ -20,8 +20,10 @@ from semiring.closing_by_rows import close_by_rows
 from semiring.graphs import Graph, lists_edges, read_graph, require_memory
 from semiring.graphs.by_rows import GivenRows, given_rows, rows_of_graph, square_arrays
 from semiring.graphs.graph import Reading
+from semiring.kernels.devices import is_gpu, on_device
+from semiring.kernels.placement import place, several
 from semiring.kernels.room import ALWAYS_FITS, fits, with_scratch
-from semiring.kernels.select import engine_for, on_device, place, several
+from semiring.kernels.select import engine_for
 from semiring.large import route
 from semiring.options import Options
 
@@ -98,7 +100,7 @@ def _as_a_whole(
     where = place(options.device, g.values, float(math.prod(g.batch)) * g.n**3, _bytes_on_gpu(g.values, paths=paths))
     with on_device(where), ExitStack() as stack:
         engine = engine_for(semiring, g.dtypes, where, options.threads, witness=paths)
-        sent = where.startswith("cuda:") and not on_gpu(g.values[0])
+        sent = is_gpu(where) and not on_gpu(g.values[0])
         if sent:
             require_memory(g.n, g.dtypes, via=paths, batch=g.batch, device=where)
         values = _sent(g.values, where) if sent else tuple(map(_row_major, g.working()))
@@ -164,7 +166,7 @@ def _destination(graph: Any, semiring: Semiring, options: Options, *, paths: boo
     if not square or (options.dtype is not None and any(d != options.dtype for d in dtypes)):
         return None
     where = place(options.device, parts, float(parts[0].size) * shape[-1], _bytes_on_gpu(parts, paths=paths))
-    if not where.startswith("cuda:"):
+    if not is_gpu(where):
         return None
     for device in ("cpu", where):  # the result, and what is computed on
         require_memory(shape[-1], dtypes, via=paths, batch=shape[:-2], device=device)
@@ -178,7 +180,7 @@ def _made_on(edges: Edges, options: Options, *, paths: bool) -> str:
     if options.needs_block_rows or several(options.device) is not None or 4 * edges.nbytes > needed:
         return "cpu"
     where = place(options.device, matrix, float(edges.n) ** 3, needed)
-    return where if where.startswith("cuda:") and fits(needed, where) else "cpu"
+    return where if is_gpu(where) and fits(needed, where) else "cpu"
 
 
 def _bytes_on_gpu(arrays: tuple[Any, ...], *, paths: bool) -> int:

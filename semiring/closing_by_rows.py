@@ -18,8 +18,9 @@ from semiring.algorithms.by_rows import closure_by_rows, visit
 from semiring.algorithms.closure import require_closure_laws
 from semiring.graphs.by_rows import GivenRows, Inspection
 from semiring.graphs.memory import require_memory
+from semiring.kernels.devices import device_of, gpu_number, is_gpu, on_device
 from semiring.kernels.engine import Engine
-from semiring.kernels.select import device_of, engine_for, on_device
+from semiring.kernels.select import engine_for
 from semiring.kernels.streaming.checkpoint import Checkpoint
 from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.lane import Lane
@@ -173,7 +174,7 @@ class _Work:
         if self.large.resident:
             from semiring.kernels.cuda.several import lanes_for
 
-            return lanes_for([int(d[5:]) for d in devices], engines, matrix, plan.rows)
+            return lanes_for([gpu_number(d) for d in devices], engines, matrix, plan.rows)
         return [Lane(engine, _carrier(matrix, d), plan.buffers, plan.side) for engine, d in zip(engines, devices, strict=True)]
 
     def seen(self, lanes: Sequence[Lane], plan: Plan, checkpoint: Checkpoint | None) -> tuple[Survey, ...]:
@@ -202,13 +203,13 @@ def _with_whole_rows(given: GivenRows) -> GivenRows:
 
 def speed_of(engine: Engine, matrix: Matrix, device: str, n: int, most: int | None = None) -> Speed:
     """The speed of a device with the first rows of a matrix, `most` of them at most."""
-    gpu = device.startswith("cuda:")
+    gpu = is_gpu(device)
     rows = max(engine.granule, _GPU_TRIAL if gpu else _CPU_TRIAL)
     speed = measured(engine, _carrier(matrix, device), n, rows if most is None else max(1, min(rows, most)))
     if gpu:
         from semiring.kernels.cuda.streaming import free_pools
 
-        free_pools([int(device[5:])])
+        free_pools([gpu_number(device)])
     return speed
 
 
@@ -217,11 +218,11 @@ def _carrier(matrix: Matrix, device: str) -> Any:
         return HostCarrier(matrix)
     from semiring.kernels.cuda.streaming import CudaCarrier
 
-    return CudaCarrier(matrix, int(device[5:]))
+    return CudaCarrier(matrix, gpu_number(device))
 
 
 def _free_pools(large: Large) -> None:
     if large.gpu:
         from semiring.kernels.cuda.streaming import free_pools
 
-        free_pools(int(d[5:]) for d in large.devices)
+        free_pools(gpu_number(d) for d in large.devices)

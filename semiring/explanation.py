@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +17,12 @@ from semiring.algorithms.schedules import schedule_for, settled
 from semiring.closing_by_rows import speed_of
 from semiring.graphs.by_rows import GivenRows
 from semiring.graphs.memory import require_memory
+from semiring.kernels.devices import gpus, is_gpu, on_device
 from semiring.kernels.outline import Outline, outline
+from semiring.kernels.placement import place, several
+from semiring.kernels.prediction import GPU, predicted
 from semiring.kernels.room import gib, with_scratch
-from semiring.kernels.select import GPU, engine_for, gpus, on_device, place, predicted, several
+from semiring.kernels.select import engine_for
 from semiring.kernels.streaming.plan import Plan, Speed
 from semiring.kernels.streaming.storage import ArrayRows, Matrix, rows_of
 from semiring.large import Large, route, size_of
@@ -176,7 +178,7 @@ def explain(
     size, notes = n * given.row_bytes(paths=paths), list[str]()
     large: Large | None = None
     exact = any(d.kind == "O" for d in dtypes)
-    absent = not exact and re.fullmatch(r"cuda(:\d+)?", str(device)) is not None and not gpus()
+    absent = not exact and is_gpu(str(device)) and not gpus()
     if absent:
         devices: tuple[str, ...] = ("cuda",)
         notes.append("there is no GPU here: this is for an NVIDIA H200, with the speed that device='auto' reckons with")
@@ -189,7 +191,7 @@ def explain(
     eliminate = eliminates(semiring, dtypes, paths=paths)
     name, side = settled(method, block, n, described, eliminate=eliminate)
     speed = GPU if absent else _tried(semiring, dtypes, devices[0], options, n, large, paths=paths)
-    gpu, plan = devices[0].startswith("cuda"), None
+    gpu, plan = is_gpu(devices[0]), None
     try:
         if large is not None and speed is not None:
             plan = large.plan(n, given.row_bytes(paths=paths), speed)

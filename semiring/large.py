@@ -13,8 +13,9 @@ from semiring.algebra.errors import SemiringError, TooLargeError
 from semiring.algebra.laws import is_idempotent
 from semiring.algebra.namespace import on_gpu
 from semiring.graphs.by_rows import GivenRows
+from semiring.kernels.devices import is_gpu
+from semiring.kernels.placement import place, several
 from semiring.kernels.room import free_on, gib, with_scratch
-from semiring.kernels.select import place, several
 from semiring.kernels.streaming.plan import Plan, Speed, choose_plan
 from semiring.kernels.streaming.resident import resident_bytes, resident_plan, resident_rows
 from semiring.options import Options
@@ -55,7 +56,7 @@ class Large:
     @property
     def gpu(self) -> bool:
         """Whether the devices are GPUs."""
-        return self.devices[0] != "cpu"
+        return is_gpu(self.devices[0])
 
     def plan(self, n: int, row_bytes: int, speed: Speed, begun: int | None = None) -> Plan:
         """The cut of a matrix of n vertices; into block rows of the side with which a checkpoint has `begun`, if it has.
@@ -94,7 +95,7 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
         devices = ("cpu",)  # a GPU's engine would have no room beside its scratch
     if given.n < _WORTH_SHARING and options.block is None:
         devices = devices[:1]
-    gpu = devices[0] != "cpu"
+    gpu = is_gpu(devices[0])
     if not wanted and ((there and len(devices) == 1) or not (gpu or given.on_disk)):
         return None
     row_bytes = given.row_bytes(paths=paths)

@@ -10,6 +10,7 @@ import numpy as np
 from semiring.algebra.html import beside, code, escape, faint, grid, short, table
 from semiring.algebra.namespace import entries, on_gpu
 from semiring.construction import Construction
+from semiring.kernels.devices import device_of
 from semiring.thumbnail import thumbnail
 
 __all__ = ["paths_html"]
@@ -40,7 +41,7 @@ def paths_html(found: Construction, nodes: Sequence[Any], counts: dict[str, int]
 
 def _place(array: Any) -> str:
     if on_gpu(array):
-        return f"the memory of cuda:{array.device.id}"
+        return f"the memory of {device_of(array)}"
     return "a file" if isinstance(array, np.memmap) else "memory"
 
 

@@ -22,8 +22,10 @@ from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
 from semiring.algorithms.schedules import schedule_for
 from semiring.graphs import Graph, read_edges, read_graph, require_memory
+from semiring.kernels.devices import is_gpu, on_device
+from semiring.kernels.placement import place, several
 from semiring.kernels.room import with_scratch
-from semiring.kernels.select import engine_for, on_device, place, searches_for, several
+from semiring.kernels.select import engine_for, searches_for
 from semiring.kernels.survey import Survey
 from semiring.options import Options
 from semiring.paths import Paths
@@ -165,7 +167,7 @@ def _of_graph(g: Graph, task: _Task) -> Any:
     require_rows(shape, g.dtypes, where, paths=task.paths, backward=task.backward)
     with on_device(where):
         seen = g.verify()
-        given, sent = g.values, where.startswith("cuda:") and not on_gpu(g.values[0])
+        given, sent = g.values, is_gpu(where) and not on_gpu(g.values[0])
         if sent:
             from semiring.kernels.cuda.transfer import upload
 

@@ -13,7 +13,7 @@ from semiring.algebra.errors import SemiringError, noted
 from semiring.algorithms.power import power as raise_to
 from semiring.closing import solve
 from semiring.graphs import read_graph
-from semiring.kernels.select import device_of, on_device
+from semiring.kernels.devices import device_of, on_device
 from semiring.options import Options
 
 if TYPE_CHECKING:

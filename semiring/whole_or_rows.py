@@ -11,8 +11,8 @@ from semiring.algebra.errors import TooLargeError
 from semiring.algorithms.edges import Edges
 from semiring.graphs import Graph
 from semiring.graphs.memory import entry_bytes
+from semiring.kernels.devices import device_of
 from semiring.kernels.room import fits, free_on, gib
-from semiring.kernels.select import device_of
 
 __all__ = ["prefers_whole", "require_rows", "steps_of", "whole_fits", "whole_is_faster"]
 

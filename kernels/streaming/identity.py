@@ -10,6 +10,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes
+from semiring.kernels.devices import is_gpu
 from semiring.kernels.streaming.storage import Rows
 
 __all__ = ["closure_of", "fingerprint"]
@@ -21,7 +22,7 @@ _SAMPLE = 16
 def closure_of(given: tuple[Rows, ...], semiring: Semiring, *, reflexive: bool, paths: bool, device: str) -> dict[str, Any]:
     """All that has to be the same for one process to go on with another one's closure, but the entries, in what JSON can keep."""
     dtypes = tuple(g.dtype for g in given)
-    halved = device.startswith("cuda") and any(d.kind in "iu" for d in dtypes)
+    halved = is_gpu(device) and any(d.kind in "iu" for d in dtypes)
     return {
         "n": given[0].shape[0],
         "dtypes": [str(d) for d in dtypes],

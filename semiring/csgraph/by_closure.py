@@ -11,8 +11,9 @@ from semiring.algebra.namespace import host, namespace, on_gpu
 from semiring.closing import solve as close
 from semiring.csgraph.call import Call, cut
 from semiring.kernels.cuda.transfer import download, upload
+from semiring.kernels.devices import device_of, is_gpu, on_device
+from semiring.kernels.placement import place, several
 from semiring.kernels.room import fits, with_scratch
-from semiring.kernels.select import device_of, on_device, place, several
 from semiring.options import Options
 
 __all__ = ["closed"]
@@ -59,7 +60,7 @@ def _one_gpu(call: Call, device: Any) -> str | None:
     trees = 2 * np.dtype(np.int32).itemsize * matrix.size * bool(call.request.return_predecessors)
     needed = with_scratch(matrix.nbytes * (2 if call.negative else 1) + trees + edges)
     where = place(device, (matrix,), float(call.graph.n) ** 3, needed)
-    return where if where.startswith("cuda:") and fits(needed, where) else None
+    return where if is_gpu(where) and fits(needed, where) else None
 
 
 def _settle(call: Call, matrix: Any) -> None:

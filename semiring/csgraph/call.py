@@ -15,7 +15,7 @@ from semiring.csgraph.arcs import Array
 from semiring.csgraph.choice import Choice, Size, choose
 from semiring.csgraph.errors import NegativeCycleError
 from semiring.csgraph.reading import Given, read
-from semiring.kernels.select import device_of
+from semiring.kernels.devices import device_of
 
 __all__ = ["Call", "Request", "cut", "read_call"]
 

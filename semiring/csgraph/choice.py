@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels.cpu.threads import thread_count
+from semiring.kernels.prediction import faster_on_gpu, seconds_on_gpu
 from semiring.kernels.room import fits, with_scratch
-from semiring.kernels.select import faster_on_gpu, seconds_on_gpu
 
 __all__ = ["Choice", "Size", "choose"]
 

@@ -23,7 +23,7 @@ from semiring.graphs.coordinates import Coordinates, dense
 from semiring.graphs.dense import read_dense
 from semiring.graphs.graph import Reading
 from semiring.graphs.sources import Source, is_sparse, to_scipy
-from semiring.kernels.select import device_of, on_device
+from semiring.kernels.devices import device_of, on_device
 
 __all__ = ["Given", "nulls", "read"]
 

@@ -12,7 +12,7 @@ from semiring.csgraph.by_search import searched
 from semiring.csgraph.call import Call, Request, read_call
 from semiring.csgraph.choice import Choice
 from semiring.csgraph.errors import as_both
-from semiring.kernels.select import device_of, on_device
+from semiring.kernels.devices import device_of, on_device
 
 __all__ = ["decide", "solve"]
 

@@ -17,8 +17,8 @@ from semiring.algorithms.runs import combine_runs
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.memory import require_memory
 from semiring.graphs.stripes import nonedges
+from semiring.kernels.devices import on_device
 from semiring.kernels.reference.operations import Operations
-from semiring.kernels.select import on_device
 
 __all__ = ["Coordinates", "dense", "sparse"]
 

@@ -23,8 +23,8 @@ from semiring.graphs.memory import require_memory
 from semiring.graphs.sources import Source
 from semiring.graphs.stripes import matches, nonedges, place, stripes
 from semiring.graphs.warning import NonEdgeWarning
+from semiring.kernels.devices import device_of
 from semiring.kernels.infinities import absorbing
-from semiring.kernels.select import device_of
 from semiring.kernels.survey import Survey
 
 __all__ = ["read_dense"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.errors import TooLargeError
+from semiring.kernels.devices import is_gpu
 from semiring.kernels.room import ALWAYS_FITS, fits, free_on, gib, with_scratch
 
 __all__ = ["entry_bytes", "require_memory"]
@@ -57,7 +58,7 @@ def require_memory(
     needed = entries * itemsize
     if needed <= ALWAYS_FITS:
         return
-    gpu = device.startswith("cuda:")
+    gpu = is_gpu(device)
     if gpu:
         needed = with_scratch(needed)
     if fits(needed, device):

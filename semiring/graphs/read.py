@@ -15,7 +15,7 @@ from semiring.graphs.dense import read_dense
 from semiring.graphs.edge_list import EdgeList, numbered, weights_of
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.sources import comes_from, dense_source, is_sparse, to_scipy
-from semiring.kernels.select import device_of, on_device
+from semiring.kernels.devices import device_of, on_device
 
 __all__ = ["lists_edges", "read_edges", "read_graph"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from semiring.kernels.cpu.threads import thread_count
+from semiring.kernels.prediction import faster_on_gpu, seconds_on_gpu
 from semiring.kernels.room import with_scratch
-from semiring.kernels.select import faster_on_gpu, seconds_on_gpu
 
 __all__ = ["predicted", "slower"]
 

@@ -19,8 +19,9 @@ from semiring import testing
 from semiring.algebra.errors import HarmfulPivot
 from semiring.algorithms.streaming import Ledger, streamed
 from semiring.kernels.block import Block
+from semiring.kernels.devices import gpus
 from semiring.kernels.engine import Engine
-from semiring.kernels.select import engine_for, gpus
+from semiring.kernels.select import engine_for
 from semiring.kernels.streaming.buffers import Buffer
 from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.lane import Lane

@@ -138,12 +138,14 @@ def test_a_semiring_with_its_witness_gives_paths() -> None:
     assert paths.distances.tolist() == [[0, 1], [INF, 0]]
 
 
-@pytest.mark.parametrize("semiring", ["min-plus", None, min, sr.Semiring])
-def test_what_is_no_semiring(semiring: Any) -> None:
-    with pytest.raises(sr.SemiringError, match="MIN_PLUS"):
-        sr.closure(np.zeros((1, 1)), semiring)
-    with pytest.raises(sr.SemiringError, match="MIN_PLUS"):
-        sr.power(np.zeros((1, 1)), 2, semiring)
+@pytest.mark.parametrize("wrong", ["min-plus", None, min, sr.Semiring])
+@pytest.mark.parametrize(
+    "call",
+    [lambda s: sr.matmul(np.eye(2), np.eye(2), s), lambda s: sr.closure(np.eye(2), s), lambda s: sr.power(np.eye(2), 2, s), sr.check],
+)
+def test_what_is_no_semiring_is_refused_alike(call: Any, wrong: Any) -> None:
+    with pytest.raises(sr.SemiringError, match=r"semiring is .*; pass a Semiring such as semiring\.MIN_PLUS"):
+        call(wrong)
 
 
 def test_structured_input_of_the_wrong_form() -> None:

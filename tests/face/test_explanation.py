@@ -15,9 +15,11 @@ from semiring.algorithms import blocked, recursive, schedules
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.tile import Tile as CpuTile
 from semiring.kernels.cuda.tile import Tile as CudaTile
+from semiring.kernels.devices import gpus
 from semiring.kernels.engine import Engine
 from semiring.kernels.outline import outline
-from semiring.kernels.select import GPU, engine_for, gpus, predicted
+from semiring.kernels.prediction import GPU, predicted
+from semiring.kernels.select import engine_for
 
 no_gpu = pytest.mark.skipif(gpus() > 0, reason="there is a GPU")
 

@@ -15,8 +15,9 @@ from semiring import testing
 from semiring.algebra.exchange import borrowed
 from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.schedules import Pivots, schedule_for
-from semiring.kernels import select
-from semiring.kernels.select import gpus
+from semiring.kernels import prediction
+from semiring.kernels.devices import gpus, on_device
+from semiring.kernels.placement import place
 from semiring.kernels.streaming.plan import Speed
 
 cupy = pytest.importorskip("cupy")
@@ -393,13 +394,13 @@ class TestLittleMemory:
         np.testing.assert_array_equal(sr.apsp(a, device="cuda", nonedge=np.inf), sr.apsp(a, nonedge=np.inf))
 
     def test_auto_goes_to_the_host(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(select, "CPU", Speed(1.0, math.inf))
+        monkeypatch.setattr(prediction, "CPU", Speed(1.0, math.inf))
         a = graph(4500, edges=0.001)
-        assert select.place("auto", (a,), 1e9, 200 << 20) == "cpu"
-        assert select.place("auto", (a,), 1e9, 50 << 20) == "cuda:0"
+        assert place("auto", (a,), 1e9, 200 << 20) == "cpu"
+        assert place("auto", (a,), 1e9, 50 << 20) == "cuda:0"
 
     def test_running_out_on_the_way(self) -> None:
-        with pytest.raises(sr.TooLargeError, match="cuda:0 has not the memory"), select.on_device("cuda:0"):
+        with pytest.raises(sr.TooLargeError, match="cuda:0 has not the memory"), on_device("cuda:0"):
             cupy.empty(1 << 30, np.int8)
 
 

@@ -356,7 +356,7 @@ class TestErrors:
 
 
 def _gpus():
-    from semiring.kernels.select import gpus
+    from semiring.kernels.devices import gpus
 
     return gpus()
 

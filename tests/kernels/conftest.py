@@ -1,13 +1,16 @@
-"""Object code that the tests generate goes to a folder of their own: there is much of it, and nobody needs it again."""
+"""What the tests of the kernels share."""
 
 import os
 from collections.abc import Iterator
 
 import pytest
 
+from semiring.kernels import devices, room
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Object code that the tests generate goes to a folder of their own: there is much of it, and nobody needs it again."""
     before = os.environ.get("SEMIRING_CACHE_DIR")
     os.environ["SEMIRING_CACHE_DIR"] = str(tmp_path_factory.mktemp("kernels"))
     yield
@@ -15,3 +18,10 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["SEMIRING_CACHE_DIR"]
     else:
         os.environ["SEMIRING_CACHE_DIR"] = before
+
+
+@pytest.fixture
+def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU with 4 GiB left, as far as choices are concerned."""
+    monkeypatch.setattr(devices, "_found", lambda: (1, ""))
+    monkeypatch.setattr(room, "free_on_gpu", lambda number: 4 << 30)

@@ -1,0 +1,84 @@
+"""Devices: what their names say, where arrays lie, which GPUs there are, and the one that is current."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from semiring.algebra.errors import TooLargeError
+from semiring.algebra.namespace import on_gpu
+
+__all__ = ["device_of", "gpu_name", "gpu_number", "gpus", "is_gpu", "on_device", "why_no_gpu"]
+
+_INSTALL = "pip install 'semiring[cuda13]'"
+
+
+def is_gpu(device: str) -> bool:
+    """Whether it names a GPU: "cuda:0" and so on, or "cuda" for any, or for one that is not there."""
+    return re.fullmatch("cuda(:[0-9]+)?", device) is not None
+
+
+def gpu_number(device: str) -> int:
+    """The number in the name of a GPU; 0 for "cuda"."""
+    return int(device[5:] or 0)
+
+
+def gpu_name(number: int) -> str:
+    """The name of the GPU with this number."""
+    return f"cuda:{number}"
+
+
+def device_of(array: Any) -> str:
+    """Where an array lies: "cpu", or "cuda:0" and so on."""
+    return gpu_name(array.device.id) if on_gpu(array) else "cpu"
+
+
+@contextmanager
+def on_device(device: str) -> Iterator[None]:
+    """Makes a GPU the current one, for what runs on it.
+
+    Raises
+    ------
+    TooLargeError
+        Where its memory is used up meanwhile.
+    """
+    if not is_gpu(device):
+        yield
+        return
+    import cupy
+
+    with cupy.cuda.Device(gpu_number(device)):
+        try:
+            yield
+        except cupy.cuda.memory.OutOfMemoryError as error:
+            raise TooLargeError(
+                f"{device} has not the memory for this: {error}; free some there, pass overwrite=True or a narrower dtype, or compute on "
+                f"the host (device='cpu', and arrays that lie there)"
+            ) from error
+
+
+def gpus() -> int:
+    """How many GPUs CuPy finds; 0 where there is no CuPy, or none that works."""
+    return _found()[0]
+
+
+def why_no_gpu() -> str:
+    """Why CuPy finds none, or what to install."""
+    return _found()[1] or _INSTALL
+
+
+@functools.cache
+def _found() -> tuple[int, str]:
+    """How many GPUs there are, and why there is none if the reason is known."""
+    if importlib.util.find_spec("cupy") is None:
+        return 0, ""
+    try:
+        import cupy
+
+        return int(cupy.cuda.runtime.getDeviceCount()), ""
+    except Exception as error:  # an installation that does not fit the driver fails in many ways, and nobody asked for a GPU yet
+        return 0, str(error).strip().partition("\n")[0]
