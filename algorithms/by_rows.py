@@ -12,8 +12,7 @@ import numpy as np
 
 from semiring.algebra.errors import HarmfulPivot
 from semiring.algebra.namespace import host
-from semiring.algorithms.closure import harmful_loop
-from semiring.algorithms.divergence import Judge
+from semiring.algorithms.divergence import Judge, harmful_loop
 from semiring.algorithms.ranges import guard_for
 from semiring.algorithms.streaming import Ledger, streamed
 from semiring.kernels.streaming.journal import Journal

@@ -2,76 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DivergenceError, DTypeError, HarmfulPivot, SemiringError
-from semiring.algebra.expression import nodes
-from semiring.algebra.laws import is_idempotent, require
+from semiring.algebra.errors import DivergenceError, HarmfulPivot, SemiringError
 from semiring.algebra.namespace import host, on_gpu, to_gpu
-from semiring.algebra.program import REAL
 from semiring.algorithms import components
-from semiring.algorithms.divergence import Judge
+from semiring.algorithms.divergence import Judge, harmful_loop
+from semiring.algorithms.laws import eliminates, require_closure_laws
 from semiring.algorithms.potentials import inverse, resum, reweigh
 from semiring.algorithms.ranges import guard_for, strays
 from semiring.algorithms.schedules import Pivots, Schedule, schedule_for
 from semiring.kernels.block import Block
 from semiring.kernels.engine import Engine
-from semiring.kernels.reference.operations import Operations
 from semiring.kernels.select import engine_for, is_reachability
 from semiring.kernels.survey import Survey
 
-__all__ = ["closure", "eliminates", "harmful_loop", "require_closure_laws"]
+__all__ = ["closure"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
-_LAWS = (
-    "associative ⊕", "commutative ⊕", "0 is the identity of ⊕", "associative ⊗", "1 is the identity of ⊗", "0 annihilates",
-    "left distributive", "right distributive",
-)  # fmt: skip
-
 _FEW = 64
 """Vertices that are worth a closure of their own."""
-
-
-@functools.lru_cache(maxsize=256)
-def require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> None:
-    """Refuse a semiring for which a closure (with paths) means nothing.
-
-    Raises
-    ------
-    LawError
-        Naming the law, its counterexample, and what would work.
-    DTypeError
-        Where star divides and the elements are integers.
-    """
-    require(semiring, dtypes, *_LAWS, for_what="a closure", instead="multiply with matmul, which needs no laws, or mend the definition")
-    if paths:
-        require(semiring, dtypes, "selective", for_what="paths=True", instead="without paths the closure is defined: use paths=False")
-    elif semiring.star is not None:
-        _require_star_in(semiring, dtypes)
-        require(semiring, dtypes, "star", for_what="a closure by elimination", instead="mend star, or leave it out")
-
-
-def _require_star_in(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
-    if any(d.kind == "O" for d in dtypes) or all(d.kind not in "iu" for d in dtypes):
-        return
-    used = sorted(REAL & {e.op for e in nodes(*(semiring.program.star or ()))})
-    if used:
-        raise DTypeError(
-            f"the star of {semiring.name} uses {used[0]!r}, which {', '.join(map(str, dtypes))} lacks; use float64, or an object array of "
-            f"Fractions for exact results"
-        )
-
-
-def eliminates(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> bool:
-    """Whether a closure eliminates with star(pivot); else it accumulates, as only an idempotent ⊕ can."""
-    return not paths and (semiring.star is not None or not is_idempotent(semiring, dtypes))
 
 
 def closure(
@@ -280,20 +235,6 @@ def _accumulate(plan: _Plan, values: Values, via: Array | None) -> None:
     finally:
         engine.store(A, values)
     engine.verify()
-
-
-def harmful_loop(semiring: Semiring, loops: Values) -> int | None:
-    """A vertex whose loop rounding has made harmful after its pivot was tested."""
-    dtypes = tuple(v.dtype for v in loops)
-    if all(d.kind != "f" for d in dtypes):
-        return None
-    _, one = semiring.identities(dtypes)
-    if all((loop == unit).all() for loop, unit in zip(loops, one, strict=True)):
-        return None
-    operations = Operations(semiring, dtypes)
-    if operations.harmless(loops):
-        return None
-    return next(v for v in range(len(loops[0])) if not operations.harmless(tuple(d[v] for d in loops)))
 
 
 def _reweighed(plan: _Plan, values: Values, via: Array | None, p: Values, judge: Judge, vertices: Array) -> None:

@@ -17,7 +17,7 @@ from semiring.algorithms.cycles import exact_weight, find_cycle, rounding
 from semiring.algorithms.extraction import cycle_through
 from semiring.kernels.reference.operations import Operations
 
-__all__ = ["Judge", "is_min_plus"]
+__all__ = ["Judge", "harmful_loop", "is_min_plus"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -151,6 +151,20 @@ class Judge:
             )
             return kind(f"{problem} (found at vertex {self.name(vertex or 0)!r}; {lost})")
         return kind(f"{problem}: {_shown(named)}, weight {_number(weight)}", named)
+
+
+def harmful_loop(semiring: Semiring, loops: Values) -> int | None:
+    """A vertex whose loop rounding has made harmful after its pivot was tested."""
+    dtypes = tuple(v.dtype for v in loops)
+    if all(d.kind != "f" for d in dtypes):
+        return None
+    _, one = semiring.identities(dtypes)
+    if all((loop == unit).all() for loop, unit in zip(loops, one, strict=True)):
+        return None
+    operations = Operations(semiring, dtypes)
+    if operations.harmless(loops):
+        return None
+    return next(v for v in range(len(loops[0])) if not operations.harmless(tuple(d[v] for d in loops)))
 
 
 def is_min_plus(semiring: Semiring) -> bool:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.closure import require_closure_laws
 from semiring.algorithms.cycles import exact_weight, find_cycle
 from semiring.algorithms.divergence import Judge
 from semiring.algorithms.edges import Edges
+from semiring.algorithms.laws import require_closure_laws
 from semiring.algorithms.ranges import guard_for
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.algorithms.runs import combine_runs

@@ -15,7 +15,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.namespace import namespace, on_gpu
 from semiring.algorithms.by_rows import closure_by_rows, visit
-from semiring.algorithms.closure import require_closure_laws
+from semiring.algorithms.laws import require_closure_laws
 from semiring.graphs.by_rows import GivenRows, Inspection
 from semiring.graphs.memory import require_memory
 from semiring.kernels.devices import device_of, gpu_number, is_gpu, on_device

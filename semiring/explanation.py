@@ -12,7 +12,7 @@ from semiring.algebra.definition import Semiring, require_semiring
 from semiring.algebra.errors import SemiringError, TooLargeError
 from semiring.algebra.html import Shown
 from semiring.algebra.laws import usual_dtypes
-from semiring.algorithms.closure import eliminates, require_closure_laws
+from semiring.algorithms.laws import eliminates, require_closure_laws
 from semiring.algorithms.schedules import schedule_for, settled
 from semiring.closing_by_rows import speed_of
 from semiring.graphs.by_rows import GivenRows

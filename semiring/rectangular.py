@@ -15,8 +15,8 @@ from semiring.algebra.errors import SemiringError, noted
 from semiring.algebra.laws import is_idempotent
 from semiring.algebra.namespace import host, namespace, on_gpu
 from semiring.algorithms.closure import closure as close
-from semiring.algorithms.closure import require_closure_laws
 from semiring.algorithms.edges import Edges
+from semiring.algorithms.laws import require_closure_laws
 from semiring.algorithms.ranges import guard_for
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
