@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Edges", "SparseArray"]
+__all__ = ["Edges", "SparseArray", "reached"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -79,15 +79,7 @@ class Edges:
 
     def reachable(self, sources: Array) -> Array:
         """The vertices that a path leads to from any of the sources, with these, in ascending order."""
-        reached = np.zeros(self.n, dtype=bool)
-        reached[sources] = True
-        frontier = np.flatnonzero(reached)
-        while len(frontier):
-            heads = self.heads[self.leaving(frontier)[1]]
-            new = np.unique(heads[~reached[heads]])
-            reached[new] = True
-            frontier = new
-        return np.flatnonzero(reached)
+        return reached(self.n, sources, lambda vertices: self.heads[self.leaving(vertices)[1]])
 
     def dense(self, xp: Any = np) -> Values:
         """The matrix itself, in arrays of NumPy or, on the current GPU, of CuPy."""
@@ -105,6 +97,26 @@ class Edges:
     def arrays(self) -> tuple[Any, ...]:
         """The components of the matrix, for what reads single rows and entries of arrays."""
         return tuple(SparseArray(self, c) for c in range(len(self.weights)))
+
+
+def reached(n: int, sources: Array, heads: Callable[[Array], Array]) -> Array:
+    """The vertices that a path leads to from any of the sources, with these, in ascending order.
+
+    Parameters
+    ----------
+    n : int
+    sources : int array
+    heads : callable
+        Where the edges from an array of vertices lead, each vertex as often as it likes.
+    """
+    there = np.zeros(n, dtype=bool)
+    there[sources] = True
+    frontier = np.flatnonzero(there)
+    while len(frontier) and not there.all():
+        ends = heads(frontier)
+        frontier = np.unique(ends[~there[ends]])
+        there[frontier] = True
+    return np.flatnonzero(there)
 
 
 class SparseArray:

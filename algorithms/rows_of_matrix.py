@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.namespace import differ, equal, host, namespace
+from semiring.algorithms.edges import reached
 from semiring.algorithms.relaxation import filled
 from semiring.kernels.block import Block
 from semiring.kernels.engine import Engine
@@ -116,16 +117,14 @@ def _filled(xp: Any, shape: tuple[int, ...], element: Any, dtype: np.dtype[Any])
 def reachable(values: Values, zero: tuple[Any, ...], sources: Array, *, backward: bool = False) -> Array:
     """The vertices that a path leads to from any of the sources, and these, in ascending order; `backward`: from which one leads there."""
     n = int(values[0].shape[0])
-    reached = np.zeros(n, dtype=bool)
-    reached[sources] = True
-    frontier = np.flatnonzero(reached)
-    while len(frontier) and not reached.all():
+
+    def heads(vertices: Array) -> Array:
         new = np.zeros(n, dtype=bool)
-        for start in range(0, len(frontier), step := max(1, _GATHERED // n)):
-            index = namespace(values[0]).asarray(frontier[start : start + step])
+        for start in range(0, len(vertices), step := max(1, _GATHERED // n)):
+            index = namespace(values[0]).asarray(vertices[start : start + step])
             for v, z in zip(values, zero, strict=True):
                 there = ~equal(v[:, index] if backward else v[index], z).astype(bool)
                 new |= host(there.any(axis=1 if backward else 0))
-        frontier = np.flatnonzero(new & ~reached)
-        reached |= new
-    return np.flatnonzero(reached)
+        return np.flatnonzero(new)
+
+    return reached(n, sources, heads)
