@@ -35,9 +35,13 @@ def test_networkxs_tests_pass_and_every_function_answers_some(tmp_path: Path) ->
         "SEMIRING_CALLS": str(counts),
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]),
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "calls", "-p", "no:cacheprovider", *(str(ALGORITHMS / m) for m in MODULES)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "calls", "-p", "no:cacheprovider"]
+    command += ["--confcutdir", str(ALGORITHMS.parent)]  # its conftest.py chooses the backend
+    command += [str(ALGORITHMS / module) for module in MODULES]
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout[-10_000:] + run.stderr[-2_000:]
     answered = json.loads(counts.read_text(encoding="utf-8"))
     # Of a function with two names NetworkX knows one, and some are not in older ones.
-    assert answered.keys() == {getattr(nx, name).name for name in get_info()["functions"] if hasattr(nx, name)}
+    known = {getattr(nx, name).name for name in get_info()["functions"] if hasattr(nx, name)}
+    assert answered.keys() <= known
+    assert known - answered.keys() <= {"floyd_warshall"}  # which the tests of NetworkX 3.7 call no more
