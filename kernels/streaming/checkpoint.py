@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 import threading
@@ -19,12 +18,13 @@ from semiring.kernels.streaming.identity import closure_of, fingerprint
 from semiring.kernels.streaming.journal import Record
 from semiring.kernels.streaming.lock import locked
 from semiring.kernels.streaming.plan import block_rows
+from semiring.kernels.streaming.state import STATE, TEMPORARY, State
 from semiring.kernels.streaming.storage import FileRows, Matrix, Rows, rows_of
 
 __all__ = ["Checkpoint"]
 
 _FORMAT = 1
-_STATE, _LOCK, _TEMPORARY = "state.json", "lock", ".tmp"
+_LOCK = "lock"
 _RECORD = re.compile(r"row(\d+)-round(\d+)")
 
 
@@ -87,7 +87,7 @@ class Checkpoint:
         self.folder = Path(folder)
         self._given, self._n = given, given[0].shape[0]
         self._overwritten = overwrite and all(isinstance(g, FileRows) and g.by_elements for g in given)
-        self._closure: dict[str, Any] = {
+        closure: dict[str, Any] = {
             "format": _FORMAT,
             **closure_of(given, semiring, reflexive=reflexive, paths=paths, device=device),
             "overwritten": [g.place for g in self._files()] if self._overwritten else None,
@@ -105,11 +105,11 @@ class Checkpoint:
             raise CheckpointError(f"another process is working on the checkpoint in {folder}; wait for it, or end it")
         self._lock = lock
         try:
-            self._state = self._read_state() or self._new_state()
+            self._state = self._settled(closure)
             self.rows = block_rows(self._n, self.side or self._n)
             kept = self._kept_records()
-            self.values, self.via, self.matrix = self._work_matrix(paths, begun=bool(kept) or self._round > 0)
-            if self._state["result"] not in (None, fingerprint(self.matrix.values)):
+            self.values, self.via, self.matrix = self._work_matrix(paths, begun=bool(kept) or self._state.round > 0)
+            if self._state.result not in (None, fingerprint(self.matrix.values)):
                 raise self._refused("its result has been changed since it was finished")
             self._begun: dict[tuple[int, int], Record] = {}
             self.rounds = self._resume(kept)
@@ -137,34 +137,32 @@ class Checkpoint:
         found : dict
             What is known of the input, which may be overwritten when it is asked for again; of whatever JSON can keep.
         """
-        self._state |= {"side": side, "found": found}
-        self._write_state()
+        self._state.side, self._state.found = side, found
+        self._state.write()
         self.rows = block_rows(self._n, side)
         self.rounds = [0] * len(self.rows)
 
     def seal(self) -> None:
         """The result will not change any more: what takes its place later, such as another input in the same file, is refused."""
-        self._state["result"] = fingerprint(self.matrix.values)
-        self._write_state()
+        self._state.result = fingerprint(self.matrix.values)
+        self._state.write()
 
     @property
     def side(self) -> int | None:
         """Rows of a block row; None where nothing was begun."""
-        side: int | None = self._state["side"]
-        return side
+        return self._state.side
 
     @property
     def found(self) -> dict[str, Any]:
         """What was known of the input."""
-        found: dict[str, Any] = self._state["found"]
-        return found
+        return self._state.found
 
     # The `Journal`.
 
     @property
     def finished(self) -> bool:
         """Whether the result is there."""
-        return self._round == len(self.rows)
+        return self._state.round == len(self.rows)
 
     def record(self, i: int, k: int) -> Record:
         """The record of block row i in round k: A_IK, or all of the row."""
@@ -185,10 +183,10 @@ class Checkpoint:
     def complete(self, rounds: int) -> None:
         """All block rows have been through so many rounds: their records are not needed when the state says so."""
         with self._writing:
-            before = self._round
+            before = self._state.round
             if rounds > before:
-                self._state["round"] = rounds
-                self._write_state()
+                self._state.round = rounds
+                self._state.write()
                 for i, k in itertools.product(range(len(self.rows)), range(before, rounds)):
                     record = self.record(i, k)
                     if record.whole and i != k:
@@ -200,48 +198,26 @@ class Checkpoint:
 
     def describe(self) -> str:
         """How to go on after an interruption."""
-        return f"{self._round} of {len(self.rows)} rounds are done, and {self.folder} has what is needed: the same call goes on from there"
+        done = f"{self._state.round} of {len(self.rows)} rounds are done"
+        return f"{done}, and {self.folder} has what is needed: the same call goes on from there"
 
-    @property
-    def _round(self) -> int:
-        return int(self._state["round"])
+    # The folder.
 
-    # The state.
-
-    def _read_state(self) -> dict[str, Any] | None:
-        """The state in the folder, if it is this closure's; None if there is none."""
+    def _settled(self, closure: dict[str, Any]) -> State:
+        """The state in the folder, if it is this closure's; a new one if there is none."""
         try:
-            text = (self.folder / _STATE).read_bytes()
-        except FileNotFoundError:
-            return None
-        try:
-            state: dict[str, Any] = json.loads(text)
-            closure, side, rounds, _ = dict(state["closure"]), state["side"], state["round"], state["result"]
-            if not (rounds == 0 if side is None else side > 0 and 0 <= rounds <= len(block_rows(closure["n"], side))):
-                raise ValueError
-        except (ValueError, KeyError, TypeError):
-            raise self._refused(f"{_STATE} is damaged") from None
-        if closure != self._closure:
-            keys = [key for key in self._closure if closure.get(key) != self._closure[key]]
-            differ = "; ".join(f"{key}: {closure.get(key)!r} there, {self._closure[key]!r} here" for key in keys)
-            raise CheckpointError(
-                f"{self.folder} is the checkpoint of another closure ({differ}); use another folder for this one, or delete that one"
-            )
-        return state
-
-    def _new_state(self) -> dict[str, Any]:
-        own = {_LOCK, _STATE + _TEMPORARY}
-        strangers = sorted(p.name for p in self.folder.iterdir() if p.name not in own)
+            state = State.read(self.folder)
+        except ValueError as error:
+            raise self._refused(str(error)) from None
+        if state is not None:
+            state.require(closure)
+            return state
+        strangers = sorted({p.name for p in self.folder.iterdir()} - {_LOCK, STATE + TEMPORARY})
         if strangers:
             raise CheckpointError(f"{self.folder} has {strangers[0]!r} in it and no checkpoint; use an empty folder, or a new one")
-        self._state = {"closure": self._closure, "side": None, "round": 0, "found": {}, "result": None}
-        self._write_state()
-        return self._state
-
-    def _write_state(self) -> None:
-        temporary = self.folder / (_STATE + _TEMPORARY)
-        temporary.write_text(json.dumps(self._state, indent=1))
-        os.replace(temporary, self.folder / _STATE)
+        state = State(self.folder, closure)
+        state.write()
+        return state
 
     def _refused(self, why: str) -> CheckpointError:
         lost = " (its input was to be overwritten: bring that back first)" if self._overwritten else ""
@@ -270,7 +246,7 @@ class Checkpoint:
         if not path.exists():
             if begun:
                 raise self._refused(f"{name} is missing")
-            temporary = path.with_name(name + _TEMPORARY)
+            temporary = path.with_name(name + TEMPORARY)
             np.lib.format.open_memmap(temporary, "w+", dtype, shape)
             os.replace(temporary, path)
         try:
@@ -287,7 +263,7 @@ class Checkpoint:
         for path in self.folder.iterdir():
             named = _RECORD.fullmatch(path.name)
             key = (int(named[1]), int(named[2])) if named else None
-            if path.suffix == _TEMPORARY or (key and key[1] < self._round):
+            if path.suffix == TEMPORARY or (key and key[1] < self._state.round):
                 path.unlink()
             elif key:
                 kept.add(key)
@@ -295,7 +271,7 @@ class Checkpoint:
 
     def _resume(self, kept: set[tuple[int, int]]) -> list[int]:
         """How many rounds each block row is through; those that are recorded as a whole are brought there."""
-        panels = {(k, k) for _, k in kept} | {(k, k) for k in [self._round] if 0 < k < len(self.rows)}
+        panels = {(k, k) for _, k in kept} | {(k, k) for k in [self._state.round] if 0 < k < len(self.rows)}
         if missing := panels - kept:
             raise self._refused(f"{self.record(*min(missing)).path.name} is missing")
         records = {key: self.record(*key) for key in kept}
@@ -305,7 +281,7 @@ class Checkpoint:
                     record.check()
                 except CheckpointError as error:
                     raise self._refused(str(error)) from None
-        rounds = [self._round] * len(self.rows)
+        rounds = [self._state.round] * len(self.rows)
         for i, k in sorted(kept):  # so that the last round of each block row comes last
             rounds[i] = k + 1
         for i, after in enumerate(rounds):

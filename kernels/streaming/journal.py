@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from semiring.algebra.errors import CheckpointError
+from semiring.kernels.streaming.state import TEMPORARY
 
 __all__ = ["Journal", "Record", "Unrecorded"]
 
@@ -115,7 +116,7 @@ class Record:
     @contextlib.contextmanager
     def writing(self) -> Iterator[Stream]:
         """Takes arrays, one after the other. The record is there as a whole when they are all written, or not at all."""
-        temporary = self.path.with_name(f"{self.path.name}.tmp")
+        temporary = self.path.with_name(self.path.name + TEMPORARY)
         with contextlib.suppress(IndexError):
             os.replace(self.spares.pop(), temporary)
         with open(temporary, "r+b" if temporary.exists() else "wb") as file:

@@ -25,6 +25,7 @@ from semiring.algebra.errors import CheckpointError, HarmfulPivot
 from semiring.algorithms.streaming import Ledger, streamed
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.streaming import checkpoint, journal, storage
+from semiring.kernels.streaming import state as state_file
 from semiring.kernels.streaming.checkpoint import Checkpoint
 from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.lane import Lane
@@ -120,7 +121,7 @@ class Fuse:
         self._patches = monkeypatch
         own = SimpleNamespace(**{name: getattr(os, name) for name in dir(os) if not name.startswith("__")})
         own.pwritev, own.truncate, own.replace = self._by_half, self._guarded(os.truncate), self._guarded(os.replace)
-        for module in (storage, journal, checkpoint):
+        for module in (storage, journal, state_file, checkpoint):
             monkeypatch.setattr(module, "os", own)
         monkeypatch.setattr(Path, "unlink", self._guarded(Path.unlink))
         monkeypatch.setattr(journal.Stream, "write", self._guarded(journal.Stream.write))
