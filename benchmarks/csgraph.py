@@ -101,7 +101,8 @@ def compare(sizes: Sequence[int], degrees: Sequence[int], dtype: Any, device: st
             rows.append((f"{n}, {'complete' if degree >= n - 1 else f'degree {degree}'}", *row, choice.engine, "yes" if right else "no"))
             print(" ".join(rows[-1]), flush=True)
         print(f"n = {n}: the closure is faster from degree {_crossover(ratios)} on", flush=True)
-    print_table(("n, graph", "closure, ms", "SciPy, ms", "SciPy / closure", "closure, predicted", "SciPy, predicted", "explain", "right"), rows)
+    header = ("n, graph", "closure, ms", "SciPy, ms", "SciPy / closure", "closure, predicted", "SciPy, predicted", "explain", "right")
+    print_table(header, rows)
 
 
 def _crossover(ratios: Sequence[tuple[int, float]]) -> str:
