@@ -118,7 +118,9 @@ def test_compiled_searches_agree_with_numpys(case: tuple[Any, Any], data: st.Dat
         for device, tree in zip(("cpu", "reference"), trees, strict=True)
     )
     if isinstance(found, type) or isinstance(expected, type):
-        assert found == expected
+        # Integers that a harmful cycle multiplies may leave their dtype before that cycle is noticed.
+        late = {sr.DivergenceError, sr.OverflowRiskError} if dtypes[0].kind in "iu" else set()
+        assert found == expected or {found, expected} == late
         return
     assert all(np.array_equal(x, y) for x, y in zip(found, expected, strict=True))
     for tree in trees:
