@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", help="all shortest routes of the US airport network")
     demo.set_defaults(run=lambda _: _demo())
-    info = commands.add_parser("info", help="versions, processor, threads, cache")
+    info = commands.add_parser("info", help="versions, processor, threads, cache, GPUs")
     info.set_defaults(run=lambda _: _info())
     return parser
 

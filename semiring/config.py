@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from collections import Counter
 from pathlib import Path
 
 from semiring.algebra.errors import SemiringError
@@ -34,7 +35,7 @@ def show_config() -> None:
     """Print versions, the processor, and what the library makes of them.
 
     Shown are the vector instructions that kernels are generated for, the threads, the cache of compiled kernels, the available
-    memory, the engines and the optional packages. The environment variables ``SEMIRING_ISA``, ``SEMIRING_NUM_THREADS`` and
+    memory, the GPUs (or why there is none), the engines and the optional packages. The environment variables ``SEMIRING_ISA``, ``SEMIRING_NUM_THREADS`` and
     ``SEMIRING_CACHE_DIR`` change three of them.
 
     Examples
@@ -48,6 +49,7 @@ def show_config() -> None:
     threads    2
     cache      /home/ada/.cache/semiring, 12 files, 0.2 MiB
     memory     22.5 GiB available
+    GPUs       none that CuPy finds (pip install 'semiring[cuda13]')
     engines    cpu (LLVM), reference (NumPy, exact objects)
     extras     graphs: scipy 1.17.1, networkx 3.6.1
                symbolic: not installed
@@ -60,6 +62,7 @@ def _lines() -> list[tuple[str, str]]:
     from semiring import __version__
 
     vectors, engines = _vectors()
+    number, names = _gpus()
     lines = [
         ("semiring", __version__ if installed("semiring") else f"{__version__}, used from its source folder"),
         ("Python", f"{platform.python_version()}, NumPy {installed('numpy')}, llvmlite {installed('llvmlite')}"),
@@ -68,7 +71,8 @@ def _lines() -> list[tuple[str, str]]:
         ("threads", _threads()),
         ("cache", _cache()),
         ("memory", _memory()),
-        ("engines", engines),
+        ("GPUs", names),
+        ("engines", f"{'cuda (CUDA C++), ' if number else ''}{engines}"),
     ]
     for extra, packages in EXTRAS.items():
         found = [f"{p} {version}" for p in packages if (version := installed(p))]
@@ -89,7 +93,7 @@ def _processor() -> str:
 
 
 def _vectors() -> tuple[str, str]:
-    """The vector instructions, and the engines that run here."""
+    """The vector instructions, and the engines that the processor runs."""
     from semiring.kernels.cpu.target import host
 
     try:
@@ -127,3 +131,16 @@ def _memory() -> str:
 
     free = free_on("cpu")
     return "unknown" if free is None else f"{free / 2**30:,.1f} GiB available"
+
+
+def _gpus() -> tuple[int, str]:
+    """How many GPUs there are, and which."""
+    from semiring.kernels.devices import gpus, why_no_gpu
+
+    number = gpus()
+    if number == 0:
+        return 0, f"none that CuPy finds ({why_no_gpu()})"
+    import cupy
+
+    names = Counter(cupy.cuda.runtime.getDeviceProperties(i)["name"].decode() for i in range(number))
+    return number, ", ".join(f"{count} × {name}" for name, count in names.items())

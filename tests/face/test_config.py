@@ -11,6 +11,7 @@ import pytest
 
 from semiring import config
 from semiring.cli import main
+from semiring.kernels import devices
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
@@ -21,11 +22,26 @@ def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
 
 def test_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(capsys)
-    assert list(lines)[:9] == ["semiring", "Python", "processor", "vectors", "threads", "cache", "memory", "engines", "extras"]
+    assert list(lines)[:10] == ["semiring", "Python", "processor", "vectors", "threads", "cache", "memory", "GPUs", "engines", "extras"]
     assert "NumPy 2" in lines["Python"]
     assert "llvmlite 0." in lines["Python"]
     assert "reference" in lines["engines"]
     assert int(lines["threads"]) >= 1
+
+
+def test_why_there_is_no_gpu(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_found", lambda: (0, "the driver is too old"))
+    lines = shown(capsys)
+    assert lines["GPUs"] == "none that CuPy finds (the driver is too old)"
+    assert "cuda" not in lines["engines"]
+
+
+@pytest.mark.gpu
+def test_gpus_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys)
+    assert "NVIDIA" in lines["GPUs"]
+    assert sum(int(some.split(" × ")[0]) for some in lines["GPUs"].split(", ")) == devices.gpus()
+    assert lines["engines"].startswith("cuda (CUDA C++), cpu (LLVM)")
 
 
 def test_the_environment_counts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -59,10 +75,10 @@ def test_the_extras_are_those_of_pyproject() -> None:
         assert set(packages) <= {requirement.split(">")[0] for requirement in declared[extra]}
 
 
-def test_nothing_heavy_is_imported() -> None:
+def test_nothing_heavy_is_imported_but_what_finds_gpus() -> None:
     program = (
         "import sys; from semiring.config import show_config; show_config();"
-        "print(sorted({'scipy', 'networkx', 'pandas', 'sympy', 'cupy', 'bokeh_sampledata'} & set(sys.modules)))"
+        "print(sorted({'scipy', 'networkx', 'pandas', 'sympy', 'bokeh_sampledata'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
