@@ -137,18 +137,23 @@ def _apsp(options: argparse.Namespace) -> None:
 
     graph, labels = _read(options)
     ends = [None if end is None else _vertex(end, labels, options.file) for end in (options.source, options.target)]
-    wanted = options.paths or ends != [None, None]
+    some = ends != [None, None]
+    wanted = options.paths or some
+    settings = {"nonedge": options.nonedge, "dtype": options.dtype, "method": options.method}
+    if some and options.output is None:  # where no matrix is to be written, a search does for what is printed
+        settings |= {name: None if end is None else [labels[end]] for name, end in zip(("sources", "targets"), ends, strict=True)}
     start = time.perf_counter()
-    result = apsp(graph, paths=wanted, nonedge=options.nonedge, dtype=options.dtype, method=options.method)
+    result = apsp(graph, paths=wanted, **settings)
     seconds = time.perf_counter() - start
-    values, via = (result.distances, result.via) if wanted else (result, None)
-    _write(options.output, values, labels, MIN_PLUS, via)
-    if ends != [None, None]:
-        _print_paths(result, values, labels, *ends)
+    values = result.distances if wanted else result
+    if options.output is not None:
+        _write(options.output, values, labels, MIN_PLUS, result.via if wanted else None)
+    if some:
+        _print_paths(result, labels, *ends)
         return
     _print_matrix(values, labels, MIN_PLUS)
     if options.paths and len(labels) <= _TABLE:
-        _print_paths(result, values, labels, None, None)
+        _print_paths(result, labels, None, None)
         print()
     _print_summary(graph, values, labels, MIN_PLUS, options.nonedge, seconds)
 
@@ -163,7 +168,8 @@ def _closure(options: argparse.Namespace) -> None:
     # Reachability asks only where the edges are, so that weighted graphs are welcome.
     values = transitive_closure(graph, reflexive=True, **settings) if semiring is BOOLEAN else closure(graph, semiring, **settings)
     seconds = time.perf_counter() - start
-    _write(options.output, values, labels, semiring)
+    if options.output is not None:
+        _write(options.output, values, labels, semiring)
     _print_matrix(values, labels, semiring)
     _print_summary(graph, values, labels, semiring, options.nonedge, seconds)
 
@@ -179,10 +185,9 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
     return graph, range(graph.shape[0])
 
 
-def _write(path: Path | None, values: Array, labels: Sequence[Hashable], semiring: Semiring, via: Array | None = None) -> None:
-    if path is not None:
-        written = write_file(path, values, labels, semiring, via)
-        print(f"semiring: wrote {path}: {written}, {len(labels):,} × {len(labels):,} in {values.dtype}", file=sys.stderr)
+def _write(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring, via: Array | None = None) -> None:
+    written = write_file(path, values, labels, semiring, via)
+    print(f"semiring: wrote {path}: {written}, {len(labels):,} × {len(labels):,} in {values.dtype}", file=sys.stderr)
 
 
 def _vertex(name: str, labels: Sequence[Hashable], file: Path) -> int:
@@ -198,16 +203,12 @@ def _is_zero(values: Array, semiring: Semiring) -> Array:
     return np.asarray(values == semiring.identities(values.dtype)[0][0])
 
 
-def _print_paths(result: Any, values: Array, labels: Sequence[Hashable], source: int | None, target: int | None) -> None:
+def _print_paths(result: Any, labels: Sequence[Hashable], source: int | None, target: int | None) -> None:
     sources = range(len(labels)) if source is None else [source]
     targets = range(len(labels)) if target is None else [target]
-    pairs = [(i, j) for i in sources for j in targets if i != j or (i == source and j == target)]
-    missing = _is_zero(values, MIN_PLUS)
-    for (i, j), path in zip(pairs, result.paths((labels[i], labels[j]) for i, j in pairs), strict=True):
-        if missing[i, j]:
-            print(f"no path from {labels[i]} to {labels[j]}")
-        else:
-            print(f"{_text(values[i, j])}: {' → '.join(map(str, path))}")
+    pairs = [(labels[i], labels[j]) for i in sources for j in targets if i != j or (i == source and j == target)]
+    for (start, end), path in zip(pairs, result.paths(pairs), strict=True):
+        print(f"{_text(result.distance(start, end))}: {' → '.join(map(str, path))}" if path else f"no path from {start} to {end}")
 
 
 def _print_matrix(values: Array, labels: Sequence[Hashable], semiring: Semiring) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array, save_npz
 
 from semiring.cli import main
 
@@ -71,6 +72,26 @@ class TestAPSP:
     def test_from_one_and_to_one(self, run: Run, roads: Path) -> None:
         assert run("apsp", roads, "--from", "home")[1] == "2: home → shop\n3.5: home → shop → park\n"
         assert run("apsp", roads, "--to", "home")[1] == "2.5: shop → park → home\n1: park → home\n"
+
+    def test_what_is_written_is_the_whole_matrix(self, run: Run, roads: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out.npy"
+        assert run("apsp", roads, "--from", "home", "--to", "park", "-o", out)[:2] == (0, "3.5: home → shop → park\n")
+        assert np.load(out).tolist() == DISTANCES
+
+    def test_one_path_in_a_graph_that_is_too_large_as_a_matrix(self, run: Run, tmp_path: Path) -> None:
+        n, path = 1_000_000, tmp_path / "tree.npz"
+        child = np.arange(1, n)
+        save_npz(path, csr_array((np.ones(n - 1), ((child - 1) // 2, child)), shape=(n, n)))
+        assert run("apsp", path, "--from", 0, "--to", 12) == (0, "3: 0 → 2 → 5 → 12\n", "")
+        assert run("apsp", path, "--from", 12, "--to", 0)[1] == "no path from 12 to 0\n"
+        assert run("apsp", path, "--from", 0, "--to", 12, "-o", tmp_path / "out.npy")[0] == 2
+
+    @pytest.mark.parametrize("ends", [("--from", "a"), ("--to", "d"), ("--from", "a", "--to", "d")])
+    def test_a_search_finds_what_the_matrix_has(self, run: Run, tmp_path: Path, ends: tuple[str, ...]) -> None:
+        path = tmp_path / "roads.csv"
+        path.write_text("a,b,3\nb,c,-2\nc,d,4\na,d,7\nd,b,9\ne,a,1\n")
+        whole = tmp_path / "out.npy"
+        assert run("apsp", path, *ends)[:2] == run("apsp", path, *ends, "-o", whole)[:2]
 
     def test_no_path_and_no_vertex(self, run: Run, tmp_path: Path) -> None:
         path = tmp_path / "one_way.txt"
