@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algorithms.runs import consecutive
+
 __all__ = ["Edges", "SparseArray", "reached"]
 
 Array = np.ndarray[Any, Any]
@@ -63,9 +65,7 @@ class Edges:
     def leaving(self, vertices: Array) -> tuple[Array, Array]:
         """The edges from several vertices, one vertex after the other: for each the position of its vertex, and its own number."""
         first = self.starts[vertices]
-        degree = self.starts[vertices + 1] - first
-        position = np.repeat(np.arange(len(vertices)), degree)
-        return position, np.arange(len(position)) + np.repeat(first - (np.cumsum(degree) - degree), degree)
+        return consecutive(first, self.starts[vertices + 1] - first)
 
     def induced(self, vertices: Array) -> Edges:
         """The graph on some vertices, given in ascending order, that are numbered anew from 0."""

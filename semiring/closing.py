@@ -214,10 +214,10 @@ def _arrivals(values: tuple[Any, ...], via: Any, stack: ExitStack) -> Callable[[
 def _row_major(array: Any) -> Any:
     """The array itself if a closure can work on it: contiguous on a GPU, and else writable, with rows that are contiguous."""
     if on_gpu(array):
-        fits = array.flags.c_contiguous
+        suits = array.flags.c_contiguous
     else:
-        fits = array.strides[-1:] == (array.itemsize,) and array.flags.writeable
-    return array if fits else array.copy(order="C")
+        suits = array.strides[-1:] == (array.itemsize,) and array.flags.writeable
+    return array if suits else array.copy(order="C")
 
 
 def _kept(g: Graph, values: tuple[Array, ...], read: Callable[..., Graph]) -> Callable[[], tuple[Array, ...] | None]:

@@ -91,7 +91,7 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
         raise SemiringError("the reference engine takes a matrix as a whole: leave out memory_limit and checkpoint, or use device='cpu'")
     if devices[0] == "reference" or given.n == 0:
         return None
-    if options.device == "auto" and limit is not None and limit < 2 * _GPU_SCRATCH and devices[0] != "reference":
+    if options.device == "auto" and limit is not None and limit < 2 * _GPU_SCRATCH:
         devices = ("cpu",)  # a GPU's engine would have no room beside its scratch
     if given.n < _WORTH_SHARING and options.block is None:
         devices = devices[:1]

@@ -131,15 +131,16 @@ def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool
     ----------
     graph : networkx.Graph
     weight : hashable or callable
-    method : {"unweighted", "dijkstra", "bellman-ford"}, optional
-        By default unweighted where `weight` is None, and else Dijkstra's.
+    method : {"unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy"}, optional
+        By default unweighted where `weight` is None, and else Dijkstra's: the one that hides edges of weight None and has no meaning where
+        a weight is negative. The last three are alike here.
     paths : bool
 
     Raises
     ------
     NotImplementedError
-        Where NetworkX's answer is its own: negative weights in Dijkstra's algorithm, hidden edges in Bellman's and Ford's, and weights
-        that `edges.weighted` refuses.
+        Where NetworkX's answer is its own: negative weights in Dijkstra's algorithm, hidden edges in the others, and weights that
+        `edges.weighted` refuses.
     NegativeCycleError
     """
     method = method or ("unweighted" if weight is None else "dijkstra")
