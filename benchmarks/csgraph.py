@@ -24,8 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csgraph as scipys
 
-from benchmarks.ladder import hardware
-from benchmarks.measure import print_table, version
+from benchmarks.measure import hardware, print_table, version
 from semiring import csgraph
 
 _PART = 1000

@@ -24,8 +24,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 import semiring as sr
-from benchmarks.ladder import hardware
-from benchmarks.measure import alternate, machine, print_table
+from benchmarks.measure import alternate, hardware, machine, print_table
 from benchmarks.records import write_csv
 
 __all__ = ["Measurement", "degrees", "measure", "random_graph", "show"]

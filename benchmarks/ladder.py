@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import floyd_warshall
 
 import semiring as sr
 from benchmarks.configurations import CONFIGURATIONS, Prepared
-from benchmarks.measure import machine, print_table
+from benchmarks.measure import hardware, print_table
 from benchmarks.papers import PAPERS, Paper
 from benchmarks.records import write_csv
 
@@ -144,16 +144,6 @@ def order(paper: Paper, here: Mapping[str, Mapping[int, float]], n: int) -> tupl
     """
     there = {s.name: s.seconds[n] for s in paper.systems if n in s.seconds and n in here[s.name]}
     return sorted(there, key=lambda s: -there[s]), sorted(there, key=lambda s: -here[s][n])
-
-
-def hardware(device: str) -> str:
-    """What it ran on, in one line."""
-    if device == "cpu":
-        return machine()
-    import cupy
-
-    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    return f"{name}; CuPy {cupy.__version__}, NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}"
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-__all__ = ["Timings", "alternate", "cores", "machine", "print_table", "version"]
+__all__ = ["Timings", "alternate", "cores", "hardware", "machine", "print_table", "version"]
 
 _QUIET = 0.05
 """What other processes may use of one core in a round that counts."""
@@ -115,6 +115,16 @@ def machine() -> str:
     load = f"load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "load unknown"
     versions = ", ".join(f"{p} {version(p)}" for p in ("numpy", "llvmlite"))
     return f"{name} ({llvm.get_host_cpu_name()}), {cores()} cores, {load}; Python {platform.python_version()}, {versions}"
+
+
+def hardware(device: str) -> str:
+    """What a benchmark of one device ran on, the CPU or the first GPU, in one line."""
+    if device == "cpu":
+        return machine()
+    import cupy
+
+    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    return f"{name}; CuPy {cupy.__version__}, NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}"
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], others: float | None = None) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.gpu_large import Graph
-from benchmarks.ladder import hardware
+from benchmarks.measure import hardware
 from benchmarks.records import read_csv, write_csv
 from semiring.kernels.streaming.lane import Lane
 

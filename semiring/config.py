@@ -35,8 +35,8 @@ def show_config() -> None:
     """Print versions, the processor, and what the library makes of them.
 
     Shown are the vector instructions that kernels are generated for, the threads, the cache of compiled kernels, the available
-    memory, the GPUs (or why there is none), the engines and the optional packages. The environment variables ``SEMIRING_ISA``, ``SEMIRING_NUM_THREADS`` and
-    ``SEMIRING_CACHE_DIR`` change three of them.
+    memory, the GPUs (or why there is none), the engines and the optional packages. The environment variables ``SEMIRING_ISA``,
+    ``SEMIRING_NUM_THREADS`` and ``SEMIRING_CACHE_DIR`` change three of them.
 
     Examples
     --------

@@ -99,7 +99,18 @@ class Paths:
         return self.values
 
     def distance(self, source: Hashable, target: Hashable) -> Any:
-        """The element for one pair of vertices (a tuple where elements are structured)."""
+        """The element for one pair of vertices, such as the length of a shortest path.
+
+        Returns
+        -------
+        scalar of the elements' dtype, or tuple of such
+            The semiring's zero where there is no path; a tuple where elements are structured.
+
+        Raises
+        ------
+        GraphError
+            For a vertex that is not in the graph, and for the paths of a batch.
+        """
         self._require_one()
         element = self._found.element(self._number(source), self._number(target))
         return element[0] if len(element) == 1 else element
@@ -127,27 +138,85 @@ class Paths:
         return self.paths([(source, target)])[0]
 
     def paths_from(self, source: Hashable) -> list[list[Any]]:
-        """The paths from one vertex to every vertex, in the order of `nodes`."""
+        """The paths from one vertex to every vertex, a list of lists in the order of `nodes`; see `path`."""
         return self.paths((source, target) for target in self.nodes)
 
     def paths(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> list[list[Any]]:
-        """The paths of many pairs (source, target) at once; see `path`."""
+        """The paths of many pairs (source, target) at once.
+
+        Parameters
+        ----------
+        pairs : iterable of (vertex, vertex)
+
+        Returns
+        -------
+        list of list
+            In the order of the pairs; each as `path` gives it.
+
+        Raises
+        ------
+        GraphError
+            As `path`.
+
+        Notes
+        -----
+        Linear in the lengths of the paths, and faster than one call for each.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True)
+        >>> paths.paths([("a", "c"), ("c", "a")])
+        [['a', 'b', 'c'], []]
+        """
         self._require_one()
         numbers = np.array([(self._number(s), self._number(t)) for s, t in pairs], dtype=np.intp).reshape(-1, 2)
         found = self._found.find(numbers[:, 0], numbers[:, 1], self.nodes)
         return found if self._index is None else [[self.nodes[v] for v in path] for path in found]
 
     def predecessors(self) -> Any:
-        """The vertex before j on a best path from i to j, as SciPy gives it: int32, −9999 on the diagonal and where there is none.
+        """The vertex before j on a best path from i to j, as SciPy gives it.
 
-        Each row is a tree whose paths are best paths. O(n² log h) for paths of h edges, and up to n³ where many elements tie.
+        Returns
+        -------
+        int32 array of shape (…, n, n)
+            −9999 on the diagonal and where there is none; of the caller's library. Each row is a tree whose paths are best paths.
+
+        Raises
+        ------
+        GraphError
+            Where rounding has bent a path, as `path`.
+
+        Notes
+        -----
+        O(n² log h) for paths of h edges, and up to n³ where many elements tie.
         """
         return self._trees(predecessors)
 
     def next_hops(self) -> Any:
-        """The vertex after i on a best path from i to j: int32, −9999 on the diagonal and where there is none.
+        """The vertex after i on a best path from i to j.
 
-        Each column is a tree whose paths are best paths. O(n² log h) for paths of h edges, and up to n³ where many elements tie.
+        Returns
+        -------
+        int32 array of shape (…, n, n)
+            −9999 on the diagonal and where there is none; of the caller's library. Each column is a tree whose paths are best paths.
+
+        Raises
+        ------
+        GraphError
+            Where rounding has bent a path, as `path`.
+
+        Notes
+        -----
+        O(n² log h) for paths of h edges, and up to n³ where many elements tie.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True).next_hops()
+        array([[-9999,     1,     1],
+               [-9999, -9999,     2],
+               [-9999, -9999, -9999]], dtype=int32)
         """
         return self._trees(next_hops)
 
@@ -299,6 +368,10 @@ class Paths:
         mmap : bool
             Leave the matrices of an ``.npz`` file where they are, as `numpy.memmap`, for those that are larger than memory. As they are not
             read, neither the checksums of the file are looked at nor whether `via` names vertices: damage may go unnoticed.
+
+        Returns
+        -------
+        Paths
 
         Raises
         ------

@@ -89,7 +89,12 @@ class PathsBetween(Paths):
         return self.paths((source, target) for target in self.targets)
 
     def predecessors(self) -> Any:
-        """The vertex before v on a best path from each source to every vertex v of the graph, as SciPy gives it: int32, −9999 for none.
+        """The vertex before v on a best path from each source to every vertex v of the graph, as SciPy gives it.
+
+        Returns
+        -------
+        int32 array of shape (…, s, n)
+            −9999 for none; without the axis of the sources where one was named by itself.
 
         Raises
         ------
@@ -101,7 +106,12 @@ class PathsBetween(Paths):
         return self._tree(self._found.sources)
 
     def next_hops(self) -> Any:
-        """The vertex after v on a best path from every vertex v of the graph to each target: int32, −9999 for none.
+        """The vertex after v on a best path from every vertex v of the graph to each target.
+
+        Returns
+        -------
+        int32 array of shape (…, n, t)
+            −9999 for none; without the axis of the targets where one was named by itself.
 
         Raises
         ------

@@ -113,7 +113,29 @@ def random_matrix(
 
 
 def matrices(semiring: Semiring, dtype: Any = None, *, max_n: int = 8, harmless: bool = True) -> SearchStrategy[Any]:
-    """A Hypothesis strategy for square matrices of `elements`."""
+    """A Hypothesis strategy for square matrices of `elements`.
+
+    Parameters
+    ----------
+    semiring, dtype, harmless
+        See `elements`.
+    max_n : int
+        The most vertices; the least are 0.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy
+        Of arrays of shape (n, n), or tuples of such arrays for structured elements.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> from hypothesis import given
+    >>> @given(matrices(sr.MAX_MIN, max_n=4))
+    ... def closing_twice_is_closing_once(a):
+    ...     once = sr.closure(a, sr.MAX_MIN)
+    ...     assert (sr.closure(once, sr.MAX_MIN) == once).all()
+    """
     from hypothesis import strategies as st
 
     kinds = semiring.dtypes(usual_dtypes(semiring) if dtype is None else dtype)
@@ -139,10 +161,27 @@ def _matrix(entries: list[Any], n: int, kinds: tuple[np.dtype[Any], ...]) -> Any
 def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
     """The closure by adding up every simple path (and simple cycle), exactly; for small n and matrices whose cycles are harmless.
 
+    Parameters
+    ----------
+    semiring : Semiring
+    a : array of shape (n, n), or tuple of such arrays
+    reflexive : bool
+        See `semiring.closure`.
+
     Returns
     -------
     object array of shape (n, n), or tuple of such arrays
         Floats count as the fractions they are. In an integer dtype what stands for ∞ there stands for it here.
+
+    Notes
+    -----
+    Of a complete graph it adds up more than (n − 1)! paths.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> brute_force(sr.MAX_MIN, np.array([[0, 5, 2], [0, 0, 3], [0, 0, 0]]), reflexive=False)[0, 2]
+    3
     """
     arrays = a if isinstance(a, tuple) else (a,)
     n = len(arrays[0])
@@ -172,14 +211,33 @@ def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
 
 
 def path_weight(semiring: Semiring, a: Any, path: Sequence[int]) -> Any:
-    """The product of a path's edges, exactly: floats count as the fractions they are."""
+    """The product of a path's edges, exactly.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    a : array of shape (n, n), or tuple of such arrays
+    path : sequence of int
+        Vertices, at least one.
+
+    Returns
+    -------
+    scalar, or tuple of such
+        Floats count as the fractions they are.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> path_weight(sr.MIN_PLUS, np.array([[0.0, 0.5], [0.25, 0.0]]), [0, 1, 0])
+    Fraction(3, 4)
+    """
     return exact_weight(semiring, a if isinstance(a, tuple) else (a,), path)
 
 
 def assert_paths_valid(
     paths: Paths, a: Any, pairs: Iterable[tuple[int, int]] | None = None, *, slack: float = 4.0, absolute: float = 0.0, trees: bool = True
 ) -> None:
-    """Raise AssertionError unless every path is a simple path of the matrix whose weight is its element.
+    """Prove that every path is a simple path of the matrix whose weight is its element.
 
     Parameters
     ----------
@@ -195,6 +253,11 @@ def assert_paths_valid(
         And how far in any case.
     trees : bool
         Also check the predecessor and next-hop matrices.
+
+    Raises
+    ------
+    AssertionError
+        Naming the path, and what is wrong with it.
     """
     arrays = a if isinstance(a, tuple) else (a,)
     values = tuple(map(host, paths.values if isinstance(paths.values, tuple) else (paths.values,)))

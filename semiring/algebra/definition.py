@@ -163,7 +163,24 @@ class Semiring:
         return {}
 
     def dtypes(self, dtypes: Any) -> tuple[np.dtype[Any], ...]:
-        """`dtypes` as one NumPy dtype a component, each one that the library computes with."""
+        """`dtypes` as one NumPy dtype a component, each one that the library computes with.
+
+        Parameters
+        ----------
+        dtypes : dtype or sequence of dtype
+            One for each component (a single one serves all).
+
+        Raises
+        ------
+        DTypeError
+            For another number of them, what is no dtype, and one that is not supported.
+
+        Examples
+        --------
+        >>> from semiring.algebra.catalogue import DISTANCE_COUNT
+        >>> DISTANCE_COUNT.dtypes("float32")
+        (dtype('float32'), dtype('float32'))
+        """
         parts = dtypes if isinstance(dtypes, list | tuple) else (dtypes,) * self.components
         if len(parts) != self.components:
             raise DTypeError(f"{self.name} has {self.components} components, but {len(parts)} dtypes were given")

@@ -34,6 +34,11 @@ def csgraph_masked_from_dense(
     -------
     numpy.ma.MaskedArray
 
+    Raises
+    ------
+    ShapeError
+        A ValueError, for what is no square array.
+
     Examples
     --------
     >>> from semiring.csgraph import csgraph_masked_from_dense
@@ -61,6 +66,18 @@ def csgraph_from_masked(graph: Any) -> Any:
     -------
     csr_array
         float64, with an entry for whatever is not masked.
+
+    Raises
+    ------
+    ShapeError
+        A ValueError, for what is no square array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semiring.csgraph import csgraph_from_masked
+    >>> csgraph_from_masked(np.ma.masked_invalid([[np.nan, 0.0], [2.0, np.nan]])).data  # 0 is an edge, as it is not masked
+    array([0., 2.])
     """
     array = np.ma.asarray(graph)
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
@@ -83,6 +100,11 @@ def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool 
     -------
     csr_array
         float64; `csr_matrix` for a `numpy.matrix`.
+
+    Raises
+    ------
+    ShapeError
+        A ValueError, for what is no square array.
 
     Examples
     --------

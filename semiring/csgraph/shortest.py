@@ -110,7 +110,22 @@ def floyd_warshall(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Any:
-    """Shortest paths between all vertices: `shortest_path` with ``method="FW"``; see there.
+    """Shortest paths between all vertices: `shortest_path` with ``method="FW"``.
+
+    Parameters
+    ----------
+    csgraph, directed, return_predecessors, unweighted, overwrite, dtype, device
+        See `shortest_path`.
+
+    Returns
+    -------
+    dist_matrix, predecessors
+        As of `shortest_path`.
+
+    Raises
+    ------
+    NegativeCycleError, ValueError, TypeError, TooLargeError
+        As `shortest_path`; a negative edge from a vertex to itself is no error here.
 
     Examples
     --------
@@ -188,8 +203,25 @@ def bellman_ford(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Any:
-    """Shortest paths with weights that may be negative: `shortest_path` with ``method="BF"``; see there.
+    """Shortest paths with weights that may be negative: `shortest_path` with ``method="BF"``.
 
+    Parameters
+    ----------
+    csgraph, directed, indices, return_predecessors, unweighted, dtype, device
+        See `shortest_path`.
+
+    Returns
+    -------
+    dist_matrix, predecessors
+        As of `shortest_path`.
+
+    Raises
+    ------
+    NegativeCycleError, ValueError, TypeError, TooLargeError
+        As `shortest_path`.
+
+    Notes
+    -----
     SciPy's relaxes every edge n times for each source. Here it is a closure, or SciPy's `johnson` (`dijkstra` where nothing is negative).
 
     Examples
@@ -211,7 +243,22 @@ def johnson(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Any:
-    """Shortest paths with weights that may be negative: `shortest_path` with ``method="J"``; see there.
+    """Shortest paths with weights that may be negative: `shortest_path` with ``method="J"``.
+
+    Parameters
+    ----------
+    csgraph, directed, indices, return_predecessors, unweighted, dtype, device
+        See `shortest_path`.
+
+    Returns
+    -------
+    dist_matrix, predecessors
+        As of `shortest_path`.
+
+    Raises
+    ------
+    NegativeCycleError, ValueError, TypeError, TooLargeError
+        As `shortest_path`.
 
     Examples
     --------
@@ -234,12 +281,35 @@ def yen(
 ) -> Any:
     """The K shortest paths between two vertices: SciPy's own `scipy.sparse.csgraph.yen`, on the graph as `shortest_path` reads it.
 
+    Parameters
+    ----------
+    csgraph, directed, unweighted
+        See `shortest_path`.
+    source, sink : int
+        Where the paths begin and end.
+    K : int
+        How many paths are wanted.
+    return_predecessors : bool
+
+    Returns
+    -------
+    dist_array : float64 array of shape (k,)
+        The lengths of the paths, ascending; k < K where there are no more.
+    predecessors : int32 array of shape (k, n)
+        With ``return_predecessors=True``: for each path, the vertex before each of its vertices, −9999 for all others.
+
     Raises
     ------
     NegativeCycleError
         Of this module, so that one ``except`` is enough.
     ValueError
         Where K is less than 1: with K=0 SciPy 1.17 writes beyond its arrays.
+
+    Examples
+    --------
+    >>> from semiring.csgraph import yen
+    >>> yen([[0, 1, 5], [0, 0, 2], [0, 0, 0]], 0, 2, 3)
+    array([3., 5.])
     """
     if K < 1:
         raise ValueError(f"K is how many paths are wanted, at least 1, not {K}")
@@ -282,6 +352,11 @@ def explain(
     -------
     Choice
         Its text says it; ``engine``, ``device``, ``algorithm``, ``closure_seconds``, ``search_seconds`` and ``reason`` are its parts.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `shortest_path`, but for what only the computation finds.
 
     Examples
     --------
