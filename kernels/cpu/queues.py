@@ -126,8 +126,13 @@ class Heap:
             self.entries.store(i, self.entries.vertex(child), element_of(values))
             return below(child)
 
+        def deeper(values: list[str]) -> str:
+            # Where no entry is below, the best child is the entry itself, and a NaN that ⊕ made may seem better than itself.
+            better = self.better(element_of(values), element)
+            return em.let(f"and i1 {better}, {em.let(f'icmp sgt i64 {values[1]}, {values[0]}')}")
+
         carried = list(zip(("i64", "i64", *(s.ir for s in self.scalars)), below("0"), strict=True))
-        place, *_ = em.repeat(carried, lambda values: self.better(element_of(values), element), sink)
+        place, *_ = em.repeat(carried, deeper, sink)
         self.entries.store(place, vertex, element)
         return first
 

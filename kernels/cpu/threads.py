@@ -59,7 +59,8 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
     try:
         worker(0)
     finally:
-        wait(helpers)  # also after an error: they write to what the caller owns
+        queue.clear()  # after an error, as when the user interrupts, nothing else is begun
+        wait(helpers)  # also then: they write to what the caller owns
         for helper in helpers:
             helper.result()
 

@@ -319,6 +319,19 @@ def test_the_order_of_factors(best_first: bool, backward: bool) -> None:
     assert values[0].tolist() == list(steps)
 
 
+@pytest.mark.parametrize("best_first", [True, False])
+def test_an_element_that_seems_better_than_itself(best_first: bool) -> None:
+    """As a NaN does, or what a wrong ⊕ makes of elements that no law was tried on: a search ends all the same."""
+    wrong = sr.Semiring("wrong", lambda a, b: 78 if a == 77 else min(a, b), lambda a, b: a + b, zero=INF, one=0)
+    n = 12
+    edges = min_plus(n, [(0, v, 77.0) for v in range(1, n)])
+    values = np.full((1, n), INF)
+    values[0, 0] = 0
+    graph = edges.starts, edges.heads, edges.weights
+    Searches(wrong, edges.dtypes).rows(graph, np.array([0]), (values,), None, best_first=best_first, backward=False)
+    assert values[0].tolist() == [0, *(n - 1) * [77]]
+
+
 def test_what_cannot_be_searched_by_compiled_code() -> None:
     double = (np.dtype(np.float64),)
     assert searches_for(sr.MIN_PLUS, double, "reference") is None

@@ -177,6 +177,21 @@ def test_the_error_of_a_worker_reaches_the_caller(bad: int, threads: int) -> Non
     assert not active
 
 
+def test_after_an_interrupt_nothing_else_is_begun() -> None:
+    """Whoever stops a long computation does not wait for the rest of it."""
+    done = []
+
+    def work(task: int, slot: int) -> None:
+        if slot == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.01)
+        done.append(task)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(work, range(1000), 3)
+    assert len(done) < 100
+
+
 def test_the_pool_grows() -> None:
     run(lambda task, slot: None, range(4), 2)
     barrier = threading.Barrier(7, timeout=20)
