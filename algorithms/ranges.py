@@ -8,7 +8,8 @@ One rule for each kind of semiring over integers:
 - tropical with negative weights: three times the weight of a longest path must stay below the inner ∞, and what lies beyond
   one such path afterwards is ∞ that a negative weight pulled back;
 - sums, component by component, of which ⊕ selects one: the same bound beforehand;
-- any other ⊗ under min or max: entries only move from input to result, so the product of that range with itself must fit;
+- any other ⊗ under min or max: entries only move from zero to the result, so the product of that range with itself must fit; where zero
+  is infinite, three paths must fit beforehand;
 - all others are refused.
 
 Over floats a sum that overflows would pass for ∞, "no path", and a second one of the other sign would make NaN of it:
@@ -34,7 +35,7 @@ from semiring.algebra.errors import OverflowRiskError
 from semiring.algebra.expression import CHOOSING, chooses_operand, node, nodes, var
 from semiring.algebra.laws import is_selective
 from semiring.algebra.namespace import host, on_gpu
-from semiring.kernels.bounds import Interval, certify_product, finite_range, stays_inside, wider
+from semiring.kernels.bounds import Interval, certify_product, finite_range, stays_inside, walks_fit, wider
 from semiring.kernels.floats import largest_finite
 from semiring.kernels.infinities import absorbing, crosses_infinity, tropical
 from semiring.kernels.survey import Survey
@@ -236,23 +237,34 @@ class _Finite(_Unbounded):
 
 
 class _Between(_Unbounded):
-    """A minimum or maximum of anything: entries move one way, so the input and the result bound all that was multiplied."""
+    """A minimum or maximum of anything: entries move one way, from zero to the result, which with the input bound all that was multiplied.
+
+    An infinite zero bounds nothing: then no product of walks may leave the dtype, since a better one found later would hide that it did.
+    """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int) -> None:
         super().__init__(semiring, dtypes, edges)
-        self.input: Interval | None = None
+        self.infinities = absorbing(semiring, dtypes)
+        self.found: list[Interval] = []
 
     def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
-        self.input = seen[0].finite if seen else self._range(values)
+        found = seen[0].finite if seen else _range(values[0], self.infinities)
+        if found is None:
+            return
+        if not self.infinities:
+            zero = int(self.semiring.identities(self.dtypes)[0][0])
+            self.found = [found, (zero, zero)]
+        elif not walks_fit(self.semiring, self.dtypes, [found], self.edges):
+            raise OverflowRiskError(
+                f"{self.semiring.name} in {self.dtype}: elements are {found[0]} … {found[1]}, so that three paths of "
+                f"{self.edges} edges could leave the dtype; use {wider(self.dtype)}"
+            )
 
     def after(self, values: Values, via: Array | None) -> None:
-        ranges = [r for r in (self.input, self._range(values)) if r is not None]
-        if ranges:
+        if self.found:
+            ranges = [*self.found, *filter(None, [_range(values[0], ())])]
             hull = (np.array([[min(r[0] for r in ranges), max(r[1] for r in ranges)]], dtype=self.dtypes[0]),)
             certify_product(self.semiring, self.dtypes, hull, hull, None, 1)
-
-    def _range(self, values: Values) -> Interval | None:
-        return _range(values[0], absorbing(self.semiring, self.dtypes))
 
 
 def _range(values: Array, infinities: tuple[int, ...]) -> Interval | None:

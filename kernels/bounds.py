@@ -21,7 +21,7 @@ from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes, var
 from semiring.algebra.namespace import on_gpu
 from semiring.kernels.infinities import absorbing, crosses_infinity, own, signed_limit, tropical
 
-__all__ = ["Interval", "certify_product", "finite_range", "stays_inside", "wider"]
+__all__ = ["Interval", "certify_product", "finite_range", "stays_inside", "walks_fit", "wider"]
 
 Interval = tuple[float, float]
 """Lowest and highest value; Python integers, or ±inf for what is not bounded."""
@@ -111,6 +111,18 @@ def certify_product(
     if c is not None:
         limits.evaluate(program.add, [_range(v, infinities) for v in c], total)
     return False
+
+
+def walks_fit(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: Sequence[Interval], most: int) -> bool:
+    """Whether three walks of so many edges together stay within the dtypes, however they are multiplied; of edges the ranges are given."""
+    limits = _Limits(semiring, dtypes, absorbing(semiring, dtypes))
+    walks = [_Range(interval, False, dtype) for interval, dtype in zip(edges, dtypes, strict=True)]
+    try:
+        for _ in range((3 * most).bit_length()):  # by doubling
+            walks = list(map(_hull, walks, limits.evaluate(semiring.program.mul, walks, walks)))
+    except OverflowRiskError:
+        return False
+    return True
 
 
 @functools.lru_cache(maxsize=256)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,6 +136,45 @@ def test_products_are_bounded_by_input_and_result() -> None:
     with pytest.raises(sr.OverflowRiskError):
         sr.closure(large, sr.MAX_TIMES)
     assert sr.closure(large.astype(np.int64), sr.MAX_TIMES)[0, 2] == 90000
+
+
+SUM_OF_MAGNITUDES = sr.Semiring("magnitudes", min, lambda a, b: abs(a) + abs(b), zero=float("inf"), one=0, domain=(0, float("inf")))
+
+
+@pytest.mark.parametrize("method", ["iterative", "blocked", "recursive"])
+def test_a_sum_that_wrapped_is_not_hidden_by_a_better_one(method: Any) -> None:
+    """0 → 1 → 2 → 3 weighs 300, which is 44 in uint8; through 4 all is 50 apart, and nothing of input and result tells."""
+    a = np.full((5, 5), 255, dtype=np.uint8)
+    a[[0, 1, 2], [1, 2, 3]] = 100
+    a[:4, 4] = a[4, :4] = 25
+    with pytest.raises(sr.OverflowRiskError, match="uint16"):
+        sr.closure(a, SUM_OF_MAGNITUDES, method=method)
+    wide = np.where(a == 255, 65535, a).astype(np.uint16)
+    assert sr.closure(wide, SUM_OF_MAGNITUDES, method=method)[0].tolist() == [0, 50, 50, 50, 25]
+    assert sr.closure(wide[:1, :1], SUM_OF_MAGNITUDES, method=method).tolist() == [[0]]
+
+
+@given(data=st.data())
+def test_products_under_a_minimum_or_maximum_are_exact_or_refused(data: st.DataObject) -> None:
+    semiring = data.draw(st.sampled_from([SUM_OF_MAGNITUDES, sr.MAX_TIMES]))
+    dtype = np.dtype(data.draw(st.sampled_from(["uint8", "int16", "int32"])))
+    n, high = data.draw(st.integers(1, 6)), data.draw(st.sampled_from([1, 4, 30, 100]))
+    zero = semiring.identities((dtype,))[0][0]
+    entries = st.just(zero) | st.integers(0 if semiring is SUM_OF_MAGNITUDES else 1, high)
+    a = np.array(data.draw(st.lists(entries, min_size=n * n, max_size=n * n)), dtype=dtype).reshape(n, n)
+    a = a if semiring is SUM_OF_MAGNITUDES else np.triu(a, 1)
+    exact = np.where(a == zero, semiring.zero, a.astype(object))
+    reflexive, rows = data.draw(st.booleans()), data.draw(st.sampled_from([None, [0], list(range(n))]))
+    how: dict[str, Any] = {"reflexive": reflexive, "sources": rows}
+    expected = sr.closure(exact, semiring, **how).tolist()
+    graphs = [a, sp.csr_array((a[a != zero], np.nonzero(a != zero)), shape=(n, n))]
+    for graph in graphs:
+        try:
+            found = sr.closure(graph, semiring, dtype=dtype, device=data.draw(st.sampled_from(["cpu", "reference"])), **how)
+        except sr.OverflowRiskError:
+            assert high > 1
+            continue
+        assert np.where(found == zero, semiring.zero, found.astype(object)).tolist() == expected
 
 
 def test_sums_in_several_components() -> None:
