@@ -13,6 +13,15 @@ def test_there_are_notebooks() -> None:
     assert NOTEBOOKS
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_is_stored_as_it_ran_from_top_to_bottom(path: Path) -> None:
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    outputs = [output for cell in cells for output in cell.outputs]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
+
+
 @pytest.mark.notebook
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path: Path) -> None:

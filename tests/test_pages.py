@@ -1,6 +1,8 @@
 """The Python examples of the README and of the documentation say what Python answers; each page is one session from first to last."""
 
 import doctest
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,17 @@ def test_python_examples(name: str) -> None:
     result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=output.append)
     assert result.attempted
     assert not result.failed, "".join(output)
+
+
+LINKED = [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "benchmarks/RESULTS.md"]
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_links_lead_somewhere(name: str) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", (ROOT / name).read_text(encoding="utf-8"))
+    targets = [os.path.normpath(Path(name).parent / link) for link in links if "://" not in link]
+    # docs/conf.py copies notebooks/ and benchmarks/ into docs/.
+    assert not [target for target in targets if not ((ROOT / target).exists() or (ROOT / target.removeprefix(f"docs{os.sep}")).exists())]
 
 
 def test_the_reference_has_every_public_name() -> None:
