@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 import semiring as sr
 from semiring import testing
 from semiring.algebra.laws import is_idempotent
+from semiring.options import Options
 
 INF = np.inf
 EVERY = list(sr.semirings().values())
@@ -194,3 +197,10 @@ def test_stored_numbers_are_edges_and_stored_truth_values_are_what_they_say() ->
             assert sr.transitive_closure(graph).all()
     for graph in (sparse.csr_array(([True, False], at)), sr.edges([(0, 1, True), (1, 0, False)])):
         np.testing.assert_array_equal(sr.transitive_closure(graph), [[False, True], [False, False]])
+
+
+@pytest.mark.parametrize("function", [sr.apsp, sr.closure, sr.transitive_closure], ids=lambda f: f.__name__)
+def test_arguments_are_the_options_in_their_order_and_with_their_defaults(function: Callable[..., Any]) -> None:
+    given = {p.name: p.default for p in inspect.signature(function).parameters.values() if p.kind == p.KEYWORD_ONLY}
+    given.pop("reflexive", None)
+    assert list(given.items()) == list(Options._field_defaults.items())
