@@ -56,7 +56,7 @@ def is_sparse(value: Any) -> bool:
 
 def is_pydata(value: Any) -> bool:
     """Whether this is an array of PyData's sparse, which is not imported for that."""
-    return comes_from(value, "sparse") and hasattr(value, "to_scipy_sparse")
+    return comes_from(value, "sparse") and hasattr(value, "from_scipy_sparse")
 
 
 def to_scipy(value: Any) -> Any:
@@ -72,7 +72,7 @@ def to_scipy(value: Any) -> Any:
     if not is_pydata(value):
         return value
     try:
-        return value.to_scipy_sparse(accept_fv=[0, np.inf, -np.inf, np.nan])
+        return value.asformat("coo").to_scipy_sparse(accept_fv=[0, np.inf, -np.inf, np.nan])
     except ValueError as error:
         raise GraphError(f"the {name_of(value)} has an edge wherever it stores none ({error}); pass .todense()") from None
 

@@ -60,7 +60,10 @@ def weighted(graph: Any, weight: Any, *, may_hide: bool) -> Edges:
         For weights that are left to NetworkX: infinite ones, those that no int64 or float64 holds, and other kinds of numbers.
     """
     nodes, rows, columns = _coordinates(graph)
-    weights = _weights(graph, weight)
+    try:
+        weights = _weights(graph, weight)
+    except TypeError as error:  # as where one of two parallel edges has the weight None
+        raise NotImplementedError(f"weights are no numbers: {error}") from error
     kinds = set(map(type, weights))
     if type(None) in kinds:
         if not may_hide:

@@ -243,7 +243,7 @@ class TestSciPy:
     def test_what_pydata_does_not_store_is_no_edge(self, missing: float) -> None:
         pydata = pytest.importorskip("sparse")
         graph = pydata.COO(np.array([[0, 1], [1, 2]]), np.array([2.0, 0.0]), shape=(3, 3), fill_value=missing)
-        for given in (graph, pydata.GCXS(graph)):
+        for given in (graph, pydata.GCXS(graph), pydata.DOK.from_coo(graph)):
             np.testing.assert_array_equal(sr.apsp(given), [[0, 2, 2], [np.inf, 0, 0], [np.inf, np.inf, 0]])
             np.testing.assert_array_equal(sr.apsp(given, sources=1), [np.inf, 0, 0])
 

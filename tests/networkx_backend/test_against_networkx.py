@@ -262,6 +262,14 @@ def test_weights_of_every_sort(kind: Any, weight: Any) -> None:
             agree(ours, outcome(name, graph, "networkx"))
 
 
+def test_parallel_edges_that_do_not_compare_are_left_to_networkx() -> None:
+    """Its search may never come to them: here it says that the graph is not connected."""
+    graph = nx.MultiGraph([(0, 1, {"weight": None}), (0, 1, {"weight": None})])
+    graph.add_node(2)
+    assert outcome("radius", graph, "semiring", weight="weight") is NotImplementedError
+    assert outcome("radius", graph, "networkx", weight="weight") in (TypeError, nx.NetworkXError)
+
+
 @pytest.mark.parametrize("largest", [1, 2**10, 2**11, 2**26, 2**27, 2**52, 2**57])
 def test_integers_stay_exact(largest: int) -> None:
     graph = nx.cycle_graph(9, create_using=nx.DiGraph)
