@@ -21,7 +21,7 @@ from semiring.algebra.namespace import equal, host, namespace, on_gpu
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.memory import require_memory
 from semiring.graphs.sources import Source
-from semiring.graphs.stripes import matches, nonedges, place, stripes
+from semiring.graphs.stripes import entry_name, matches, nonedges, stripes
 from semiring.graphs.warning import NonEdgeWarning
 from semiring.kernels.devices import device_of
 from semiring.kernels.infinities import absorbing
@@ -175,7 +175,7 @@ def rewrite(
                 missing |= source.missing[part]
 
         def where(index: tuple[int, ...], start: int = first + part.start) -> str:
-            return place((start + index[0], *index[1:]))
+            return entry_name((start + index[0], *index[1:]))
 
         for chunk, out, zero, converted in zip(chunks, values, zeros, convert, strict=True):
             if semiring.on_truth_values and out.dtype.kind == "b":

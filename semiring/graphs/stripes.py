@@ -12,7 +12,7 @@ from semiring.algebra.conversion import Array, nan
 from semiring.algebra.errors import GraphError
 from semiring.algebra.namespace import equal, namespace, on_gpu
 
-__all__ = ["matches", "nonedges", "place", "stripes"]
+__all__ = ["entry_name", "matches", "nonedges", "stripes"]
 
 _STRIPE = 1 << 17
 """Entries handled at a time: a stripe and its temporaries stay within a few MiB."""
@@ -28,7 +28,7 @@ def stripes(array: Array) -> Iterator[slice]:
         yield slice(start, min(len(array), start + rows))
 
 
-def place(index: tuple[int, ...]) -> str:
+def entry_name(index: tuple[int, ...]) -> str:
     """How a message names an entry of the caller's matrix."""
     return f"graph[{', '.join(map(str, index))}]"
 
