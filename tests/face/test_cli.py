@@ -93,6 +93,14 @@ class TestAPSP:
         whole = tmp_path / "out.npy"
         assert run("apsp", path, *ends)[:2] == run("apsp", path, *ends, "-o", whole)[:2]
 
+    def test_a_negative_cycle_matters_where_it_is_reached(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "debts.csv"
+        path.write_text("a,b,1\nb,a,-3\nc,d,1\n")
+        assert run("apsp", path, "--from", "c", "--to", "d") == (0, "1: c → d\n", "")
+        code, _, err = run("apsp", path, "--from", "a")
+        assert code == 1
+        assert "b → a → b, weight -2" in err
+
     def test_no_path_and_no_vertex(self, run: Run, tmp_path: Path) -> None:
         path = tmp_path / "one_way.txt"
         path.write_text("7 9\n")
