@@ -74,14 +74,17 @@ def _at_once(call: Call, arcs: Arcs, sources: Array, *, paths: bool) -> tuple[Ar
         distances, *rest = _tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit, min_only=True))
         return (distances.astype(call.dtype, copy=False), *rest)
     matrix = arcs.with_root(sources).compressed()
-    distances, predecessors = (found[0, :n] for found in _rows(call, matrix, np.array([n], dtype=np.int32), paths=True))
+    distances, predecessors = (found[0, :n] for found in johnson(matrix, indices=[n], return_predecessors=True))
     begins = predecessors == n
     predecessors = np.where(begins, NONE, predecessors).astype(np.int32)
     # Each vertex points to its predecessor, then to that one's, and after t rounds 2ᵗ edges back.
     root = np.where(predecessors == NONE, np.arange(n), predecessors)
     for _ in range(n.bit_length()):
         root = root[root]
-    answer = (distances.astype(call.dtype, copy=False), predecessors, np.where(begins[root], root, NONE).astype(np.int32))
+    nearest = np.where(begins[root], root, NONE).astype(np.int32)
+    cut(limit, distances, predecessors)  # after that: a path may go beyond the limit and come back
+    nearest[distances == np.inf] = NONE
+    answer = (distances.astype(call.dtype, copy=False), predecessors, nearest)
     return answer if paths else answer[:1]
 
 

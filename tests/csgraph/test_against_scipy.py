@@ -181,6 +181,11 @@ def test_from_the_nearest_of_several_with_negative_weights():
         found = csgraph.dijkstra(graph, indices=[0, 2], min_only=True, return_predecessors=True)
     for array, expected in zip(found, [[0, 3, -1, 0], [NONE, 0, 1, 2], [0, 0, 0, 0]], strict=True):
         np.testing.assert_array_equal(array, expected)
+    with pytest.warns(UserWarning, match="Graph has negative weights"):  # the way to 2 goes beyond the limit and comes back
+        found = csgraph.dijkstra(graph, indices=[0, 2], min_only=True, return_predecessors=True, limit=2)
+    within: list[list[float]] = [[0, np.inf, -1, 0], [NONE, NONE, 1, 2], [0, NONE, 0, 0]]
+    for array, limited in zip(found, within, strict=True):
+        np.testing.assert_array_equal(array, limited)
 
 
 @pytest.mark.parametrize("name", scipys.__all__)
