@@ -131,7 +131,7 @@ def _dtypes(weights: tuple[Array, ...], semiring: Semiring, dtype: Any, where: P
     for w, target in zip(weights, dtypes, strict=True):
         if target.kind == "f" and w.dtype.kind in "iu" and w.size and max(-int(w.min()), int(w.max())) > _EXACT_IN_FLOAT64:
             index = int(np.argmax((w > _EXACT_IN_FLOAT64) | (w < -_EXACT_IN_FLOAT64)))
-            problem = f"is {w[index]}, which float64 would round; pass dtype=np.int64, or dtype=np.float64 to accept that"
+            problem = f"is {w[index]}, which float64 would round; pass dtype=np.{w.dtype}, or dtype=np.float64 to accept that"
             raise DTypeError(f"{where((index,))} {problem}")
     return dtypes
 

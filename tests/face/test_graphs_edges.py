@@ -239,6 +239,11 @@ class TestSciPy:
         assert matrix(graph, BOOLEAN, presence=True) == [[False, True], [True, False]]
         assert matrix(graph, nonedge=0) == [[INF, INF], [2, INF]]
 
+    def test_integers_that_float64_would_round_are_told_their_own_dtype(self, sparse: Any) -> None:
+        graph = sparse.csr_array((np.array([2**63], dtype=np.uint64), ([0], [1])), shape=(2, 2))
+        with pytest.raises(DTypeError, match=r"graph\[0, 1\] is 9223372036854775808.*dtype=np\.uint64"):
+            sr.apsp(graph)
+
     @pytest.mark.parametrize("missing", [0.0, np.inf, -np.inf, np.nan])
     def test_what_pydata_does_not_store_is_no_edge(self, missing: float) -> None:
         pydata = pytest.importorskip("sparse")
