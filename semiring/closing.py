@@ -24,8 +24,8 @@ from semiring.kernels.devices import is_gpu, on_device
 from semiring.kernels.placement import place, several
 from semiring.kernels.room import ALWAYS_FITS, fits, with_scratch
 from semiring.kernels.select import engine_for
-from semiring.large import route
 from semiring.options import Options
+from semiring.route import route
 
 __all__ = ["solve"]
 
@@ -44,7 +44,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         See `read_graph`.
     """
     if options.sources is not None or options.targets is not None:
-        from semiring.rectangular import solve_between  # only where it is wanted: a first call should be quick
+        from semiring.sources_and_targets import solve_between  # only where it is wanted: a first call should be quick
 
         return solve_between(graph, semiring, options, reflexive=reflexive, presence=presence)
     paths = bool(options.paths or semiring.witness)

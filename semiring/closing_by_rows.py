@@ -28,9 +28,9 @@ from semiring.kernels.streaming.plan import Plan, Speed
 from semiring.kernels.streaming.speed import measured
 from semiring.kernels.streaming.storage import Matrix, Rows, rows_of
 from semiring.kernels.survey import Survey
-from semiring.large import Large
 from semiring.options import Options
 from semiring.progress import reporting
+from semiring.route import Large
 
 __all__ = ["close_by_rows", "speed_of"]
 

@@ -25,8 +25,8 @@ from semiring.kernels.room import gib, with_scratch
 from semiring.kernels.select import engine_for
 from semiring.kernels.streaming.plan import Plan, Speed
 from semiring.kernels.streaming.storage import ArrayRows, Matrix, rows_of
-from semiring.large import Large, route, size_of
 from semiring.options import Options
+from semiring.route import Large, route, size_of
 
 __all__ = ["Explanation", "explain"]
 

@@ -18,7 +18,7 @@ from semiring.closing import solve
 from semiring.exports import as_floats
 from semiring.graphs import Graph, read_edges, read_graph
 from semiring.options import Options
-from semiring.rectangular import block_of_rows
+from semiring.sources_and_targets import block_of_rows
 from semiring.whole_or_rows import prefers_whole
 
 if TYPE_CHECKING:

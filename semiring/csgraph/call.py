@@ -125,11 +125,11 @@ def read_call(csgraph: Any, request: Request) -> Call:
         raise ValueError("limit must be >= 0")
     if request.indices is None:
         return Call(graph, request, None, (n,), dtype)
-    sources = np.array(request.indices, dtype=np.int32)
+    sources = np.array(request.indices, dtype=np.int64)
     flat = np.where(sources < 0, sources + n, sources).reshape(-1)
     if ((flat < 0) | (flat >= n)).any():
         raise ValueError(f"indices out of range 0...N: there are {n} vertices")
-    return Call(graph, request, flat, sources.shape, dtype)
+    return Call(graph, request, flat.astype(np.int32), sources.shape, dtype)
 
 
 def cut(limit: float, distances: Any, predecessors: Any = None) -> None:

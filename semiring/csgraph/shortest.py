@@ -158,7 +158,8 @@ def dijkstra(
     csgraph, directed, indices, return_predecessors, unweighted, dtype, device
         See `shortest_path`.
     limit : float
-        What is further away, or whose shortest path is longer, counts as not connected.
+        What is further away counts as not connected. With negative weights a path may leave the limit and come back: a vertex within it
+        can have a predecessor beyond it.
     min_only : bool
         Only the distance of each vertex from the nearest of the `indices`. That is one search, which is SciPy's whatever `device` says.
 

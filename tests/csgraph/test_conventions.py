@@ -240,7 +240,7 @@ def test_bad_arguments():
         csgraph.shortest_path(CHAIN, "FW", indices=0)
     with pytest.raises(ValueError, match="limit must be >= 0"):
         csgraph.dijkstra(CHAIN, limit=-1)
-    for indices in (3, -4, [0, 3]):
+    for indices in (3, -4, [0, 3], np.array([1 << 32])):
         with pytest.raises(ValueError, match="indices out of range"):
             csgraph.johnson(CHAIN, indices=indices)
     with pytest.raises(sr.SemiringError, match="unknown device"):

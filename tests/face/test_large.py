@@ -15,8 +15,8 @@ from semiring import closing
 from semiring.algebra.namespace import host
 from semiring.graphs import memory
 from semiring.kernels import room
-from semiring.large import size_of
 from semiring.progress import Progress
+from semiring.route import size_of
 
 N = 2500
 LIMIT = {"cpu": "24MB", "cuda": "80MiB"}  # N² float32 are 25 MB, and a GPU's own memory is 64 MiB

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import semiring as sr
-from semiring import rectangular, testing, whole_or_rows
+from semiring import sources_and_targets, testing, whole_or_rows
 from semiring.algorithms import rows_of_edges
 
 INF = np.inf
@@ -33,7 +33,7 @@ WAYS = ["dense", "edges", "whole"]
 @pytest.fixture(autouse=True)
 def as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small graphs, whose closure would always be faster, take the way of large ones unless a method is named."""
-    monkeypatch.setattr(rectangular, "whole_is_faster", lambda *_, **__: False)
+    monkeypatch.setattr(sources_and_targets, "whole_is_faster", lambda *_, **__: False)
 
 
 def listed(a: Any, semiring: Any = sr.MIN_PLUS) -> sr.EdgeList:

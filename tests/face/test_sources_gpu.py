@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring import rectangular
+from semiring import sources_and_targets
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")]
@@ -20,7 +20,7 @@ INF = np.inf
 @pytest.fixture(params=[False, True], ids=["rows", "whole"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """By products of a few rows, or out of the whole closure."""
-    monkeypatch.setattr(rectangular, "whole_is_faster", lambda *_, **__: request.param)
+    monkeypatch.setattr(sources_and_targets, "whole_is_faster", lambda *_, **__: request.param)
 
 
 def sparse(n: int, degree: float, dtype: Any, seed: int = 0) -> Any:
