@@ -52,7 +52,7 @@ def place(device: Any, arrays: tuple[Any, ...], steps: float, needed: int) -> st
         if exact:
             raise SemiringError(f"device={name!r} has no exact arithmetic for object arrays; use device='auto'")
         if gpu_number(name) >= gpus():
-            last = f"the last one is {gpu_name(gpus() - 1)!r}" if gpus() else f"CuPy finds no GPU ({why_no_gpu()})"
+            last = f"the last GPU is {gpu_name(gpus() - 1)!r}" if gpus() else f"CuPy finds no GPU ({why_no_gpu()})"
             raise SemiringError(f"there is no device {name!r}: {last}")
         return gpu_name(gpu_number(name))
     if name == "auto" and not exact and faster_on_gpu(steps, sum(v.nbytes for v in arrays), needed):

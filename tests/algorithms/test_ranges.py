@@ -149,7 +149,7 @@ def test_a_sum_that_wrapped_is_not_hidden_by_a_better_one(method: Any) -> None:
     a[:4, 4] = a[4, :4] = 25
     with pytest.raises(sr.OverflowRiskError, match="uint16"):
         sr.closure(a, SUM_OF_MAGNITUDES, method=method)
-    wide = np.where(a == 255, 65535, a).astype(np.uint16)
+    wide = np.where(a == 255, np.uint16(65535), a)
     assert sr.closure(wide, SUM_OF_MAGNITUDES, method=method)[0].tolist() == [0, 50, 50, 50, 25]
     assert sr.closure(wide[:1, :1], SUM_OF_MAGNITUDES, method=method).tolist() == [[0]]
 

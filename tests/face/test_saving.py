@@ -56,6 +56,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")  # of a matrix of zeros
 @pytest.mark.parametrize(("semiring", "dtype"), CASES, ids=lambda x: getattr(x, "name", x))
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())

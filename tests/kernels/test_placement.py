@@ -39,7 +39,7 @@ class TestPlace:
             place(device, (), 8.0, 0)
 
     def test_a_gpu_that_is_not_there(self) -> None:
-        with pytest.raises(sr.SemiringError, match=r"no device 'cuda:1': the last one is 'cuda:0'$"):
+        with pytest.raises(sr.SemiringError, match=r"no device 'cuda:1': the last GPU is 'cuda:0'$"):
             place("cuda:1", (), 8.0, 0)
 
 
