@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array, csr_matrix
 
 from semiring.algebra.errors import ShapeError
-from semiring.csgraph.reading import nulls
+from semiring.csgraph.reading import nulls, require_square
 
 __all__ = ["csgraph_from_dense", "csgraph_from_masked", "csgraph_masked_from_dense"]
 
@@ -46,10 +46,7 @@ def csgraph_masked_from_dense(
     np.int64(2)
     """
     array = np.ma.array(graph, copy=copy)
-    if array.ndim != 2:
-        raise ShapeError(f"graph should have two dimensions; this one has the shape {array.shape}")
-    if array.shape[0] != array.shape[1]:
-        raise ShapeError(f"graph should be a square array; this one has the shape {array.shape}")
+    require_square(array)
     data = np.asarray(array.data)
     missing = nulls(data, null_value, nan_null=nan_null, infinity_null=infinity_null) | np.ma.getmaskarray(array)
     return np.ma.array(data, mask=missing, copy=False)

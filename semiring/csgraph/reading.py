@@ -25,7 +25,7 @@ from semiring.graphs.graph import Reading
 from semiring.graphs.sources import Source, is_sparse, to_scipy
 from semiring.kernels.devices import device_of, on_device
 
-__all__ = ["Given", "nulls", "read"]
+__all__ = ["Given", "nulls", "read", "require_square"]
 
 _EXACT = ("float16", "float32", "float64")
 """What is read as it is; everything else as float64, as SciPy does."""
@@ -137,16 +137,21 @@ def read(csgraph: Any) -> Given:
         array, restore = there.array, there.restore if on_gpu(there.array) else None
     if not on_gpu(array):
         array = np.asarray(array)
-    if array.ndim != 2:
-        raise ShapeError(f"graph should have two dimensions; this one has the shape {array.shape}")
-    if array.shape[0] != array.shape[1]:
-        raise ShapeError(f"graph should be a square array; this one has the shape {array.shape}")
+    require_square(array)
     if array.dtype.name not in _EXACT:
         array = array.astype(np.float64)
     missing = nulls(array, None if mask is not None else 0)
     if mask is not None:
         missing |= mask
     return Given(array, missing, None, array.size - int(missing.sum()), restore)
+
+
+def require_square(array: Any) -> None:
+    """Refuse a dense array that is no square matrix."""
+    if array.ndim != 2:
+        raise ShapeError(f"graph should have two dimensions; this one has the shape {array.shape}")
+    if array.shape[0] != array.shape[1]:
+        raise ShapeError(f"graph should be a square array; this one has the shape {array.shape}")
 
 
 def nulls(array: Any, null_value: float | None, *, nan_null: bool = True, infinity_null: bool = True) -> Any:
