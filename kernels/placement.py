@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from semiring.algebra.errors import SemiringError
 from semiring.algebra.namespace import on_gpu
 from semiring.kernels.devices import gpu_name, gpu_number, gpus, is_gpu, why_no_gpu
 from semiring.kernels.prediction import faster_on_gpu
+from semiring.kernels.room import fits
 
-__all__ = ["place", "several"]
+__all__ = ["gpu_with_room", "imagined", "place", "several"]
 
 
 def place(device: Any, arrays: tuple[Any, ...], steps: float, needed: int) -> str:
@@ -58,6 +61,33 @@ def place(device: Any, arrays: tuple[Any, ...], steps: float, needed: int) -> st
     if name == "auto" and not exact and faster_on_gpu(steps, sum(v.nbytes for v in arrays), needed):
         return "cuda:0"
     return "reference" if exact or name == "reference" else "cpu"
+
+
+def imagined(n: int, dtypes: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
+    """Matrices of the right size, in no memory, to ask where such ones are placed."""
+    return tuple(np.broadcast_to(np.empty((), d), (n, n)) for d in dtypes)
+
+
+def gpu_with_room(device: Any, n: int, dtypes: tuple[np.dtype[Any], ...], needed: int) -> str | None:
+    """The GPU that closes matrices of the host, if one does that and has room for `needed` bytes.
+
+    Parameters
+    ----------
+    device
+        As for `place`.
+    n : int
+        Vertices.
+    dtypes : tuple of numpy.dtype
+        Of the matrices.
+    needed : int
+
+    Raises
+    ------
+    SemiringError
+        As `place`.
+    """
+    where = place(device, imagined(n, dtypes), float(n) ** 3, needed)
+    return where if is_gpu(where) and fits(needed, where) else None
 
 
 def several(device: Any) -> tuple[str, ...] | None:

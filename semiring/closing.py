@@ -21,8 +21,8 @@ from semiring.graphs import Graph, lists_edges, read_graph, require_memory
 from semiring.graphs.by_rows import GivenRows, given_rows, rows_of_graph, square_arrays
 from semiring.graphs.graph import Reading
 from semiring.kernels.devices import is_gpu, on_device
-from semiring.kernels.placement import place, several
-from semiring.kernels.room import ALWAYS_FITS, fits, with_scratch
+from semiring.kernels.placement import gpu_with_room, imagined, place, several
+from semiring.kernels.room import ALWAYS_FITS, with_scratch
 from semiring.kernels.select import engine_for
 from semiring.options import Options
 from semiring.route import route
@@ -175,12 +175,10 @@ def _destination(graph: Any, semiring: Semiring, options: Options, *, paths: boo
 
 def _made_on(edges: Edges, options: Options, *, paths: bool) -> str:
     """The GPU that closes the matrix of some edges, if these are few beside it and there is room for both; else the host."""
-    matrix = tuple(np.broadcast_to(np.empty((), d), (edges.n, edges.n)) for d in edges.dtypes)
-    needed = _bytes_on_gpu(matrix, paths=paths) + edges.nbytes
+    needed = _bytes_on_gpu(imagined(edges.n, edges.dtypes), paths=paths) + edges.nbytes
     if options.needs_block_rows or several(options.device) is not None or 4 * edges.nbytes > needed:
         return "cpu"
-    where = place(options.device, matrix, float(edges.n) ** 3, needed)
-    return where if is_gpu(where) and fits(needed, where) else "cpu"
+    return gpu_with_room(options.device, edges.n, edges.dtypes, needed) or "cpu"
 
 
 def _bytes_on_gpu(arrays: tuple[Any, ...], *, paths: bool) -> int:

@@ -19,7 +19,7 @@ from semiring.graphs.by_rows import GivenRows
 from semiring.graphs.memory import require_memory
 from semiring.kernels.devices import gpus, is_gpu, on_device
 from semiring.kernels.outline import Outline, outline
-from semiring.kernels.placement import place, several
+from semiring.kernels.placement import imagined, place, several
 from semiring.kernels.prediction import GPU, predicted
 from semiring.kernels.room import gib, with_scratch
 from semiring.kernels.select import engine_for
@@ -173,7 +173,7 @@ def explain(
     schedule_for(method, block, eliminate=False)
     require_closure_laws(semiring, dtypes, paths=paths)
     options = Options(paths, method, block, device=device, threads=threads, memory_limit=memory_limit)
-    arrays = tuple(np.broadcast_to(np.empty((), d), (n, n)) for d in dtypes)  # of the right size, in no memory
+    arrays = imagined(n, dtypes)
     given = GivenRows(tuple(map(rows_of, arrays)), arrays, as_they_are=True, overwritable=False, looked_at=True)
     size, notes = n * given.row_bytes(paths=paths), list[str]()
     large: Large | None = None

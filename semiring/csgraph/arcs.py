@@ -29,6 +29,11 @@ class Arcs:
     columns: Array
     weights: Array
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the weights and of both ends."""
+        return self.rows.nbytes + self.columns.nbytes + self.weights.nbytes
+
     @staticmethod
     def combined(n: int, rows: Array, columns: Array, weights: Array) -> Arcs:
         """Of parallel edges the lightest."""

@@ -11,9 +11,9 @@ from semiring.algebra.namespace import host, namespace, on_gpu
 from semiring.closing import solve as close
 from semiring.csgraph.call import Call, cut
 from semiring.kernels.cuda.transfer import download, upload
-from semiring.kernels.devices import device_of, is_gpu, on_device
-from semiring.kernels.placement import place, several
-from semiring.kernels.room import fits, with_scratch
+from semiring.kernels.devices import device_of, on_device
+from semiring.kernels.placement import gpu_with_room, several
+from semiring.kernels.room import with_scratch
 from semiring.options import Options
 
 __all__ = ["closed"]
@@ -53,14 +53,12 @@ def _one_gpu(call: Call, device: Any) -> str | None:
 
     There the matrices of sparse arrays are made, of which only the edges go there, and the trees grow, which take the host far longer.
     """
-    if (call.graph.dense is not None and on_gpu(call.graph.dense)) or several(device) is not None:
+    if on_gpu(call.graph.dense) or several(device) is not None:
         return None
-    matrix = np.broadcast_to(np.empty((), call.dtype), (call.graph.n, call.graph.n))
-    edges = 0 if call.graph.listed is None else 3 * call.graph.listed.weights.nbytes
-    trees = 2 * np.dtype(np.int32).itemsize * matrix.size * bool(call.request.return_predecessors)
-    needed = with_scratch(matrix.nbytes * (2 if call.negative else 1) + trees + edges)
-    where = place(device, (matrix,), float(call.graph.n) ** 3, needed)
-    return where if is_gpu(where) and fits(needed, where) else None
+    n, size = call.graph.n, call.size
+    edges = 0 if call.graph.listed is None else call.graph.listed.nbytes
+    needed = with_scratch(size.bytes + n**2 * call.dtype.itemsize * call.negative + edges)
+    return gpu_with_room(device, n, (call.dtype,), needed)
 
 
 def _settle(call: Call, matrix: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,16 +73,20 @@ class Call:
         """Whether an edge is negative and counts so."""
         return self.graph.negative and not self.request.unweighted
 
-    def choice(self) -> Choice:
-        """Who computes it."""
+    @cached_property
+    def size(self) -> Size:
+        """What the time and the memory of it depend on."""
         n, request = self.graph.n, self.request
         edges = self.graph.stored * (1 if request.directed else 2)
         sources = n if self.sources is None else len(self.sources)
         searches = 1 if request.min_only else sources
-        size = Size(n, min(edges, n * n), searches, bool(request.return_predecessors), self.negative, self.dtype, self._reach(sources))
-        gpu = self.graph.dense is not None and on_gpu(self.graph.dense)
-        device = device_of(self.graph.dense) if gpu and request.device == "auto" else request.device
-        return choose(size, device, one_search=request.min_only)
+        return Size(n, min(edges, n * n), searches, bool(request.return_predecessors), self.negative, self.dtype, self._reach(sources))
+
+    def choice(self) -> Choice:
+        """Who computes it."""
+        request, dense = self.request, self.graph.dense
+        device = device_of(dense) if on_gpu(dense) and request.device == "auto" else request.device
+        return choose(self.size, device, one_search=request.min_only)
 
     def _reach(self, sources: int) -> float:
         """The share of the vertices that a search finds, by a few that do not weigh; 1 where there are edges enough to find nearly all."""

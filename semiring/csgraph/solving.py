@@ -37,7 +37,7 @@ def solve(csgraph: Any, request: Request) -> Any:
 
 
 def _computed(call: Call) -> tuple[Any, ...]:
-    there = call.graph.dense is not None and on_gpu(call.graph.dense)
+    there = on_gpu(call.graph.dense)
     choice = call.choice()
     if choice.engine == "scipy":
         answer = searched(call)
