@@ -14,9 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import evaluate
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.relaxation import Array, Relaxation, Values, relaxation
+from semiring.kernels.reference.operations import Operations
 
 __all__ = ["exact_weight", "find_cycle", "rounding"]
 
@@ -126,20 +129,23 @@ def _tying(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tol
 def _harmful(semiring: Semiring, values: Values, cycle: Sequence[int], tolerance: float) -> bool:
     """Whether 1 ⊕ c ≠ 1 for the exact weight c of a cycle."""
     weight = exact_weight(semiring, values, [*cycle, cycle[0]])
-    if tolerance:
-        first, one = (v[0] if isinstance(v, tuple) else v for v in (weight, semiring.one))
-        if abs(first - one) <= tolerance:
-            return False
-    return bool(semiring.add(semiring.one, weight) != semiring.one)
+    weight, one = (v if isinstance(v, tuple) else (v,) for v in (weight, semiring.one))
+    if tolerance and abs(weight[0] - one[0]) <= tolerance:
+        return False
+    if any(v.dtype.kind == "O" for v in values):
+        return not Operations(semiring, tuple(v.dtype for v in values)).harmless(weight)
+    return evaluate(semiring.program.add, one, weight, ops.TABLE) != one
 
 
 def exact_weight(semiring: Semiring, values: Values, path: Sequence[int]) -> Any:
     """The ⊗-product of a path's edges, with floats as the fractions they are."""
-    weight = semiring.one
+    weight: tuple[Any, ...] = semiring.one if isinstance(semiring.one, tuple) else (semiring.one,)
+    objects = any(v.dtype.kind == "O" for v in values)
+    multiply = Operations(semiring, tuple(v.dtype for v in values)).mul if objects else None
     for u, v in itertools.pairwise(path):
         edge = [_exact(array[u, v]) for array in values]
-        weight = semiring.mul(weight, tuple(edge) if len(edge) > 1 else edge[0])
-    return weight
+        weight = multiply(weight, edge) if multiply is not None else evaluate(semiring.program.mul, weight, edge, ops.TABLE)
+    return weight if len(weight) > 1 else weight[0]
 
 
 def _exact(value: Any) -> Any:

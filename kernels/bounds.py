@@ -92,9 +92,9 @@ def certify_product(
     OverflowRiskError
         Naming the operation, its range and the next wider dtype.
     """
-    program = semiring.program
     if all(d.kind not in "iu" for d in dtypes) or k == 0 or 0 in (a[0].size, b[0].size):
         return False
+    program = semiring.program
     if not program.operations & _ARITHMETIC:
         return False
     infinities = absorbing(semiring, dtypes)

@@ -71,7 +71,10 @@ def engine_for(
 
 def is_reachability(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
     """Whether a ⊕ b is "a or b" and a ⊗ b is "a and b" on truth values, whatever the semiring is called."""
-    return dtypes == (np.dtype(bool),) and truth_table(semiring.add) == OR and truth_table(semiring.mul) == AND
+    if dtypes != (np.dtype(bool),):
+        return False
+    program = semiring.program
+    return truth_table(program.add[0]) == OR and truth_table(program.mul[0]) == AND
 
 
 def searches_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: str, threads: int | None = None) -> Searches | None:

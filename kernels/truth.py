@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable
-from typing import Any
 
-from semiring.algebra.expression import Expr, const, node, var
+import numpy as np
+
+from semiring.algebra import ops
+from semiring.algebra.expression import Expr, const, evaluate, node, var
 
 __all__ = ["AND", "OR", "PAIRS", "XOR", "on_bytes", "truth_table"]
 
@@ -14,14 +16,16 @@ PAIRS = tuple(itertools.product((False, True), repeat=2))
 OR, AND, XOR = (False, True, True, True), (False, False, False, True), (False, True, True, False)
 
 
-def truth_table(function: Callable[[Any, Any], Any]) -> tuple[bool, ...]:
-    """The truth values that a callable gives for each of `PAIRS`."""
-    return tuple(bool(function(a, b)) for a, b in PAIRS)
+@functools.lru_cache(maxsize=256)
+def truth_table(operation: Expr) -> tuple[bool, ...]:
+    """The truth values that an operation gives for each of `PAIRS`."""
+    (result,) = evaluate([operation], [np.array([a for a, _ in PAIRS])], [np.array([b for _, b in PAIRS])], ops.TABLE)
+    return tuple(np.broadcast_to(np.asarray(result, dtype=bool), len(PAIRS)).tolist())
 
 
-def on_bytes(function: Callable[[Any, Any], Any]) -> Expr:
-    """The expression on bytes 0 and 1 that agrees with a callable on truth values."""
-    table = truth_table(function)
+def on_bytes(operation: Expr) -> Expr:
+    """The expression on bytes 0 and 1 that agrees with an operation on truth values."""
+    table = truth_table(operation)
     known: dict[tuple[bool, ...], str] = {AND: "and", OR: "or", XOR: "xor"}
     if table in known:
         return node(known[table], var(0), var(1))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from semiring.algebra.catalogue import TROPICAL_ARGMIN as TROPICAL_ARGMIN
     from semiring.algebra.catalogue import semirings as semirings
     from semiring.algebra.definition import Semiring as Semiring
+    from semiring.algebra.errors import AssumptionWarning as AssumptionWarning
     from semiring.algebra.errors import CheckpointError as CheckpointError
     from semiring.algebra.errors import DivergenceError as DivergenceError
     from semiring.algebra.errors import DomainError as DomainError
@@ -67,8 +68,8 @@ _CATALOGUE = """
     semirings
 """
 _ERRORS = """
-    CheckpointError DTypeError DivergenceError DomainError GraphError LawError NegativeCycleError OverflowRiskError SemiringError
-    ShapeError TooLargeError TraceError
+    AssumptionWarning CheckpointError DTypeError DivergenceError DomainError GraphError LawError NegativeCycleError OverflowRiskError
+    SemiringError ShapeError TooLargeError TraceError
 """
 _HOMES = {
     "semiring.algebra.catalogue": _CATALOGUE,

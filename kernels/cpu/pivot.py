@@ -6,7 +6,6 @@ number in ``status``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import STATUS, Arguments
@@ -166,21 +165,15 @@ class PivotKernel:
         return em
 
     def _star(self, wide: Lowering, single: Lowering, pivot: list[Value]) -> tuple[list[Value], str]:
-        """p* as scalars, and whether it is missing: undefined, infinite or NaN."""
+        """p* as scalars, and whether it is missing."""
         em = single.em
         if self.rep.star is None:
             return self._one(single), self._harmful(single, pivot)
         # On vectors, because the mathematical functions are generated for them.
         spread = self._spread(wide, pivot)
         (undefined,) = wide.evaluate([self.rep.star_undefined], spread, (), [wide.flag])
-        tests = [wide.compare("ne", wide.flag, undefined.name, wide.flag.constant(0, wide.width))]
+        missing = wide.compare("ne", wide.flag, undefined.name, wide.flag.constant(0, wide.width))
         result = wide.evaluate(self.rep.star, spread, (), self.rep.outer)
-        for value, scalar in zip(result, self.rep.outer, strict=True):
-            if scalar.kind == "f":
-                ir = scalar.vector(wide.width)
-                size = em.call(f"fabs.{scalar.overload(wide.width)}", ir, (ir, value.name))
-                tests.append(em.let(f"fcmp ueq {ir} {size}, {scalar.constant(math.inf, wide.width)}"))
-        missing = wide.any_of(tests)
         stars = [
             Value(em.let(f"extractelement {s.vector(wide.width)} {v.name}, i64 0"), s) for v, s in zip(result, self.rep.outer, strict=True)
         ]

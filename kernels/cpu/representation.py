@@ -120,7 +120,7 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_ke
     outer = tuple(map(scalar_type, dtypes))
     add, mul, star, undefined = program.add, program.mul, program.star, program.star_undefined
     if dtypes == (np.dtype(bool),):
-        add, mul = (on_bytes(semiring.add),), (on_bytes(semiring.mul),)
+        add, mul = (on_bytes(program.add[0]),), (on_bytes(program.mul[0]),)
         zero, one = tuple(map(int, zero)), tuple(map(int, one))
     extremum = add[0].op if len(add) == 1 and add[0].op in ("min", "max") and set(add[0].args) == {_A, _B} else None
     infinities = absorbing(semiring, dtypes)

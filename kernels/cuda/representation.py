@@ -105,7 +105,7 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Represen
         tuple(x + 0.0 if d.kind == "f" else x for x, d in zip(identity, dtypes, strict=True)) for identity in semiring.identities(dtypes)
     )
     if dtypes == (np.dtype(bool),):
-        add, mul = (on_bytes(semiring.add),), (on_bytes(semiring.mul),)
+        add, mul = (on_bytes(program.add[0]),), (on_bytes(program.mul[0]),)
         return Representation(add, mul, program.star, program.star_undefined, (np.dtype(np.uint8),), (int(zero[0]),), (int(one[0]),))
     halved = tropical(semiring, dtypes)
     return Representation(

@@ -6,11 +6,12 @@ the same witnesses. O(m·n·k) steps in NumPy, one temporary of C's size a compo
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from semiring.algebra.errors import HarmfulPivot
+from semiring.algebra.errors import AssumptionWarning, HarmfulPivot
 from semiring.kernels.arrays import ArrayEngine
 from semiring.kernels.block import Block
 
@@ -50,6 +51,18 @@ class ReferenceEngine(ArrayEngine):
         for new, old in zip(better, C.values, strict=True):
             old[...] = new
 
+    def _say_what_it_rests_on(self) -> None:
+        """Warn of what was taken to hold of SymPy's symbols since the last warning."""
+        undecided = self._operations.undecided
+        if undecided:
+            warnings.warn(
+                f"the closure over {self.semiring.name} rests on what SymPy cannot decide: {', '.join(sorted(undecided))}; declare "
+                f"what the symbols are, as in sympy.symbols('x', positive=True)",
+                AssumptionWarning,
+                stacklevel=2,
+            )
+            undecided.clear()
+
     def close(self, A: Block) -> None:
         """A ← A ⊕ A² ⊕ …, by Warshall's algorithm."""
         for k in range(A.shape[0]):
@@ -58,6 +71,7 @@ class ReferenceEngine(ArrayEngine):
             column = tuple(v[..., :, k, None].copy() for v in A.values)
             row = tuple(v[..., k, None, :].copy() for v in A.values)
             self._update(A, self._operations.mul(column, row), A.row + k)
+        self._say_what_it_rests_on()
 
     def eliminate(self, A: Block) -> None:
         """A ← A* by Gauss–Jordan elimination: a_ij ← a_ij ⊕ a_ik p* a_kj for i, j ≠ k; row and column k ⊗ p*."""
@@ -81,6 +95,7 @@ class ReferenceEngine(ArrayEngine):
                 v[..., others, k] = left[c][..., 0]
                 v[..., k, others] = right[c][..., 0, :]
                 v[..., k, k] = star[c]
+        self._say_what_it_rests_on()
 
 
 def _own(operand: Block, C: Block) -> Block:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -17,51 +16,63 @@ from semiring.algebra.expression import Expr, evaluate
 from semiring.kernels.infinities import absorbing, own
 from semiring.kernels.truth import truth_table
 
-__all__ = ["Operations"]
+__all__ = ["Operations", "is_sympy"]
 
 Values = Sequence[Any]
 
 
 class Operations:
-    """The operations of a semiring on tuples of arrays, one a component, of the given dtypes."""
+    """The operations of a semiring on tuples of arrays, one a component, of the given dtypes.
+
+    Attributes
+    ----------
+    undecided : set of str
+        What was taken to hold of SymPy's symbols because their assumptions do not tell.
+    """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
         self.semiring = semiring
         self.dtypes = dtypes
+        self.undecided: set[str] = set()
         self.zero, self.one = semiring.identities(dtypes)
         self._table: dict[str, Callable[..., Any]] = dict(ops.TABLE)
         infinities = absorbing(semiring, dtypes)
         if infinities:
             self._table["add"] = _absorbing_add(infinities)
         if any(d.kind == "O" for d in dtypes):
-            self.add = self._exact(semiring.add, lambda: semiring.program.add)
-            self.mul = self._exact(semiring.mul, lambda: semiring.program.mul)
+            self.add, self.mul = self._exact("add"), self._exact("mul")
         elif dtypes == (np.dtype(bool),):
-            self.add, self.mul = _looked_up(semiring.add), _looked_up(semiring.mul)
+            self.add, self.mul = _looked_up(semiring.program.add[0]), _looked_up(semiring.program.mul[0])
         else:
             self.add, self.mul = self._recorded(semiring.program.add), self._recorded(semiring.program.mul)
 
     def _recorded(self, expressions: tuple[Expr, ...]) -> Callable[[Values, Values], tuple[Any, ...]]:
+        types = (*self.dtypes, np.dtype(bool))[: len(expressions)]  # the last may be a condition
+
         def apply(x: Values, y: Values) -> tuple[Any, ...]:
             shape = np.broadcast_shapes(*(np.shape(v) for v in (*x, *y)))
-            results = evaluate(expressions, x, y, self._table, self._constant)
-            return tuple(np.broadcast_to(np.asarray(r, dtype=d), shape) for r, d in zip(results, self.dtypes, strict=True))
+            results = list(evaluate(expressions, x, y, self._table, self._constant))
+            for i, expression in enumerate(expressions):
+                if expression.op == "var" and len(expressions) > 1:  # not another component's own memory, which may be written first
+                    results[i] = np.array(results[i])
+            return tuple(np.broadcast_to(np.asarray(r, dtype=d), shape) for r, d in zip(results, types, strict=True))
 
         return apply
 
     def _constant(self, value: Any) -> Any:
         """A constant of the callable in the elements' dtype, where they have one: there ±∞ and ~0 (all bits) have their integers."""
         kind = self.dtypes[0]
-        return kind.type(element(value, kind, ordered=True)) if set(self.dtypes) == {kind} else value
+        return kind.type(element(value, kind, ordered=True)) if set(self.dtypes) == {kind} and kind.kind != "b" else value
 
-    def _exact(self, function: Callable[..., Any], recorded: Callable[[], tuple[Expr, ...]]) -> Callable[[Values, Values], tuple[Any, ...]]:
-        """The callable itself on every pair of elements; its recording where an entry is a SymPy expression."""
-        width = self.semiring.components
+    def _exact(self, operation: str) -> Callable[[Values, Values], tuple[Any, ...]]:
+        """The callable itself on every pair of elements; its recording, if there is one, where an entry is a SymPy expression."""
+        width, function = self.semiring.components, getattr(self.semiring, operation)
+        recorded = self.semiring.recorded(operation)
 
         def scalar(*parts: Any) -> Any:
             x, y = parts[:width], parts[width:]
-            if any(map(_is_sympy, parts)):
-                result = evaluate(recorded(), x, y, self._table)
+            if recorded is not None and any(map(is_sympy, parts)):
+                result = evaluate(recorded.results, x, y, self._table)
                 return result if width > 1 else result[0]
             try:
                 return function(x, y) if width > 1 else function(*parts)
@@ -82,19 +93,38 @@ class Operations:
         return apply
 
     def harmless(self, pivot: Values) -> bool:
-        """Whether 1 ⊕ p = 1 for every pivot (the sign of a symbol is unknown, so symbols pass)."""
+        """Whether 1 ⊕ p = 1 for every pivot."""
         total = self.add(self.one, pivot)
         for part, one in zip(map(np.asarray, total), self.one, strict=True):
-            same = part == one if part.dtype.kind != "O" else np.array([_unknown(t) or bool(t == one) for t in part.ravel()], dtype=bool)
+            same = part == one if part.dtype.kind != "O" else np.array([self._equal(t, one) for t in part.ravel()], dtype=bool)
             if not np.all(same):
                 return False
         return True
+
+    def _equal(self, total: Any, one: Any) -> bool:
+        """Whether two entries are equal; symbols are where SymPy cannot tell."""
+        if not is_sympy(total) or total == one:
+            return bool(total == one)
+        try:
+            difference = total - one
+            decided = difference.is_zero if difference.is_zero is not None else difference.simplify().is_zero
+        except (AttributeError, TypeError):  # SymPy's sets and truth values
+            decided = None
+        if decided is None and total.free_symbols:
+            self.undecided.add(f"{total} = {one}")
+            return True
+        return bool(decided)
 
     def star(self, pivot: Values) -> tuple[Any, ...] | None:
         """p* for an array of pivots (one array a component), or None where one has none."""
         if self.semiring.star is None:
             return tuple(np.asarray(o, dtype=d) for o, d in zip(self.one, self.dtypes, strict=True)) if self.harmless(pivot) else None
         shape = np.shape(pivot[0])
+        if not any(d.kind == "O" for d in self.dtypes):
+            program = self.semiring.program
+            assert program.star is not None
+            *results, undefined = self._recorded((*program.star, program.star_undefined))(pivot, ())
+            return None if np.any(undefined) else tuple(results)
         stars = [self._star(tuple(p)) for p in zip(*(np.ravel(np.asarray(v)) for v in pivot), strict=True)]
         found = [s for s in stars if s is not None]
         if len(found) < len(stars):
@@ -108,11 +138,14 @@ class Operations:
 
     def _star(self, pivot: tuple[Any, ...]) -> tuple[Any, ...] | None:
         assert self.semiring.star is not None
-        if any(map(_is_sympy, pivot)):
-            program = self.semiring.program
-            assert program.star is not None
-            symbolic = evaluate(program.star, pivot, (), self._table)
-            return None if any(getattr(r, "is_finite", None) is False for r in symbolic) else symbolic
+        recorded, carrier = self.semiring.recorded("star"), self.semiring.carrier
+        if recorded is not None and any(map(is_sympy, pivot)):
+            *symbolic, undefined = evaluate((*recorded.results, recorded.undefined), pivot, (), self._table)
+            if undefined == True or not carrier.admits(symbolic):  # noqa: E712  # SymPy's truth values equal Python's
+                return None
+            if undefined != False and type(undefined).__name__ != "Equality":  # noqa: E712  # a pole stands in the answer itself
+                self.undecided.add(f"not ({undefined})")
+            return tuple(symbolic)
         exact = tuple(Fraction(p) if isinstance(p, int) and not isinstance(p, bool) else p for p in pivot)
         try:
             with np.errstate(all="ignore"):
@@ -120,16 +153,12 @@ class Operations:
         except (ZeroDivisionError, DivergenceError):
             return None
         parts = result if isinstance(result, tuple) else (result,)
-        infinite = any(isinstance(r, float | np.floating) and not math.isfinite(r) for r in parts)
-        return None if infinite else parts
+        return parts if carrier.admits(parts) else None
 
 
-def _is_sympy(value: Any) -> bool:
+def is_sympy(value: Any) -> bool:
+    """Whether a value is an expression of SymPy, which need not be installed."""
     return type(value).__module__.startswith("sympy.")
-
-
-def _unknown(value: Any) -> bool:
-    return _is_sympy(value) and bool(value.free_symbols)
 
 
 def _absorbing_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
@@ -143,8 +172,8 @@ def _absorbing_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
     return add
 
 
-def _looked_up(function: Callable[[Any, Any], Any]) -> Callable[[Values, Values], tuple[Any, ...]]:
-    table = np.array(truth_table(function))
+def _looked_up(operation: Expr) -> Callable[[Values, Values], tuple[Any, ...]]:
+    table = np.array(truth_table(operation))
 
     def apply(x: Values, y: Values) -> tuple[Any, ...]:
         return (table[2 * np.asarray(x[0], dtype=np.intp) + np.asarray(y[0], dtype=np.intp)],)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from numbers import Number, Real
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra import ops
+from semiring.algebra.agreement import difference
 from semiring.algebra.elements import element
 from semiring.algebra.errors import DTypeError, SemiringError, TraceError
-from semiring.algebra.expression import COMPARISONS, Expr, evaluate, show
+from semiring.algebra.expression import COMPARISONS, Expr, const, evaluate, nodes, show, where
+from semiring.algebra.program import BITWISE
 from semiring.algebra.tracing import record
 
 __all__ = ["Carrier", "Interval", "Part", "Predicate", "carrier_of"]
@@ -40,8 +43,12 @@ class Interval:
 
     def contains(self, value: Any) -> bool:
         """Whether a number lies in it."""
+        return all(self.sides(value))
+
+    def sides(self, value: Any) -> tuple[Any, Any]:
+        """Whether a number is not below it, and not above it; of a SymPy expression each may be undecided."""
         above = value > -math.inf if self.low == -_LARGEST else self.low <= value  # exact integers go beyond every float
-        return bool(above and (value < math.inf if self.high == _LARGEST else value <= self.high))
+        return above, value < math.inf if self.high == _LARGEST else value <= self.high
 
     def bounds(self, dtype: np.dtype[Any]) -> tuple[Any, Any]:
         """Its bounds among the values of a dtype: 0.1 in float32 is what a user's 0.1 is there, and finite stays finite."""
@@ -66,20 +73,32 @@ def _rounded(bound: Any, dtype: np.dtype[Any]) -> float:
     return float(bound) if math.isinf(bound) else float(dtype.type(min(max(bound, -largest), largest)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Predicate:
-    """The elements for which a callable holds; `components` is how many scalars it is given."""
+    """The elements for which a callable holds.
+
+    Attributes
+    ----------
+    function : callable
+    components : int
+        How many scalars it is given.
+    recorded : Expr or None
+        The condition as it was recorded when the predicate was made; None where it cannot be, and the callable runs on every entry.
+    """
 
     function: Callable[[Any], Any]
     components: int
+    recorded: Expr | None
 
-    @cached_property
-    def recorded(self) -> Expr | None:
-        """The condition as an expression, or None where the callable cannot be recorded."""
-        try:
-            return record(self.function, 1, self.components, what="domain", results=1).results[0]
-        except TraceError:
-            return None
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Predicate) and self._meaning == other._meaning
+
+    def __hash__(self) -> int:
+        return hash(self._meaning)
+
+    @property
+    def _meaning(self) -> tuple[Any, int]:
+        return self.function if self.recorded is None else self.recorded, self.components
 
     def __str__(self) -> str:
         return "a callable" if self.recorded is None else f"{{a : {show(self.recorded, self.components)}}}"
@@ -96,6 +115,33 @@ class Predicate:
         table = {**ops.TABLE, **_comparisons(infinities)} if infinities else ops.TABLE
         answer = evaluate([self.recorded], values, (), table)[0]
         return np.broadcast_to(np.asarray(answer, dtype=bool), shape)
+
+
+def _predicate(function: Callable[[Any], Any], components: int) -> Predicate:
+    """The predicate of a callable, recorded if that is possible and agrees with it wherever it does not raise."""
+    try:
+        recorded = record(function, 1, components, what="domain", results=1).results[0]
+    except TraceError:
+        return Predicate(function, components, None)
+
+    def called(value: Any) -> bool:
+        try:
+            return bool(function(value))
+        except ArithmeticError as error:
+            raise OverflowError from error  # not compared
+
+    constants = [e.args[0] for e in nodes(recorded) if e.op == "const"]
+    values = list(dict.fromkeys(v for c in (*constants, 0, 0.5, 2, -3, 10) for v in (c - 1, c, c + 1)))
+    whole, truth = [v for v in values if abs(v) < 2**15 and v == int(v)], where(recorded, const(True), const(False))
+    for dtype, scalars in (np.int64, whole), (np.float64, [*values, math.inf, -math.inf]):
+        if dtype == np.float64 and BITWISE & {e.op for e in nodes(recorded)}:
+            continue
+        step = len(scalars) ** components // 256 | 1
+        elements = itertools.islice(itertools.product(scalars, repeat=components), 0, None, step)
+        operand = [np.array(part, dtype=dtype) for part in zip(*elements, strict=True)]
+        if difference(called, [truth], [operand], text="the condition") is not None:
+            return Predicate(function, components, None)
+    return Predicate(function, components, recorded)
 
 
 Part = Interval | Predicate | frozenset[Any] | None
@@ -123,13 +169,14 @@ class Carrier:
         return str(self.joint) if self.joint else " × ".join(map(_described, self.parts))
 
     def contains(self, value: Any) -> bool:
-        """Whether one element, given as Python objects, lies in the carrier (a SymPy symbol does: its value is unknown)."""
+        """Whether one element, given as Python objects, lies in the carrier (a SymPy expression does unless SymPy decides otherwise)."""
         values = value if isinstance(value, tuple) else (value,)
-        if any(getattr(v, "free_symbols", None) for v in values):
-            return True
         try:
+            if any(getattr(v, "free_symbols", None) for v in values):
+                sides = [s for p, v in zip(self.parts, values, strict=True) if isinstance(p, Interval) for s in p.sides(v)]
+                return not any(s == False for s in sides)  # noqa: E712  # SymPy's truth values equal Python's, undecided ones neither
             return self.tests(value)
-        except (AttributeError, TypeError, ValueError):  # text among numbers, NaN of SymPy, a list in a set
+        except (ArithmeticError, AttributeError, TypeError, ValueError):  # text among numbers, NaN of SymPy, a list in a set, int(∞)
             return False
 
     def tests(self, value: Any) -> bool:
@@ -139,6 +186,23 @@ class Carrier:
             return False
         each = all(_part_contains(p, v) for p, v in zip(self.parts, values, strict=True))
         return each and (self.joint is None or self.joint.contains(value))
+
+    def infinite(self, component: int) -> frozenset[float]:
+        """Which of ±∞ a component may be."""
+        part = self.parts[component]
+        if part is None:
+            return self.infinities
+        return frozenset(v for v in (math.inf, -math.inf) if Carrier((part,), None, self.infinities).contains(v))
+
+    def admits(self, value: Sequence[Any]) -> bool:
+        """Whether the components of what a star gave are finite, or infinities that are elements."""
+        for c, part in enumerate(value):
+            infinite = isinstance(part, float | np.floating) and not math.isfinite(part)
+            if (infinite or getattr(part, "is_finite", None) is False) and not any(
+                part == v for v in self.infinite(c)
+            ):  # SymPy's has is_finite
+                return False
+        return True
 
     def holds(self, values: Sequence[Array]) -> Array:
         """Which entries of arrays (one a component) lie in the carrier."""
@@ -241,7 +305,7 @@ def carrier_of(domain: Any, zero: Any, one: Any) -> tuple[Carrier, Any]:
         part, plain = _part(domain, *identities[0])
         return Carrier((part,), None, infinities), plain
     if callable(domain):
-        return Carrier((None,) * len(identities), Predicate(domain, len(identities)), infinities), domain
+        return Carrier((None,) * len(identities), _predicate(domain, len(identities)), infinities), domain
     own = (None,) * len(identities) if domain is None else domain
     if not isinstance(own, tuple) or len(own) != len(identities):
         raise SemiringError(
@@ -263,7 +327,7 @@ def _part(domain: Any, zero: Any, one: Any) -> tuple[Part, Any]:
         elements = frozenset(domain)
         return elements, elements
     if callable(domain):
-        return Predicate(domain, 1), domain
+        return _predicate(domain, 1), domain
     raise SemiringError(f"the domain {domain!r} is neither an interval (low, high), nor a finite set, nor a predicate")
 
 

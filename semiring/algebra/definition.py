@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+import copy
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +14,9 @@ import numpy as np
 from semiring.algebra.carrier import Carrier, carrier_of
 from semiring.algebra.elements import DTYPES
 from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
-from semiring.algebra.expression import const
+from semiring.algebra.expression import Expr, const, node, where
 from semiring.algebra.program import Program
-from semiring.algebra.tracing import record
+from semiring.algebra.tracing import Recording, record
 
 __all__ = ["Program", "Semiring", "require_semiring"]
 
@@ -28,9 +30,8 @@ class Semiring:
     name : str
     add, mul : callable
         a ⊕ b and a ⊗ b of two elements: two scalars, or two tuples of scalars (structured elements) that give a tuple.
-        They are recorded once, at the first compiled use, and may use operators, ``if``/``else``, ``and``/``or``/``not``, ``min``,
-        ``max``, ``abs`` and the functions of `semiring.ops`. They are functions of their operands alone, and cannot ask for
-        the type of one.
+        They may use operators, ``if``/``else``, ``and``/``or``/``not``, ``min``, ``max``, ``abs`` and the functions of `semiring.ops`. They
+        are functions of their operands alone, have a value for all elements, and cannot ask for the type of one.
     zero, one : scalar or tuple
         The identity of ⊕ (and annihilator of ⊗: "no edge") and the identity of ⊗. ``math.inf`` stands for the largest value
         of an integer dtype, ``-math.inf`` for the smallest.
@@ -45,6 +46,11 @@ class Semiring:
     witness : bool
         Whether products also tell which k won; set by `with_witness`.
 
+    Attributes
+    ----------
+    carrier : Carrier
+        The domain, made explicit.
+
     Raises
     ------
     SemiringError
@@ -52,7 +58,10 @@ class Semiring:
 
     Notes
     -----
-    Two semirings are equal if they were built from the same callables and equal other arguments (0 and False are not equal here).
+    The callables are recorded here, when the semiring is made, and tried beside the recording on a sample of elements. All dtypes are
+    computed with what was recorded, whatever becomes of the callables' surroundings; object arrays run the callables themselves, also
+    those that cannot be recorded. Two semirings are equal if the same was recorded of both (of those that cannot be recorded, if the
+    callables are the same), and their other arguments are equal (0 and False are not equal here).
 
     Examples
     --------
@@ -70,6 +79,9 @@ class Semiring:
     star: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     domain: Any = field(default=None, kw_only=True)
     witness: bool = field(default=False, kw_only=True)
+    carrier: Carrier = field(init=False)
+    _recordings: Mapping[str, Recording] = field(init=False)
+    _program: Program | str = field(init=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -86,7 +98,7 @@ class Semiring:
         except SemiringError as error:
             raise SemiringError(f"{self.name}: {error}") from None
         object.__setattr__(self, "domain", domain)
-        self.__dict__["carrier"] = carrier
+        object.__setattr__(self, "carrier", carrier)
         for name, value in (("zero", self.zero), ("one", self.one)):
             try:
                 inside = carrier.tests(value)
@@ -94,11 +106,45 @@ class Semiring:
                 raise SemiringError(f"{self.name}: the domain raises {type(error).__name__} for {name} {value!r}: {error}") from error
             if not inside:
                 raise SemiringError(f"{self.name}: {name} {value!r} lies outside the domain, {carrier}; widen the domain")
+        self._record()
 
-    @cached_property
-    def carrier(self) -> Carrier:
-        """The domain, made explicit."""
-        return carrier_of(self.domain, self.zero, self.one)[0]
+    def _record(self) -> None:
+        """Record ⊕, ⊗ and star, or why that cannot be."""
+        recordings, reasons = dict[str, Recording](), dict[str, str]()
+        for name, operands in (("add", 2), ("mul", 2), ("star", 1)):
+            function = getattr(self, name)
+            if function is not None:
+                try:
+                    recordings[name] = record(function, operands, self.components, what=f"{self.name}.{name}", partial=name == "star")
+                except TraceError as error:
+                    reasons[name] = str(error)  # the error itself would keep the frames of the callable alive
+        object.__setattr__(self, "_recordings", recordings)
+        if not reasons:
+            from semiring.algebra.sampling import disagreements
+
+            add, mul, star = map(recordings.get, ("add", "mul", "star"))
+            assert add is not None
+            assert mul is not None
+            parts = (None, const(False)) if star is None else (star.results, self._without_star(star))
+            object.__setattr__(self, "_program", Program(add.results, mul.results, *parts))
+            reasons = disagreements(self)
+        if reasons:
+            object.__setattr__(self, "_program", next(iter(reasons.values())))
+            object.__setattr__(self, "_recordings", {name: r for name, r in recordings.items() if name not in reasons})
+
+    def _without_star(self, star: Recording) -> Expr:
+        """Whether a* does not exist: where it is undefined, NaN, or an infinity that is no element."""
+        undefined = star.undefined
+        for c, result in enumerate(star.results):
+            allowed = self.carrier.infinite(c)
+            if self.on_truth_values or (result.op == "const" and (abs(result.args[0]) < math.inf or result.args[0] in allowed)):
+                continue
+            # x − x is 0 where x is finite, and NaN elsewhere.
+            strange = node("ne", node("sub", result, result), const(0)) if len(allowed) < 2 else node("ne", result, result)
+            if len(allowed) == 1:
+                strange = where(node("gt" if math.inf in allowed else "lt", result, const(0)), const(False), strange)
+            undefined = where(strange, const(True), undefined)
+        return undefined
 
     @property
     def components(self) -> int:
@@ -110,7 +156,7 @@ class Semiring:
         """Whether elements are truth values and False is the zero, so that integers 0 and 1 can be read as them."""
         return self.zero is False
 
-    @cached_property
+    @property
     def program(self) -> Program:
         """The recorded operations.
 
@@ -119,13 +165,13 @@ class Semiring:
         TraceError
             Naming what cannot be recorded, and what to write instead.
         """
-        width = self.components
-        add = record(self.add, 2, width, what=f"{self.name}.add").results
-        mul = record(self.mul, 2, width, what=f"{self.name}.mul").results
-        if self.star is None:
-            return Program(add, mul, None, const(False))
-        star = record(self.star, 1, width, what=f"{self.name}.star", partial=True)
-        return Program(add, mul, star.results, star.undefined)
+        if isinstance(self._program, str):
+            raise TraceError(self._program)
+        return self._program
+
+    def recorded(self, name: str) -> Recording | None:
+        """What was recorded of ``add``, ``mul`` or ``star``; None where it cannot be, or there is none."""
+        return self._recordings.get(name)
 
     def identities(self, dtypes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """0 and 1 in `dtypes`, one Python number a component.
@@ -232,7 +278,9 @@ class Semiring:
         """
         if not self.selects:
             self._require_selective()
-        return replace(self, witness=True)
+        marked = copy.copy(self)
+        object.__setattr__(marked, "witness", True)
+        return marked
 
     @cached_property
     def selects(self) -> bool:
@@ -254,8 +302,9 @@ class Semiring:
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
+        operations = (self.add, self.mul, self.star) if isinstance(self._program, str) else (self._program,)
         # repr tells 0 from False and from -0.0, which == does not and a generated kernel must.
-        return (self.name, self.add, self.mul, repr(self.zero), repr(self.one), self.star, self.domain, self.witness)
+        return (self.name, *operations, repr(self.zero), repr(self.one), self.carrier, self.witness)
 
     @cached_property
     def _hash(self) -> int:
@@ -270,7 +319,7 @@ class Semiring:
         return self._hash
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}  # what is derived is derived again
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # what was recorded goes along, what is derived is derived again
 
     def __repr__(self) -> str:
         return f"<semiring {self.name}: 0 = {self.zero!r}, 1 = {self.one!r}{', with witness' if self.witness else ''}>"

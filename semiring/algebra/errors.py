@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
+    "AssumptionWarning",
     "CheckpointError",
     "DTypeError",
     "DivergenceError",
@@ -83,6 +84,10 @@ class DivergenceError(SemiringError, ArithmeticError):
 
 class NegativeCycleError(DivergenceError):
     """The graph has a cycle of negative weight: shortest paths do not exist."""
+
+
+class AssumptionWarning(UserWarning):
+    """The closure of a matrix of SymPy's expressions rests on what is not known of their symbols."""
 
 
 class HarmfulPivot(SemiringError):

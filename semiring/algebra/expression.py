@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-__all__ = ["CHOOSING", "COMPARISONS", "Expr", "const", "evaluate", "fold", "node", "nodes", "show", "var", "where"]
+__all__ = ["CHOOSING", "COMPARISONS", "Expr", "const", "evaluate", "flat", "fold", "node", "nodes", "show", "unflat", "var", "where"]
 
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 CHOOSING = COMPARISONS | {"var", "const", "min", "max", "where", "not", "and", "or", "xor"}
@@ -33,8 +33,8 @@ class Expr:
         return show(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copies and pickles come back through the interning, so that equality stays identity.
-        return {"var": var, "const": const}.get(self.op, node), self.args if self.op in ("var", "const") else (self.op, *self.args)
+        # Copies and pickles come back through the interning, so that equality stays identity; as a list, because expressions may be deep.
+        return _unpickled, (flat([self]),)
 
 
 _interned: WeakValueDictionary[Any, Expr] = WeakValueDictionary()
@@ -130,6 +130,43 @@ def nodes(*roots: Expr) -> Iterator[Expr]:
             seen.add(expr)
             stack.append((expr, True))
             stack.extend((a, False) for a in reversed(expr.args) if isinstance(a, Expr))
+
+
+def flat(roots: Sequence[Expr]) -> tuple[tuple[Any, ...], ...]:
+    """Expressions as a list of their nodes, each once and named by its number, and last the numbers of the roots.
+
+    Its text tells whether two lists of expressions are equal, also in another process.
+
+    Examples
+    --------
+    >>> flat([node("add", var(0), const(1))])
+    (('var', 0, 0), ('const', 1), ('add', 0, 1), (2,))
+    """
+    number: dict[Expr, int] = {}
+    rows: list[tuple[Any, ...]] = []
+    for expr in nodes(*roots):
+        number[expr] = len(number)
+        rows.append((expr.op, *(number[a] if isinstance(a, Expr) else a for a in expr.args)))
+    return (*rows, tuple(number[root] for root in roots))
+
+
+def unflat(rows: Sequence[tuple[Any, ...]]) -> tuple[Expr, ...]:
+    """The expressions that `flat` gave as a list.
+
+    Examples
+    --------
+    >>> unflat(flat([node("add", var(0), const(1))]))
+    (a + 1,)
+    """
+    made: list[Expr] = []
+    leaves: dict[str, Callable[..., Expr]] = {"var": var, "const": const}
+    for op, *args in rows[:-1]:
+        made.append(leaves[op](*args) if op in leaves else node(op, *(made[i] for i in args)))
+    return tuple(made[i] for i in rows[-1])
+
+
+def _unpickled(rows: Sequence[tuple[Any, ...]]) -> Expr:
+    return unflat(rows)[0]
 
 
 def fold(

@@ -104,6 +104,7 @@ class Model:
                 except (ZeroDivisionError, DivergenceError):
                     exists[i] = False
                     continue
+                exists[i] = self.semiring.carrier.admits(found)
                 for result, part in zip(results, found, strict=True):
                     result[i] = part
             return results, exists
@@ -162,19 +163,10 @@ class Model:
                 inside = inside & (whole | np.isinf(array))
         return inside
 
-    def scalars(self, values: Values, index: tuple[int, ...]) -> tuple[Any, ...]:
-        """One element as the callables are given it: Python numbers, but float32 and bit patterns in their dtype."""
-        parts = []
-        for array, kind, to in zip(values, self.kinds, self.types, strict=True):
-            value = array[index]
-            own = kind.kind in "iu" and kind == to
-            parts.append(value if own or kind == np.float32 or to.kind == "O" else self.shown((value,), (kind,)))
-        return tuple(parts)
-
-    def shown(self, parts: Sequence[Any], kinds: Sequence[np.dtype[Any]] | None = None) -> Any:
+    def shown(self, parts: Sequence[Any]) -> Any:
         """One element for a reader: Python numbers, integers as integers."""
         numbers = []
-        for value, kind in zip(parts, kinds or self.kinds, strict=True):
+        for value, kind in zip(parts, self.kinds, strict=True):
             number = value.item() if isinstance(value, np.generic) else value
             numbers.append(int(number) if kind.kind in "iu" and isinstance(number, float) and number.is_integer() else number)
         return tuple(numbers) if len(numbers) > 1 else numbers[0]

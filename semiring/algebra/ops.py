@@ -116,7 +116,7 @@ def absolute(x: Any) -> Any:
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """The smaller of `x` and `y` (`x` where they are equal)."""
+    """The smaller of `x` and `y` (`x` where they are equal); a `y` that is NaN never wins, as in Python and on all engines."""
     match _kind(x, y):
         case "symbol":
             return Symbol(node("min", lift(x), lift(y)))
@@ -125,13 +125,13 @@ def minimum(x: Any, y: Any) -> Any:
         case "objects":
             return _each(minimum, x, y)
         case "numpy":
-            return np.minimum(x, y)
+            return np.fmin(x, y)
         case _:
             return y if y < x else x
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """The larger of `x` and `y` (`x` where they are equal)."""
+    """The larger of `x` and `y` (`x` where they are equal); a `y` that is NaN never wins, as in Python and on all engines."""
     match _kind(x, y):
         case "symbol":
             return Symbol(node("max", lift(x), lift(y)))
@@ -140,7 +140,7 @@ def maximum(x: Any, y: Any) -> Any:
         case "objects":
             return _each(maximum, x, y)
         case "numpy":
-            return np.maximum(x, y)
+            return np.fmax(x, y)
         case _:
             return y if y > x else x
 
@@ -189,6 +189,21 @@ def logaddexp(x: Any, y: Any) -> Any:
         return where(abs(high) == math.inf, high, high + log1p(exp(low - high)))
 
 
+def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A division in which Python's numbers, too, can be divided by 0, as NumPy's: both sides of a `where` are computed."""
+
+    def divided(x: Any, y: Any) -> Any:
+        try:
+            with np.errstate(all="ignore"):
+                return function(x, y)
+        except ZeroDivisionError:
+            if function is not operator.truediv and isinstance(x, int) and isinstance(y, int):
+                return 0
+            return math.copysign(math.inf, x) if function is operator.truediv and x else math.nan
+
+    return divided
+
+
 def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     def quiet(*args: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -213,8 +228,8 @@ def _comparison(function: Callable[[Any, Any], Any], sympy_name: str) -> Callabl
 
 
 TABLE: dict[str, Callable[..., Any]] = {
-    "add": _quiet(operator.add), "sub": _quiet(operator.sub), "mul": _quiet(operator.mul), "div": _quiet(operator.truediv),
-    "floordiv": _quiet(operator.floordiv), "mod": _quiet(operator.mod), "neg": operator.neg, "abs": abs,
+    "add": _quiet(operator.add), "sub": _quiet(operator.sub), "mul": _quiet(operator.mul), "div": _divided(operator.truediv),
+    "floordiv": _divided(operator.floordiv), "mod": _divided(operator.mod), "neg": operator.neg, "abs": abs,
     "and": operator.and_, "or": operator.or_, "xor": operator.xor, "shl": operator.lshift, "shr": operator.rshift,
     "invert": operator.invert, "lt": _comparison(operator.lt, "Lt"), "le": _comparison(operator.le, "Le"),
     "gt": _comparison(operator.gt, "Gt"), "ge": _comparison(operator.ge, "Ge"), "eq": _comparison(operator.eq, "Eq"),

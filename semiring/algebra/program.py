@@ -30,7 +30,8 @@ class Program:
     star : tuple of Expr or None
         a*, of operand 0; where it does not exist its value means nothing.
     star_undefined : Expr
-        Whether a* does not exist: where the callable raises ZeroDivisionError or DivergenceError, or divides by 0.
+        Whether a* does not exist: where the callable raises ZeroDivisionError or DivergenceError, divides by 0, or gives NaN or an
+        infinity that is no element.
     """
 
     add: tuple[Expr, ...]
@@ -47,6 +48,11 @@ class Program:
     def constants(self) -> tuple[Any, ...]:
         """The constants that ⊕ and ⊗ use."""
         return tuple(e.args[0] for e in nodes(*self.add, *self.mul) if e.op == "const")
+
+    @cached_property
+    def every_constant(self) -> tuple[Any, ...]:
+        """The constants that ⊕, ⊗ and star use."""
+        return self.constants + tuple(e.args[0] for e in nodes(*(self.star or ()), self.star_undefined) if e.op == "const")
 
     @cached_property
     def selects(self) -> bool:

@@ -18,9 +18,16 @@ _current = threading.local()
 
 
 class Questions(ABC):
-    """Whoever answers the conditions of the recording in progress (one for each thread; the innermost one counts)."""
+    """Whoever answers the conditions of the recording in progress (one for each thread; the innermost one counts).
+
+    Attributes
+    ----------
+    refusal : TraceError or None
+        What was refused first: a callable may catch the error, but what it does then is not what it does with numbers.
+    """
 
     _outer: Questions | None = None
+    refusal: TraceError | None = None
 
     def __enter__(self) -> None:
         self._outer = asked()
@@ -100,7 +107,11 @@ class Symbol:
 
 def refuse(what: str, instead: str) -> NoReturn:
     """Raise the `TraceError` for an operation that cannot be recorded."""
-    raise TraceError(f"{what} cannot be recorded in a semiring's callable; write {instead}")
+    error = TraceError(f"{what} cannot be recorded in a semiring's callable; write {instead}")
+    questions = asked()
+    if questions is not None and questions.refusal is None:
+        questions.refusal = error
+    raise error
 
 
 def symbolic(value: Any) -> bool:
@@ -160,6 +171,7 @@ _REFUSED = {
     "matmul": ("@", "*"),
     "rmatmul": ("@", "*"),
     "format": ("formatting an element", "a callable without text"),
+    "str": ("str() of an element", "a callable without text"),
     "array": ("an array made of an element", "operators and the functions of semiring.ops on scalars"),
 }
 

@@ -175,14 +175,18 @@ def _run(function: Callable[..., Any], arguments: Sequence[Any], path: _Path, wi
     with path:
         try:
             results = tuple(path.settled(e) for e in _components(function(*arguments), width))
-        except TraceError:
-            raise
         except Exception as error:  # whatever the caller's function raises is to be reported as its own
+            if path.refusal is not None:
+                raise path.refusal from None
+            if isinstance(error, TraceError):
+                raise
             if partial and isinstance(error, ZeroDivisionError | DivergenceError):
                 return Recording((const(0),) * width, const(True))
             domain = isinstance(error, ArithmeticError | ValueError)
             hint = "state the carrier with domain= instead of raising" if domain else "it must take elements and return one"
             raise TraceError(f"it raised {type(error).__name__}: {error} while it was recorded; {hint}") from error
+    if path.refusal is not None:
+        raise path.refusal
     undefined = const(False)
     for is_zero in reversed(path.zero_divisors):
         undefined = where(is_zero, const(True), undefined)

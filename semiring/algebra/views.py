@@ -49,15 +49,11 @@ def _operation(semiring: Semiring, name: str) -> str:
 def _star(semiring: Semiring) -> str:
     if semiring.star is None:
         return f"1 where 1 ⊕ a = 1 {faint('(elsewhere the closure diverges)')}"
-    try:
-        program = semiring.program
-    except TraceError as error:
-        return faint(str(error))
-    assert program.star is not None
-    text = _expressions(program.star, semiring.components)
-    if program.star_undefined is const(False):
-        return text
-    return f"{text} unless {code(show(program.star_undefined, semiring.components))}"
+    star = semiring.recorded("star")
+    if star is None:
+        return faint("a callable that cannot be recorded")
+    text = _expressions(star.results, semiring.components)
+    return text if star.undefined is const(False) else f"{text} unless {code(show(star.undefined, semiring.components))}"
 
 
 def _properties(semiring: Semiring) -> str:

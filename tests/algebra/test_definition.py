@@ -3,7 +3,6 @@
 import copy
 import math
 import pickle
-import threading
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 from operator import add, and_, mul, or_
@@ -15,6 +14,7 @@ from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, LOG, MAX
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import DTYPES, element, infinity, ordinary
 from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
+from semiring.algebra.expression import show
 
 
 def test_it_is_frozen_and_hashable():
@@ -95,25 +95,48 @@ def test_domains_become_hashable():
     assert hash(s) != hash(pair)
 
 
-def test_the_program_is_recorded_once_and_lazily():
-    calls = []
+def test_what_was_recorded_when_it_was_made_counts():
+    """In a notebook, what a callable reads changes from cell to cell."""
+    surroundings = {"pen": 1}
 
-    def product(a, b):
-        calls.append(a)
-        return a * b
+    def mul(x, y):
+        return x + y + surroundings["pen"]
 
-    s = Semiring("lazy", max, product, 0, 1)
-    assert not calls
-    programs = []
-    threads = [threading.Thread(target=lambda: programs.append(s.program)) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    count = len(calls)
-    assert all(p == programs[0] for p in programs)
-    assert s.program.mul is not None
-    assert len(calls) == count
+    first = Semiring("pen", min, mul, math.inf, 0)
+    program = first.program
+    surroundings["pen"] = 10
+    assert first.program is program
+    second = Semiring("pen", min, mul, math.inf, 0)
+    assert (first == second, hash(first) == hash(second)) == (False, False)
+    for made in (first, first.with_witness(), copy.deepcopy(first.with_witness()), copy.copy(first)):
+        assert show(made.program.mul[0]) == "a + b + 1"
+    surroundings["pen"] = 1
+    assert Semiring("pen", min, mul, math.inf, 0) == first
+
+
+def test_semirings_of_one_program_are_equal():
+    made = [Semiring("s", lambda a, b: a if a < b else b, lambda a, b: a + b, math.inf, 0, domain=lambda a: a >= 0) for _ in range(2)]
+    assert made[0] == made[1]
+    assert hash(made[0]) == hash(made[1])
+    assert made[0] != replace(made[0], domain=lambda a: a >= 1e-9 or a == 0)
+    unions = [Semiring("s", lambda a, b: a.union(b), lambda a, b: a & b, frozenset(), frozenset({1})) for _ in range(2)]
+    assert unions[0] != unions[1]  # nothing is known of their callables
+
+
+def test_a_domain_is_recorded_when_it_was_made():
+    limits = [5]
+    s = Semiring("short", min, add, math.inf, 0, domain=lambda a: (a >= 0) & ((a < limits[0]) | (a == math.inf)))
+    limits[0] = 1
+    assert s.carrier.holds((np.array([3.0, 6.0]),)).tolist() == [True, False]
+    kind = Semiring("kind", min, add, math.inf, 0, domain=lambda a: isinstance(a, float | int) and a >= 0)
+    assert kind.carrier.holds((np.array([3.0, -6.0]),)).tolist() == [True, False]  # runs on each, because the recording differs
+
+
+def test_what_is_recorded_travels():
+    deep = Semiring("deep", min, lambda a, b: sum([a, b] * 400), math.inf, 0)
+    recording = deep.recorded("mul")
+    assert pickle.loads(pickle.dumps(recording)) == recording
+    assert copy.deepcopy(deep).program == deep.program
 
 
 def test_an_operation_may_not_raise_but_a_star_may():

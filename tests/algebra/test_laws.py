@@ -51,15 +51,19 @@ FAILS = {
         {"0 annihilates"}, {"closed", "0 is the identity of ⊕"}),
     "leaves its dtype": (Semiring("leaves", max, lambda a, b: a - b, 0, 0), "uint8", {"closed"}, {"associative ⊕"}),
     "a fraction among integers": (Semiring("odd", max, lambda a, b: a * b // 2, 0, 2), "int16", {"associative ⊗"}, {"closed"}),
-    "divides by zero": (
-        Semiring("harmonic", lambda a, b: a * b / (a + b), mul, INF, 1, domain=(0, INF)), "float64", {"closed", "recorded"}, set()),
     "a wrong star": (Semiring("star", add, mul, 0, 1, star=lambda a: 1 / (1 + a)), "float64", {"star"}, set(LAWS) - {"star"}),
-    "asks for the type": (
-        Semiring("types", lambda a, b: min(a, b) if isinstance(a, int | float) else max(a, b), add, INF, 0), "float64",
-        {"recorded", "0 is the identity of ⊕"}, {"associative ⊕"}),
+    "a threshold": (
+        Semiring("toll", min, lambda a, b: a + b if a < 1000 else a + b + 1, INF, 0), "float64",
+        {"associative ⊗", "1 is the identity of ⊗"}, {"left distributive", "0 annihilates"}),
+    "a threshold among integers": (
+        Semiring("toll", min, lambda a, b: a + b if a + b < 81 else a + b + 1, INF, 0), "int16",
+        {"associative ⊗"}, {"0 annihilates", "closed"}),
+    "a threshold of one component": (
+        Semiring("toll", min, lambda a, b: (a[0] + b[0] + (b[1] >= 50), a[1] + b[1]), (INF, INF), (0, 0)), "float64",
+        {"1 is the identity of ⊗"}, {"0 annihilates", "associative ⊕"}),
     "Z/4 with a wrong product": (
         Semiring("z4", lambda a, b: (a + b) % 4, lambda a, b: (a * b + a * b * (b - 1)) % 4, 0, 1, domain={0, 1, 2, 3}), "uint8",
-        {"1 is the identity of ⊗"}, {"associative ⊕", "closed", "recorded"}),
+        {"1 is the identity of ⊗"}, {"associative ⊕", "closed"}),
     "pairs that add up wrongly": (
         Semiring("pairs", lambda a, b: (min(a[0], b[0]), a[1] + b[1]), lambda a, b: (a[0] + b[0], a[1] + b[1]), (INF, 0), (0, 0),
                  domain=((-1e300, INF), (0, 1e300))), "float64",
@@ -102,7 +106,7 @@ def test_wrong_semirings_are_refuted_with_true_counterexamples(name):
     assert "refuted" in str(report)
     for r in report:
         counter = r.counterexample
-        if counter is None or name == "asks for the type" or r.law in ("closed", "selective", "recorded", "star"):
+        if counter is None or r.law in ("closed", "selective", "star"):
             continue
         with np.errstate(all="ignore"):
             left, right = (_value(t, s, counter.elements) for t in (counter.left_text, counter.right_text))
@@ -124,10 +128,6 @@ def test_counterexamples_read_well():
         "a = 1, b = 2: a ⊗ b = 3, which is not an element of {0, 1, 2}"
     )
     assert "which is not 0" in str(law(Semiring("s", max, add, 0, 0), "int32", "0 annihilates").counterexample)
-    asks = law(FAILS["asks for the type"][0], "float64", "recorded").counterexample
-    assert "a ⊕ b as recorded = " in str(asks)
-    divides = law(FAILS["divides by zero"][0], "float64", "recorded").counterexample
-    assert "a ⊕ b raises ZeroDivisionError" in str(divides)
 
 
 def _matrix_product(a, b):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import semiring as sr
 from semiring import testing
+from semiring.algebra.errors import HarmfulPivot
 
 METHODS = ("iterative", "blocked", "recursive")
 INF = np.inf
@@ -165,3 +166,74 @@ def test_a_structure_that_is_no_semiring_is_refused_with_a_counterexample() -> N
     mean = sr.Semiring("mean", min, lambda a, b: (a + b) / 2, zero=INF, one=0)
     with pytest.raises(sr.LawError, match="matmul"):
         sr.closure(np.zeros((2, 2)), mean, nonedge=-1)
+
+
+DEVICES = ("cpu", "reference", pytest.param("cuda", marks=pytest.mark.gpu))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint16"])
+def test_a_star_may_be_infinite_where_infinity_is_an_element(device: str, dtype: str) -> None:
+    """Widest paths with the star that they have by definition, 1 ⊕ a = 1 = ∞."""
+    widest = sr.Semiring("widest", max, min, -INF, INF, star=lambda a: INF)
+    assert sr.check(widest, dtype)["star"].status == "passed"
+    widths = np.random.default_rng(0).integers(1, 100, (70, 70)).astype(dtype)
+    assert np.array_equal(sr.closure(widths, widest, device=device), sr.closure(widths, sr.MAX_MIN, device="reference"))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_two_best_walks(device: str) -> None:
+    def two(*lengths: Any) -> Any:
+        first, second = lengths[0], INF
+        for x in lengths[1:]:
+            second = min(max(first, x), second)
+            first = min(first, x)
+        return first, second
+
+    def star(a: Any) -> Any:
+        if a[0] < 0:
+            raise sr.DivergenceError("ever shorter")
+        return 0, a[0]
+
+    best = sr.Semiring(
+        "two best",
+        lambda a, b: two(*a, *b),
+        lambda a, b: two(a[0] + b[0], a[0] + b[1], a[1] + b[0]),
+        (INF, INF),
+        (0, INF),
+        star=star,
+        domain=lambda a: (a[0] >= 0) & (a[0] <= a[1]),
+    )
+    assert sr.check(best)
+    n = 9
+    lengths = np.where(np.triu(np.ones((n, n)), 1) > 0, np.random.default_rng(1).integers(1, 30, (n, n)), INF)
+    first, second = sr.closure((lengths, np.full((n, n), INF)), best, device=device)
+    for i, j in np.ndindex(n, n):
+        inner = range(i + 1, j)
+        walks = [
+            sum(lengths[u, v] for u, v in itertools.pairwise((i, *chosen, j)))
+            for size in range(len(inner) + 1) for chosen in itertools.combinations(inner, size)
+        ] if i < j else [0.0] if i == j else []  # fmt: skip
+        assert [first[i, j], second[i, j]] == sorted([*walks, INF, INF])[:2]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("star", "domain", "exists"), [
+    (lambda a: INF, (0, INF), True), (lambda a: INF, (0, 1e300), False), (lambda a: 1 / a, (0, 1e300), False),
+    (lambda a: a - a, None, True),
+])  # fmt: skip
+def test_a_star_exists_where_it_is_an_element(device: str, dtype: str, star: Any, domain: Any, exists: bool) -> None:
+    largest = sr.Semiring("largest", max, min, 0, 1e30, star=star, domain=domain)
+    matrix = np.zeros((2, 2), dtype)
+    model = sr.algebra.model.Model(largest, (np.dtype(dtype),))
+    found, inside = model.star((matrix,))
+    assert inside.all() == exists
+    engine = sr.kernels.select.engine_for(largest, (np.dtype(dtype),), "cpu" if device == "cuda" else device)
+    block = engine.load((matrix,))
+    if exists:
+        engine.eliminate(block)
+        assert block.values[0][0, 0] == found[0][0, 0]
+    else:
+        with pytest.raises(HarmfulPivot):
+            engine.eliminate(block)

@@ -184,8 +184,8 @@ def test_refusals_name_the_operation_and_what_to_use() -> None:
         (PLUS_TIMES, "int64", 2**33, "use float64"),
         (MAX_TIMES, "uint8", 20, "'mul'.*use uint16"),
         (Semiring("gaps", max, lambda a, b: a - b - 1, 0, 0), "uint16", 5, "'sub'.*beyond 0 … 65535; use uint32"),
-        (Semiring("left", max, lambda a, b: a << b, 0, 0), "int32", 40, "'shl'"),
-        (Semiring("left", max, lambda a, b: a << b, 0, 0), "int32", 10**9, "'shl'"),
+        (Semiring("left", max, lambda a, b: a << b, 0, 0, domain=(0, INF)), "int32", 40, "'shl'"),
+        (Semiring("left", max, lambda a, b: a << b, 0, 0, domain=(0, INF)), "int32", 10**9, "'shl'"),
         (Semiring("minus", max, lambda a, b: -a, 0, 0), "uint8", 3, "'neg'"),
     ]
     for semiring, dtype, entry, message in cases:

@@ -1,0 +1,125 @@
+"""A recording that is not the function: it is refused with what differs, and object arrays run the callable all the same."""
+
+import itertools
+import math
+import random
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiring.algebra import ops
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import TraceError
+from semiring.algebra.laws import check
+from semiring.kernels.matmul import matmul
+
+INF = math.inf
+_counter = itertools.count()
+
+
+def _swallows(a, b):
+    try:
+        return math.sqrt(a) + b
+    except Exception:
+        return 7
+
+
+def _swallows_everything(a, b):
+    try:
+        return {a: b}[a]
+    except BaseException:
+        return a + b
+
+
+def _loops(a, b):
+    try:
+        while a > 0:
+            a = a - 1
+    except Exception:
+        return b
+    return a + b
+
+
+def _unpacks(a, b):
+    try:
+        x, *_ = a
+    except TypeError:
+        x = a
+    return x + b
+
+
+NOT_THE_FUNCTION: dict[str, tuple[Any, str]] = {
+    "a swallowed refusal": (_swallows, r"float\(\) or a function of math cannot be recorded"),
+    "one swallowed with everything": (_swallows_everything, "an element in a set or dict"),
+    "a swallowed endless loop": (_loops, "a loop or recursion that depends on values"),
+    "an attempt to unpack": (_unpacks, "unpacking or iterating over a scalar element"),
+    "isinstance": (lambda a, b: a + b if isinstance(a, float | int) else a - b, "asks for more than the values of its operands"),
+    "type": (lambda a, b: a + b if type(a) in (float, int) else a - b, "recorded as a - b, but the callable asks for more than the values"),
+    "of NumPy alone": (lambda a, b: a + b if isinstance(a, np.generic) else a + b + 1, "asks for more than the values"),
+    "str": (lambda a, b: a + b if str(a)[0] != "<" else a - b, r"str\(\) of an element"),
+    "repr": (lambda a, b: a + b if repr(a)[0] != "<" else a - b, "asks for more than the values"),
+    "format": (lambda a, b: a + b if f"{a}" else a, "formatting an element"),
+    "randomness": (lambda a, b: a + b + random.random(), "does not do the same every time"),
+    "a counter": (lambda a, b: a + b + next(_counter), "does not do the same every time"),
+    "hasattr": (lambda a, b: a + b if hasattr(a, "is_integer") else a, r"the attribute \.is_integer"),
+    "division by an element": (lambda a, b: a / b, "a ⊗ b raises ZeroDivisionError .* state the carrier with domain="),
+    "the remainder of an element": (lambda a, b: a % b, "a ⊗ b raises ZeroDivisionError"),
+    "shift by an element": (lambda a, b: a << b, r"a ⊗ b raises ValueError \(negative shift count\)"),
+    "only beside a constant": (lambda a, b: a + b + (a == 12345) * isinstance(a, float | int), "for a = 12345"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_THE_FUNCTION)
+def test_what_is_not_the_function_is_refused(name):
+    function, message = NOT_THE_FUNCTION[name]
+    made = Semiring("mine", min, function, INF, 0)  # not refused: object arrays run the callable
+    one = np.ones((1, 1))
+    for device in ("cpu", "reference"):
+        with pytest.raises(TraceError, match=rf"^mine\.mul: .*{message}"):
+            matmul(one, one, made, device=device)
+    with pytest.raises(TraceError, match=message):
+        check(made)
+    x, y = Fraction(9), Fraction(2)
+    if name not in ("randomness", "a counter", "shift by an element"):
+        assert matmul(np.array([[x]], object), np.array([[y]], object), made).item() == function(x, y)
+
+
+def test_a_caught_refusal_of_the_sum_and_of_star():
+    with pytest.raises(TraceError, match=r"mine\.add: float"):
+        assert Semiring("mine", _swallows, min, 0, INF, domain=(0, INF)).program
+    with pytest.raises(TraceError, match=r"mine\.star: float"):
+        assert Semiring("mine", max, min, 0, INF, domain=(0, INF), star=lambda a: _swallows(a, a)).program
+    with pytest.raises(TraceError, match=r"mine\.star: .*recorded as 0, but .*: a\* is inf for a = 1"):
+        assert Semiring("mine", max, min, -INF, INF, star=lambda a: INF if isinstance(a, int | float) and a > 0 else 0).program
+
+
+AGREES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "a branch for the exception": (lambda a, b: a / b if b else INF, {}),
+    "a carrier where it is defined": (lambda a, b: a / b, {"domain": (1, 4)}),
+    "rounding": (lambda a, b: a**7 - b**7 + 0.1 * a, {}),
+    "fractions": (lambda a, b: a * Fraction(1, 3) + b, {}),
+    "overflow": (lambda a, b: a**60 + b, {"domain": (0, 1e300)}),
+    "NaN": (lambda a, b: (a - b) * 0, {"domain": (-INF, INF)}),
+    "functions": (lambda a, b: ops.exp(ops.log(abs(a) + 1)) + ops.sqrt(abs(b)), {}),
+    "ints of floats": (lambda a, b: max(a + b - 1, 0), {}),
+}
+
+
+@pytest.mark.parametrize("name", AGREES)
+def test_what_agrees_is_recorded(name):
+    function, options = AGREES[name]
+    assert Semiring("mine", min, function, 1, 1, **options).program.mul
+
+
+def test_at_least_64_pairs_of_each_kind():
+    calls: list[tuple[Any, Any]] = []
+
+    def product(a, b):
+        calls.append((a, b))
+        return a * b
+
+    assert Semiring("times", max, product, 0, 1, domain=(0, 1e300)).program
+    for kind in (int, float, np.int64, np.float64):
+        assert len({(a, b) for a, b in calls if type(a) is kind}) >= 64
