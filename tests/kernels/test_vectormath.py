@@ -14,7 +14,8 @@ from tests.kernels.samples import ISAS
 
 INF, NAN = math.inf, math.nan
 FUNCTIONS = ("exp", "expm1", "log", "log1p")
-ULPS = 4
+ULPS = 2 if np.finfo(np.longdouble).nmant > 52 else 3
+"""One more where the exact values are doubles too."""
 
 
 def errors(found: Array, exact: Array) -> Array:
@@ -34,11 +35,11 @@ def arguments(function: str, dtype: Any) -> Array:
     if function in ("exp", "expm1"):
         middle = rng.uniform(low - 2, high + 2, 40_000)
         middle = middle[abs(middle - high) > 1e-4]  # where the last finite result lies is tested below
-        small = 2.0 ** rng.uniform(math.log2(float(info.smallest_normal)), 0, 10_000)
+        small = 2.0 ** rng.uniform(math.log2(float(info.smallest_subnormal)), 0, 10_000)
         return np.concatenate([middle, small, -small, rng.normal(size=10_000)]).astype(dtype)
     near = 1 + rng.normal(scale=0.01, size=10_000)
     if function == "log1p":
-        every, near = np.concatenate([every, -(2.0 ** rng.uniform(math.log2(float(info.smallest_normal)), 0, 20_000))]), near - 1
+        every, near = np.concatenate([every, -(2.0 ** rng.uniform(math.log2(float(info.smallest_subnormal)), 0, 20_000))]), near - 1
     return np.concatenate([every, near, rng.uniform(0, 3, 10_000), np.arange(1, 100) * float(info.smallest_subnormal)]).astype(dtype)
 
 
