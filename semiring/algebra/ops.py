@@ -1,8 +1,8 @@
 """Functions for the callables of a semiring.
 
-They work on Python scalars (Fractions too), NumPy scalars and arrays (of objects too), SymPy expressions, and the symbols with which
-a callable is recorded. Operators (``+ - * / // % & | ^ << >> ~ < <= == != >= >``) and the built-in ``min``, ``max`` and ``abs`` need no
-such help. Where a function of real numbers has no value (the logarithm of −1), it gives NaN, as NumPy does.
+They work on Python scalars (Fractions too, and integers of any size), NumPy scalars and arrays (of objects too), SymPy expressions, and
+the symbols with which a callable is recorded. Operators (``+ - * / // % & | ^ << >> ~ < <= == != >= >``) and the built-in ``min``,
+``max`` and ``abs`` need no such help. Where a function of real numbers has no value (the logarithm of −1), it gives NaN, as NumPy does.
 
 Examples
 --------
@@ -19,6 +19,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -55,30 +56,59 @@ def _each(function: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def _guarded(function: Callable[[Any], float]) -> Callable[[Any], float]:
-    """A function of `math` that gives +∞ where it overflows and NaN where it is undefined."""
+    """An increasing function that gives its limit where the result or the operand is beyond floats, and NaN where it is undefined."""
 
     def guarded(x: Any) -> float:
         try:
             return function(x)
         except OverflowError:
-            return math.inf
+            return function(math.inf if x > 0 else -math.inf)
         except ValueError:
             return math.nan
 
     return guarded
 
 
+def _exact(x: Any) -> bool:
+    """Whether it is a number that floats may not hold, nor its difference from 1."""
+    return isinstance(x, int | Fraction)
+
+
 def _log(x: Any) -> float:
-    return -math.inf if x == 0 else math.log(x)
+    if x == 0:
+        return -math.inf
+    if _exact(x) and abs(x - 1) < 0.5:
+        return math.log1p(x - 1)
+    if _exact(x) and not sys.float_info.min <= x <= sys.float_info.max:
+        return math.log(x.numerator) - math.log(x.denominator)
+    return math.log(x)
 
 
 def _log1p(x: Any) -> float:
-    return -math.inf if x == -1 else math.log1p(x)
+    if x == -1:
+        return -math.inf
+    return _log(1 + x) if _exact(x) and abs(x) >= 0.5 else math.log1p(x)
+
+
+def _sqrt(x: Any) -> float:
+    if not _exact(x):
+        return math.sqrt(x)
+    half = (x.numerator.bit_length() - x.denominator.bit_length()) // 2
+    return math.ldexp(math.sqrt(Fraction(x) / Fraction(4) ** half), half)
 
 
 def _sympy_log(x: Any) -> Any:
     sympy = _sympy()
     return -sympy.oo if x == 0 else sympy.log(x)
+
+
+def _sympy_expm1(x: Any) -> Any:
+    sympy = _sympy()
+    return 2 * sympy.exp(x / 2) * sympy.sinh(x / 2) if x.is_Float else sympy.exp(x) - 1
+
+
+def _sympy_log1p(x: Any) -> Any:
+    return 2 * _sympy().atanh(x / (x + 2)) if x.is_Float and abs(x) < 0.5 else _sympy_log(1 + x)
 
 
 def _unary(name: str, python: Callable[[Any], float], sympy: Callable[[Any], Any], doc: str) -> Callable[[Any], Any]:
@@ -104,10 +134,10 @@ def _unary(name: str, python: Callable[[Any], float], sympy: Callable[[Any], Any
 
 
 exp = _unary("exp", math.exp, lambda x: _sympy().exp(x), "e to the power `x`; +∞ where that is too large for a float.")
-expm1 = _unary("expm1", math.expm1, lambda x: _sympy().exp(x) - 1, "``exp(x) - 1`` without cancellation near 0.")
+expm1 = _unary("expm1", math.expm1, _sympy_expm1, "``exp(x) - 1`` without cancellation near 0.")
 log = _unary("log", _log, _sympy_log, "The natural logarithm of `x`; −∞ at 0.")
-log1p = _unary("log1p", _log1p, lambda x: _sympy_log(1 + x), "``log(1 + x)`` without cancellation near 0; −∞ at −1.")
-sqrt = _unary("sqrt", math.sqrt, lambda x: _sympy().sqrt(x), "The square root of `x`.")
+log1p = _unary("log1p", _log1p, _sympy_log1p, "``log(1 + x)`` without cancellation near 0; −∞ at −1.")
+sqrt = _unary("sqrt", _sqrt, lambda x: _sympy().sqrt(x), "The square root of `x`.")
 
 
 def absolute(x: Any) -> Any:
@@ -155,7 +185,7 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
         case "objects":
             return _each(where, condition, yes, no)
         case "numpy":
-            return np.where(condition, yes, no)
+            return np.where(condition, yes, no)[()]  # scalars of scalars
         case _:
             return yes if condition else no
 
@@ -178,15 +208,18 @@ def logical_not(condition: Any) -> Any:
 def logaddexp(x: Any, y: Any) -> Any:
     """``log(exp(x) + exp(y))`` without overflow: max + log1p(exp(min − max)), and −∞ for two −∞."""
     match _kind(x, y):
+        case "symbol":
+            high, low = maximum(x, y), minimum(x, y)
+            return where(abs(high) == math.inf, high, high + log1p(exp(low - high)))  # −∞ − (−∞) is NaN; the condition passes it by
         case "sympy":
             return log(exp(x) + exp(y))
         case "objects":
             return _each(logaddexp, x, y)
-    high, low = maximum(x, y), minimum(x, y)
-    with np.errstate(invalid="ignore"):  # −∞ − (−∞) is NaN; the condition passes it by
-        if _kind(x, y) == "python":
-            return high if high in (-math.inf, math.inf) else high + log1p(exp(low - high))
-        return where(abs(high) == math.inf, high, high + log1p(exp(low - high)))
+        case "numpy":
+            with np.errstate(all="ignore"):
+                return np.logaddexp(x, y)
+        case _:
+            return x + math.log(2) if x == y else maximum(x, y) + log1p(exp(-abs(x - y)))
 
 
 def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -2,7 +2,9 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import sympy as sp
@@ -60,6 +62,66 @@ def test_logaddexp(x, y):
     assert same(array[1], expected)
     assert same(evaluate(record(ops.logaddexp, 2, 1).results, [x], [y], ops.TABLE)[0], expected)
     assert same(ops.logaddexp(np.array([x], dtype=object), y)[0], expected)
+
+
+BEYOND = 10**400
+"""A number that no float holds."""
+
+EXACT: list[Any] = [
+    0, 1, -1, 2, 100, -100, 10**15 + 1, BEYOND, -BEYOND, Fraction(1, BEYOND), Fraction(-1, BEYOND), Fraction(1, 3), Fraction(-1, 3),
+    Fraction(3, 2), Fraction(2, 3), Fraction(10**30 + 1, 10**30), Fraction(1 - 10**30, 10**30), Fraction(BEYOND, 3), Fraction(1, 10**310),
+    Fraction(-700), True,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_exact_numbers(name):
+    """Also of those that floats do not hold, or cannot tell from 1."""
+    start = {"log": 0, "log1p": -1, "sqrt": 0}.get(name, -math.inf)
+    for x in EXACT:
+        with mpmath.workprec(3000):
+            value = mpmath.mpf(x.numerator) / x.denominator
+            if "exp" in name:
+                value = min(max(value, -1e5), 1e5)  # as good as ±∞, and mpmath can write it down
+            if x == start and name != "sqrt":
+                expected = -math.inf
+            else:
+                expected = float(getattr(mpmath, name)(value)) if x >= start else math.nan
+        for found in (getattr(ops, name)(x), getattr(ops, name)(np.array([x], dtype=object))[0]):
+            assert isinstance(found, float)
+            assert found == pytest.approx(expected, rel=4e-16, abs=5e-324, nan_ok=True), x
+
+
+def test_logaddexp_of_exact_numbers():
+    assert ops.logaddexp(0, -BEYOND) == ops.logaddexp(Fraction(-BEYOND, 3), Fraction(0)) == 0
+    assert ops.logaddexp(Fraction(1, 3), Fraction(1, 3)) == pytest.approx(1 / 3 + math.log(2), rel=4e-16)
+    with pytest.raises(OverflowError):  # no float is near
+        ops.logaddexp(BEYOND, 0)
+
+
+def test_logaddexp_of_numpys_numbers():
+    """Integers too, whose differences could wrap; scalars of scalars, and NaN of NaN."""
+    for dtype in ("uint8", "int8", "uint64", "int64", "float32", "float64"):
+        x, y = np.array([1, 100, 0], dtype), np.array([3, 100, 120], dtype)
+        np.testing.assert_array_equal(ops.logaddexp(x, y), np.logaddexp(x, y))
+    with np.errstate(all="raise"):
+        assert ops.logaddexp(np.float32(-3e38), np.float32(3e38)) == np.float32(3e38)
+        assert type(ops.logaddexp(np.float32(1), 0.5)) is np.float32
+    assert all(math.isnan(ops.logaddexp(*pair)) for pair in ((math.nan, 1.0), (1.0, math.nan), (np.float64(1), math.nan)))
+    assert isinstance(ops.where(np.float64(1) > 0, np.float64(1), 2.0), np.float64)
+
+
+@pytest.mark.parametrize("digits", [15, 60])
+@pytest.mark.parametrize("text", ["1e-20", "-1e-20", "1e-200", "-0.4", "0.3", "0.7", "-0.9", "30", "-30", "1e30", "-1e30"])
+def test_floats_of_sympy_keep_their_digits(text, digits):
+    x: Any = sp.Float(text, digits)
+    for name in ("expm1", "log1p"):
+        if (name == "expm1" and x > 100) or (name == "log1p" and x < -1):
+            continue
+        found = getattr(ops, name)(x)
+        with mpmath.workdps(2 * digits + 200):
+            exact = getattr(mpmath, name)(x.num)
+            assert abs(found.num - exact) <= mpmath.mpf(10) ** (1 - digits) * abs(exact)
 
 
 @given(st.fractions(), st.fractions())
