@@ -51,9 +51,10 @@ PLUS_TIMES = Semiring("plus-times", add, mul, 0, 1, star=_geometric, domain=(-_L
 
 
 def _log_geometric(a: Any) -> Any:
+    """−log(1 − eᵃ): by expm1 where eᵃ is near 1, by log1p where it is near 0, so that no digit cancels (Mächler 2012)."""
     if a >= 0:
         raise DivergenceError("the sum of exp(k·a) over k ≥ 0 diverges for a ≥ 0")
-    return -ops.log1p(-ops.exp(a))
+    return -ops.log(-ops.expm1(a)) if a > -math.log(2) else -ops.log1p(-ops.exp(a))
 
 
 LOG = Semiring("log", ops.logaddexp, add, -math.inf, 0, star=_log_geometric, domain=(-math.inf, _LARGEST))

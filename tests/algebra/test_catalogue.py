@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,6 +126,20 @@ def test_fractions_stay_exact(x, y):
 def test_where_stars_exist(name, value, exists):
     program = semirings()[name].program
     assert bool(evaluate([program.star_undefined], [value], [], ops.TABLE)[0]) is not exists
+
+
+@pytest.mark.parametrize(
+    "a", [-1e-20, np.float64(-1e-20), np.float32(-1e-20), Fraction(-1, 10**20), sp.Float(-1e-20), sp.Float("-1e-20", 50)], ids=str
+)
+def test_the_star_of_logarithms_next_to_0_in_every_kind_of_number(a):
+    assert catalogue.LOG.star is not None
+    for found in (catalogue.LOG.star(a), evaluate(catalogue.LOG.program.star or (), [a], [], ops.TABLE)[0]):
+        assert float(found) == pytest.approx(20 * math.log(10), rel=1e-7 if type(a) is np.float32 else 4e-16)
+
+
+def test_the_star_of_logarithms_of_symbols_is_one_formula():
+    x = sp.Symbol("x")
+    assert evaluate(catalogue.LOG.program.star or (), [x], [], ops.TABLE)[0] == -sp.log(1 - sp.exp(x))
 
 
 def test_distance_count_counts_shortest_paths():

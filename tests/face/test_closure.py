@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import networkx as nx
 import numpy as np
 import pytest
@@ -108,6 +109,52 @@ def test_transitive_closure_of_other_dtypes_needs_nonedge() -> None:
     with pytest.raises(sr.SemiringError, match="nonedge"):
         sr.transitive_closure(a)
     assert sr.transitive_closure(a, nonedge=INF).tolist() == [[False, True], [False, False]]
+
+
+def log_probabilities(n: int, gap: float, dtype: str, rng: np.random.Generator) -> Any:
+    """A matrix of logarithms, some of them −∞, of others that have a spectral radius of 1 − gap; one in two is badly scaled."""
+    logs = rng.normal(scale=rng.choice([0.5, 3, 10]), size=(n, n))
+    logs[rng.random((n, n)) < 0.2] = -INF
+    np.fill_diagonal(logs, -1)
+    scale = rng.normal(scale=20 * rng.integers(2), size=n)
+    radius = abs(np.linalg.eigvals(np.exp(logs))).max()
+    return (logs + scale[:, None] - scale + np.log1p(-gap) - np.log(radius)).astype(dtype)
+
+
+@pytest.mark.parametrize("device", ["reference", "cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(("dtype", "gap"), [("float32", 0.5), ("float32", 1e-2), ("float32", 1e-5), ("float64", 0.5), ("float64", 1e-9)])
+def test_the_closure_of_logarithms_loses_no_more_than_the_problem(dtype: str, gap: float, device: str) -> None:
+    """Rounding the input alone may change S = (I − A)⁻¹ by S (I + A·|log A|) S ε: no more, however near 1 the radius is."""
+    rng, epsilon = np.random.default_rng(0), float(np.finfo(dtype).eps)
+    for n in (1, 2, 2, 3, 3, 3, 5, 8):
+        logs = log_probabilities(n, gap, dtype, rng)
+        found = sr.closure(logs, sr.LOG, device=device)
+        with mpmath.workprec(400):
+            numbers = [[mpmath.mpf(v) for v in row] for row in logs.tolist()]
+            weights = mpmath.matrix([[mpmath.exp(v) for v in row] for row in numbers])
+            exact = (mpmath.eye(n) - weights) ** -1
+            rounded = mpmath.matrix([[mpmath.exp(v) * (1 + abs(v)) if v > -INF else 0 for v in row] for row in numbers])
+            change = exact * (mpmath.eye(n) + rounded) * exact
+            for i in range(n):
+                for j in range(n):
+                    if exact[i, j] == 0:
+                        assert found[i, j] == -INF
+                        continue
+                    right = mpmath.log(exact[i, j])
+                    allowed = n * epsilon * (change[i, j] / exact[i, j] + abs(right)) / 2
+                    assert abs(float(found[i, j]) - right) <= allowed, (logs, i, j)
+
+
+@pytest.mark.parametrize("device", ["reference", "cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(
+    ("dtype", "loop"), [("float32", -1e-6), ("float32", -1e-8), ("float32", -1e-45), ("float64", -1e-16), ("float64", -5e-324)]
+)
+def test_loops_that_are_nearly_certain(dtype: str, loop: float, device: str) -> None:
+    """What is taken in turn is as exact as one loop: log of (1 − eᵃ)⁻¹, which is −log(−a) where a is next to 0."""
+    a = np.array([[loop, -2, -INF], [-INF, loop, 3], [-INF, -INF, -700]], dtype)
+    star = -np.log(-a[0, 0].astype(float))
+    expected = [[star, 2 * star - 2, 2 * star + 1], [-INF, star, star + 3], [-INF, -INF, 0]]
+    np.testing.assert_allclose(sr.closure(a, sr.LOG, device=device), expected, rtol=4 * float(np.finfo(dtype).eps), atol=1e-300)
 
 
 def test_widest_path() -> None:
