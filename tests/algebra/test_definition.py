@@ -15,6 +15,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import DTYPES, element, infinity, ordinary
 from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
 from semiring.algebra.expression import show
+from semiring.kernels.matmul import matmul
 
 
 def test_it_is_frozen_and_hashable():
@@ -112,6 +113,22 @@ def test_what_was_recorded_when_it_was_made_counts():
         assert show(made.program.mul[0]) == "a + b + 1"
     surroundings["pen"] = 1
     assert Semiring("pen", min, mul, math.inf, 0) == first
+
+
+def test_a_method_of_an_object_that_changes():
+    class Toll:
+        def __init__(self, pen):
+            self.pen = pen
+
+        def mul(self, x, y):
+            return x + y + self.pen
+
+    toll, one = Toll(1), np.array([[1.0]])
+    for pen in (1, 10):
+        toll.pen = pen
+        made = Semiring("pen", min, toll.mul, math.inf, 0)
+        for device in ("cpu", "reference"):
+            assert matmul(one, one, made, device=device).item() == 2 + pen
 
 
 def test_semirings_of_one_program_are_equal():

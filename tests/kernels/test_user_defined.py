@@ -351,3 +351,20 @@ def test_many_components(isa: str) -> None:
     rng = np.random.default_rng(0)
     a, b = (tuple(rng.integers(0, 99, shape).astype(float) for _ in range(count)) for shape in ((7, 40), (40, 11)))
     assert_engines_agree(many, a, b, isa)
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(("add", "zero"), [(min, INF), (max, -INF)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_quotient_without_a_value_never_wins(device: str, add: Any, zero: float, dtype: str) -> None:
+    """0/0 where no sample finds it is what it is to Python's min and max: nothing that beats a number."""
+    ratio = Semiring("ratio", add, lambda a, b: (a * 4 - 17) / (b * 4 - 17), zero, 1)
+    a = np.array([[4.25, 5.0], [4.25, 4.25]], dtype)
+    b = np.array([[4.25, 6.0], [4.25, 4.25]], dtype)
+    best = np.where(np.isnan(quotients := _quotients(a, b)), zero, quotients)
+    assert matmul(a, b, ratio, device=device).tolist() == (best.min(1) if add is min else best.max(1)).tolist()
+
+
+def _quotients(a: Any, b: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return (a[:, :, None] * 4 - 17) / (b[None, :, :] * 4 - 17)
