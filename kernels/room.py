@@ -98,5 +98,8 @@ def require_room(device: str, needed: int, advice: str) -> None:
 
 
 def gib(size: int) -> str:
-    """A number of bytes in words."""
-    return f"{size / 2**30:,.1f} GiB" if size >= 100 << 20 else f"{size / 2**20:,.1f} MiB"
+    """A number of bytes in words, in the unit in which it is neither 0.0 nor very long."""
+    for unit, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 100 << unit - 10:
+            return f"{size / (1 << unit):,.1f} {name}"
+    return f"{size} byte{'s' * (size != 1)}"

@@ -117,20 +117,21 @@ def _threads() -> str:
 
 def _cache() -> str:
     from semiring.kernels import cache
+    from semiring.kernels.room import gib
 
     folder = cache.folder()
     try:
         sizes = [entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()]
     except OSError:
         return f"{folder}, empty"
-    return f"{folder}, {len(sizes)} files, {sum(sizes) / 2**20:.1f} MiB"
+    return f"{folder}, {len(sizes)} files, {gib(sum(sizes))}"
 
 
 def _memory() -> str:
-    from semiring.kernels.room import free_on
+    from semiring.kernels.room import free_on, gib
 
     free = free_on("cpu")
-    return "unknown" if free is None else f"{free / 2**30:,.1f} GiB available"
+    return "unknown" if free is None else f"{gib(free)} available"
 
 
 def _gpus() -> tuple[int, str]:
