@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from array import array
 from itertools import chain
 from typing import Any
@@ -63,8 +64,8 @@ class Searches:
         tree : int32 array of shape (s, n), optional
             To be filled with the vertex before each one whose element was found.
         best_first : bool
-            Where no edge improves on 1. Otherwise rows whose search takes too long, or n rounds, as with a cycle that improves, are
-            left incomplete, and others are not begun.
+            Where no edge improves on 1. Otherwise the first row whose search takes too long, or n rounds, as with a cycle that improves,
+            is left incomplete, and so are those behind it, whichever thread was there first.
         backward : bool
             Multiply by edges from the left.
 
@@ -81,12 +82,11 @@ class Searches:
         size = (room * self._entry + len(values) * _LINE + _LINE) * (1 if best_first else 2)
         turns = room + 1 if best_first else _PATIENCE * room
         workspaces = [Workspace() for _ in range(min(self.threads, len(sources)))]
-        finished = np.zeros(len(sources), dtype=bool)
-        hopeless = False
+        incomplete, lock = len(sources), threading.Lock()
 
         def search(i: int, worker: int) -> None:
-            nonlocal hopeless
-            if hopeless:
+            nonlocal incomplete
+            if i > incomplete:
                 return
             words = Words(
                 source=int(sources[i]),
@@ -101,9 +101,10 @@ class Searches:
             places = chain.from_iterable((w.ctypes.data, v[i].ctypes.data) for w, v in zip(weights, values, strict=True))
             arguments = array("q", (*words, *places))
             function(arguments.buffer_info()[0])
-            finished[i] = arguments[FINISHED]
-            if not finished[i]:
-                hopeless = True
+            if not arguments[FINISHED]:
+                with lock:
+                    incomplete = min(incomplete, i)
 
         run(search, range(len(sources)), self.threads)
-        return finished
+        complete: Array = np.arange(len(sources)) < incomplete
+        return complete

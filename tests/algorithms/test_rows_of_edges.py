@@ -223,6 +223,20 @@ def test_cycles_that_improve(monkeypatch: pytest.MonkeyPatch, patience: int, dty
     assert floats(rows(sr.MIN_PLUS, loop, np.array([0]), reflexive=False, backward=True)[0]).tolist() == [[INF, INF]]
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
+def test_which_rows_are_complete_is_no_matter_of_time(threads: int) -> None:
+    """Rows that another way finds may take other paths among those that tie: they are the same whichever thread is first."""
+    ring = [(i, (i + 1) % 2000, 1 if i else -2000) for i in range(2000)]
+    edges = min_plus(2100, [*ring, *((i, i + 1, 1) for i in range(2000, 2099)), (2040, 0, 1)], "float64")
+    sources = np.array([2099, 2080, 2041, 2040, *range(2041, 2099)])
+    found = np.full((len(sources), edges.n), INF)
+    found[np.arange(len(sources)), sources] = 0
+    compiled = Searches(sr.MIN_PLUS, (np.dtype(np.float64),), threads)
+    graph = (edges.starts, edges.heads, edges.weights)
+    complete = compiled.rows(graph, sources, (found,), None, best_first=False, backward=False)
+    assert complete.tolist() == [True] * 3 + [False] * (len(sources) - 3)
+
+
 @given(data=st.data())
 def test_narrow_integers_are_exact_or_refused(data: st.DataObject) -> None:
     dtype = np.dtype(data.draw(st.sampled_from(["int16", "uint8"])))
