@@ -102,8 +102,8 @@ def matmul(
 
     Notes
     -----
-    m·n·k steps. A few MiB of scratch a thread. Results do not depend on the number of threads where ⊕ is selective or the data
-    is exactly representable; otherwise they agree to rounding.
+    m·n·k steps. A few MiB of scratch a thread. Results are the same bits on any number of threads. Engines and processors add up in
+    orders of their own: where ⊕ is selective or the data is exactly representable they agree too, otherwise to rounding.
 
     Examples
     --------

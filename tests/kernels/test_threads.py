@@ -21,6 +21,7 @@ from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.matmul import matmul
 from semiring.kernels.select import engine_for
+from semiring.solve import closure
 
 F8 = (np.dtype(np.float64),)
 
@@ -59,19 +60,49 @@ def test_a_wrong_argument_is_named(value: Any, semiring: Any) -> None:
         )
 
 
-def test_results_do_not_depend_on_threads() -> None:
+THREADS = (1, 2, 3, 5, 40)
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(300, 300, 300), (1, 5000, 1000), (900, 7, 611), (97, 2500, 131), (401, 1030, 33)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("semiring", [MIN_PLUS, PLUS_TIMES, LOG], ids=repr)
+def test_products_are_the_same_bits_on_any_number_of_threads(semiring: Semiring, dtype: Any, m: int, k: int, n: int) -> None:
+    """Where ⊕ rounds, the sums are those of one order."""
     rng = np.random.default_rng(0)
-    a, b = rng.random((2, 300, 300))
-    for semiring in (MIN_PLUS, PLUS_TIMES, LOG):
-        first, *others = (matmul(a, b, semiring, threads=threads) for threads in (1, 2, 3, 5, 40))
-        for other in others:
-            if semiring is MIN_PLUS:
-                np.testing.assert_array_equal(other, first)
-            else:
-                np.testing.assert_allclose(other, first, rtol=1e-12)
-    first, *others = (matmul(a, b, MIN_PLUS, witness=True, threads=threads).witness for threads in (1, 2, 3, 5, 40))
-    for other in others:
-        np.testing.assert_array_equal(other, first)
+    a, b, c = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+    for old in (None, c):
+        first, *others = (matmul(a, b, semiring, c=old, threads=threads).tobytes() for threads in THREADS)
+        assert all(other == first for other in others)
+    if semiring is MIN_PLUS:
+        first, *others = (matmul(a, b, semiring, witness=True, threads=threads).witness.tobytes() for threads in THREADS)
+        assert all(other == first for other in others)
+
+
+@pytest.mark.parametrize("semiring", [PLUS_TIMES, LOG], ids=repr)
+def test_an_operand_that_is_the_result_and_batches_are_the_same_bits(semiring: Semiring) -> None:
+    rng = np.random.default_rng(0)
+    square, stack = rng.standard_normal((500, 500)), rng.standard_normal((7, 170, 170))
+
+    def found(threads: int) -> list[bytes]:
+        left, right = square.copy(), square.copy()
+        matmul(left, square, semiring, out=left, threads=threads)
+        matmul(square, right, semiring, out=right, threads=threads)
+        return [v.tobytes() for v in (left, right, matmul(stack, stack, semiring, threads=threads), matmul(stack[0], stack, semiring))]
+
+    first, *others = map(found, THREADS)
+    assert all(other == first for other in others)
+
+
+@pytest.mark.parametrize("method", ["auto", "blocked", "iterative"])
+@pytest.mark.parametrize("semiring", [PLUS_TIMES, LOG, MIN_PLUS], ids=repr)
+def test_closures_are_the_same_bits_on_any_number_of_threads(semiring: Semiring, method: str) -> None:
+    rng = np.random.default_rng(0)
+    n = 150 if method == "iterative" else 400
+    a = rng.random((2, n, n)) / n
+    if semiring is not PLUS_TIMES:
+        a = np.log(a) if semiring is LOG else -np.log(a)
+    first, *others = (closure(a, semiring, method=method, threads=threads).tobytes() for threads in (1, 2, 5))
+    assert all(other == first for other in others)
 
 
 def test_many_callers_at_once() -> None:
