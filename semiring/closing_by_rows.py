@@ -164,7 +164,7 @@ class _Work:
     def plan(self, matrix: Matrix, begun: int | None) -> Plan:
         """The cut of the matrix; the one with which a checkpoint has `begun`, if it has."""
         row_bytes, device = self.given.row_bytes(paths=matrix.via is not None), self.large.devices[0]
-        speed = speed_of(self.engine(device), matrix, device, self.given.n, self.large.limit // (2 * row_bytes))
+        speed = speed_of(self.engine(device), matrix, device, self.given.n, self.large.room // (2 * row_bytes))
         return self.large.plan(self.given.n, row_bytes, speed, begun)
 
     def lanes(self, matrix: Matrix, plan: Plan) -> list[Lane]:

@@ -26,7 +26,7 @@ from semiring.kernels.select import engine_for
 from semiring.kernels.streaming.plan import Plan, Speed
 from semiring.kernels.streaming.storage import ArrayRows, Matrix, rows_of
 from semiring.options import Options
-from semiring.route import Large, route, size_of
+from semiring.route import Large, route, side_of, size_of
 
 __all__ = ["Explanation", "explain"]
 
@@ -59,6 +59,8 @@ class Explanation(Shown):
         Predicted, without the compilation of kernels.
     memory : dict
         Bytes of the results and of what is beside them, by device; the matrix itself is not counted.
+    pinned : dict
+        Arguments with which a closure of such a matrix takes this method and this block, whatever memory is free.
     notes : tuple of str
         What stands in the way, or should be known.
     """
@@ -75,6 +77,7 @@ class Explanation(Shown):
     speed: Speed | None
     seconds: float | None
     memory: dict[str, int]
+    pinned: dict[str, Any]
     notes: tuple[str, ...] = ()
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
@@ -89,6 +92,7 @@ class Explanation(Shown):
             ("block rows", "no, the matrix as a whole" if self.rows is None else str(self.rows)),
             ("time", "not predicted" if self.seconds is None or self.speed is None else _time(self.seconds, self.speed)),
             ("memory", ", ".join(f"{gib(size)} on {device}" for device, size in self.memory.items())),
+            ("pinned by", ", ".join(f"{name}={value!r}" for name, value in self.pinned.items())),
         ]
         title = f"closure of {self.n:,} vertices over {self.semiring.name} in {kinds}{how}"
         return title, [*facts, *(("note", note) for note in self.notes)]
@@ -162,6 +166,7 @@ def explain(
       block rows    no, the matrix as a whole
       time          20.1 ms, at 4.97e+10 steps/s
       memory        3.8 MiB on cpu
+      pinned by     method='recursive', block=128, device='cpu'
     """
     require_semiring(semiring)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
@@ -182,16 +187,19 @@ def explain(
     if absent:
         devices: tuple[str, ...] = ("cuda",)
         notes.append("there is no GPU here: this is for an NVIDIA H200, with the speed that device='auto' reckons with")
-        large = _limited(options, size)
+        large = _limited(options, n, size)
     else:
         large = route(given, semiring, options, paths=paths)
         one = (several(device) or (device,))[0]
         devices = (place(one, arrays, float(n) ** 3, with_scratch(size)),) if large is None else large.devices
     described = outline(semiring, dtypes, devices[0], n, witness=paths, by_rows=large is not None)
     eliminate = eliminates(semiring, dtypes, paths=paths)
-    name, side = settled(method, block, n, described, eliminate=eliminate)
+    name, side = settled(method, block, n, described, eliminate=eliminate) if large is None else ("blocked", large.side)
+    pinned: dict[str, Any] = {"method": name} | ({} if name == "iterative" else {"block": side})
+    pinned["device"] = devices[0] if len(devices) == 1 else list(devices)
     speed = GPU if absent else _tried(semiring, dtypes, devices[0], options, n, large, paths=paths)
     gpu, plan = is_gpu(devices[0]), None
+    seconds: float | None
     try:
         if large is not None and speed is not None:
             plan = large.plan(n, given.row_bytes(paths=paths), speed)
@@ -205,19 +213,18 @@ def explain(
     if gpu:
         memory |= dict.fromkeys(devices, with_scratch(size) if plan is None else plan.memory)
     if plan is not None:
-        text, side = f"blocked, by block rows of {plan.side:,}", plan.side
-        seconds: float | None = plan.seconds
+        text, seconds = f"blocked, by block rows of {plan.side:,}", plan.seconds
     else:
         text, side = _method(name, side, n, described, eliminate=eliminate)
         seconds = None if speed is None else predicted(speed, float(n) ** 3, size if gpu else 0)
-    return Explanation(semiring, n, dtypes, paths, devices, text, side, described, plan, speed, seconds, memory, tuple(notes))
+    return Explanation(semiring, n, dtypes, paths, devices, text, side, described, plan, speed, seconds, memory, pinned, tuple(notes))
 
 
-def _limited(options: Options, size: int) -> Large | None:
+def _limited(options: Options, n: int, size: int) -> Large | None:
     """What a memory limit makes of a closure on a GPU that is not there."""
-    if options.memory_limit is None or with_scratch(size) <= (limit := size_of(options.memory_limit)):
+    if n == 0 or options.memory_limit is None or with_scratch(size) <= (limit := size_of(options.memory_limit)):
         return None
-    return Large(("cuda",), limit, None if options.block is None else int(options.block), False)
+    return Large(("cuda",), limit, side_of(options, n, size // n, gpu=True), False)
 
 
 def _method(name: str, side: int, n: int, sides: Outline, *, eliminate: bool) -> tuple[str, int]:

@@ -16,11 +16,11 @@ from semiring.graphs.by_rows import GivenRows
 from semiring.kernels.devices import is_gpu
 from semiring.kernels.placement import place, several
 from semiring.kernels.room import free_on, gib, with_scratch
-from semiring.kernels.streaming.plan import Plan, Speed, choose_plan
-from semiring.kernels.streaming.resident import resident_bytes, resident_plan, resident_rows
+from semiring.kernels.streaming.plan import Plan, Speed, block_rows, choose_plan, default_side
+from semiring.kernels.streaming.resident import resident_bytes, resident_plan
 from semiring.options import Options
 
-__all__ = ["Large", "route", "size_of"]
+__all__ = ["Large", "route", "side_of", "size_of"]
 
 _CPU_SCRATCH, _GPU_SCRATCH, _SCRATCH_SHARE = 1 << 24, 1 << 26, 32
 """Bytes of an engine's own memory, for copies of operands and packed panels, and the share of a limit that this is where it is more."""
@@ -40,17 +40,17 @@ class Large:
     ----------
     devices : tuple of str
         "cpu", or GPUs.
-    limit : int
+    room : int
         Bytes that block rows may have on each of them.
-    side : int or None
-        Rows of a block row; None for what is predicted to be the fastest.
+    side : int
+        Rows of a block row: the caller's `block`, or what `default_side` gives.
     resident : bool
         Whether each device keeps its share in its memory.
     """
 
     devices: tuple[str, ...]
-    limit: int
-    side: int | None
+    room: int
+    side: int
     resident: bool
 
     @property
@@ -59,7 +59,7 @@ class Large:
         return is_gpu(self.devices[0])
 
     def plan(self, n: int, row_bytes: int, speed: Speed, begun: int | None = None) -> Plan:
-        """The cut of a matrix of n vertices; into block rows of the side with which a checkpoint has `begun`, if it has.
+        """The plan for a matrix of n vertices; by block rows of the side with which a checkpoint has `begun`, if it has.
 
         Raises
         ------
@@ -68,8 +68,8 @@ class Large:
         """
         side, devices = self.side if begun is None else begun, len(self.devices)
         if self.resident:
-            return resident_plan(n, row_bytes, speed, devices, side)
-        return choose_plan(n, row_bytes, self.limit, speed, devices=devices, side=side)
+            return resident_plan(n, row_bytes, speed, side, devices)
+        return choose_plan(n, row_bytes, self.room, speed, side, devices=devices)
 
 
 def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool) -> Large | None:
@@ -93,16 +93,19 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
         return None
     if options.device == "auto" and limit is not None and limit < 2 * _GPU_SCRATCH:
         devices = ("cpu",)  # a GPU's engine would have no room beside its scratch
-    if given.n < _WORTH_SHARING and options.block is None:
+    # One GPU that is named by a list goes the way of several: their number does not show in the bits of the result.
+    listed = shared is not None and (given.n >= _WORTH_SHARING or options.block is not None)
+    if not listed:
         devices = devices[:1]
-    gpu = is_gpu(devices[0])
-    if not wanted and ((there and len(devices) == 1) or not (gpu or given.on_disk)):
+    gpu, blocked = is_gpu(devices[0]), options.method in ("auto", "blocked")
+    alone = len(devices) == 1 and not (listed and blocked and is_idempotent(semiring, given.dtypes))
+    if alone and not wanted and (there or not (gpu or given.on_disk)):
         return None
     row_bytes = given.row_bytes(paths=paths)
     left = [int(_OURS * free) for d in devices if (free := free_on(d)) is not None]
     room = min(*left, sys.maxsize, sys.maxsize if limit is None else limit)
     needed = with_scratch(given.n * row_bytes) if gpu else given.n * row_bytes
-    if len(devices) == 1 and options.checkpoint is None and needed <= room:
+    if alone and options.checkpoint is None and needed <= room:
         return None
     if not is_idempotent(semiring, given.dtypes):
         if not wanted and shared is None:
@@ -111,18 +114,33 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
             f"closures over {semiring.name} are eliminated, which takes the matrix as a whole, because ⊕ is not idempotent: leave out "
             f"memory_limit and checkpoint, and name one device"
         )
-    if options.method not in ("auto", "blocked"):
+    if not blocked:
         raise SemiringError(f"method={options.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")
-    side = None if options.block is None else int(options.block)
-    room -= max(_GPU_SCRATCH if gpu else _CPU_SCRATCH, min(room, given.n * row_bytes) // _SCRATCH_SHARE)
-    share = max(resident_bytes(resident_rows(given.n, len(devices), side), len(devices), row_bytes))
-    resident = len(devices) > 1 and not wanted and share <= room
+    room = _beside_scratch(room, given.n * row_bytes, gpu=gpu)
+    side = side_of(options, given.n, row_bytes, gpu=gpu)
+    share = max(resident_bytes(block_rows(given.n, side), len(devices), row_bytes))
+    resident = listed and not wanted and share <= room
     if there and not resident:
+        if len(devices) == 1:
+            return None
         raise TooLargeError(
             f"a share of the matrix and two row panels take {gib(share)} on each GPU, where {gib(max(room, 0))} are free; bring it to the "
             f"host, from where GPUs get it by block rows"
         )
     return Large(devices, room, side, resident)
+
+
+def side_of(options: Options, n: int, row_bytes: int, *, gpu: bool) -> int:
+    """Rows of a block row, which decide the bits of the result: from the problem and what the caller says, and nothing else."""
+    if options.block is not None:
+        return min(int(options.block), n)
+    limit = None if options.memory_limit is None else _beside_scratch(size_of(options.memory_limit), n * row_bytes, gpu=gpu)
+    return default_side(n, row_bytes, limit)
+
+
+def _beside_scratch(room: int, size: int, *, gpu: bool) -> int:
+    """What an engine's own memory leaves of some bytes, for a matrix of a `size`."""
+    return room - max(_GPU_SCRATCH if gpu else _CPU_SCRATCH, min(room, size) // _SCRATCH_SHARE)
 
 
 def size_of(limit: int | str) -> int:

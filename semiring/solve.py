@@ -54,7 +54,7 @@ def apsp(
     method : {"auto", "iterative", "blocked", "recursive"}
         "auto" is recursive: nearly all work is large products.
     block : int, optional
-        Side of the pivot blocks (blocked) or of the base case (recursive).
+        Side of the pivot blocks (blocked, also by block rows) or of the base case (recursive).
     nonedge : scalar, optional
         What stands for a missing edge in a dense matrix, 0 or NaN for instance.
     dtype : dtype, optional
@@ -72,7 +72,8 @@ def apsp(
         memory. It may be an array in memory, a `numpy.memmap` or a Zarr array.
     checkpoint : path, optional
         A folder to keep the work in, for a matrix of the host or on disk: the result is a `numpy.memmap` there (or in the input's own file,
-        with ``overwrite=True``), and after a crash, a kill or Ctrl-C the same call goes on where it was, with the same bits.
+        with ``overwrite=True``), and after a crash, a kill or Ctrl-C the same call goes on where it was, with the same bits. Another
+        input, and a result that was changed, are errors.
     progress : callable or bool, optional
         Of work by block rows: a function that is told a `semiring.progress.Progress` now and then; True for a bar (of tqdm, where it is
         installed), False for none. By default a bar where that takes long.
@@ -97,7 +98,7 @@ def apsp(
     GraphError, ShapeError, DTypeError, DomainError, TooLargeError
         Input that is no graph, not square, of no such dtype, with NaN, or too large to be dense where it is to be computed.
     CheckpointError
-        A folder with something else in it, or the checkpoint of another closure.
+        A folder with something else in it, or the checkpoint of another closure or of other entries; what names no folder.
     SemiringError
         An unknown method or device, a bad block or limit.
 
@@ -107,8 +108,12 @@ def apsp(
     and Budak (2010), Fig. 3; the blocked one Katz and Kider (2008), with paths Matsumoto, Nakasato and Sedukhin (2012), Alg. 3–6.
 
     By block rows it is the blocked algorithm, n³ steps too, and each round of b vertices reads and writes the matrix once; a device holds
-    five block rows, or its share and two. Where only rounding makes a cycle negative that is refused. A checkpoint takes 2n² entries
-    more of writing in all, survives the process but not the machine, and knows its input again by some rows of it.
+    two to five block rows, or its share and two. Where only rounding makes a cycle negative that is refused. A checkpoint takes 2n²
+    entries more of writing in all, survives the process but not the machine, and knows its input again by every entry.
+
+    The bits of a result follow from the graph, the method, the block and whether a CPU or a GPU computes, and not from the number of
+    threads or GPUs, nor from speeds. Free memory decides whether a matrix goes by block rows where the arguments do not; `explain` says
+    which arguments pin that.
 
     With `sources` or `targets` memory is for s·n entries, for s sources or, if they are fewer or the only ones named, targets. A sparse
     graph stays sparse, and is searched from each source: best first, as by Dijkstra's algorithm, in O(m log m), s searches side by side

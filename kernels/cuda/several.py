@@ -30,7 +30,7 @@ def lanes_for(numbers: Sequence[int], engines: Sequence[Engine], matrix: Matrix,
         Arrays of the host, whose pages are locked for all GPUs if that is to be fast, or of one of these GPUs. Where a GPU has
         `matrix.values` (and `matrix.via`), the rows that are its own stay in their place.
     rows : sequence of slice
-        The block rows, as `resident_rows` gives them. For the memory see `resident_bytes`.
+        The block rows, as `block_rows` gives them. For the memory see `resident_bytes`.
 
     Raises
     ------

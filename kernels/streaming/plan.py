@@ -1,20 +1,47 @@
-"""How a matrix is cut into block rows: a small model of the time that they take, within the memory that there is."""
+"""How a matrix is cut into block rows, by a rule that looks at the problem alone, and how many of them a device holds.
+
+The side of the blocks decides in which order floats are added, and so the bits of a result and which of several best paths is found. It
+follows from the size of the matrix and of its entries, and from the memory limit that a caller names. What is measured in the moment,
+speeds and free memory, says what it will take and how many block rows come and go at once, and changes no bit.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from semiring.algebra.errors import TooLargeError
 from semiring.algebra.html import Shown
 from semiring.kernels.room import gib
 
-__all__ = ["GRANULE", "Plan", "Speed", "block_rows", "choose_plan", "even_side"]
+__all__ = ["GRANULE", "Plan", "Speed", "block_rows", "choose_plan", "default_side", "even_side"]
 
 GRANULE = 64
 """Rows that the sides of block rows are multiples of, so that blocks begin at aligned addresses."""
 
 _SEEN = 0.1
 """How much of what happens beside something else costs time after all: memory and cores are shared."""
+
+_LEAST, _OVERLAPPING = (2, 3), (5, 6)
+"""Block rows that a device needs room for, and those with which copies go on beside products: of one device, and of each of several.
+
+They are the row panel, the block row that is computed, the next row panel where others wait for it, and what comes, goes and is made ahead.
+"""
+
+_DEVICES = 8
+"""Devices among which the block rows can be shared out evenly, whatever their number is."""
+
+_LOST = 64
+"""Steps of depth that take as long as a product loses otherwise, because it begins and ends."""
+
+_ASKED = 13_000_000_000
+"""Steps that take as long on a GPU as it takes to ask for the update of a block row."""
+
+_HIDDEN = 1024
+"""Steps for each byte of an entry behind which its copies to a GPU and back can hide."""
+
+_MOST = 1 << 32
+"""Bytes of a block row at most, so that small devices have room for some."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +80,8 @@ class Plan(Shown):
     passes : int
         How often the matrix goes to the devices and back: once a round, or once if each keeps its share.
     speed : Speed
+    overlaps : bool
+        Whether there is room for block rows that come and go while another one is computed.
     """
 
     n: int
@@ -63,6 +92,7 @@ class Plan(Shown):
     memory: int
     passes: int
     speed: Speed
+    overlaps: bool = True
 
     @property
     def side(self) -> int:
@@ -87,13 +117,15 @@ class Plan(Shown):
     @property
     def seconds(self) -> float:
         """Of the whole: the shorter of the two hides behind the other but for a tenth, the first block row's and the last one's copy."""
+        if not self.overlaps:
+            return self.computing + 2 * self.moving
         longer, shorter = max(self.computing, self.moving), min(self.computing, self.moving)
         return longer + _SEEN * shorter + 2 * self.side * self.row_bytes / self.speed.link
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """What Jupyter shows."""
         return f"n = {self.n:,} in {len(self.rows)} block rows", [
-            ("rows of a block row", f"{self.side:,}"),
+            ("block", f"{self.side:,} rows"),
             ("devices", f"{self.devices}, {gib(self.memory)} each"),
             ("products", f"{self.computing:.3g} s at {self.speed.steps:.3g} steps/s"),
             ("copies", f"{self.moving:.3g} s each way at {self.speed.link / 1e9:.3g} GB/s, in {self.passes} passes"),
@@ -116,14 +148,22 @@ def block_rows(n: int, side: int) -> tuple[slice, ...]:
 
 def even_side(n: int, most: int) -> int:
     """At most `most` rows a block row, so that all are nearly as large: no mere rest costs a whole round."""
-    count = -(-n // most)
-    side = -(-n // count)
-    whole = -(-side // GRANULE) * GRANULE
-    return whole if whole <= most else side
+    side = -(-n // -(-n // most))
+    return _whole(side) if _whole(side) <= most else side
 
 
-def choose_plan(n: int, row_bytes: int, limit: int, speed: Speed, *, devices: int = 1, side: int | None = None) -> Plan:
-    """The plan that is predicted to be the fastest within a limit.
+def _whole(side: int) -> int:
+    """The next multiple of the granule."""
+    return -(-side // GRANULE) * GRANULE
+
+
+def _aligned(side: int) -> int:
+    """The multiple of the granule before it, if there is one."""
+    return side // GRANULE * GRANULE or side
+
+
+def default_side(n: int, row_bytes: int, limit: int | None = None) -> int:
+    """The side of the block rows of a matrix: the same wherever, whenever and by however many devices it is closed.
 
     Parameters
     ----------
@@ -131,29 +171,56 @@ def choose_plan(n: int, row_bytes: int, limit: int, speed: Speed, *, devices: in
         Vertices, at least one.
     row_bytes : int
         Bytes of one row, of all components and the construction matrix.
-    limit : int
+    limit : int, optional
+        Bytes that the caller allows all block rows on a device.
+
+    Notes
+    -----
+    Of side b, block rows in the memories of d devices take the time of about (1 + c/b) n³/d + 2b²n steps: a product loses some time
+    whatever its depth, and in the beginning and in the end the others wait while one device computes a block row. This is least for
+    b³ = c n²/(4d). One interpreter asks for all (n/b)² updates of block rows, which must not take longer than the n³/d steps. Where they
+    come and go, the copies of a round must hide behind its products.
+    """
+    best = (_LOST * n * n / (4 * _DEVICES)) ** (1 / 3)
+    asked = math.isqrt(n**3 // (_DEVICES * _ASKED))
+    hidden = max(2 * _DEVICES, n * n / (_HIDDEN * row_bytes))
+    count = max(min(n / best, asked, hidden), n * row_bytes / _MOST)
+    side = min(n, _whole(-(-n // (_DEVICES * max(1, round(count / _DEVICES))))))
+    if limit is None:
+        return side
+    most = _aligned(limit // (max(_OVERLAPPING) * row_bytes))
+    return min(side, even_side(n, min(n, max(GRANULE, most))))
+
+
+def choose_plan(n: int, row_bytes: int, room: int, speed: Speed, side: int, *, devices: int = 1) -> Plan:
+    """Block rows that come and go: as many of them at once as there is room for.
+
+    Parameters
+    ----------
+    n : int
+        Vertices, at least one.
+    row_bytes : int
+        Bytes of one row, of all components and the construction matrix.
+    room : int
         Bytes that the buffers of one device may have.
     speed : Speed
+    side : int
+        Rows of a block row.
     devices : int
-    side : int, optional
-        Take block rows of this side.
 
     Raises
     ------
     TooLargeError
-        Naming the least limit that would do.
+        Naming how much more would do, and the largest side that fits.
     """
-    buffers = 5 if devices == 1 else 6
-    most = min(n, limit // (buffers * row_bytes))
-    least = min(n, GRANULE if side is None else side)
-    if most < least:
-        needed = buffers * least * row_bytes
-        smaller = f", or block={most} at most" if side is not None and most > 0 else ""
+    cut = block_rows(n, side)
+    size, least, most = cut[0].stop * row_bytes, _LEAST[devices > 1], _OVERLAPPING[devices > 1]
+    buffers = min(most, max(room, 0) // size)
+    if buffers < least:
+        needed, fitting = least * size, min(n, max(room, 0) // (least * row_bytes))
+        smaller = f", or pass block={_aligned(fitting)} at most, which may round floats otherwise" if fitting else ""
         raise TooLargeError(
-            f"{buffers} block rows of {least:,} × {n:,} entries take {gib(needed)} on each device, and {gib(max(limit, 0))} are left; "
-            f"raise memory_limit by {gib(needed - limit)}{smaller}"
+            f"{least} block rows of {cut[0].stop:,} × {n:,} entries take {gib(needed)} on each device, and {gib(max(room, 0))} are left; "
+            f"free memory or raise memory_limit by {gib(needed - room)}{smaller}"
         )
-    sides = {even_side(n, some) for some in range(least, most + 1, GRANULE)} if side is None else {min(side, n)}
-    cuts = (block_rows(n, some) for some in sides)
-    plans = (Plan(n, cut, devices, buffers, row_bytes, buffers * cut[0].stop * row_bytes, len(cut), speed) for cut in cuts)
-    return min(plans, key=lambda p: p.seconds)
+    return Plan(n, cut, devices, buffers, row_bytes, buffers * size, len(cut), speed, overlaps=buffers == most)

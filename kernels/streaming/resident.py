@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from semiring.kernels.engine import Engine
 from semiring.kernels.streaming.lane import Carrier, Lane
-from semiring.kernels.streaming.plan import GRANULE, Plan, Speed, block_rows
+from semiring.kernels.streaming.plan import Plan, Speed, block_rows
 
-__all__ = ["Neighbour", "Resident", "resident_bytes", "resident_lanes", "resident_plan", "resident_rows"]
+__all__ = ["Neighbour", "Resident", "resident_bytes", "resident_lanes", "resident_plan"]
 
 _PANELS = 2
 """Row panels of other devices that a device has room for: the one that it works with, and the next."""
-
-_LOST = 64
-"""Steps of depth that take as long as a product loses otherwise, because it begins and ends."""
-
-_ASKED = 13_000_000_000
-"""Steps that take as long on a GPU as it takes to ask for the update of a block row."""
 
 
 class Neighbour(Carrier, Protocol):
@@ -77,23 +70,6 @@ def resident_lanes(engines: Sequence[Engine], carriers: Sequence[Neighbour], row
     return [Lane(engine, share, _PANELS, side) for engine, share in zip(engines, shares, strict=True)]
 
 
-def resident_rows(n: int, devices: int, side: int | None = None) -> tuple[slice, ...]:
-    """Block rows for devices that share a matrix out: of a `side`, or as many for each, of sides as equal as can be.
-
-    Of side b they take the time of about (1 + c/b) n³/devices + 2b²n steps: a product loses some time whatever its depth, and in the
-    beginning and in the end the others wait while one device computes a block row. This is least for b³ = c n²/(4 devices). One interpreter
-    asks for all (n/b)² updates of block rows, which must not take longer than the n³ steps.
-    """
-    if side is not None:
-        return block_rows(n, side)
-    best = (_LOST * n * n / (4 * devices)) ** (1 / 3)
-    granules = -(-n // GRANULE)
-    most = math.isqrt(n**3 // (devices * _ASKED))
-    count = min(granules, devices * max(1, round(min(n / best, most) / devices)))
-    starts = [GRANULE * (i * granules // count) for i in range(count)]
-    return tuple(slice(start, stop) for start, stop in zip(starts, [*starts[1:], n], strict=True))
-
-
 def resident_bytes(rows: Sequence[slice], devices: int, row_bytes: int) -> list[int]:
     """Bytes that each device needs for its share of a matrix and for row panels, beside what an engine takes for copies.
 
@@ -109,7 +85,7 @@ def resident_bytes(rows: Sequence[slice], devices: int, row_bytes: int) -> list[
     return [row_bytes * (sum(sides[number::devices]) + _PANELS * max(sides)) for number in range(devices)]
 
 
-def resident_plan(n: int, row_bytes: int, speed: Speed, devices: int, side: int | None = None) -> Plan:
+def resident_plan(n: int, row_bytes: int, speed: Speed, side: int, devices: int) -> Plan:
     """The plan for devices that share a matrix out.
 
     Parameters
@@ -118,9 +94,9 @@ def resident_plan(n: int, row_bytes: int, speed: Speed, devices: int, side: int 
         Vertices, at least one.
     row_bytes : int
     speed : Speed
+    side : int
+        Rows of a block row.
     devices : int
-    side : int, optional
-        Take block rows of this side.
     """
-    rows = resident_rows(n, devices, side)
+    rows = block_rows(n, side)
     return Plan(n, rows, devices, _PANELS, row_bytes, max(resident_bytes(rows, devices, row_bytes)), 1, speed)

@@ -42,6 +42,8 @@ def close(
     *,
     paths: bool = False,
     devices: int = 1,
+    buffers: int | None = None,
+    threads: int | None = None,
     reflexive: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ):
@@ -51,7 +53,8 @@ def close(
     via = np.empty((n, n), np.int32) if paths else None
     matrix = Matrix(tuple(map(rows_of, matrices)), tuple(map(rows_of, values)), None if via is None else rows_of(via))
     rows = block_rows(n, side)
-    lanes = [Lane(engine_for(semiring, dtypes, "cpu", witness=True), HostCarrier(matrix), 5 + (devices > 1), side) for _ in range(devices)]
+    room = 5 + (devices > 1) if buffers is None else buffers
+    lanes = [Lane(engine_for(semiring, dtypes, "cpu", threads, witness=True), HostCarrier(matrix), room, side) for _ in range(devices)]
     try:
         streamed(lanes, rows, Ledger(len(rows), devices, progress), reflexive=reflexive)
     finally:
@@ -81,6 +84,23 @@ def test_paths(n, side, devices, dtype):
         path = paths.path(i, j)
         total = sum((w[u, v].item() for u, v in itertools.pairwise(path)), 0) if path else np.inf
         assert total == (values[0][i, j] if path else np.inf)
+
+
+@pytest.mark.parametrize(("n", "side"), [(1, 1), (65, 64), (130, 13), (200, 64)])
+def test_what_is_there_in_the_moment_changes_no_bit(n, side):
+    """Devices, threads and memory; with sums that round, and paths that tie."""
+    rng = np.random.default_rng(n)
+    w = np.where(rng.random((n, n)) < 0.1, rng.choice([0.1, 0.2, 0.3, 0.7], (n, n)), np.inf)
+    (expected,), via = close((w,), side, paths=True)
+    for devices, threads in [(1, 1), (1, 3), (2, 2), (3, 1)]:
+        for buffers in range(2 + (devices > 1), 6):
+            (found,), other = close((w,), side, paths=True, devices=devices, buffers=buffers, threads=threads)
+            assert found.tobytes() == expected.tobytes()
+            np.testing.assert_array_equal(other, via)
+    whole = sr.apsp(w, method="blocked", block=side, paths=True, device="cpu")
+    if not (found == np.inf).any():  # else the closure of the whole is that of its components
+        assert whole.distances.tobytes() == expected.tobytes()
+        np.testing.assert_array_equal(whole.via, via)
 
 
 @pytest.mark.parametrize("reflexive", [True, False])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tracemalloc
 import xml.etree.ElementTree as ET
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,28 @@ def test_the_method_is_the_one_that_runs(semiring: sr.Semiring, method: str, blo
     assert plan.side == side
     assert str(side) in plan.method
     assert ("by elimination" in plan.method) == (semiring is sr.PLUS_TIMES)
+
+
+@pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.PLUS_TIMES], ids=repr)
+@pytest.mark.parametrize(
+    ("n", "how"), [(100, {}), (300, {}), (300, {"method": "iterative"}), (500, {"method": "blocked"}), (300, {"method": "recursive"})]
+)
+def test_what_pins_the_method_and_the_block_gives_the_same_bits(semiring: sr.Semiring, n: int, how: dict[str, Any]) -> None:
+    a = np.random.default_rng(0).random((n, n)) / n
+    plan = sr.explain(n, semiring, device="cpu", **how)
+    assert "pinned by     " + ", ".join(f"{name}={value!r}" for name, value in plan.pinned.items()) in repr(plan)
+    assert plan.pinned["device"] == "cpu"
+    assert sr.closure(a, semiring, **plan.pinned).tobytes() == sr.closure(a, semiring, device="cpu", **how).tobytes()
+
+
+def test_what_pins_block_rows_gives_the_same_bits(tmp_path: Path) -> None:
+    n = 2500
+    a = np.random.default_rng(0).random((n, n)).astype(np.float32)
+    plan = sr.explain(n, sr.MIN_PLUS, "f4", "cpu", memory_limit="24MB")
+    assert plan.pinned == {"method": "blocked", "block": plan.side, "device": "cpu"}
+    by_rows = sr.apsp(a, memory_limit="24MB", device="cpu")
+    assert by_rows.tobytes() == sr.apsp(a, **plan.pinned).tobytes()
+    assert by_rows.tobytes() == sr.apsp(a, checkpoint=tmp_path, **plan.pinned).tobytes()
 
 
 def test_small_closures_are_one_pivot_block_and_the_iterative_method_has_none() -> None:

@@ -29,7 +29,7 @@ from semiring.progress import Progress
 
 INF = np.inf
 EVIL = "<script>alert('&')</script>"
-PLAN = choose_plan(5000, 20000, 1 << 26, Speed(1e10, 1e10))
+PLAN = choose_plan(5000, 20000, 1 << 26, Speed(1e10, 1e10), 512)
 
 
 def text_of(shown: Any) -> str:

@@ -2,30 +2,65 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from semiring.algebra.errors import TooLargeError
-from semiring.kernels.streaming.plan import GRANULE, Plan, Speed, block_rows, choose_plan, even_side
+from semiring.kernels.streaming.plan import GRANULE, Plan, Speed, block_rows, choose_plan, default_side, even_side
 
 SPEED = Speed(1.6e13, 5.4e10)
-GIB = 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
+SIZES = [1, 63, 64, 65, 1000, 2500, 16384, 65536, 65537, 131072, 500_000]
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 4, 8])
-@pytest.mark.parametrize("n", [1, 63, 64, 65, 1000, 65536, 65537, 131072])
-def test_a_plan_covers_the_matrix_within_the_limit(n: int, devices: int) -> None:
-    plan = choose_plan(n, 4 * n, 7 * GIB, SPEED, devices=devices)
-    assert plan.rows[0].start == 0
-    assert plan.rows[-1].stop == n
-    assert all(a.stop == b.start for a, b in zip(plan.rows, plan.rows[1:], strict=False))
-    assert plan.memory <= 7 * GIB
-    assert plan.seconds >= max(plan.computing, plan.moving) > 0
+@pytest.mark.parametrize("n", SIZES)
+def test_a_plan_covers_the_matrix_within_the_room(n: int, devices: int) -> None:
+    side = default_side(n, 4 * n)
+    for room in (13 * GIB, 21 * GIB, 80 * GIB):
+        plan = choose_plan(n, 4 * n, room, SPEED, side, devices=devices)
+        assert plan.rows == block_rows(n, side)  # whatever room there is
+        assert plan.memory <= room
+        assert plan.seconds >= max(plan.computing, plan.moving) > 0
+    assert plan.overlaps
 
 
-@pytest.mark.parametrize("devices", [2, 3, 4, 8])
-def test_devices_have_shares_as_large_as_can_be(devices: int) -> None:
-    plan = choose_plan(65536, 4 * 65536, 7 * GIB, SPEED, devices=devices)
-    assert plan.share <= 1.03 * 65536 / devices
+def test_the_side_follows_from_the_problem_alone() -> None:
+    assert list(inspect.signature(default_side).parameters) == ["n", "row_bytes", "limit"]
+    fast, slow = (choose_plan(65536, 4 * 65536, 7 * GIB, speed, 2048) for speed in (SPEED, Speed(1e9, 1e9)))
+    assert fast.rows == slow.rows
+
+
+@pytest.mark.parametrize("entry", [1, 4, 8, 20])
+@pytest.mark.parametrize("n", SIZES)
+def test_sides_are_aligned_and_a_block_row_is_of_some_gigabytes_at_most(n: int, entry: int) -> None:
+    side = default_side(n, entry * n)
+    assert side % GRANULE == 0 or side == n
+    assert side <= GRANULE or side * entry * n <= 5 * GIB
+
+
+@pytest.mark.parametrize("limit", [1, MIB, 100 * MIB, GIB, 8 * GIB, 1 << 50])
+@pytest.mark.parametrize("n", SIZES)
+def test_a_limit_that_the_caller_names_makes_block_rows_smaller(n: int, limit: int) -> None:
+    side, free = default_side(n, 4 * n, limit), default_side(n, 4 * n)
+    assert min(n, GRANULE) <= side <= free
+    assert side % GRANULE == 0 or side == n
+    assert side <= GRANULE or 6 * side * 4 * n <= limit
+    assert side == free or (limit < 6 * free * 4 * n)
+
+
+@pytest.mark.parametrize(("n", "entry"), [(65536, 4), (65536, 8), (131072, 4)])
+def test_copies_hide_behind_products(n: int, entry: int) -> None:
+    plan = choose_plan(n, entry * n, 80 * GIB, SPEED, default_side(n, entry * n))
+    assert plan.moving < plan.computing
+
+
+@pytest.mark.parametrize("devices", [2, 4, 8])
+@pytest.mark.parametrize("n", [16384, 32768, 65536, 131072])
+def test_devices_have_shares_as_large_as_can_be(n: int, devices: int) -> None:
+    plan = choose_plan(n, 4 * n, 80 * GIB, SPEED, default_side(n, 4 * n), devices=devices)
+    assert plan.share <= 1.03 * n / devices
 
 
 def test_the_largest_share_takes_the_time() -> None:
@@ -41,8 +76,25 @@ def test_sides_are_even() -> None:
     assert even_side(130, 64) % GRANULE == 0
 
 
-def test_too_little_room_says_how_much_is_needed() -> None:
-    with pytest.raises(TooLargeError, match="raise memory_limit"):
-        choose_plan(65536, 4 * 65536, 1 << 20, SPEED)
-    with pytest.raises(TooLargeError, match="or block="):
-        choose_plan(1000, 4000, 1 << 20, SPEED, side=512)
+@pytest.mark.parametrize(("devices", "least", "most"), [(1, 2, 5), (3, 3, 6)])
+def test_where_room_is_short_fewer_block_rows_are_held(devices: int, least: int, most: int) -> None:
+    size = 512 * 4000
+    for buffers in range(least, most + 2):
+        plan = choose_plan(1000, 4000, buffers * size, SPEED, 512, devices=devices)
+        assert plan.buffers == min(buffers, most)
+        assert plan.overlaps == (buffers >= most)
+    few, many = (choose_plan(1000, 4000, buffers * size, SPEED, 512, devices=devices) for buffers in (least, most))
+    assert few.seconds > many.seconds
+
+
+def test_too_little_room_says_what_would_do() -> None:
+    with pytest.raises(TooLargeError, match=r"raise memory_limit") as stop:
+        choose_plan(65536, 4 * 65536, MIB, SPEED, 2048)
+    assert "2 block rows of 2,048 × 65,536 entries take 1.0 GiB on each device, and 1.0 MiB are left" in str(stop.value)
+    assert "block=2 at most" in str(stop.value)
+    with pytest.raises(TooLargeError, match="block=128 at most"):
+        choose_plan(1000, 4000, MIB, SPEED, 512)
+    with pytest.raises(TooLargeError) as stop:
+        choose_plan(100, 400, -1000, SPEED, 64)
+    assert "take 50.0 KiB on each device, and 0 bytes are left; free memory or raise memory_limit by 51.0 KiB" in str(stop.value)
+    assert "block=" not in str(stop.value)
