@@ -102,6 +102,7 @@ class _Work:
                 values, via, matrix = self.destination(stack, in_place=in_place, paths=paths)
             else:
                 how: dict[str, Any] = {"reflexive": reflexive, "paths": paths, "device": large.devices[0], "overwrite": in_place}
+                how |= {"block": options.block, "threads": options.threads}
                 checkpoint = stack.enter_context(Checkpoint(options.checkpoint, given.rows, self.semiring, **how))
                 values, via, matrix = checkpoint.values, checkpoint.via, checkpoint.matrix
             if large.gpu:

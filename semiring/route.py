@@ -16,6 +16,7 @@ from semiring.graphs.by_rows import GivenRows
 from semiring.kernels.devices import is_gpu
 from semiring.kernels.placement import place, several
 from semiring.kernels.room import free_on, gib, with_scratch
+from semiring.kernels.streaming.checkpoint import folder_of
 from semiring.kernels.streaming.plan import Plan, Speed, block_rows, choose_plan, default_side
 from semiring.kernels.streaming.resident import resident_bytes, resident_plan
 from semiring.options import Options
@@ -82,6 +83,8 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
     """
     shared = several(options.device)
     limit = None if options.memory_limit is None else size_of(options.memory_limit)
+    if options.checkpoint is not None:
+        folder_of(options.checkpoint)
     wanted = options.needs_block_rows
     there = on_gpu(given.arrays[0])
     if there and wanted:

@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,32 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import CheckpointError
-from semiring.kernels.streaming.identity import closure_of, fingerprint
+from semiring.kernels.streaming.identity import closure_of, digests
 from semiring.kernels.streaming.journal import Record
 from semiring.kernels.streaming.lock import locked
 from semiring.kernels.streaming.plan import block_rows
 from semiring.kernels.streaming.state import STATE, TEMPORARY, State
 from semiring.kernels.streaming.storage import FileRows, Matrix, Rows, rows_of
 
-__all__ = ["Checkpoint"]
+__all__ = ["Checkpoint", "folder_of"]
 
-_FORMAT = 1
+_FORMAT = 2
 _LOCK = "lock"
 _RECORD = re.compile(r"row(\d+)-round(\d+)")
+
+
+def folder_of(checkpoint: Any) -> Path:
+    """The folder that a caller names.
+
+    Raises
+    ------
+    CheckpointError
+        Where it is no path, or the empty one, which would be the current folder.
+    """
+    named = os.fspath(checkpoint) if isinstance(checkpoint, str | os.PathLike) else None
+    if not isinstance(named, str) or not named or "\0" in named:
+        raise CheckpointError(f"checkpoint is {checkpoint!r}; pass the path of a folder to keep the work in, a string or a pathlib.Path")
+    return Path(named)
 
 
 class Checkpoint:
@@ -46,6 +61,10 @@ class Checkpoint:
         What computes: "cpu", or "cuda:0" and so on. Integers are kept in another form on a GPU while the rounds run.
     overwrite : bool
         Work in the files of the input, if it is in files and the elements lie there at multiples of their size.
+    block : int, optional
+        The rows of a block row that the caller asks for; those of the folder if there are some.
+    threads : int, optional
+        That read the input and the result for their digests.
 
     Attributes
     ----------
@@ -71,6 +90,8 @@ class Checkpoint:
     components, which can be half written, and the first update of an overwritten input, whose construction matrix is not there yet.
     Then the record itself is the result. A record is marked when its block row is written; the file serves again when all block rows
     are through the round.
+
+    A digest of each block row of the input, and in the end of the result, tells whether it is still the same, to the last bit.
     """
 
     def __init__(
@@ -83,15 +104,16 @@ class Checkpoint:
         paths: bool,
         device: str = "cpu",
         overwrite: bool = False,
+        block: int | None = None,
+        threads: int | None = None,
     ) -> None:
-        self.folder = Path(folder)
-        self._given, self._n = given, given[0].shape[0]
+        self.folder = folder_of(folder)
+        self._given, self._n, self._threads = given, given[0].shape[0], threads
         self._overwritten = overwrite and all(isinstance(g, FileRows) and g.by_elements for g in given)
         closure: dict[str, Any] = {
             "format": _FORMAT,
             **closure_of(given, semiring, reflexive=reflexive, paths=paths, device=device),
             "overwritten": [g.place for g in self._files()] if self._overwritten else None,
-            "entries": None if self._overwritten else fingerprint(given),
         }
         self._entry = sum(g.dtype.itemsize for g in given) + (np.dtype(np.int32).itemsize if paths else 0)
         self._writing = threading.Lock()
@@ -106,11 +128,12 @@ class Checkpoint:
         self._lock = lock
         try:
             self._state = self._settled(closure)
+            if block is not None and self.side not in (None, min(block, self._n)):
+                raise self._state.another(f"block: {self.side} there, {block} here")
             self.rows = block_rows(self._n, self.side or self._n)
             kept = self._kept_records()
             self.values, self.via, self.matrix = self._work_matrix(paths, begun=bool(kept) or self._state.round > 0)
-            if self._state.result not in (None, fingerprint(self.matrix.values)):
-                raise self._refused("its result has been changed since it was finished")
+            self._require_same(kept)
             self._begun: dict[tuple[int, int], Record] = {}
             self.rounds = self._resume(kept)
         except BaseException:
@@ -137,14 +160,14 @@ class Checkpoint:
         found : dict
             What is known of the input, which may be overwritten when it is asked for again; of whatever JSON can keep.
         """
-        self._state.side, self._state.found = side, found
-        self._state.write()
         self.rows = block_rows(self._n, side)
+        self._state.side, self._state.found, self._state.entries = side, found, self._digests(self._given)
+        self._state.write()
         self.rounds = [0] * len(self.rows)
 
     def seal(self) -> None:
         """The result will not change any more: what takes its place later, such as another input in the same file, is refused."""
-        self._state.result = fingerprint(self.matrix.values)
+        self._state.result = self._digests(self.matrix.all)
         self._state.write()
 
     @property
@@ -222,6 +245,33 @@ class Checkpoint:
     def _refused(self, why: str) -> CheckpointError:
         lost = " (its input was to be overwritten: bring that back first)" if self._overwritten else ""
         return CheckpointError(f"the checkpoint in {self.folder} cannot be used: {why}; delete the folder to begin again{lost}")
+
+    # Whether what is there is what was there.
+
+    def _require_same(self, kept: set[tuple[int, int]]) -> None:
+        """Refuse another input, and a finished result that is not what it was.
+
+        An input that is overwritten is the matrix that is worked on: its rows are what they were until they are begun.
+        """
+        state, every = self._state, range(len(self.rows))
+        begun = {i for i, _ in kept} if state.round == 0 else set(every)
+        own = [i for i in every if not self._overwritten or i not in begun] if state.entries else []
+        if changed := self._changed(self._given, own, state.entries):
+            if begun and self._overwritten:
+                raise self._refused(f"{changed} of its input have been changed since it was begun")
+            raise state.another(f"entries: {changed} differ")
+        if state.result is not None and (changed := self._changed(self.matrix.all, every, state.result)):
+            raise self._refused(f"{changed} of its result have been changed since it was finished")
+
+    def _digests(self, matrices: Sequence[Rows], numbers: Iterable[int] | None = None) -> list[str]:
+        """The digests of block rows; of all of them unless they are numbered."""
+        return digests(matrices, self.rows if numbers is None else [self.rows[i] for i in numbers], self._threads)
+
+    def _changed(self, matrices: Sequence[Rows], numbers: Sequence[int], expected: list[str]) -> str:
+        """The first block row of some whose digest is not the one expected; empty where there is none."""
+        found = zip(numbers, self._digests(matrices, numbers), strict=True)
+        changed = next((self.rows[i] for i, digest in found if digest != expected[i]), None)
+        return "" if changed is None else f"rows {changed.start} to {changed.stop - 1}"
 
     # Where the matrix is, and how far.
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes
+from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.devices import is_gpu
 from semiring.kernels.streaming.storage import Rows
 
-__all__ = ["closure_of", "fingerprint"]
+__all__ = ["closure_of", "digests"]
 
-_SAMPLE = 16
-"""Rows of a matrix that tell it from another one."""
+_AT_ONCE = 1 << 22
+"""Bytes that a thread reads at a time."""
+
+_DIGEST = 16
+"""Bytes of a digest."""
 
 
 def closure_of(given: tuple[Rows, ...], semiring: Semiring, *, reflexive: bool, paths: bool, device: str) -> dict[str, Any]:
@@ -45,12 +49,37 @@ def _digest(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def fingerprint(given: tuple[Rows, ...]) -> str:
-    """The CRC-32 of some rows. It tells one input from another, not every change of one entry."""
-    crc, n = 0, given[0].shape[0]
-    for row in dict.fromkeys(np.linspace(0, n - 1, _SAMPLE).astype(int).tolist()):
-        for matrix in given:
-            entries = np.empty((1, n), matrix.dtype)
-            matrix.read(slice(row, row + 1), entries)
-            crc = zlib.crc32(entries.tobytes(), crc)
-    return f"{crc:08x}"
+def digests(matrices: Sequence[Rows], rows: Sequence[slice], threads: int | None = None) -> list[str]:
+    """A digest of every byte of each block row, of all matrices.
+
+    A part of the matrix gives a part of the list, whoever reads it.
+
+    Parameters
+    ----------
+    matrices : sequence of Rows
+        Components, and the construction matrix where it counts.
+    rows : sequence of slice
+        The block rows.
+    threads : int, optional
+    """
+    found = [""] * len(rows)
+
+    def digest(number: int, worker: int) -> None:
+        found[number] = _digest_of(matrices, rows[number])
+
+    run(digest, range(len(rows)), thread_count(threads))
+    return found
+
+
+def _digest_of(matrices: Sequence[Rows], rows: slice) -> str:
+    """The digest of one block row, read a few rows at a time."""
+    state = hashlib.blake2b(digest_size=_DIGEST)
+    for matrix in matrices:
+        n = matrix.shape[1]
+        step = max(1, _AT_ONCE // (n * matrix.dtype.itemsize))
+        entries = np.empty((min(step, rows.stop - rows.start), n), matrix.dtype)
+        for start in range(rows.start, rows.stop, step):
+            some = slice(start, min(rows.stop, start + step))
+            matrix.read(some, entries[: some.stop - some.start])
+            state.update(entries[: some.stop - some.start].reshape(-1).view(np.uint8).data)
+    return state.hexdigest()

@@ -24,10 +24,11 @@ import semiring as sr
 from semiring.algebra.errors import CheckpointError, HarmfulPivot
 from semiring.algorithms.streaming import Ledger, streamed
 from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.streaming import checkpoint, journal, storage
+from semiring.kernels.streaming import checkpoint, identity, journal, storage
 from semiring.kernels.streaming import state as state_file
 from semiring.kernels.streaming.checkpoint import Checkpoint
 from semiring.kernels.streaming.host import HostCarrier
+from semiring.kernels.streaming.identity import digests
 from semiring.kernels.streaming.lane import Lane
 from semiring.kernels.streaming.plan import block_rows
 from semiring.kernels.streaming.storage import Matrix, rows_of
@@ -68,6 +69,7 @@ def resume(
     reflexive=True,
     progress=None,
     device="cpu",
+    buffers=None,
     engine: Any = CpuEngine,
     carrier: Any = HostCarrier,
 ):
@@ -78,12 +80,13 @@ def resume(
         if state.side is None:
             state.begin(side, {})
         engines = [engine(semiring, dtypes, 1) for _ in range(devices)]
-        run(engines, carrier(state.matrix), state.rows, reflexive, progress, state)
+        run(engines, carrier(state.matrix), state.rows, reflexive, progress, state, buffers)
         return tuple(map(np.array, state.values)), None if state.via is None else np.array(state.via)
 
 
-def run(engines, carrier, rows, reflexive, progress, state=None):
-    lanes = [Lane(engine, carrier, 5 + (len(engines) > 1), rows[0].stop) for engine in engines]
+def run(engines, carrier, rows, reflexive, progress, state=None, buffers=None):
+    room = 5 + (len(engines) > 1) if buffers is None else buffers
+    lanes = [Lane(engine, carrier, room, rows[0].stop) for engine in engines]
     try:
         streamed(lanes, rows, Ledger(len(rows), len(lanes), progress, state), reflexive=reflexive)
     finally:
@@ -191,11 +194,11 @@ def test_cut_short_at_any_change(tmp_path, semiring, dtype, n, paths, devices, o
         folder = tmp_path / str(changes)
         given = on_disk(matrices, folder) if overwrite else matrices
 
-        def call(folder=folder, given=given):
-            return resume(folder / "state", given, semiring, overwrite=overwrite, **options)
+        def call(folder=folder, given=given, buffers=None):
+            return resume(folder / "state", given, semiring, overwrite=overwrite, buffers=buffers, **options)
 
         cut = killed_after(changes, call)
-        killed_after(changes % 17, call)
+        killed_after(changes % 17, functools.partial(call, buffers=2 + (devices > 1)))  # with less memory
         assert_same(call(), expected)
         assert_same(call(), expected)  # it is finished
         if not overwrite:
@@ -293,6 +296,18 @@ def test_block_edges(tmp_path, n, side, devices):
     options = {"paths": True, "side": side, "devices": devices}
     killed_after(7 * devices, lambda: resume(tmp_path / "state", matrices, **options))
     assert_same(resume(tmp_path / "state", matrices, **options), undisturbed(matrices, **options))
+
+
+def test_another_block_is_another_closure(tmp_path):
+    matrices = begun(tmp_path / "state", side=8)
+    given = tuple(map(rows_of, matrices))
+    with pytest.raises(CheckpointError, match=r"another closure \(block: 8 there, 16 here\)"):
+        Checkpoint(tmp_path / "state", given, sr.MIN_PLUS, reflexive=True, paths=False, block=16)
+    Checkpoint(tmp_path / "state", given, sr.MIN_PLUS, reflexive=True, paths=False, block=8).close()
+    opened(tmp_path / "large", block=100).close()
+    with opened(tmp_path / "large", block=100) as state:
+        state.begin(5, {})
+    opened(tmp_path / "large", block=100).close()
 
 
 def test_another_memory_keeps_the_cut(tmp_path):
@@ -432,9 +447,81 @@ def test_another_closure_is_refused(tmp_path, what, there, here):
     assert_same(resume(folder, matrices), undisturbed(matrices))
 
 
-def opened(folder, dtype: Any = np.float32, device="cpu"):
+def opened(folder, dtype: Any = np.float32, device="cpu", block=None):
     given = tuple(map(rows_of, matrices_of(sr.MIN_PLUS, 5, dtype)))
-    return Checkpoint(folder, given, sr.MIN_PLUS, reflexive=True, paths=False, device=device)
+    return Checkpoint(folder, given, sr.MIN_PLUS, reflexive=True, paths=False, device=device, block=block)
+
+
+@pytest.mark.parametrize("finished", [False, True])
+@pytest.mark.parametrize(("semiring", "dtype"), [(sr.MIN_PLUS, np.float64), (sr.DISTANCE_HOPS, np.float64), (sr.BOOLEAN, np.bool_)])
+def test_every_bit_of_the_input_counts(tmp_path, semiring, dtype, finished):
+    matrices = matrices_of(semiring, 20, dtype)
+    if finished:
+        resume(tmp_path / "state", matrices, semiring)
+    else:
+        begun(tmp_path / "state", matrices, changes=30, semiring=semiring)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        other = tuple(m.copy() for m in matrices)
+        component, row, column = rng.integers(len(matrices)), rng.integers(20), rng.integers(20)
+        entry = other[component][row, column : column + 1].view(np.uint8)
+        entry[rng.integers(len(entry))] ^= 1
+        with pytest.raises(CheckpointError, match=rf"another closure \(entries: rows {row // 4 * 4} to {row // 4 * 4 + 3} differ\)"):
+            resume(tmp_path / "state", other, semiring)
+    assert_same(resume(tmp_path / "state", matrices, semiring), undisturbed(matrices, semiring))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.DISTANCE_HOPS], ids=lambda s: s.name)
+def test_every_bit_of_a_finished_result_counts(tmp_path, semiring, overwrite):
+    given = on_disk(matrices_of(semiring, 20, np.float64), tmp_path / "input")
+    folder = tmp_path / "state"
+
+    def call():
+        return resume(folder, given, semiring, paths=True, overwrite=overwrite)
+
+    with Checkpoint(folder, tuple(map(rows_of, given)), semiring, reflexive=True, paths=True, overwrite=overwrite) as state:
+        state.begin(4, {})
+        run([CpuEngine(semiring, tuple(m.dtype for m in given), 1)], HostCarrier(state.matrix), state.rows, True, None, state)
+        state.seal()
+    expected, rng = call(), np.random.default_rng(0)
+    files = [folder / "via.npy", *(tmp_path / "input" if overwrite else folder).glob("*[s0-9].npy")]
+    assert len(files) == 1 + len(given)
+    for number in range(30):
+        path = files[number % len(files)]
+        as_it_was = path.read_bytes()
+        spoil(path, -1 - int(rng.integers(len(as_it_was) - 128)))
+        with pytest.raises(CheckpointError, match=r"rows \d+ to \d+ of its result have been changed.*delete the folder"):
+            call()
+        path.write_bytes(as_it_was)
+    assert_same(call(), expected)
+
+
+def test_an_input_that_is_overwritten_is_known_again_where_it_is_still_there(tmp_path):
+    matrices = matrices_of(sr.MIN_PLUS, 30)
+    for changes in (5, 12):
+        (given,) = on_disk(matrices, tmp_path / str(changes))
+        state = tmp_path / str(changes) / "state"
+        assert killed_after(changes, lambda given=given, state=state: resume(state, (given,), overwrite=True))
+        weight = given[29, 7].copy()
+        given[29, 7] = 0.001
+        with pytest.raises(CheckpointError, match=r"rows 28 to 29 (of its input have been changed.*bring that back first|differ)"):
+            resume(state, (given,), overwrite=True)
+        given[29, 7] = weight
+        assert_same(resume(state, (given,), overwrite=True), undisturbed(matrices))
+
+
+def test_digests_of_parts_are_parts_of_the_digests():
+    matrices = matrices_of(sr.DISTANCE_HOPS, 50, np.float64)
+    given, rows = tuple(map(rows_of, matrices)), block_rows(50, 8)
+    whole = digests(given, rows)
+    assert len(set(whole)) == len(rows)
+    assert whole == [digest for half in (rows[:3], rows[3:]) for digest in digests(given, half, threads=3)]
+    assert whole == digests(tuple(rows_of(np.asfortranarray(m)) for m in matrices), rows)
+    assert whole != digests(given[::-1], rows)
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(identity, "_AT_ONCE", 1000)
+        assert whole == digests(given, rows)
 
 
 def test_another_device_may_keep_integers_in_another_form(tmp_path):
@@ -516,6 +603,14 @@ def test_a_file_is_no_folder(tmp_path):
         with pytest.raises(CheckpointError, match=r"is a file.*name another"):
             resume(folder, matrices_of(sr.MIN_PLUS, 5))
     assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("folder", ["", b"work", 5, True, "a\0b"])
+def test_what_is_no_path_is_refused(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CheckpointError, match=r"checkpoint is .*pass the path of a folder"):
+        sr.apsp(np.ones((3, 3)), checkpoint=folder, nonedge=np.inf)
+    assert not list(tmp_path.iterdir())
 
 
 def test_two_processes_do_not_work_on_one_checkpoint(tmp_path):

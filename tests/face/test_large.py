@@ -9,14 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import semiring as sr
 from semiring import closing
 from semiring.algebra.namespace import host
 from semiring.graphs import memory
+from semiring.graphs.by_rows import GivenRows
+from semiring.kernels import devices as kernel_devices
 from semiring.kernels import room
+from semiring.kernels.placement import imagined
+from semiring.kernels.streaming.plan import Speed
+from semiring.kernels.streaming.storage import rows_of
+from semiring.options import Options
 from semiring.progress import Progress
-from semiring.route import size_of
+from semiring.route import Large, route, size_of
 
 N = 2500
 LIMIT = {"cpu": "24MB", "cuda": "80MiB"}  # N² float32 are 25 MB, and a GPU's own memory is 64 MiB
@@ -158,8 +165,54 @@ def test_a_file_that_was_computed_does_not_pass_for_a_new_input(weights, distanc
     np.testing.assert_array_equal(work(), distances)
     np.testing.assert_array_equal(work(), distances)
     file[...] = weights
-    with pytest.raises(sr.CheckpointError, match=r"has been changed.*delete the folder"):
+    with pytest.raises(sr.CheckpointError, match=r"have been changed.*delete the folder"):
         work()
+
+
+def as_edges(matrix):
+    return sr.edges([(i, j, matrix[i, j].item()) for i, j in zip(*np.nonzero(np.isfinite(matrix)), strict=True)], nodes=range(len(matrix)))
+
+
+def as_sparse(matrix):
+    return scipy.sparse.csr_array(np.where(np.isinf(matrix), 0, matrix))
+
+
+def as_zarr(matrix, folder):
+    zarr = pytest.importorskip("zarr")
+    array = zarr.create_array(folder / "w.zarr", shape=matrix.shape, chunks=(7, len(matrix)), dtype=matrix.dtype, overwrite=True)
+    array[...] = matrix
+    return array
+
+
+@pytest.mark.parametrize("kind", ["array", "columns first", "file", "zarr", "edges", "sparse", "converted", "truth"])
+def test_one_row_of_other_data_is_another_input(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    matrix = np.where(rng.random((150, 150)) < 0.2, rng.random((150, 150)), np.inf)
+    made: dict[str, Any] = {
+        "array": np.copy,
+        "columns first": np.asfortranarray,
+        "file": lambda m: on_disk(tmp_path, m),
+        "zarr": lambda m: as_zarr(m, tmp_path),
+        "edges": as_edges,
+        "sparse": as_sparse,
+        "converted": lambda m: np.where(np.isinf(m), -1, m),
+        "truth": np.isfinite,
+    }
+
+    def call(m, **how):
+        if kind == "truth":
+            return sr.transitive_closure(made[kind](m), checkpoint=tmp_path / "work", **how)
+        return sr.apsp(made[kind](m), checkpoint=tmp_path / "work", nonedge=-1 if kind == "converted" else None, **how)
+
+    found = np.array(call(matrix))
+    other = matrix.copy()
+    other[97] = np.where(rng.random(150) < 0.5, 0.25, np.inf)
+    with pytest.raises(sr.CheckpointError, match=r"another closure \(entries: rows 64 to 127 differ\)"):
+        call(other)
+    np.testing.assert_array_equal(call(matrix), found)
+    with pytest.raises(sr.CheckpointError, match=r"another closure \(block: 64 there, 32 here\)"):
+        call(matrix, block=32)
+    np.testing.assert_array_equal(call(matrix, block=64), found)
 
 
 @pytest.mark.parametrize("paths", [False, True])
@@ -235,7 +288,7 @@ def test_several_gpus(weights, distances):
 class TestLittleMemoryOfTheHost:
     @pytest.fixture(autouse=True)
     def _little(self, monkeypatch):
-        monkeypatch.setattr(room, "free_on_host", lambda: 24_000_000)
+        monkeypatch.setattr(room, "free_on_host", lambda: 24_900_000)
         for module in (closing, memory, room):
             monkeypatch.setattr(module, "ALWAYS_FITS", 0)
 
@@ -353,6 +406,76 @@ class TestErrors:
         for wrong in (["cpu"], [], ["cuda:0", "cuda:0"], "cuda:all" if not _gpus() else ["cuda:99"]):
             with pytest.raises(sr.SemiringError, match="GPU"):
                 sr.apsp(weights, device=wrong)
+
+
+def way(n: int, semiring: sr.Semiring = sr.MIN_PLUS, **how: Any) -> Large | None:
+    """How a matrix of the host would be closed."""
+    arrays = imagined(n, (np.dtype(np.float32),))
+    given = GivenRows(tuple(map(rows_of, arrays)), arrays, as_they_are=True, overwritable=False, looked_at=True)
+    return route(given, semiring, Options(**how), paths=False)
+
+
+class TestTheSideOfBlockRows:
+    @pytest.fixture(autouse=True)
+    def _gpus(self, monkeypatch):
+        self.count, self.free = 1, 200 << 30
+        monkeypatch.setattr(kernel_devices, "_found", lambda: (self.count, ""))
+        monkeypatch.setattr(room, "free_on_gpu", lambda number: self.free)
+        monkeypatch.setattr(room, "free_on_host", lambda: self.free)
+
+    @pytest.mark.parametrize("how", [{}, {"block": 1000}])
+    @pytest.mark.parametrize("n", [16384, 65536])
+    def test_neither_the_number_of_gpus_nor_their_memory_nor_their_speed_changes_it(self, n, how):
+        cuts = set()
+        for self.count, self.free, speed in itertools.product([1, 2, 3, 8], [200 << 30, 5 << 30], [Speed(1e13, 1e10), Speed(1e12, 1e11)]):
+            large = way(n, device="cuda:all", **how)
+            assert large is not None
+            cuts.add(tuple(r.stop for r in large.plan(n, 4 * n, speed).rows))
+        assert len(cuts) == 1
+        assert cuts.pop()[0] == how.get("block", n // 8 if n == 16384 else n // 16)
+
+    def test_free_memory_decides_whether_there_are_block_rows_but_not_which(self):
+        assert way(65536, device="cuda:0") is None
+        sides = set()
+        for self.free in (6 << 30, 16 << 30):
+            large = way(65536, device="cuda:0")
+            assert large is not None
+            sides.add(large.side)
+        self.free = 200 << 30
+        large = way(65536, device="cuda:all")
+        assert large is not None
+        assert sides == {large.side}
+
+    def test_a_limit_of_the_caller_is_part_of_the_problem(self):
+        sides = set()
+        for self.free in (7 << 30, 200 << 30):
+            large = way(65536, device="cuda:0", memory_limit="2GiB")
+            assert large is not None
+            sides.add(large.side)
+        assert len(sides) == 1
+        assert sides.pop() < 4096
+
+    def test_one_gpu_of_a_list_still_takes_what_several_refuse(self):
+        assert way(65536, sr.PLUS_TIMES, device=["cuda:0"]) is None
+        assert way(65536, device=["cuda:0"], method="recursive") is None
+        assert way(4096, device=["cuda:0"]) is None
+
+
+def test_the_same_call_gives_the_same_bits_at_any_speed(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    w = np.where(rng.random((400, 400)) < 0.05, rng.choice([0.1, 0.2, 0.3], (400, 400)), np.inf)
+    found, sides = [], set()
+    for number, speed in enumerate([Speed(1e12, 1e8), Speed(1e9, 1e12)]):
+        monkeypatch.setattr("semiring.closing_by_rows.measured", lambda *size, speed=speed: speed)
+        for threads in (1, 3):
+            told: list[Progress] = []
+            how: dict[str, Any] = {"checkpoint": tmp_path / f"{number}{threads}", "threads": threads, "device": "cpu"}
+            found.append(sr.apsp(w, paths=True, progress=told.append, **how))
+            sides.add(told[-1].plan.side)
+    assert len(sides) == 1
+    for paths in found:
+        assert paths.distances.tobytes() == found[0].distances.tobytes()
+        np.testing.assert_array_equal(paths.via, found[0].via)
 
 
 def _gpus():
