@@ -7,7 +7,7 @@ import os
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,8 @@ class Checkpoint:
     Then the record itself is the result. A record is marked when its block row is written; the file serves again when all block rows
     are through the round.
 
-    A digest of each block row of the input, and in the end of the result, tells whether it is still the same, to the last bit.
+    A digest of each block row of the input, and in the end of the result, tells whether it is still the same, to the last bit. Of a
+    matrix that is worked on, the last row panel must be as it was recorded.
     """
 
     def __init__(
@@ -263,6 +264,20 @@ class Checkpoint:
         if state.result is not None and (changed := self._changed(self.matrix.all, every, state.result)):
             raise self._refused(f"{changed} of its result have been changed since it was finished")
 
+    def _require_panels(self, kept: set[tuple[int, int]]) -> None:
+        """Refuse a matrix in which a row panel is not what was recorded of it: it was written before another block row was begun with it.
+
+        The last one is given another form afterwards.
+        """
+        for k in {k for _, k in kept if k < len(self.rows) - 1}:
+            used, updated = any(i != k and r == k for i, r in kept), any(i == k and r > k for i, r in kept)
+            if used and not updated:
+                for matrix, some, recorded in self._recorded(self.record(k, k), self.rows[k]):
+                    found = np.empty_like(recorded)
+                    matrix.read(some, found)
+                    if found.tobytes() != recorded.tobytes():
+                        raise self._refused(f"row {some.start} of the matrix that is worked on has been changed")
+
     def _digests(self, matrices: Sequence[Rows], numbers: Iterable[int] | None = None) -> list[str]:
         """The digests of block rows; of all of them unless they are numbered."""
         return digests(matrices, self.rows if numbers is None else [self.rows[i] for i in numbers], self._threads)
@@ -331,6 +346,7 @@ class Checkpoint:
                     record.check()
                 except CheckpointError as error:
                     raise self._refused(str(error)) from None
+        self._require_panels(kept)
         rounds = [self._state.round] * len(self.rows)
         for i, k in sorted(kept):  # so that the last round of each block row comes last
             rounds[i] = k + 1
@@ -348,9 +364,14 @@ class Checkpoint:
 
     def _bring_back(self, record: Record, rows: slice) -> None:
         """Copy a recorded block row to where it belongs."""
+        for matrix, some, recorded in self._recorded(record, rows):
+            matrix.write(some, recorded)
+
+    def _recorded(self, record: Record, rows: slice) -> Iterator[tuple[Rows, slice, Any]]:
+        """The rows of a block row that is recorded as a whole, of each matrix."""
         with record.reading() as stream:
             for matrix in self.matrix.all:
                 for start in range(rows.start, rows.stop):
                     row = np.empty((1, self._n), matrix.dtype)
                     stream.read(slice(start, start + 1), row)
-                    matrix.write(slice(start, start + 1), row)
+                    yield matrix, slice(start, start + 1), row

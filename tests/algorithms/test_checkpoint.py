@@ -511,6 +511,36 @@ def test_an_input_that_is_overwritten_is_known_again_where_it_is_still_there(tmp
         assert_same(resume(state, (given,), overwrite=True), undisturbed(matrices))
 
 
+def refusal(call) -> str:
+    """What is said instead of a result."""
+    try:
+        call()
+    except CheckpointError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_an_input_that_takes_the_place_of_half_done_work_is_refused(tmp_path, devices):
+    matrices, refused = matrices_of(sr.MIN_PLUS, 30), 0
+    for changes in range(20, 140, 6):
+        (given,) = on_disk(matrices, tmp_path / str(changes))
+
+        def call(given=given, changes=changes):
+            return resume(tmp_path / str(changes) / "state", (given,), overwrite=True, devices=devices)
+
+        assert killed_after(changes, call)
+        half_done = given.copy()
+        given[:] = matrices_of(sr.MIN_PLUS, 30, seed=1)[0]
+        said = refusal(call)
+        if said:
+            refused += 1
+            assert re.search("matrix that is worked on has been changed|its input have been changed", said)
+            given[:] = half_done
+            assert_same(call(), undisturbed(matrices))
+    assert refused > 14  # but for those moments when nothing in the file is as it was recorded
+
+
 def test_digests_of_parts_are_parts_of_the_digests():
     matrices = matrices_of(sr.DISTANCE_HOPS, 50, np.float64)
     given, rows = tuple(map(rows_of, matrices)), block_rows(50, 8)
