@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import Expr, nodes
+from semiring.algebra.expression import flat
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.devices import is_gpu
 from semiring.kernels.streaming.storage import Rows
@@ -40,13 +40,8 @@ def closure_of(given: tuple[Rows, ...], semiring: Semiring, *, reflexive: bool, 
 
 def _digest(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> str:
     """What ⊕ and ⊗ do, and their identities, whatever the semiring is called."""
-    roots, number = (*semiring.program.add, *semiring.program.mul), dict[Expr, int]()
-    lines = [repr(semiring.identities(dtypes))]
-    for expr in nodes(*roots):
-        number[expr] = len(number)
-        lines.append(f"{expr.op} {[number[a] if isinstance(a, Expr) else repr(a) for a in expr.args]}")
-    lines.append(repr([number[root] for root in roots]))
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+    meaning = semiring.identities(dtypes), flat((*semiring.program.add, *semiring.program.mul))
+    return hashlib.sha256(repr(meaning).encode()).hexdigest()[:16]
 
 
 def digests(matrices: Sequence[Rows], rows: Sequence[slice], threads: int | None = None) -> list[str]:

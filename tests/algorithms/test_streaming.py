@@ -123,11 +123,13 @@ def test_semirings(semiring, reflexive):
 
 def test_a_negative_cycle_stops_every_device():
     w = weights(130)
+    close((w.copy(),), 32, devices=3)  # the threads that stay, to serve all products, are there now
+    before = threading.active_count()
     w[100, 101], w[101, 100] = -5, 4
     with pytest.raises(HarmfulPivot) as stop:
         close((w,), 32, devices=3)
     assert stop.value.vertex in (100, 101)
-    assert threading.active_count() < 10
+    assert threading.active_count() <= before
 
 
 def test_a_lane_ends_with_rows_that_nobody_took():
