@@ -334,6 +334,8 @@ class Paths:
             For another ending, names that cannot be read back safely, and a folder of something else.
         DTypeError
             For object arrays.
+        DomainError
+            For values that are no elements of the semiring, which `load` would refuse.
         SemiringError
             Without Zarr where that is wanted.
 
@@ -366,8 +368,8 @@ class Paths:
         semiring : Semiring, optional
             Needed where it is not one of `semirings`. It is refused if it does not compute what the one that was saved did.
         mmap : bool
-            Leave the matrices of an ``.npz`` file where they are, as `numpy.memmap`, for those that are larger than memory. As they are not
-            read, neither the checksums of the file are looked at nor whether `via` names vertices: damage may go unnoticed.
+            Leave the matrices of an ``.npz`` file where they are, as `numpy.memmap`, for those that are larger than memory. They are read
+            through once, as without it: for checksums, elements of the semiring, and vertices that exist.
 
         Returns
         -------
@@ -376,9 +378,17 @@ class Paths:
         Raises
         ------
         GraphError
-            For a file or folder that is damaged or nothing that `save` has written.
+            For a file or folder that is damaged or nothing that `save` has written, naming its part and what is wrong with it.
+        TooLargeError
+            A MemoryError, where the matrices do not fit.
         SemiringError
             For another semiring, and without Zarr where that is needed.
+
+        Notes
+        -----
+        A file need not be trusted: nothing of it is executed, no more memory is taken than the matrices have that it holds, and what comes
+        out has the form of an answer: elements of the semiring, vertices that exist, and different names for them. Whether they are right
+        is another question.
         """
         from semiring import saving
 

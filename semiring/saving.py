@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,11 +14,14 @@ import numpy as np
 
 from semiring.algebra.catalogue import semirings
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DTypeError, GraphError, SemiringError
+from semiring.algebra.domain import outside, pieces, require_inside
+from semiring.algebra.errors import DTypeError, GraphError, SemiringError, TooLargeError, brief
 from semiring.algebra.namespace import host
 from semiring.construction import Construction
 from semiring.kernels.reference.operations import Operations
+from semiring.kernels.room import fits, free_on, gib
 from semiring.stores import blocks, rows_on_host, store_for
+from semiring.unpacking import Damage
 
 __all__ = ["load", "save"]
 
@@ -28,6 +32,9 @@ _VERSION = 1
 _SAMPLE = 8
 """Elements on which ⊕ and ⊗ are compared with what they were."""
 
+_DTYPES = tuple(np.dtype(code).name for code in "?bhilqBHILQefdg")
+"""Dtypes that matrices in files may have."""
+
 
 def save(path: str | os.PathLike[str], found: Construction, nodes: Sequence[Any] | None) -> None:
     """See `Paths.save`; `nodes` are None where vertices are numbers."""
@@ -37,6 +44,7 @@ def save(path: str | os.PathLike[str], found: Construction, nodes: Sequence[Any]
             "exact entries are Python objects, which cannot be kept without pickle: compute with dtype=float or int to save paths, or use "
             "pickle, and load that only from sources you trust"
         )
+    require_inside(found.semiring, found.values if len(found.values) > 1 else found.values[0], "values")  # or they could not be loaded
     edges = found.kept() if _may_be_bent(found) else None
     header = {
         "paths": _VERSION,
@@ -54,21 +62,80 @@ def save(path: str | os.PathLike[str], found: Construction, nodes: Sequence[Any]
 def load(path: str | os.PathLike[str], semiring: Semiring | None, *, mmap: bool) -> tuple[Construction, tuple[Any, ...] | None]:
     """See `Paths.load`."""
     with store_for(Path(path)).reading(mmap=mmap) as (text, read):
-        header = json.loads(text)
-        if header["paths"] != _VERSION:
-            raise GraphError(f"{path} has version {header['paths']!r} of the format, and this library reads version {_VERSION}: update it")
-        dtypes: tuple[np.dtype[Any], ...] = tuple(map(np.dtype, header["dtypes"]))
-        shape: tuple[int, ...] = tuple(header["shape"])
-        nodes = None if header["nodes"] is None else tuple(map(_read, header["nodes"]))
+        header = _header(text, path)
+        dtypes, shape = tuple(map(np.dtype, header["dtypes"])), tuple(header["shape"])
+        nodes = None if header["nodes"] is None else _names(header["nodes"], shape[-1])
         chosen = _checked(header["semiring"], dtypes, semiring, path)
-        values = tuple(read(f"value{c}", shape, d) for c, d in enumerate(dtypes))
-        via = read("via", shape, np.dtype(np.int32))
-        edges = tuple(read(f"edge{c}", shape, d) for c, d in enumerate(dtypes)) if header["edges"] else None
-        n = int(via.shape[-1])
-        fits = via.ndim >= 2 and via.shape[-2] == n and (nodes is None or len(set(nodes)) == n)
-        if not fits or not (mmap or via.size == 0 or (via.min() >= -1 and via.max() < n)):
-            raise ValueError("its parts do not fit each other")
-    return Construction(chosen, values, via, bool(header["reflexive"]), lambda: edges), nodes
+        needed = math.prod(shape) * (sum(d.itemsize for d in dtypes) * (2 if header["edges"] else 1) + np.dtype(np.int32).itemsize)
+        if not mmap and not fits(needed, "cpu"):
+            available = f"{gib(free_on('cpu') or 0)} of memory are available"
+            raise TooLargeError(f"{path} holds {gib(needed)}, and {available}; mmap=True leaves those of an .npz file where they are")
+
+        def matrices(name: str) -> tuple[Array, ...]:
+            found = tuple(read(f"{name}{c}", shape, d) for c, d in enumerate(dtypes))
+            _require_elements(chosen, found, name)
+            return found
+
+        values, via = matrices("value"), read("via", shape, np.dtype(np.int32))
+        _require_vertices(via)
+        edges = matrices("edge") if header["edges"] else None
+    return Construction(chosen, values, via, header["reflexive"], lambda: edges), nodes
+
+
+def _header(text: str, path: Any) -> dict[str, Any]:
+    """What the text says, of which every part has the form that `save` gives it."""
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Damage(f"paths.json is no JSON: {error}") from None
+    if isinstance(header, dict) and header.get("paths", _VERSION) != _VERSION:
+        raise GraphError(f"{path} has version {header['paths']!r} of the format, and this library reads version {_VERSION}: update it")
+    parts = {"paths": int, "semiring": dict, "shape": list, "dtypes": list, "reflexive": bool, "edges": bool, "nodes": list | None}
+    _require_parts(header, parts, "paths.json")
+    of_semiring = {"name": str, "in the catalogue": bool, "witness": bool, "elements": list, "results": list}
+    _require_parts(header["semiring"], of_semiring, "the semiring in paths.json")
+    shape = header["shape"]
+    if any(type(length) is not int or length < 0 for length in shape) or len(shape) < 2 or shape[-1] != shape[-2]:
+        raise Damage(f"paths.json has the shape {brief(tuple(shape))}, which no square matrices have")
+    if unknown := [name for name in header["dtypes"] if name not in _DTYPES]:
+        raise Damage(f"paths.json has the dtype {str(unknown[0])[:40]!r}, which no matrix has")
+    return dict(header)
+
+
+def _require_parts(found: Any, parts: dict[str, Any], where: str) -> None:
+    if not isinstance(found, dict):
+        raise Damage(f"{where} is no table")
+    for name, kind in parts.items():
+        if not isinstance(found.get(name, ...), kind):
+            raise Damage(f"{where} has no {name!r}, or one of another kind")
+
+
+def _require_elements(semiring: Semiring, arrays: tuple[Array, ...], name: str) -> None:
+    """Refuse what is no element of the semiring, and truth values of which NumPy would not know what they are."""
+    for c, array in enumerate(arrays):
+        if array.dtype.kind == "b" and (place := _first(array.view(np.uint8), lambda part: part > 1)):
+            raise Damage(f"{name}{c}{list(place)} is {array.view(np.uint8)[place]}, which is no truth value")
+    place = outside(semiring, arrays if len(arrays) > 1 else arrays[0])
+    if place is not None:
+        entry = tuple(v[place].item() for v in arrays)
+        shown = brief(entry if len(entry) > 1 else entry[0])
+        raise Damage(f"{name}0{list(place)} is {shown}, which is outside the carrier of {semiring.name}, {semiring.carrier}")
+
+
+def _require_vertices(via: Array) -> None:
+    """Refuse intermediate vertices that do not exist."""
+    if place := _first(via, lambda part: (part < -1) | (part >= via.shape[-1])):
+        raise Damage(f"via{list(place)} is {via[place]}, which is no vertex from 0 to {via.shape[-1] - 1:,}, nor -1 for none")
+
+
+def _first(array: Array, wrong: Callable[[Array], Array]) -> tuple[int, ...] | None:
+    """The index of the first wrong entry, looking at some of them at a time."""
+    for piece in pieces(array.shape) if array.size else ():
+        found = wrong(array[piece])
+        if found.any():
+            index = np.unravel_index(int(np.argmax(found)), found.shape)
+            return tuple(int(i) + (s.start or 0) for i, s in zip(index, piece, strict=True))
+    return None
 
 
 def _may_be_bent(found: Construction) -> bool:
@@ -113,11 +180,17 @@ def _results(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sample: list
 
 def _checked(saved: dict[str, Any], dtypes: tuple[np.dtype[Any], ...], given: Semiring | None, path: Any) -> Semiring:
     """The semiring that was passed, or the one of the catalogue."""
-    name = saved["name"]
-    if given is None and not saved["in the catalogue"]:
+    name, sample = saved["name"][:80], saved["elements"]
+    if given is None and not (saved["in the catalogue"] and name in semirings()):
         raise SemiringError(f"{path} has paths over {name!r}, which is none of the built-in semirings: pass it, load(path, semiring=…)")
     semiring = semirings()[name] if given is None else replace(given, witness=False)
-    same = semiring.components == len(dtypes) and _agree(_results(semiring, dtypes, saved["elements"]), saved["results"])
+    numbers = all(isinstance(part, list) and len(part) <= _SAMPLE + 2 and {int, float, bool}.issuperset(map(type, part)) for part in sample)
+    if not numbers or len(sample) != len(dtypes) or len(set(map(len, sample))) > 1:
+        raise Damage(f"paths.json has other 'elements' than up to {_SAMPLE + 2} numbers for each of {len(dtypes)} components")
+    try:
+        same = semiring.components == len(dtypes) and _agree(_results(semiring, dtypes, sample), saved["results"])
+    except (ValueError, TypeError, OverflowError):
+        raise Damage(f"paths.json has 'elements' or 'results' that are none of {' and '.join(map(str, dtypes))}") from None
     if not same:
         raise SemiringError(f"{path} has paths over {name!r}, whose ⊕, ⊗, 0 or 1 give other elements than those of {semiring.name!r}")
     return semiring.with_witness() if saved["witness"] else semiring
@@ -125,6 +198,8 @@ def _checked(saved: dict[str, Any], dtypes: tuple[np.dtype[Any], ...], given: Se
 
 def _agree(now: list[Any], then: list[Any]) -> bool:
     """Whether results are the same, but for the last digits of exponentials and logarithms."""
+    if len(now) != len(then):
+        return False
     pairs = [(np.array(a, dtype=float), np.array(b, dtype=float)) for a, b in zip(now, then, strict=True)]
     return all(a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=0, equal_nan=True) for a, b in pairs)
 
@@ -147,6 +222,18 @@ def _written(node: Any) -> Any:
         f"the vertex {node!r} has a name of type {type(node).__name__}, which cannot be kept safely in a file: name vertices by texts, "
         f"numbers, bytes or tuples of these, as in sr.edges((str(u), str(v), w) for u, v, w in …)"
     )
+
+
+def _names(written: list[Any], n: int) -> tuple[Any, ...]:
+    """As many different names as there are vertices."""
+    try:
+        names = tuple(map(_read, written))
+        different = len(set(names))
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        raise Damage("paths.json has a vertex with a name that is none") from None
+    if not len(names) == different == n:
+        raise Damage(f"paths.json has {different:,} different names, and there are {n:,} vertices")
+    return names
 
 
 def _read(written: Any) -> Any:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import os
 import shutil
+import struct
 import sys
+import tracemalloc
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semiring as sr
-from semiring import stores, testing
+from semiring import saving, stores, testing
 
 INF = np.inf
 SUFFIXES = [".npz", ".zarr", ".zarr.zip"]
@@ -307,24 +313,328 @@ def test_foreign_zarr_is_told(tmp_path: Path) -> None:
             sr.Paths.load(path)
 
 
-@settings(max_examples=60)
-@given(data=st.data())
-def test_a_damaged_file_is_told_or_the_same(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("damaged")
-    paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True)
-    paths.save(folder / "p.npz")
-    content = bytearray((folder / "p.npz").read_bytes())
+GRAPH = np.where(np.eye(5, k=1) + np.eye(5, k=-3) > 0, 1.5, INF)
+SAVED = sr.apsp(sr.edges([(f"v{i}", f"v{j}", GRAPH[i, j]) for i, j in np.argwhere(np.isfinite(GRAPH))]), paths=True)
+NEGATIVE = sr.apsp(np.where(np.eye(5, k=1) > 0, -1.0, GRAPH + 9), paths=True)
+"""Its input is kept in the file."""
+
+
+def files(path: Path) -> list[Path]:
+    return sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+
+
+def deflated(path: Path) -> None:
+    """The same members, compressed."""
+    with zipfile.ZipFile(path) as old:
+        members = {name: old.read(name) for name in old.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, content in members.items():
+            new.writestr(name, content)
+
+
+def spoilt(path: Path, data: st.DataObject) -> None:
+    """One byte of a file changed, its end cut off, or two of its parts exchanged."""
+    file = data.draw(st.sampled_from(files(path)))
+    content = bytearray(file.read_bytes())
     at = data.draw(st.integers(0, len(content) - 1))
-    if data.draw(st.booleans()):
-        content[at] ^= data.draw(st.integers(1, 255))
-    else:
-        del content[at:]
-    (folder / "p.npz").write_bytes(content)
+    match data.draw(st.sampled_from(["flip", "cut", "swap", "remove"])):
+        case "flip":
+            content[at] ^= data.draw(st.integers(1, 255))
+        case "cut":
+            del content[at:]
+        case "swap":
+            other = data.draw(st.integers(0, len(content) - 1))
+            length = data.draw(st.integers(1, 64))
+            first, second = content[at : at + length], content[other : other + length]
+            content[at : at + length], content[other : other + length] = second, first
+        case "remove":
+            del content[at : at + data.draw(st.integers(1, 64))]
+    file.write_bytes(content)
+
+
+def is_told_or_the_same(path: Path, paths: sr.Paths, *, mmap: bool) -> None:
+    """Loading gives the same answers or an error of this library's, and takes little memory for it."""
+    tracemalloc.start()
     try:
-        loaded = sr.Paths.load(folder / "p.npz")
+        loaded = sr.Paths.load(path, mmap=mmap)
+    except sr.SemiringError:
+        pass
+    else:
+        same(loaded, paths)
+    finally:
+        taken = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert taken < 20 << 20
+
+
+@pytest.mark.parametrize("how", [".npz", ".npz, mmap", ".npz, deflated", ".zarr", ".zarr.zip"])
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_a_damaged_file_is_told_or_the_same(how: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    suffix, *more = how.split(", ")
+    path = tmp_path_factory.mktemp("damaged") / f"p{suffix}"
+    paths = data.draw(st.sampled_from([SAVED, NEGATIVE]))
+    paths.save(path)
+    if more == ["deflated"]:
+        deflated(path)
+    spoilt(path, data)
+    is_told_or_the_same(path, paths, mmap=more == ["mmap"])
+
+
+def rewritten(path: Path, change: Callable[[dict[str, bytes]], None], compression: int = zipfile.ZIP_STORED) -> Path:
+    """The members of an archive changed by somebody who makes their checksums right again."""
+    with zipfile.ZipFile(path) as old:
+        members = {name: old.read(name) for name in old.namelist()}
+    change(members)
+    with zipfile.ZipFile(path, "w", compression) as new:
+        for name, content in members.items():
+            new.writestr(name, content)
+    return path
+
+
+def changed_header(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    def changed(members: dict[str, bytes]) -> None:
+        change(header := json.loads(members["paths.json"]))
+        members["paths.json"] = json.dumps(header).encode()
+
+    rewritten(path, changed)
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 9) | st.sampled_from([10**9, 10**30, 0.5, INF, "x", "float64", "O", "V99999", "min-plus"]),
+    lambda part: st.lists(part, max_size=4) | st.dictionaries(st.sampled_from(["float", "tuple", "bytes", "name"]), part, max_size=2),
+    max_leaves=6,
+)
+
+
+def places(written: Any) -> list[tuple[Any, Any]]:
+    """Every container in what JSON gives, with each of its keys."""
+    if not isinstance(written, dict | list):
+        return []
+    keys = list(written) if isinstance(written, dict) else list(range(len(written)))
+    return [(written, key) for key in keys] + [place for key in keys for place in places(written[key])]
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_whatever_the_header_says_is_told_or_harmless(mmap: bool, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("header") / "p.npz"
+    SAVED.save(path)
+
+    def change(header: dict[str, Any]) -> None:
+        table, key = data.draw(st.sampled_from(places(header)))
+        if isinstance(table, dict) and data.draw(st.booleans()):
+            del table[key]
+        else:
+            table[key] = data.draw(junk)
+
+    changed_header(path, change)
+    tracemalloc.start()
+    try:
+        loaded = sr.Paths.load(path, mmap=mmap)
+        assert len(loaded.nodes) == 5
+        loaded.paths_from(loaded.nodes[0])
+    except sr.SemiringError:
+        pass
+    finally:
+        taken = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert taken < 20 << 20
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_other_members_are_told_or_harmless(mmap: bool, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("members") / "p.npz"
+    NEGATIVE.save(path)
+
+    def change(members: dict[str, bytes]) -> None:
+        one, other = (data.draw(st.sampled_from(sorted(members))) for _ in range(2))
+        members[one], members[other] = members[other], members[one]
+        content = bytearray(members[one])
+        content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(0, 255))
+        members[one] = bytes(content)
+
+    rewritten(path, change)
+    try:
+        loaded = sr.Paths.load(path, mmap=mmap)
     except sr.SemiringError:
         return
-    same(loaded, paths)
+    assert not np.isnan(loaded.distances).any()
+    assert ((loaded.via >= -1) & (loaded.via < 5)).all()
+    with contextlib.suppress(sr.GraphError):  # numbers that nobody has computed: no such path
+        loaded.paths_from(0)
+
+
+def in_fortrans_order(array: np.ndarray[Any, Any]) -> bytes:
+    np.save(file := io.BytesIO(), np.asfortranarray(array))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize(
+    ("member", "content", "message"),
+    [
+        ("value0", in_fortrans_order(SAVED.distances), "value0.npy begins with the header .*'fortran_order': True"),
+        ("value0", SAVED.distances.astype(">f8"), "value0.npy begins with the header"),
+        ("value0", np.array([[None] * 5] * 5), r"value0.npy begins with the header .*'\|O'"),
+        ("value0", b"no array", "value0.npy begins with the header"),
+        ("value0", b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 65535, r"value0.npy begins with the header '\(\(\("),
+        ("value0", SAVED.distances[:4], "value0.npy begins with the header"),
+        ("value0", np.where(np.eye(5, k=1), np.nan, SAVED.distances), r"value0\[0, 1\] is nan, which is outside the carrier of min-plus"),
+        ("value0", SAVED.distances - INF, r"value0\[0, 0\] is -inf, which is outside"),
+        ("via", np.full((5, 5), 5, np.int32), r"via\[0, 0\] is 5, which is no vertex from 0 to 4"),
+        ("via", np.where(np.eye(5, k=2), np.int32(-2), np.int32(-1)).astype(np.int32), r"via\[0, 2\] is -2"),
+    ],
+    ids=["order", "bytes", "objects", "none", "brackets", "shape", "NaN", "−∞", "beyond", "below"],
+)
+def test_members_that_no_closure_has_are_named(member: str, content: Any, message: str, mmap: bool, tmp_path: Path) -> None:
+    if not isinstance(content, bytes):
+        np.save(file := io.BytesIO(), content, allow_pickle=True)
+        content = file.getvalue()
+    SAVED.save(tmp_path / "p.npz")
+    rewritten(tmp_path / "p.npz", lambda members: members.update({f"{member}.npy": content}))
+    with pytest.raises(sr.GraphError, match=message) as caught:
+        sr.Paths.load(tmp_path / "p.npz", mmap=mmap)
+    assert "pickle" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_bytes_that_are_no_truth_values_are_named(mmap: bool, tmp_path: Path) -> None:
+    sr.closure(np.eye(3, k=1, dtype=bool), sr.BOOLEAN, paths=True).save(tmp_path / "p.npz")
+    rewritten(tmp_path / "p.npz", lambda members: members.update({"value0.npy": members["value0.npy"][:-2] + b"\x02\x01"}))
+    with pytest.raises(sr.GraphError, match=r"value0\[2, 1\] is 2, which is no truth value"):
+        sr.Paths.load(tmp_path / "p.npz", mmap=mmap)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES[1:])
+@pytest.mark.parametrize("name", ["value0", "via"])
+def test_entries_of_zarr_that_no_closure_has_are_named(suffix: str, name: str, tmp_path: Path) -> None:
+    wrong = {"value0": (np.full((5, 5), np.nan), SAVED.via), "via": (SAVED.distances, np.full((5, 5), 5, np.int32))}[name]
+    store = stores.store_for(tmp_path / f"p{suffix}")
+    SAVED.save(tmp_path / "p.npz")
+    with zipfile.ZipFile(tmp_path / "p.npz") as archive:
+        store.write(archive.read("paths.json").decode(), dict(zip(("value0", "via"), wrong, strict=True)))
+    with pytest.raises(sr.GraphError, match=rf"{name}\[0, 0\] is (nan|5)"):
+        sr.Paths.load(tmp_path / f"p{suffix}")
+
+
+def test_what_is_no_element_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(sr.DomainError, match=r"values\[0, 1\] = nan"):
+        sr.Paths(sr.MIN_PLUS, (np.where(np.eye(5, k=1), np.nan, SAVED.distances),), SAVED.via).save(tmp_path / "p.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def takes_little(path: Path, message: str, *, mmap: bool = False) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(sr.SemiringError, match=message):
+            sr.Paths.load(path, mmap=mmap)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken < 20 << 20
+
+
+HUGE = bytes(30 << 20)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("name", ["value0.npy", "via.npy", "paths.json"])
+def test_members_that_are_far_larger_unpacked_are_not_unpacked(name: str, method: int, tmp_path: Path) -> None:
+    SAVED.save(tmp_path / "p.npz")
+    rewritten(tmp_path / "p.npz", lambda members: members.update({name: members[name] + HUGE}), method)
+    takes_little(tmp_path / "p.npz", "paths.json is compressed by another" if method != zipfile.ZIP_DEFLATED else f"{name} has 31,45")
+
+
+def test_a_member_is_unpacked_no_further_than_it_announces(tmp_path: Path) -> None:
+    path = tmp_path / "p.npz"
+    SAVED.save(path)
+    rewritten(path, lambda members: members.update({"value0.npy": members["value0.npy"] + HUGE}), zipfile.ZIP_DEFLATED)
+    with zipfile.ZipFile(path) as archive:
+        true, said = (struct.pack("<I", size) for size in (archive.getinfo("value0.npy").file_size, 128 + 200))
+    content = path.read_bytes()
+    assert content.count(true) == 2  # of the member itself, and in the table at the end
+    path.write_bytes(content.replace(true, said))
+    takes_little(path, "Bad CRC-32")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES[1:])
+@pytest.mark.parametrize("name", ["value0/c/0/0", "value0/zarr.json", "zarr.json"])
+def test_files_of_zarr_that_are_far_larger_unpacked_are_not_unpacked(name: str, suffix: str, tmp_path: Path) -> None:
+    zstd = pytest.importorskip("numcodecs.zstd")
+    path = tmp_path / f"p{suffix}"
+    SAVED.save(tmp_path / "p.zarr")
+    file = tmp_path / "p.zarr" / name
+    file.write_bytes(zstd.compress(HUGE) if "/c/" in name else file.read_bytes() + b" " * len(HUGE))
+    if suffix == ".zarr.zip":
+        shutil.make_archive(str(tmp_path / "p.zarr"), "zip", tmp_path / "p.zarr")
+    elif name == "zarr.json":
+        return  # it is as large as it is
+    takes_little(path, f"{name} (announces 31,457,280 bytes, and 200|has 31,45)")
+
+
+def test_chunks_of_zarr_that_no_row_has_are_told(tmp_path: Path) -> None:
+    SAVED.save(tmp_path / "p.zarr")
+    file = tmp_path / "p.zarr" / "value0" / "zarr.json"
+    layout = json.loads(file.read_text())
+    for part, wrong, message in [
+        ("chunk_grid", {"name": "regular", "configuration": {"chunk_shape": [99999, 99999]}}, "which are no rows"),
+        ("shape", [5, 6], r"value0 has shape \(5, 6\)"),
+        ("data_type", "float32", "dtype float32"),
+        ("codecs", [layout["codecs"][0], {"name": "gzip", "configuration": {"level": 1}}], "Zstandard"),
+        ("node_type", "group", "value0"),
+    ]:
+        file.write_text(json.dumps({**layout, part: wrong}))
+        takes_little(tmp_path / "p.zarr", message)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        (("semiring", "elements"), [[0.5] * 6000], "'elements' than up to 10 numbers"),
+        (("shape",), [30000, 30000], r"paths.json has 5 different names, and there are 30,000 vertices"),
+        (("shape",), [5, 6], r"paths.json has the shape \(5, 6\)"),
+        (("shape",), [1, 5, 5], "value0.npy begins with the header"),
+        (("shape",), [10**9, 0, 0], "5 different names"),
+        (("nodes",), ["a", "b", "c", "d", "d"], "4 different names"),
+        (("nodes",), ["a", "b", "c", "d", ["e"]], "a name that is none"),
+        (("nodes",), ["a", "b", "c", "d", {"code": "e"}], "a name that is none"),
+        (("dtypes",), ["object"], "the dtype 'object'"),
+        (("dtypes",), ["float64"] * 2, "elements"),
+        (("edges",), True, "edge0.npy is missing"),
+        (("semiring", "name"), "none", "none of the built-in"),
+        (("reflexive",), 1, "'reflexive'"),
+    ],
+    ids=str,
+)
+def test_headers_that_do_not_fit_are_told(part: tuple[str, ...], value: Any, message: str, tmp_path: Path) -> None:
+    SAVED.save(tmp_path / "p.npz")
+
+    def change(header: dict[str, Any]) -> None:
+        for key in part[:-1]:
+            header = header[key]
+        header[part[-1]] = value
+
+    changed_header(tmp_path / "p.npz", change)
+    for mmap in (False, True):
+        takes_little(tmp_path / "p.npz", message, mmap=mmap)
+
+
+def test_matrices_that_do_not_fit_the_memory_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = sr.apsp(GRAPH, paths=True)
+    paths.save(tmp_path / "p.npz")
+    monkeypatch.setattr(saving, "fits", lambda needed, device: needed < 5 * 5 * 12)
+    with pytest.raises(sr.TooLargeError, match="mmap=True"):
+        sr.Paths.load(tmp_path / "p.npz")
+    same(sr.Paths.load(tmp_path / "p.npz", mmap=True), paths)
+
+
+def test_a_batch_of_many_matrices_of_nothing(tmp_path: Path) -> None:
+    sr.Paths(sr.MIN_PLUS, (np.empty((10**9, 0, 0)),), np.empty((10**9, 0, 0), np.int32)).save(tmp_path / "p.npz")
+    assert len(sr.Paths.load(tmp_path / "p.npz")) == 10**9
 
 
 def test_missing_chunks_are_told(tmp_path: Path) -> None:
@@ -340,7 +650,7 @@ def test_parts_that_do_not_fit_are_told(tmp_path: Path) -> None:
     paths = sr.apsp(a_graph, paths=True)
     for via in (np.full((4, 4), 7, np.int32), np.full((4, 4), -2, np.int32)):
         sr.Paths(sr.MIN_PLUS, (paths.distances,), via).save(tmp_path / "p.npz")
-        with pytest.raises(sr.GraphError, match="do not fit"):
+        with pytest.raises(sr.GraphError, match="which is no vertex"):
             sr.Paths.load(tmp_path / "p.npz")
 
 
