@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import csv
-import zipfile
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import GraphError
+from semiring.algebra.errors import GraphError, TooLargeError
 from semiring.graphs import EdgeList, edges
 
 __all__ = ["INPUTS", "OUTPUTS", "read_file", "write_file"]
@@ -130,32 +130,25 @@ def _number(text: str) -> int | float | None:
 
 
 def _numpy(path: Path) -> Any:
-    try:
+    with _told(path, "not a NumPy array of numbers"):
         return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise GraphError(f"{path}: not a NumPy array of numbers ({error})") from None
 
 
 def _archive(path: Path) -> Any:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            names = list(archive.files)
-            if "format" not in names:
-                if len(names) == 1:
-                    return archive[names[0]]
-                raise GraphError(f"{path}: one array is wanted, but it holds {len(names)}: {', '.join(names)}")
-    except GraphError:
-        raise
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise GraphError(f"{path}: not an archive of NumPy arrays ({error})") from None
+    # NumPy leaves a file open that it cannot read.
+    with _told(path, "not an archive of NumPy arrays"), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        names = list(archive.files)
+        if "format" not in names:
+            if len(names) == 1 and isinstance(array := archive[names[0]], np.ndarray):
+                return array
+            raise GraphError(f"{path}: one array is wanted, but it holds {len(names)}: {', '.join(names)}")
     try:
         from scipy.sparse import load_npz
     except ImportError:
         raise GraphError(f'{path}: a SciPy sparse array needs SciPy: pip install "semiring[graphs]"') from None
-    try:
-        return load_npz(path)
-    except (ValueError, KeyError, TypeError) as error:
-        raise GraphError(f"{path}: not a SciPy sparse array ({error})") from None
+    with _told(path, "not a SciPy sparse array"):
+        (graph := load_npz(path)).check_format(full_check=True)  # indices beyond the matrix too
+        return graph
 
 
 def _matrix_market(path: Path) -> Any:
@@ -163,10 +156,22 @@ def _matrix_market(path: Path) -> Any:
         from scipy.io import mmread
     except ImportError:
         raise GraphError(f'{path}: MatrixMarket files need SciPy: pip install "semiring[graphs]"') from None
-    try:
+    with _told(path, "not a MatrixMarket file"):
         return mmread(path, spmatrix=False)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise GraphError(f"{path}: not a MatrixMarket file ({error})") from None
+
+
+@contextmanager
+def _told(path: Path, what: str) -> Iterator[None]:
+    """Says of a file what it is not, and why, without NumPy's advice to trust it: a pickle runs whatever code is in it."""
+    try:
+        yield
+    except (GraphError, OSError):
+        raise
+    except MemoryError:
+        raise TooLargeError(f"{path}: what it announces does not fit the memory") from None
+    except Exception as error:  # those of NumPy, SciPy, zipfile and their decompressors share no class
+        why = "it holds Python objects, or nothing that is read without trusting it" if "pickle" in str(error) else str(error)
+        raise GraphError(f"{path}: {what} ({why or type(error).__name__})") from None
 
 
 def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring, via: Array | None = None) -> str:

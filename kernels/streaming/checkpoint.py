@@ -316,8 +316,8 @@ class Checkpoint:
             os.replace(temporary, path)
         try:
             array = np.load(path, mmap_mode="r")
-        except (ValueError, EOFError) as error:
-            raise self._refused(f"{name} is damaged ({error})") from None
+        except (ValueError, EOFError):  # NumPy's words advise to trust it
+            raise self._refused(f"{name} is damaged") from None
         if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
             raise self._refused(f"{name} is {array.shape} of {array.dtype}, and not {shape} of {dtype}")
         return np.load(path, mmap_mode="r+")  # which would have made a file that is too short longer

@@ -591,6 +591,7 @@ def spoil(path: Path, at: int = -20) -> None:
         (lambda f: (f / "values.npy").unlink(), "values.npy is missing"),
         (lambda f: os.truncate(f / "values.npy", 2000), "values.npy is damaged"),
         (lambda f: os.truncate(f / "values.npy", 20), "values.npy is damaged"),
+        (lambda f: (f / "values.npy").write_bytes(b"\x80\x04K\x01."), "values.npy is damaged(?!.*pickle)"),
         (lambda f: np.save(f / "values.npy", np.zeros((30, 30))), "values.npy is .*float64"),
         (lambda f: np.save(f / "via.npy", np.zeros((3, 30), np.int32)), r"via.npy is \(3, 30\)"),
         (lambda f: spoil(f / "row3-round3"), "row.* is damaged"),

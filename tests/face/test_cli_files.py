@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algebra.errors import GraphError
+from semiring.algebra.errors import GraphError, TooLargeError
 from semiring.files import read_file
 from semiring.graphs import EdgeList, read_graph
 
@@ -91,6 +93,49 @@ def test_numpy_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "c.npz", np.array([[{}]], dtype=object))
     with pytest.raises(GraphError, match="not an archive"):
         read_file(tmp_path / "c.npz")
+
+
+def npy(header: str) -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+
+
+def saved(array: Any) -> bytes:
+    np.save(file := io.BytesIO(), array, allow_pickle=True)
+    return file.getvalue()
+
+
+HOSTILE = {
+    "objects": saved(np.array([[None]])),
+    "a pickle": b"\x80\x04K\x01.",
+    "a long header": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }" + " " * 20000),
+    "brackets": npy("(" * 9000),
+    "minuses": npy("-" * 9000 + "1"),
+    "an immense shape": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000, 1000000000), }"),
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=list(HOSTILE))
+def test_hostile_arrays_are_refused_without_numpys_advice_to_trust_them(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(content)
+    for suffix, method in (("stored", zipfile.ZIP_STORED), ("lzma", zipfile.ZIP_LZMA), ("sparse", zipfile.ZIP_DEFLATED)):
+        with zipfile.ZipFile(tmp_path / f"{suffix}.npz", "w", method) as archive:
+            archive.writestr("format.npy" if suffix == "sparse" else "a.npy", content)
+    spoilt = bytearray((tmp_path / "sparse.npz").read_bytes())
+    spoilt[42:50] = b"\xff" * 8
+    (tmp_path / "spoilt.npz").write_bytes(spoilt)
+    for path in tmp_path.iterdir():
+        with pytest.raises((GraphError, TooLargeError), match=path.name) as caught:
+            read_file(path)
+        assert "pickle" not in str(caught.value)
+        assert "max_header_size" not in str(caught.value)
+
+
+def test_indices_beyond_a_sparse_matrix_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("scipy.sparse")
+    np.savez(tmp_path / "a.npz", format=b"csr", data=np.ones(2), indices=np.array([0, 9]), indptr=np.array([0, 1, 2]), shape=(2, 2))
+    with pytest.raises(GraphError, match="not a SciPy sparse array"):
+        read_file(tmp_path / "a.npz")
 
 
 def test_sparse_archives(tmp_path: Path) -> None:
