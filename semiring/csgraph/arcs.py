@@ -58,8 +58,11 @@ class Arcs:
 
     def without_loops(self) -> Arcs:
         """No edge from a vertex to itself."""
-        kept = self.rows != self.columns
-        return Arcs(self.n, self.rows[kept], self.columns[kept], self.weights[kept])
+        return self.where(self.rows != self.columns)
+
+    def where(self, kept: Array) -> Arcs:
+        """Some of the edges, by a mask."""
+        return self if kept.all() else Arcs(self.n, self.rows[kept], self.columns[kept], self.weights[kept])
 
     def with_root(self, sources: Array) -> Arcs:
         """With one more vertex, n, and an edge of weight 0 from it to each of the sources."""

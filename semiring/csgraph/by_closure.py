@@ -24,7 +24,7 @@ def closed(call: Call, device: Any) -> tuple[Any, ...]:
     request, graph, n = call.request, call.graph, call.graph.n
     paths = bool(request.return_predecessors)
     gpu = _one_gpu(call, device)
-    edges = graph.unweighted() if request.unweighted and not call.in_place else graph  # `dtype` need not hold weights that do not count
+    edges = graph if call.in_place else call.edges
     # Where weights are negative a closure may have to look at its input again.
     matrix = edges.matrix(call.dtype, overwrite=call.in_place and not call.negative, paths=paths, device=gpu or "cpu")
     with on_device(device_of(matrix)):
@@ -56,7 +56,7 @@ def _one_gpu(call: Call, device: Any) -> str | None:
     if on_gpu(call.graph.dense) or several(device) is not None:
         return None
     n, size = call.graph.n, call.size
-    edges = 0 if call.graph.listed is None else call.graph.listed.nbytes
+    edges = 0 if call.graph.entries is None else call.graph.entries.nbytes
     needed = with_scratch(size.bytes + n**2 * call.dtype.itemsize * call.negative + edges)
     return gpu_with_room(device, n, (call.dtype,), needed)
 

@@ -21,9 +21,7 @@ _BLOCK = 1 << 25
 def searched(call: Call) -> tuple[Any, ...]:
     """Distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources too."""
     request, n = call.request, call.graph.n
-    arcs = call.graph.arcs
-    if request.unweighted:
-        arcs = arcs.unweighted()
+    arcs = call.edges.arcs
     if not request.directed:
         arcs = arcs.both_ways()
     _refuse_too_large(arcs, call.dtype)
@@ -37,7 +35,7 @@ def searched(call: Call) -> tuple[Any, ...]:
     distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
     predecessors = np.empty((len(sources) if paths else 0, n), np.int32)
     step = max(1, len(sources) if call.dtype == np.float64 else _BLOCK // max(1, n))
-    for start in range(0, max(1, len(sources)), step):  # once without sources too, which finds a negative cycle
+    for start in range(0, len(sources), step):
         rows = slice(start, start + step)
         distances[rows], *before = _rows(call, matrix, sources[rows], paths=paths)
         if paths:

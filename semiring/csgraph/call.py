@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -71,7 +72,17 @@ class Call:
     @property
     def negative(self) -> bool:
         """Whether an edge is negative and counts so."""
-        return self.graph.negative and not self.request.unweighted
+        return not self.request.unweighted and self.graph.negative
+
+    @cached_property
+    def edges(self) -> Given:
+        """The graph by what counts: 1 for each edge, so that `dtype` need not hold its weight; no negative cycle that no path reaches."""
+        request = self.request
+        if request.unweighted:
+            return self.graph.unweighted(infinite=request.method != "FW")
+        if self.negative and self.sources is not None:
+            return self.graph.reached_from(self.sources, directed=request.directed)
+        return self.graph
 
     @cached_property
     def size(self) -> Size:
@@ -90,9 +101,10 @@ class Call:
 
     def _reach(self, sources: int) -> float:
         """The share of the vertices that a search finds, by a few that do not weigh; 1 where there are edges enough to find nearly all."""
-        arcs, n = self.graph.listed, self.graph.n
+        arcs, n = self.graph.entries, self.graph.n
         if arcs is None or sources <= _SAMPLE or len(arcs.weights) > _FEW * n:
             return 1.0
+        arcs = self.edges.arcs
         matrix = (arcs if self.request.directed else arcs.both_ways()).compressed()
         tried = np.linspace(0, n - 1, _SAMPLE).astype(int)
         return sum(len(breadth_first_order(matrix, source, return_predecessors=False)) for source in tried) / (n * _SAMPLE)
@@ -123,11 +135,12 @@ def read_call(csgraph: Any, request: Request) -> Call:
     if request.method == "auto":
         # SciPy's own rule: its conventions differ a little between methods.
         sparse = request.indices is not None or graph.stored < n * n / 4
-        request = replace(request, method=("J" if graph.negative else "D") if sparse else "FW")
+        request = replace(request, method=("D" if request.unweighted or not graph.negative else "J") if sparse else "FW")
     if request.method == "FW" and request.indices is not None:
         raise ValueError("Cannot specify indices with method == 'FW'.")
-    if request.limit < 0:
-        raise ValueError("limit must be >= 0")
+    request = replace(request, limit=math.fsum([request.limit]))  # a TypeError for what is no number
+    if not request.limit >= 0:
+        raise ValueError(f"limit must be >= 0, not {request.limit}")
     if request.indices is None:
         return Call(graph, request, None, (n,), dtype)
     sources = np.array(request.indices, dtype=np.int64)

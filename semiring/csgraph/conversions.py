@@ -49,7 +49,8 @@ def csgraph_masked_from_dense(
     require_square(array)
     data = np.asarray(array.data)
     missing = nulls(data, null_value, nan_null=nan_null, infinity_null=infinity_null) | np.ma.getmaskarray(array)
-    return np.ma.array(data, mask=missing, copy=False)
+    fill_value = null_value if null_value is not None and np.isfinite(null_value) else None
+    return np.ma.array(data, mask=missing, copy=False, fill_value=fill_value)
 
 
 def csgraph_from_masked(graph: Any) -> Any:

@@ -1,8 +1,9 @@
 """What SciPy calls a graph, by its conventions; either as a dense matrix with ∞ for non-edges or edge by edge.
 
 In a dense array 0, NaN and ±∞ are no edges; in a masked array what is masked, NaN or infinite, so that 0 is an edge; in a sparse array
-what is not stored, NaN or ∞. SciPy's own reading takes every dense weight below 1e-8 for 0 (it compares as `numpy.ma.masked_values` does),
-its Floyd–Warshall the zeros of masked arrays for non-edges, and its unweighted Dijkstra a stored ∞ for an edge; here it is all as said.
+what is not stored, NaN or ∞. Where edges are counted instead of weighed, whatever is stored or not masked is one, as in SciPy, whose
+Floyd–Warshall alone goes by the weight there too. SciPy's own reading takes every dense weight below 1e-8 for 0 (it compares as
+`numpy.ma.masked_values` does), and its Floyd–Warshall the zeros of masked arrays for non-edges; here it is all as said.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.sparse.csgraph import breadth_first_order
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.errors import GraphError, ShapeError
 from semiring.algebra.exchange import borrowed, lends_memory
 from semiring.algebra.namespace import equal, host, namespace, on_gpu
-from semiring.csgraph.arcs import Arcs
+from semiring.csgraph.arcs import Arcs, Array
 from semiring.graphs.coordinates import Coordinates, dense
 from semiring.graphs.dense import read_dense
 from semiring.graphs.graph import Reading
@@ -41,48 +43,67 @@ class Given:
         Of the host, or of a GPU.
     missing : bool array of shape (n, n) or None
         Where a dense array has no edge.
-    listed : Arcs or None
-        The edges of a sparse array.
+    entries : Arcs or None
+        What a sparse array stores, infinite weights too; ∞ for NaN.
     stored : int
         How many edges there are by SciPy's count.
+    mask : bool array or None
+        That of a masked array.
     restore : callable or None
         Makes of an array on a GPU one of the caller's library; in the host's memory results are NumPy's, as SciPy's are.
     """
 
     dense: Any
     missing: Any
-    listed: Arcs | None
+    entries: Arcs | None
     stored: int
+    mask: Any = None
     restore: Callable[[Any], Any] | None = None
 
     @property
     def n(self) -> int:
         """How many vertices there are."""
-        return self.listed.n if self.listed is not None else len(self.dense)
+        return self.entries.n if self.entries is not None else len(self.dense)
 
     @cached_property
     def negative(self) -> bool:
         """Whether an edge is negative."""
-        if self.listed is not None:
-            return bool((self.listed.weights < 0).any())
+        if self.entries is not None:
+            return bool((self.arcs.weights < 0).any())
         return bool(((self.dense < 0) & ~self.missing).any())
 
     @cached_property
     def arcs(self) -> Arcs:
         """The edges one by one."""
-        if self.listed is not None:
-            return self.listed
+        if self.entries is not None:
+            if np.isneginf(self.entries.weights).any():
+                raise GraphError("csgraph stores −∞, which is no weight: no path through it has a length")
+            return self.entries.where(self.entries.weights < np.inf)
         there = ~host(self.missing)
         rows, columns = np.nonzero(there)
         return Arcs(self.n, rows, columns, host(self.dense)[there].astype(np.float64))
 
-    def unweighted(self) -> Given:
-        """The same edges, each of weight 1; a dense array of them is one number, seen everywhere."""
-        if self.listed is not None:
-            return replace(self, listed=self.listed.unweighted())
+    def unweighted(self, *, infinite: bool) -> Given:
+        """Each edge of weight 1, with `infinite` also those of no finite weight; a dense array of them is one number, seen everywhere."""
+        if self.entries is not None:
+            return replace(self, entries=(self.entries if infinite else self.arcs).unweighted())
         with on_device(device_of(self.dense)):
             xp = namespace(self.dense)
-            return replace(self, dense=xp.broadcast_to(xp.ones((), dtype=np.float32), self.dense.shape))
+            missing = self.mask if infinite and self.mask is not None else self.missing
+            return replace(self, dense=xp.broadcast_to(xp.ones((), dtype=np.float32), self.dense.shape), missing=missing)
+
+    def reached_from(self, sources: Array, *, directed: bool) -> Given:
+        """Only those edges that a path from one of the sources can take."""
+        arcs = self.arcs if directed else self.arcs.both_ways()
+        reached = np.zeros(self.n + 1, dtype=bool)
+        reached[breadth_first_order(arcs.with_root(sources).compressed(), self.n, return_predecessors=False)] = True
+        reached = reached[:-1]
+        if reached.all():
+            return self
+        if self.entries is not None:
+            return replace(self, entries=self.entries.where(reached[self.entries.rows]))
+        with on_device(device_of(self.dense)):
+            return replace(self, missing=self.missing | ~namespace(self.dense).asarray(reached)[:, None])
 
     def matrix(self, dtype: np.dtype[Any], *, overwrite: bool = False, paths: bool = False, device: str = "cpu") -> Any:
         """The edges as a dense matrix with ∞ elsewhere, which is the caller's own only with `overwrite`.
@@ -102,9 +123,9 @@ class Given:
             Where there is no memory for it, or no place for a weight in float32.
         """
         reading = Reading(nonedge=np.inf, dtype=dtype, overwrite=overwrite, presence=False, paths=paths)
-        if self.listed is None:
+        if self.entries is None:
             return read_dense((Source(self.dense, self.missing),), MIN_PLUS, reading).values[0]
-        arcs = self.listed
+        arcs = self.arcs
 
         def where(index: tuple[int, ...]) -> str:
             return f"csgraph[{arcs.rows[index[0]]}, {arcs.columns[index[0]]}]"
@@ -123,12 +144,11 @@ def read(csgraph: Any) -> Given:
     Raises
     ------
     GraphError, ShapeError
-        Both are ValueErrors, as SciPy's are: where it is no square matrix, or a sparse array stores −∞.
+        Both are ValueErrors, as SciPy's are: where it is no square matrix, or one of texts or dates.
     """
     if is_sparse(csgraph):
         csgraph = to_scipy(csgraph)
-        arcs = _listed(csgraph)
-        return Given(None, None, arcs, len(arcs.weights))
+        return Given(None, None, _entries(csgraph), csgraph.nnz)
     array, mask, restore = csgraph, None, None
     if isinstance(csgraph, np.ma.MaskedArray):
         mask = np.ma.getmask(csgraph)
@@ -138,12 +158,15 @@ def read(csgraph: Any) -> Given:
     if not on_gpu(array):
         array = np.asarray(array)
     require_square(array)
+    if array.dtype.kind not in "biufcO":
+        raise GraphError(f"graph has entries of dtype {array.dtype}, which are no numbers; pass .astype(float) if they stand for some")
     if array.dtype.name not in _EXACT:
         array = array.astype(np.float64)
     missing = nulls(array, None if mask is not None else 0)
-    if mask is not None:
-        missing |= mask
-    return Given(array, missing, None, array.size - int(missing.sum()), restore)
+    if mask is None:
+        return Given(array, missing, None, array.size - int(missing.sum()), restore=restore)
+    mask = np.broadcast_to(mask, array.shape)
+    return Given(array, missing | mask, None, array.size - int(mask.sum()), mask)
 
 
 def require_square(array: Any) -> None:
@@ -170,8 +193,8 @@ def nulls(array: Any, null_value: float | None, *, nan_null: bool = True, infini
     return missing
 
 
-def _listed(graph: Any) -> Arcs:
-    """The edges that a sparse array stores."""
+def _entries(graph: Any) -> Arcs:
+    """What a sparse array stores."""
     if graph.ndim != 2:
         raise ShapeError("compressed-sparse graph must be 2-D")
     n = int(graph.shape[0])
@@ -181,8 +204,7 @@ def _listed(graph: Any) -> Arcs:
         graph = graph.astype(np.float64)  # so that no sum of a COO array's duplicates wraps
     rows = graph.tocsr()
     weights = rows.data.astype(np.float64, copy=False)
-    if np.isneginf(weights).any():
-        raise GraphError("csgraph stores −∞, which is no weight: no path through it has a length")
-    kept = np.isfinite(weights)
     sources, targets = np.repeat(np.arange(n), np.diff(rows.indptr)), rows.indices
-    return Arcs.combined(n, sources[kept], targets[kept], weights[kept])
+    if ((targets < 0) | (targets >= n)).any():
+        raise GraphError(f"csgraph stores an entry in column {targets[(targets < 0) | (targets >= n)][0]}, of {n}")
+    return Arcs.combined(n, sources, targets, np.where(np.isnan(weights), np.inf, weights))

@@ -43,7 +43,8 @@ def shortest_path(
         Whether an edge goes one way only; otherwise the lighter one of two opposite edges goes both ways.
     return_predecessors : bool
     unweighted : bool
-        Count edges instead of adding weights.
+        Count edges instead of adding weights: whatever a sparse array stores, or a masked one does not mask, except with "FW", which leaves
+        out infinite weights and NaN here too.
     overwrite : bool
         Put the result in the place of a C-ordered dense matrix of its dtype ("FW" only, which "auto" takes for dense graphs).
     indices : int or array_like of int, optional
@@ -65,9 +66,9 @@ def shortest_path(
     Raises
     ------
     NegativeCycleError
-        SciPy's class and `semiring.NegativeCycleError` in one.
+        SciPy's class and `semiring.NegativeCycleError` in one. With `indices` only for a cycle that a path from one of them reaches.
     ValueError
-        For a graph that is no square matrix, an unknown method, indices out of range or given with "FW".
+        For a graph that is no square matrix or stores −∞, an unknown method, indices out of range or given with "FW".
     TypeError
         For another dtype, and for weights that float32 cannot hold where it is to.
     TooLargeError
@@ -173,7 +174,7 @@ def dijkstra(
     Raises
     ------
     NegativeCycleError, ValueError, TooLargeError
-        See `shortest_path`; ValueError also for a negative limit.
+        See `shortest_path`; ValueError also for a negative limit, and for NaN.
 
     Notes
     -----
@@ -314,9 +315,10 @@ def yen(
     """
     if K < 1:
         raise ValueError(f"K is how many paths are wanted, at least 1, not {K}")
+    graph = read(csgraph)
     with as_both():
         return scipys_yen(
-            read(csgraph).arcs.compressed(),
+            (graph.unweighted(infinite=True) if unweighted else graph).arcs.compressed(),
             source,
             sink,
             K,

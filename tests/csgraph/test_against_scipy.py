@@ -3,6 +3,7 @@
 import inspect
 import itertools
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +32,17 @@ def weights_of(graph):
     masked = isinstance(graph, np.ma.MaskedArray)
     data, mask = np.array(np.ma.getdata(graph), dtype=float), np.ma.getmaskarray(graph)
     return np.where(mask | ~np.isfinite(data) | ((data == 0) & (not masked)), np.inf, data)
+
+
+def counted(graph, method):
+    """The matrix with 1 for each edge, all that are stored or not masked, but to Floyd and Warshall those of finite weight."""
+    there = np.isfinite(weights_of(graph))
+    if method != "FW" and sp.issparse(graph):
+        rows = graph.tocsr()
+        there[np.repeat(np.arange(graph.shape[0]), np.diff(rows.indptr)), rows.indices] = True
+    elif method != "FW" and isinstance(graph, np.ma.MaskedArray):
+        there = ~np.ma.getmaskarray(graph)
+    return np.where(there, 1.0, np.inf)
 
 
 def require_trees(weights, distances, predecessors, sources):
@@ -88,12 +100,12 @@ def test_distances_and_predecessors_are_right(data):
     device = data.draw(st.sampled_from(["cpu", "auto"]))
     if method == "FW":
         options["indices"] = None
+    if options["unweighted"] and method == "auto":
+        method = "J"  # "auto" may be Floyd and Warshall's, which counts other edges
     before = graph.copy()
     distances, predecessors = csgraph.shortest_path(graph, method, return_predecessors=True, device=device, **options)
 
-    weights = weights_of(graph)
-    if options["unweighted"]:
-        weights[np.isfinite(weights)] = 1
+    weights = counted(graph, method) if options["unweighted"] else weights_of(graph)
     if not options["directed"]:
         weights = np.minimum(weights, weights.T)
     # SciPy's own answer to the same edges, which it is told without any choice of reading them.
@@ -149,7 +161,7 @@ def test_negative_weights_and_cycles(graph, method, device):
 def test_dijkstra_from_the_nearest_and_up_to_a_limit(data):
     weights = weights_of(data.draw(graphs(kinds=("csr", "dense"))))
     n = len(weights)
-    edges = tuple(np.argwhere(np.isfinite(weights)).T)  # stored ∞ is an edge to SciPy's dijkstra where it is unweighted, not to others
+    edges = tuple(np.argwhere(np.isfinite(weights)).T)
     graph = sp.csr_array((weights[edges], edges), shape=(n, n))
     options = arguments(data.draw, n)
     options["limit"] = data.draw(st.sampled_from([0, 3, 7.5, np.inf]))
@@ -168,6 +180,121 @@ def test_dijkstra_from_the_nearest_and_up_to_a_limit(data):
             assert sources[predecessors[vertex]] == sources[vertex]
         else:
             assert sources[vertex] == vertex
+
+
+ENTRIES = [0.0, np.inf, np.nan, 1.0, 2.0, 3.5, 7.0]
+
+
+@st.composite
+def ugly_graphs(draw, negative):
+    """With zeros, infinities and NaN stored, several times at one place, and perhaps negative weights."""
+    n = draw(st.integers(0, 5))
+    kind = draw(st.sampled_from(["dense", "int", "bool", "float32", "big-endian", "csr", "csc", "coo", "lil", "duplicates"]))
+    entries = st.sampled_from(ENTRIES + [-1.0, -2.0] * negative)
+    edges = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), entries), max_size=12) if n else st.just([]))
+    if kind == "duplicates":
+        edges.sort(key=lambda edge: edge[0])
+        starts = np.searchsorted([u for u, _, _ in edges], np.arange(n + 1))
+        return sp.csr_array((np.array([w for _, _, w in edges]), np.array([v for _, v, _ in edges], np.int32), starts), shape=(n, n))
+    weights = {(u, v): w for u, v, w in edges}
+    rows, columns = np.array(list(weights), dtype=int).reshape(-1, 2).T
+    listed = sp.coo_array((np.array(list(weights.values()), dtype=float), (rows, columns)), shape=(n, n))
+    if kind in ("csr", "csc", "coo", "lil"):
+        return listed.asformat(kind)
+    dense = np.zeros((n, n))
+    dense[rows, columns] = listed.data
+    if kind in ("int", "bool"):
+        return np.where(np.isfinite(dense), dense, 0).astype(kind)
+    return dense.astype({"float32": "f4", "big-endian": ">f8"}.get(kind, "f8"))
+
+
+ODD_INDICES = st.sampled_from([True, 0.5, np.uint8(0), [], [[0], [0]], [0, 0], "0", [None], np.nan, {0}, range(1)])
+
+
+def outcome(function, *args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return function(*args, **options)
+        except (ValueError, TypeError, scipys.NegativeCycleError) as error:
+            return error
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_ugly_calls_end_as_scipys(data):
+    name = data.draw(st.sampled_from(SEVERAL))
+    graph = data.draw(ugly_graphs(negative=name != "dijkstra"))
+    n = graph.shape[0]
+    flags = ("directed", "unweighted", "return_predecessors")
+    options = {flag: data.draw(st.booleans()) for flag in flags}
+    if name != "floyd_warshall":
+        options["indices"] = data.draw(st.none() | st.integers(-n - 1, n) | st.lists(st.integers(-n, n), max_size=3) | ODD_INDICES)
+    if name == "dijkstra":
+        options |= {"limit": data.draw(st.sampled_from([np.inf, 0, 2.0, True, -1, "3", None])), "min_only": data.draw(st.booleans())}
+    if name == "shortest_path":
+        options["method"] = data.draw(st.sampled_from(["auto", "FW", "BF", "J"]))
+    device = data.draw(st.sampled_from(["cpu", "auto"]))
+    theirs = outcome(getattr(scipys, name), graph.tocsr() if sp.issparse(graph) else graph, **options)
+    ours = outcome(getattr(csgraph, name), graph, device=device, **options)
+    if isinstance(theirs, scipys.NegativeCycleError) and not isinstance(ours, Exception):
+        # Of what no path from the indices reaches; only SciPy's Johnson looks at that.
+        assert options["indices"] is not None
+        options.pop("method", None)
+        theirs = outcome(scipys.bellman_ford, graph, **options)
+    if isinstance(theirs, Exception) or isinstance(ours, Exception):
+        assert isinstance(ours, (TypeError, ValueError, scipys.NegativeCycleError)), theirs
+        assert isinstance(theirs, (TypeError, ValueError, scipys.NegativeCycleError)), ours
+        return
+    ours, theirs = (found if isinstance(found, tuple) else (found,) for found in (ours, theirs))
+    assert [(a.shape, a.dtype) for a in ours] == [(a.shape, a.dtype) for a in theirs]
+    np.testing.assert_allclose(ours[0], theirs[0])
+    for before, expected in zip(ours[1:], theirs[1:], strict=True):
+        np.testing.assert_array_equal(before == NONE, expected == NONE)
+
+
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+@pytest.mark.parametrize("name", ["shortest_path", "dijkstra", "bellman_ford", "johnson"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.coo_array, np.ma.masked_equal], ids=lambda form: form.__name__)
+def test_negative_cycles_that_no_path_reaches_do_not_count(name, form, device):
+    graph = np.array([[0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [0, 1, 0, -3, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, -1.0]])
+    given = form(graph, 0) if form is np.ma.masked_equal else form(graph)
+    function = getattr(csgraph, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        near: tuple[Any, ...] = (0, [0], [1, 0, 0], [], [[1]])
+        for sources in near:
+            found = function(given, indices=sources, return_predecessors=True, device=device)
+            expected = scipys.bellman_ford(sp.csr_array(graph), indices=sources, return_predecessors=True)
+            for array, right in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(array, right)
+        far: tuple[Any, ...] = (2, [0, 3], [4], None)
+        for sources in far:
+            with pytest.raises(csgraph.NegativeCycleError):
+                function(given, indices=sources, device=device)
+        with pytest.raises(csgraph.NegativeCycleError):  # 0 – 1 – 2 without directions
+            function(given, indices=[0], directed=False, device=device)
+    if name == "dijkstra":
+        with pytest.warns(UserWarning, match="negative weights"):
+            np.testing.assert_array_equal(csgraph.dijkstra(given, indices=[0], min_only=True), [0, 1, np.inf, np.inf, np.inf])
+
+
+@pytest.mark.filterwarnings("ignore:Graph has negative weights")
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+@pytest.mark.parametrize("weight", [np.inf, np.nan, -np.inf])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_infinite_weights_are_counted_as_scipy_counts_them(name, weight, device):
+    graph = sp.csr_array((np.array([weight, 2.0]), [1, 2], [0, 1, 2, 2]), shape=(3, 3))
+    masked = np.ma.array([[0, weight, 0], [0, 0, 2], [0, 0, 0.0]], mask=np.array([[1, 0, 1], [1, 1, 0], [1, 1, 1]], bool))
+    theirs, ours = getattr(scipys, name), getattr(csgraph, name)
+    for shown, directed in itertools.product((graph, graph.tolil(), graph.tocoo(), masked), (True, False)):
+        if name == "floyd_warshall" and (weight == -np.inf or shown is masked):
+            continue
+        expected = theirs(shown.tocsr() if sp.issparse(shown) else shown, directed=directed, unweighted=True)
+        np.testing.assert_array_equal(ours(shown, directed=directed, unweighted=True, device=device), expected)
+        assert np.isinf(expected[0, 1]) == (name == "floyd_warshall")
+    if weight != -np.inf:
+        np.testing.assert_array_equal(ours(graph, device=device), [[0, np.inf, np.inf], [np.inf, 0, 2], [np.inf, np.inf, 0]])
 
 
 def test_from_the_nearest_of_several_with_negative_weights():

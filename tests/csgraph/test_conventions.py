@@ -102,9 +102,6 @@ def test_negative_cycles_raise_both_errors(solver, device):
         solver(np.array([[0.0, -1], [0, 0]]), directed=False, device=device)
     with pytest.raises(csgraph.NegativeCycleError):
         csgraph.yen(graph, 0, 3, 2)
-    if solver is not csgraph.floyd_warshall:
-        with pytest.raises(csgraph.NegativeCycleError):  # also from no vertex at all, as SciPy's Johnson has it
-            solver(graph, indices=[], device=device)
 
 
 @pytest.mark.filterwarnings("ignore:Graph has negative weights")
@@ -221,6 +218,9 @@ def test_indices(solver, device, indices):
         (sp.csr_array((2, 3)), r"shape \(N, N\)"),
         (sp.coo_array([1, 2]), "must be 2-D"),
         ([["a", "b"], ["c", "d"]], "float"),
+        ([["0", "1"], ["2", "3"]], "no numbers"),
+        (np.zeros((2, 2), "M8[s]"), "no numbers"),
+        (np.zeros((2, 2), [("weight", float)]), "no numbers"),
         ([[1, 2], [3]], "inhomogeneous"),
     ],
     ids=str,
@@ -238,8 +238,19 @@ def test_bad_arguments():
             csgraph.shortest_path(CHAIN, method)
     with pytest.raises(ValueError, match="Cannot specify indices"):
         csgraph.shortest_path(CHAIN, "FW", indices=0)
-    with pytest.raises(ValueError, match="limit must be >= 0"):
-        csgraph.dijkstra(CHAIN, limit=-1)
+    for limit in (-1, -INF, np.nan):
+        with pytest.raises(ValueError, match="limit must be >= 0, not"):
+            csgraph.dijkstra(CHAIN, limit=limit)
+        with pytest.raises(ValueError, match="limit must be >= 0, not"):
+            csgraph.explain(CHAIN, limit=limit)
+    no_numbers: tuple[Any, ...] = ("3", None, [2], np.array([1.0, 2.0]), 1j)
+    for no_number in no_numbers:
+        with pytest.raises(TypeError):
+            csgraph.dijkstra(CHAIN, limit=no_number)
+    beyond = sp.csr_array(CHAIN)
+    beyond.indices[0] = 9
+    with pytest.raises(ValueError, match="column 9, of 3"):
+        csgraph.dijkstra(beyond)
     for indices in (3, -4, [0, 3], np.array([1 << 32])):
         with pytest.raises(ValueError, match="indices out of range"):
             csgraph.johnson(CHAIN, indices=indices)

@@ -105,6 +105,13 @@ def test_predecessors_that_are_no_integers(wrong):
             scipys.reconstruct_path(CHAIN, np.array(wrong))
 
 
+def test_of_opposite_edges_the_lighter_one_counts_also_where_it_weighs_nothing():
+    graph = sp.csr_array((np.array([5.0, 0, 1]), [1, 0, 0], [0, 1, 2, 3]), shape=(3, 3))
+    lengths, before = scipys.shortest_path(graph, directed=False, return_predecessors=True)
+    np.testing.assert_array_equal(csgraph.construct_dist_matrix(graph, before, directed=False), lengths)
+    assert (scipys.construct_dist_matrix(graph, before, directed=False) != lengths).any()
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, ">i4"])
 def test_predecessors_of_any_integers(dtype):
     before = np.array([-1, 0, 1], dtype)
@@ -125,7 +132,7 @@ def test_dense_to_sparse_as_scipy_does_it(options, kind):
     kinds: dict[Any, Callable[..., Any]] = {"matrix": np.matrix, "masked": lambda g: np.ma.array(g, mask=g == 2), "F": np.asfortranarray}
     graph = kinds[kind](graph) if kind in kinds else graph.astype(kind)
     ours, theirs = csgraph.csgraph_masked_from_dense(graph, **options), scipys.csgraph_masked_from_dense(graph, **options)
-    assert (type(ours), ours.dtype) == (type(theirs), theirs.dtype)
+    assert (type(ours), ours.dtype, ours.fill_value) == (type(theirs), theirs.dtype, theirs.fill_value)
     if kind == "masked":
         assert ours.mask[1, 0]
         assert not theirs.mask[1, 0]  # SciPy's forgets it
