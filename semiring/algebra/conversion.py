@@ -33,13 +33,14 @@ def first(mask: Array) -> tuple[int, ...]:
 def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which entries of `dtype` are computed when none is asked for.
 
-    float16 and int8 become float32 and int16, which hold them exactly; the rest stay as they are, in native byte order.
+    float16 and int8 become float32 and int16, which hold them exactly; the rest stay as they are. All are in native byte order.
 
     Raises
     ------
     DTypeError
         For dtypes without an exact counterpart.
     """
+    dtype = dtype.newbyteorder("=")
     if dtype == np.float16:
         return np.dtype(np.float32)
     if dtype == np.int8:
@@ -50,7 +51,7 @@ def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype.kind not in "biufO":
         kind = {"c": "complex numbers have no order", "U": "entries are text", "S": "entries are bytes"}.get(dtype.kind, "not numbers")
         raise DTypeError(f"{dtype} is not supported ({kind}); use bool, an integer or a float dtype, or an object array for exact entries")
-    return dtype.newbyteorder("=")
+    return dtype
 
 
 def nan(entries: Array) -> Array:

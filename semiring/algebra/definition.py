@@ -209,7 +209,7 @@ class Semiring:
         return {}
 
     def dtypes(self, dtypes: Any) -> tuple[np.dtype[Any], ...]:
-        """`dtypes` as one NumPy dtype a component, each one that the library computes with.
+        """`dtypes` as one NumPy dtype a component, each one that the library computes with, in native byte order.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class Semiring:
         if len(parts) != self.components:
             raise DTypeError(f"{self.name} has {self.components} components, but {len(parts)} dtypes were given")
         try:
-            kinds = tuple(np.dtype(d) for d in parts)
+            kinds = tuple(np.dtype(d).newbyteorder("=") for d in parts)
         except TypeError as error:
             raise DTypeError(f"{dtypes!r} is no dtype: {error}") from None
         for kind in kinds:

@@ -350,6 +350,40 @@ def test_read_only_memory_of_a_gpu() -> None:
     np.testing.assert_array_equal(a.get(), graph())
 
 
+def answers(array: Array) -> dict[str, tuple[Any, ...]]:
+    """What every entry point makes of non-negative numbers in which 0 is no edge."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for semiring in (sr.MIN_PLUS, sr.MAX_MIN):
+        found[f"matmul, {semiring.name}"] = tuple(sr.matmul(array, array, semiring, c=array, witness=True))
+        found[f"closure, {semiring.name}"] = (sr.closure(array, semiring, nonedge=0),)
+        found[f"power, {semiring.name}"] = (sr.power(array, 3, semiring, nonedge=0),)
+    truths = (array != 0).astype(array.dtype if array.dtype.kind in "iu" else bool)
+    found["truth values"] = (sr.matmul(truths, truths, sr.BOOLEAN), sr.transitive_closure(array, nonedge=0))
+    paths = sr.apsp(array, nonedge=0, paths=True)
+    found["paths"] = paths.distances, paths.via, paths.predecessors()
+    found["another dtype"] = (sr.apsp(array, nonedge=0, dtype=np.float64), sr.apsp(array, nonedge=0, dtype=np.dtype(">i4")))
+    if array.ndim == 2 and array.size:
+        found["sources"] = sr.apsp(array, nonedge=0, sources=[0, 3]), sr.matmul(array[0], array, sr.MIN_PLUS)
+        found["csgraph"] = (sr.csgraph.shortest_path(array, "J", indices=[0, 3]),)
+    return found
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"])
+def test_swapped_bytes_give_what_native_ones_do(dtype: str, layout: str) -> None:
+    pytest.importorskip("scipy")
+    fill, view = LAYOUTS[layout]
+    whole = np.abs(fill(np.where(np.isinf(graph()), 0, graph()))).astype(dtype)
+    native, swapped = view(whole), view(whole.astype(whole.dtype.newbyteorder()))
+    before = swapped.copy()
+    for (name, found), expected in zip(answers(swapped).items(), answers(native).values(), strict=True):
+        for one, other in zip(found, expected, strict=True):
+            assert one.dtype == other.dtype, name
+            assert one.dtype.isnative
+            np.testing.assert_array_equal(one, other, err_msg=name)
+    np.testing.assert_array_equal(swapped, before)
+
+
 class TestDataFrames:
     def test_closures_keep_the_labels(self) -> None:
         pd = library("pandas")
