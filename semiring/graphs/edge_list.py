@@ -81,7 +81,7 @@ def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hasha
     Raises
     ------
     GraphError
-        For an item that is no edge, an unhashable label, or a vertex that is not in `nodes`.
+        For an item that is no edge, an unhashable label, a vertex that is not in `nodes`, or weights in the place of `directed`.
 
     Examples
     --------
@@ -94,6 +94,9 @@ def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hasha
     """
     if not isinstance(edge_list, Iterable):
         raise GraphError(f"a {type(edge_list).__name__} is no list of edges; pass pairs (u, v) or triples (u, v, weight)")
+    if not isinstance(directed, bool | np.bool_ | int):
+        kind = type(directed).__name__
+        raise GraphError(f"directed is True or False, not a {kind}; weights stand beside their vertices, as in zip(us, vs, weights)")
     ends: list[tuple[Hashable, Hashable]] = []
     weights: list[Any] = []
     for position, item in enumerate(_rows(edge_list) if isinstance(edge_list, np.ndarray) else edge_list):

@@ -150,6 +150,13 @@ class TestEdgeLists:
         with pytest.raises(GraphError, match=message):
             edges(listed)
 
+    @pytest.mark.parametrize("weights", [np.array([1.0, 2.0]), [1.0, 2.0], "weights"], ids=str)
+    def test_weights_are_no_direction(self, weights: Any) -> None:
+        with pytest.raises(GraphError, match="weights stand beside their vertices"):
+            edges([(0, 1), (1, 2)], weights)
+        with pytest.raises(GraphError, match="weights stand beside their vertices"):
+            edges(np.array([[0, 1], [1, 2]]), weights)
+
     def test_bad_nodes(self) -> None:
         with pytest.raises(GraphError, match="twice"):
             edges([("a", "b")], nodes="aba")
