@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algebra.errors import LawError, ShapeError, noted
+from semiring.algebra.errors import LawError, ShapeError, noted, refuse_arrays
 from semiring.algebra.exchange import Borrowed
 from semiring.algebra.laws import selective_counterexample
 from semiring.algebra.namespace import namespace, on_gpu
@@ -117,6 +117,7 @@ def matmul(
     Witnessed(values=array([5., 1.]), witness=array([1, 1], dtype=int32))
     """
     require_semiring(semiring)
+    refuse_arrays(witness=witness, device=device)
     with noted("the product", semiring, a, b):
         return _product(a, b, semiring, c, out, witness or semiring.witness, device, threads)
 

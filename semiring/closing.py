@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import SemiringError, noted
+from semiring.algebra.errors import SemiringError, noted, refuse_arrays
 from semiring.algebra.namespace import namespace, on_gpu
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.edges import Edges
@@ -43,6 +43,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
     presence : bool
         See `read_graph`.
     """
+    refuse_arrays(reflexive=reflexive, **options._replace(nonedge=None, sources=None, targets=None)._asdict())
     if options.sources is not None or options.targets is not None:
         from semiring.sources_and_targets import solve_between  # only where it is wanted: a first call should be quick
 

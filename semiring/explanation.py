@@ -9,7 +9,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algebra.errors import SemiringError, TooLargeError
+from semiring.algebra.errors import SemiringError, TooLargeError, refuse_arrays
 from semiring.algebra.html import Shown
 from semiring.algebra.laws import usual_dtypes
 from semiring.algorithms.laws import eliminates, require_closure_laws
@@ -169,6 +169,7 @@ def explain(
       pinned by     method='recursive', block=128, device='cpu'
     """
     require_semiring(semiring)
+    refuse_arrays(dtype=dtype, device=device, paths=paths, method=method, memory_limit=memory_limit)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise SemiringError(f"n is {n!r}; it is the number of vertices, a whole number from 0")
     n, paths = int(n), bool(paths or semiring.witness)

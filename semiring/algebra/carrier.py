@@ -324,7 +324,10 @@ def _part(domain: Any, zero: Any, one: Any) -> tuple[Part, Any]:
             raise SemiringError(f"the domain {domain!r} is no interval; write (low, high) with low <= high, or a set of elements")
         return Interval(*domain), domain
     if isinstance(domain, Iterable) and not isinstance(domain, str | bytes):
-        elements = frozenset(domain)
+        try:
+            elements = frozenset(domain)
+        except TypeError:
+            raise SemiringError(f"the domain {domain!r} is no set of elements: each is a number or a truth value") from None
         return elements, elements
     if callable(domain):
         return _predicate(domain, 1), domain

@@ -94,7 +94,7 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a", *, advice: 
     if index is None:
         return
     parts = [host(v[index]) if on_gpu(v) else np.asarray(v)[index] for v in (values if isinstance(values, tuple) else (values,))]
-    found = [p.item() if isinstance(p, np.generic | np.ndarray) and p.dtype != object else p for p in parts]
+    found = [p.item() if isinstance(p, np.generic | np.ndarray) and p.dtype != object and p.size == 1 else p for p in parts]
     value = tuple(found) if len(found) > 1 else found[0]
     index = (index[0] + first, *index[1:]) if index else index
     place = f"{what}[{', '.join(map(str, index))}]" if index else what

@@ -24,6 +24,7 @@ __all__ = [
     "TraceError",
     "brief",
     "noted",
+    "refuse_arrays",
 ]
 
 
@@ -115,6 +116,32 @@ def brief(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > 128:
         return f"about {'-' if value < 0 else ''}1e{round(value.bit_length() * math.log10(2))}"
     return f"({', '.join(map(brief, value))})" if isinstance(value, tuple) else repr(value)
+
+
+def refuse_arrays(**arguments: Any) -> None:
+    """Refuse an array where a call takes something else, before anything asks it whether it is true.
+
+    Parameters
+    ----------
+    **arguments : object
+        By their names.
+
+    Raises
+    ------
+    SemiringError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> refuse_arrays(paths=True, device="cpu", dtype=np.float32)
+    >>> refuse_arrays(paths=np.eye(2))
+    Traceback (most recent call last):
+    ...
+    semiring.algebra.errors.SemiringError: paths is an array of shape (2, 2), and no array belongs there
+    """
+    for name, value in arguments.items():
+        if isinstance(shape := getattr(value, "shape", None), tuple) and shape:
+            raise SemiringError(f"{name} is an array of shape {shape}, and no array belongs there")
 
 
 @contextmanager

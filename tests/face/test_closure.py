@@ -247,6 +247,29 @@ def test_stored_numbers_are_edges_and_stored_truth_values_are_what_they_say() ->
 
 
 @pytest.mark.parametrize("function", [sr.apsp, sr.closure, sr.transitive_closure], ids=lambda f: f.__name__)
+def test_arrays_in_the_place_of_options_are_refused(function: Callable[..., Any]) -> None:
+    graph = np.array([[0.0, 1.0], [2.0, 0.0]])
+    given = (graph, sr.MIN_PLUS) if function is sr.closure else (graph,)
+    for name in set(inspect.signature(function).parameters) & {*Options._fields, "reflexive"} - {"nonedge", "sources", "targets"}:
+        with pytest.raises(sr.SemiringError, match=rf"^{name} is an array of shape \(2, 2\)"):
+            function(*given, **{name: graph})
+
+
+def test_arrays_in_the_place_of_other_arguments_are_refused() -> None:
+    graph = np.array([[0.0, 1.0], [2.0, 0.0]])
+    for name in ("witness", "device"):
+        with pytest.raises(sr.SemiringError, match=f"^{name} is an array"):
+            sr.matmul(graph, graph, sr.MIN_PLUS, **{name: graph})  # type: ignore[arg-type]
+    for name in ("dtype", "device", "paths", "method"):
+        with pytest.raises(sr.SemiringError, match=f"^{name} is an array"):
+            sr.explain(9, **{name: graph})  # type: ignore[arg-type]
+    with pytest.raises(sr.DomainError, match=r"graph\[0, 0\] = array"):
+        sr.apsp(np.array([[np.array([1, 2]), 1], [2, 3]], dtype=object))
+    with pytest.raises(sr.SemiringError, match="no set of elements"):
+        sr.Semiring("x", min, max, np.inf, -np.inf, domain=graph)
+
+
+@pytest.mark.parametrize("function", [sr.apsp, sr.closure, sr.transitive_closure], ids=lambda f: f.__name__)
 def test_arguments_are_the_options_in_their_order_and_with_their_defaults(function: Callable[..., Any]) -> None:
     given = {p.name: p.default for p in inspect.signature(function).parameters.values() if p.kind == p.KEYWORD_ONLY}
     given.pop("reflexive", None)
