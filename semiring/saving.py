@@ -44,7 +44,7 @@ def save(path: str | os.PathLike[str], found: Construction, nodes: Sequence[Any]
             "exact entries are Python objects, which cannot be kept without pickle: compute with dtype=float or int to save paths, or use "
             "pickle, and load that only from sources you trust"
         )
-    require_inside(found.semiring, found.values if len(found.values) > 1 else found.values[0], "values")  # or they could not be loaded
+    require_inside(found.semiring, found.values, "values")  # or they could not be loaded
     edges = found.kept() if _may_be_bent(found) else None
     header = {
         "paths": _VERSION,
@@ -115,10 +115,9 @@ def _require_elements(semiring: Semiring, arrays: tuple[Array, ...], name: str) 
     for c, array in enumerate(arrays):
         if array.dtype.kind == "b" and (place := _first(array.view(np.uint8), lambda part: part > 1)):
             raise Damage(f"{name}{c}{list(place)} is {array.view(np.uint8)[place]}, which is no truth value")
-    place = outside(semiring, arrays if len(arrays) > 1 else arrays[0])
+    place = outside(semiring, arrays)
     if place is not None:
-        entry = tuple(v[place].item() for v in arrays)
-        shown = brief(entry if len(entry) > 1 else entry[0])
+        shown = " and ".join(brief(v[place].item()) for v in arrays)
         raise Damage(f"{name}0{list(place)} is {shown}, which is outside the carrier of {semiring.name}, {semiring.carrier}")
 
 

@@ -287,7 +287,8 @@ def test_infinite_weights_are_counted_as_scipy_counts_them(name, weight, device)
     graph = sp.csr_array((np.array([weight, 2.0]), [1, 2], [0, 1, 2, 2]), shape=(3, 3))
     masked = np.ma.array([[0, weight, 0], [0, 0, 2], [0, 0, 0.0]], mask=np.array([[1, 0, 1], [1, 1, 0], [1, 1, 1]], bool))
     theirs, ours = getattr(scipys, name), getattr(csgraph, name)
-    for shown, directed in itertools.product((graph, graph.tolil(), graph.tocoo(), masked), (True, False)):
+    several: tuple[Any, ...] = (graph, graph.tolil(), graph.tocoo(), masked)
+    for shown, directed in itertools.product(several, (True, False)):
         if name == "floyd_warshall" and (weight == -np.inf or shown is masked):
             continue
         expected = theirs(shown.tocsr() if sp.issparse(shown) else shown, directed=directed, unweighted=True)
