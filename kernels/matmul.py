@@ -151,8 +151,8 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
             )
     require_room(where, needed, f"pass fewer rows of a at a time{'' if stays else ', or device=' + repr('cpu')}")
     with on_device(where):
-        left, right = elements(left, dtypes, semiring, "a", where), elements(right, dtypes, semiring, "b", where)
-        old = None if old is None else elements(old, dtypes, semiring, "c", where)
+        left, right = elements(lent_a, dtypes, semiring, "a", where), elements(lent_b, dtypes, semiring, "b", where)
+        old = None if lent_c is None else elements(lent_c, dtypes, semiring, "c", where)
         left = tuple(v[None, :] if row else v for v in left)
         right = tuple(v[:, None] if column else v for v in right)
         sent = is_gpu(where) and not stays

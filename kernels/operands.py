@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.conversion import conversions, widened
+from semiring.algebra.conversion import conversions, widened, written_as
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import PIECE, pieces, require_inside
 from semiring.algebra.errors import DTypeError, SemiringError, ShapeError
@@ -109,9 +109,12 @@ def matching(
     return arrays_of(parts)
 
 
-def elements(parts: tuple[Array, ...], dtypes: tuple[np.dtype[Any], ...], semiring: Semiring, name: str, device: str) -> tuple[Array, ...]:
-    """`parts` where and in the dtypes in which the product is computed, ±∞ as it is written there; all of them elements of the semiring."""
-    kinds = tuple(v.dtype for v in parts)
+def elements(
+    lent: tuple[Borrowed, ...], dtypes: tuple[np.dtype[Any], ...], semiring: Semiring, name: str, device: str
+) -> tuple[Array, ...]:
+    """The arrays where and in the dtypes in which the product is computed, ±∞ as it is written there; all elements of the semiring."""
+    parts = arrays_of(lent)
+    kinds = tuple(written_as(p.array.dtype, numbers=p.numbers) for p in lent)
     if kinds != dtypes:
         converted = tuple(namespace(v).empty_like(v, dtype=d) for v, d in zip(parts, dtypes, strict=True))
         for old, new, convert in zip(parts, converted, conversions(semiring, kinds, dtypes), strict=True):

@@ -5,7 +5,9 @@ Callers go through a matrix piece by piece, so that no temporary is as large as 
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +16,11 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
-from semiring.algebra.errors import DomainError, DTypeError
+from semiring.algebra.errors import DomainError, DTypeError, brief
 from semiring.algebra.exchange import refuse_short_floats
 from semiring.algebra.namespace import host, namespace, on_gpu, to_float32, to_float64
 
-__all__ = ["Array", "Conversion", "Place", "conversions", "first", "nan", "refuse_nan", "widened"]
+__all__ = ["Array", "Conversion", "Place", "conversions", "first", "nan", "refuse_nan", "widened", "written_as"]
 
 Array = np.ndarray[Any, Any]
 Place = Callable[[tuple[int, ...]], str]
@@ -52,6 +54,14 @@ def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
         kind = {"c": "complex numbers have no order", "U": "entries are text", "S": "entries are bytes"}.get(dtype.kind, "not numbers")
         raise DTypeError(f"{dtype} is not supported ({kind}); use bool, an integer or a float dtype, or an object array for exact entries")
     return dtype
+
+
+def written_as(dtype: np.dtype[Any], *, numbers: bool) -> np.dtype[Any]:
+    """The dtype that says which entries are ±∞: `dtype`, or that of Python's own numbers, where `dtype` was chosen for such `numbers`.
+
+    An array of integers writes ∞ as the largest of its dtype. In lists, edges and sparse arrays every integer is a number.
+    """
+    return np.dtype(object) if numbers and dtype.kind in "iu" else dtype
 
 
 def nan(entries: Array) -> Array:
@@ -93,18 +103,22 @@ class Conversion:
         Raises
         ------
         DTypeError
-            Naming the first entry that the dtype cannot hold.
+            Naming the first entry that the dtype cannot hold, or would take for ±∞.
         DomainError
             For a NaN that would have to become an integer.
         """
         gpu = on_gpu(entries)
         entries = entries if gpu else np.asarray(entries)  # an array of no axes comes as a scalar
         old, new = entries.dtype, self.dtype
-        if old == new:
+        if old == new and self.read == self.written:
             return entries
         if old.kind == "O":
             return self._from_objects(entries, where)
-        numbers = to_float64(entries) if gpu and old.kind == "f" else entries
+        numbers = entries
+        if gpu and old.kind == "f":
+            numbers = to_float64(entries)
+        elif old == np.float16:  # which would make ∞ of the bounds of integers
+            numbers = entries.astype(np.float32)
         if new.kind == "b":
             self._refuse((numbers != 0) & (numbers != 1), entries, where, "neither 0 nor 1, so it is no truth value")
             truths: Array = namespace(entries).asarray(numbers != 0)
@@ -112,7 +126,10 @@ class Conversion:
         special = [] if old.kind == "b" else [(numbers == code, infinity) for infinity, code in self.read.items()]
         held = f"which {new} cannot hold; use a wider dtype, or a float one"
         if new.kind in "iu" and old.kind != "b":
-            self._refuse(self._outside(numbers, special, where), entries, where, held)
+            finite = ~functools.reduce(operator.or_, [mask for mask, _ in special], namespace(numbers).zeros(numbers.shape, dtype=bool))
+            self._refuse(finite & self._outside(numbers, where), entries, where, held)
+            for infinity, code in self.written.items():
+                self._refuse(finite & _are(numbers, code), entries, where, self._stands_for(infinity))
         with np.errstate(over="ignore", invalid="ignore"):
             out = to_float32(numbers) if gpu and old.kind == "f" and new == np.float32 else numbers.astype(new)
         if new.kind == "f" and old.kind == "f":
@@ -128,39 +145,55 @@ class Conversion:
         for index in np.ndindex(entries.shape):
             value = entries[index]
             try:
-                out[index] = bool(value) if self.dtype.kind == "b" and value in (0, 1) else element(value, self.dtype)
+                number = bool(value) if self.dtype.kind == "b" and value in (0, 1) else element(value, self.dtype)
             except (DTypeError, TypeError) as error:
                 hint = "" if self.dtype.kind == "b" else " (dtype=object computes with any Python number)"
                 raise DTypeError(f"{where(index)}: {error}{hint}") from None
+            if self.dtype.kind in "iu" and value not in self.written:
+                if number != value:  # −1 is the largest of an unsigned dtype, and ∞ of any, only as an identity of the semiring
+                    raise DTypeError(f"{where(index)} is {brief(value)}, which {self.dtype} cannot hold; use a wider dtype, or a float one")
+                for infinity, code in self.written.items():
+                    if number == code:
+                        raise DTypeError(f"{where(index)} is {brief(value)}, {self._stands_for(infinity)}")
+            out[index] = number
         return out
 
-    def _outside(self, entries: Array, special: list[tuple[Array, float]], where: Place) -> Array:
-        """Which numbers the integer dtype cannot hold as themselves."""
+    def _stands_for(self, infinity: float) -> str:
+        """Why a number cannot be itself in the new dtype: there it is what stands for an infinite one."""
+        if infinity < 0 and self.dtype.kind == "u":
+            other = "a signed or a float dtype"
+        else:
+            other = "float64, or object for exact integers" if self.dtype.itemsize == 8 else "a wider dtype, or a float one"
+        sign = "" if infinity > 0 else "-"
+        return f"which stands for {'−' if sign else ''}∞ in {self.dtype}; use {other}, or {sign}math.inf if that is meant"
+
+    def _outside(self, entries: Array, where: Place) -> Array:
+        """Which numbers the integer dtype does not have."""
         xp, info = namespace(entries), np.iinfo(self.dtype)
         low, high = int(info.min), int(info.max)
-        least, most = -math.inf, math.inf
         outside: Array
         if entries.dtype.kind == "f":
             refuse_nan(entries, where)
-            entries = entries.astype(np.promote_types(entries.dtype, np.float32), copy=False)  # float16 would make ∞ of the bounds
             # high + 1 is a power of two, so that it is exact as a float where high is not.
             outside = (entries != xp.floor(entries)) | (entries < low) | (entries >= float(high + 1))
         else:
             own = np.iinfo(entries.dtype)
-            least, most = int(own.min), int(own.max)
             outside = xp.zeros(entries.shape, dtype=bool)
-            outside |= entries > high if most > high else False
-            outside |= entries < low if least < low else False
-        for code in self.written.values():  # a finite number must not become what stands for an infinite one
-            outside |= entries == code if least <= code <= most else False  # CuPy compares integers only with those of their dtype
-        for mask, _ in special:
-            outside &= ~mask
+            outside |= entries > high if own.max > high else False
+            outside |= entries < low if own.min < low else False
         return outside
 
     def _refuse(self, outside: Array, entries: Array, where: Place, why: str) -> None:
         if outside.any():
             index = first(outside)
             raise DTypeError(f"{where(index)} is {host(entries[index])[()]}, {why}")
+
+
+def _are(numbers: Array, code: int) -> Array:
+    """Which numbers are `code`; CuPy compares integers only with those of their dtype."""
+    known = numbers.dtype.kind not in "iu" or np.iinfo(numbers.dtype).min <= code <= np.iinfo(numbers.dtype).max
+    found: Array = numbers == code if known else namespace(numbers).zeros(numbers.shape, dtype=bool)
+    return found
 
 
 def conversions(semiring: Semiring, old: Sequence[np.dtype[Any]], new: Sequence[np.dtype[Any]]) -> tuple[Conversion, ...]:

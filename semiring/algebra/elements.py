@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.errors import DTypeError
+from semiring.algebra.errors import DTypeError, brief
 
 __all__ = ["DTYPES", "element", "infinity", "ordinary", "widest"]
 
@@ -72,12 +72,14 @@ def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
             raise DTypeError(f"{value!r} is a number, not a truth value; use an integer or float dtype")
         return bool(value)
     try:
+        if isinstance(value, np.complexfloating):  # NumPy would drop the imaginary part
+            raise TypeError
         number = float(value)
     except OverflowError:  # an integer or Fraction beyond every float
         number = math.inf if value > 0 else -math.inf
     except (TypeError, ValueError):
         raise DTypeError(f"{value!r} is not a number; use dtype object") from None
-    if isinstance(value, float | np.floating) and math.isinf(number):
+    if math.isinf(number) and value == number:  # not a finite Decimal beyond every float
         return 0 if ordered and number < 0 and dtype.kind == "u" else infinity(dtype, 1 if number > 0 else -1)
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
@@ -91,7 +93,7 @@ def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
     if value == ~0 and dtype.kind == "u":
         return int(info.max)
     if not info.min <= value <= info.max:
-        raise DTypeError(f"{value!r} does not fit {dtype} ({info.min} … {info.max})")
+        raise DTypeError(f"{brief(value)} does not fit {dtype} ({info.min} … {info.max})")
     return value
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from semiring.algebra.errors import DTypeError, GraphError, SemiringError
 from semiring.algebra.namespace import on_gpu
 
-__all__ = ["Borrowed", "Restorer", "borrowed", "lends_memory", "name_of", "refuse_short_floats"]
+__all__ = ["Borrowed", "Restorer", "borrowed", "lends_memory", "lists_numbers", "name_of", "refuse_short_floats"]
 
 _HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})
 """DLPack's device types: CPU and pinned memory; an NVIDIA GPU and managed memory."""
@@ -35,11 +35,14 @@ class Borrowed:
         library takes none.
     constant : bool
         Whether the library relies on it that the array never changes, whatever its flags say.
+    numbers : bool
+        Whether it was made of a list of Python's numbers, among which no integer stands for ∞, whatever the dtype of the array.
     """
 
     array: Any
     restore: Callable[[Any], Any] | None = None
     constant: bool = False
+    numbers: bool = False
 
 
 def borrowed(value: Any) -> Borrowed:
@@ -63,7 +66,7 @@ def borrowed(value: Any) -> Borrowed:
     if obstacle is not None:
         raise GraphError(f"the {name_of(value)} {obstacle}")
     if not lends_memory(value):
-        return Borrowed(np.asarray(value))
+        return Borrowed(np.asarray(value), numbers=lists_numbers(value))
     refuse_short_floats(getattr(value, "dtype", ""))
     try:
         array = _memory(value)
@@ -81,6 +84,11 @@ def lends_memory(value: Any) -> bool:
     if isinstance(value, np.generic):
         return False
     return any(hasattr(value, f"__{name}__") for name in ("dlpack", "cuda_array_interface", "array_interface"))
+
+
+def lists_numbers(value: Any) -> bool:
+    """Whether this is a list whose rows are no arrays, so that nobody but NumPy has chosen a dtype for its numbers."""
+    return isinstance(value, list | tuple) and not any(hasattr(row, "dtype") for row in value)
 
 
 def _memory(value: Any) -> Any:

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.algebra.conversion import Array, Place, conversions, refuse_nan, widened
+from semiring.algebra.conversion import Array, Place, conversions, refuse_nan, widened, written_as
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import outside, require_inside
-from semiring.algebra.errors import DTypeError
+from semiring.algebra.errors import DTypeError, brief
 from semiring.algebra.expression import CHOOSING, nodes
 from semiring.algorithms.edges import Edges
 from semiring.algorithms.runs import combine_runs
+from semiring.graphs.edge_list import rounds
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.memory import require_memory
 from semiring.graphs.stripes import nonedges
@@ -60,9 +61,10 @@ def dense(given: Coordinates, semiring: Semiring, reading: Reading, destination:
     -----
     O(n² + m log m) for m edges.
     """
+    given = _stored(given, reading)
     dtypes = _dtypes(given.weights, semiring, reading.dtype, given.where)
     require_memory(given.n, dtypes, via=reading.paths)
-    edges = sparse(given, semiring, reading)
+    edges = _in_order(given, semiring, reading, dtypes)
     device = destination(edges)
     if device == "cpu":
         return Graph(edges.dense(), True, given.labels)
@@ -74,28 +76,33 @@ def dense(given: Coordinates, semiring: Semiring, reading: Reading, destination:
 
 def sparse(given: Coordinates, semiring: Semiring, reading: Reading) -> Edges:
     """The edges in order; equal places combine with ⊕. O(m log m) for m edges."""
-    dtypes = _dtypes(given.weights, semiring, reading.dtype, given.where)
-    zero, _ = semiring.identities(dtypes)
+    given = _stored(given, reading)
+    return _in_order(given, semiring, reading, _dtypes(given.weights, semiring, reading.dtype, given.where))
+
+
+def _stored(given: Coordinates, reading: Reading) -> Coordinates:
+    """The edges without those whose weight means that there is none."""
     stored = ~nonedges(given.weights, reading.nonedge)
-    rows, columns, *weights = _where(stored, given.rows, given.columns, *given.weights)
+    if stored.all():
+        return given
+    kept = np.flatnonzero(stored)
+    weights = tuple(w[kept] for w in given.weights)
+    return given._replace(
+        rows=given.rows[kept], columns=given.columns[kept], weights=weights, where=lambda e: given.where((int(kept[e[0]]),))
+    )
 
-    def edge(index: tuple[int, ...]) -> str:
-        return given.where((int(np.flatnonzero(stored)[index[0]]),))
 
-    if reading.presence:
-        weights = [_present(w, edge) for w in weights]
-    convert = conversions(semiring, [w.dtype for w in weights], dtypes)
-    entries = tuple(to(w, edge) for to, w in zip(convert, weights, strict=True))
-    _require_inside(semiring, entries, edge)
-    rows, columns, entries = _combined(rows, columns, entries, given.n, semiring, given.labels)
+def _in_order(given: Coordinates, semiring: Semiring, reading: Reading, dtypes: tuple[np.dtype[Any], ...]) -> Edges:
+    zero, _ = semiring.identities(dtypes)
+    weights = tuple(_present(w, given.where) for w in given.weights) if reading.presence else given.weights
+    convert = conversions(semiring, [written_as(w.dtype, numbers=True) for w in weights], dtypes)
+    entries = tuple(to(w, given.where) for to, w in zip(convert, weights, strict=True))
+    _require_inside(semiring, entries, given.where)
+    rows, columns, entries = _combined(given.rows, given.columns, entries, given.n, semiring, given.labels)
     there = np.logical_or.reduce([np.asarray(e != z, dtype=bool) for e, z in zip(entries, zero, strict=True)])
-    rows, columns, *entries_there = _where(there, rows, columns, *entries)
-    return Edges.of(rows, columns, tuple(entries_there), given.n, zero)
-
-
-def _where(chosen: Array, *arrays: Array) -> tuple[Array, ...]:
-    """The chosen entries of arrays, which are themselves where these are all of them."""
-    return arrays if chosen.all() else tuple(a[chosen] for a in arrays)
+    if not there.all():
+        rows, columns, entries = rows[there], columns[there], tuple(e[there] for e in entries)
+    return Edges.of(rows, columns, entries, given.n, zero)
 
 
 def _require_inside(semiring: Semiring, entries: tuple[Array, ...], where: Place) -> None:
@@ -129,11 +136,24 @@ def _dtypes(weights: tuple[Array, ...], semiring: Semiring, dtype: Any, where: P
     else:
         return semiring.dtypes(own)  # identities will say what is wrong with it
     for w, target in zip(weights, dtypes, strict=True):
-        if target.kind == "f" and w.dtype.kind in "iu" and w.size and max(-int(w.min()), int(w.max())) > _EXACT_IN_FLOAT64:
-            index = int(np.argmax((w > _EXACT_IN_FLOAT64) | (w < -_EXACT_IN_FLOAT64)))
-            problem = f"is {w[index]}, which float64 would round; pass dtype=np.{w.dtype}, or dtype=np.float64 to accept that"
+        index = _rounded(w) if target.kind == "f" else None
+        if index is not None:
+            integer = int(w[index])
+            same = w.dtype.kind != "O" and integer not in (np.iinfo(w.dtype).min, np.iinfo(w.dtype).max)  # which stand for ∞ there
+            exact = f"np.{w.dtype}" if same else "object"
+            problem = f"is {brief(integer)}, which float64 would round; pass dtype={exact}, or dtype=np.float64 to accept that"
             raise DTypeError(f"{where((index,))} {problem}")
     return dtypes
+
+
+def _rounded(weights: Array) -> int | None:
+    """The position of an integer that float64 does not hold."""
+    if weights.dtype.kind == "O":
+        return next((position for position, w in enumerate(weights) if isinstance(w, int | np.integer) and rounds(int(w))), None)
+    if weights.dtype.kind not in "iu":
+        return None
+    beyond = (weights > _EXACT_IN_FLOAT64) | (weights < -_EXACT_IN_FLOAT64)
+    return int(np.argmax(beyond)) if beyond.any() else None
 
 
 def _combined(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.carrier import Interval
-from semiring.algebra.conversion import Array, Place, conversions, first, refuse_nan, widened
+from semiring.algebra.conversion import Array, Place, conversions, first, refuse_nan, widened, written_as
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import DTypeError, ShapeError
@@ -157,7 +157,7 @@ def _flag(array: Array, name: str) -> bool:
 
 def needs_no_change(sources: tuple[Source, ...], semiring: Semiring, nonedge: Any, zeros: tuple[Any, ...]) -> bool:
     """Whether matrices of the right dtypes already have the semiring's zero for every missing edge."""
-    if any(s.missing is not None or not _flag(s.array, "aligned") for s in sources):
+    if any(s.missing is not None or s.numbers or not _flag(s.array, "aligned") for s in sources):
         return False
     return nonedge is None or nonedge == semiring.zero or (nonedge if isinstance(nonedge, tuple) else (nonedge,)) == zeros
 
@@ -166,7 +166,7 @@ def rewrite(
     sources: tuple[Source, ...], values: tuple[Array, ...], semiring: Semiring, reading: Reading, zeros: tuple[Any, ...], *, first: int = 0
 ) -> None:
     """Fill `values` from the sources, with zero for every non-edge; both begin with row `first` of the caller's matrix."""
-    convert = conversions(semiring, [s.array.dtype for s in sources], [v.dtype for v in values])
+    convert = conversions(semiring, [written_as(s.array.dtype, numbers=s.numbers) for s in sources], [v.dtype for v in values])
     for part in stripes(values[0]):
         chunks = [s.array[part] for s in sources]
         missing = nonedges(chunks, reading.nonedge)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,25 @@ import numpy as np
 from semiring.algebra.conversion import Array, Place
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, GraphError
+from semiring.algebra.exchange import borrowed, lends_memory, name_of
 from semiring.algebra.html import code, faint, short, table
+from semiring.algebra.namespace import host
+from semiring.graphs.sources import is_sparse
 
-__all__ = ["EdgeList", "edges", "numbered", "weights_of"]
+__all__ = ["EdgeList", "edges", "numbered", "rounds", "weights_of"]
 
 _SHOWN, _WIDTH = 8, 40
 """Edges that Jupyter shows, and the most characters of a name."""
+
+_NO_REAL = (str, bytes, complex, np.complexfloating, np.timedelta64, tuple, list, dict)
+"""What is certainly no weight."""
+
+_NO_EDGE = (str, bytes, Mapping, Set)
+"""What has parts, but no first and second one."""
+
+_WHAT_EDGES_TAKES = (
+    "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), as zip(tails, heads, weights) makes of arrays, then directed=, nodes="
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,7 +94,8 @@ def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hasha
     Raises
     ------
     GraphError
-        For an item that is no edge, an unhashable label, a vertex that is not in `nodes`, or weights in the place of `directed`.
+        For what is no list of edges (a matrix, a graph, a dict), an item that is no edge, an unhashable label, a vertex that is not in
+        `nodes`, or a `directed` that is no truth value, as weights in its place.
 
     Examples
     --------
@@ -92,15 +106,14 @@ def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hasha
     >>> sr.apsp(streets)[0]
     array([0. , 2. , 3.5])
     """
-    if not isinstance(edge_list, Iterable):
-        raise GraphError(f"a {type(edge_list).__name__} is no list of edges; pass pairs (u, v) or triples (u, v, weight)")
-    if not isinstance(directed, bool | np.bool_ | int):
-        kind = type(directed).__name__
-        raise GraphError(f"directed is True or False, not a {kind}; weights stand beside their vertices, as in zip(us, vs, weights)")
+    if not isinstance(directed, bool | np.bool_):
+        raise GraphError(f"directed is {_described(directed)}, not True or False; {_WHAT_EDGES_TAKES}")
+    if nodes is not None and not isinstance(nodes, Iterable):
+        raise GraphError(f"nodes is {_described(nodes)}, not a list of all vertices; {_WHAT_EDGES_TAKES}")
     ends: list[tuple[Hashable, Hashable]] = []
     weights: list[Any] = []
-    for position, item in enumerate(_rows(edge_list) if isinstance(edge_list, np.ndarray) else edge_list):
-        parts: tuple[Any, ...] = () if isinstance(item, str | bytes) or not isinstance(item, Iterable) else tuple(item)
+    for position, item in enumerate(_items(edge_list)):
+        parts: tuple[Any, ...] = () if isinstance(item, _NO_EDGE) or not isinstance(item, Iterable) else tuple(item)
         if len(parts) not in (2, 3):
             raise GraphError(f"edge {position} is {item!r}; an edge is a pair (u, v) or a triple (u, v, weight)")
         ends.append(parts[:2])
@@ -111,6 +124,10 @@ def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hasha
         distinct = len(set(labels)) == len(labels)
     except TypeError as error:
         raise GraphError(f"vertices need hashable labels: {error}") from None
+    if arrays := [v for v in {type(v): v for v in labels}.values() if lends_memory(v)]:
+        raise GraphError(
+            f"the vertex {arrays[0]!r} is an array, which equals no other; name vertices by numbers or texts, as .tolist() gives"
+        )
     if not distinct:
         raise GraphError("nodes names a vertex twice")
     if nodes is None and all(isinstance(v, int | np.integer) for v in labels):
@@ -119,8 +136,33 @@ def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hasha
     return EdgeList(labels, sources, targets, weights, directed)
 
 
+def _items(edge_list: Any) -> Iterable[Any]:
+    """The edges one by one, where it is a list of edges."""
+    if lends_memory(edge_list):
+        return _rows(host(borrowed(edge_list).array))
+    if is_sparse(edge_list) or hasattr(edge_list, "adj") or isinstance(edge_list, EdgeList):
+        raise GraphError(f"a graph of type {name_of(edge_list)} is no list of edges; pass it as it is, in the place of one")
+    if isinstance(edge_list, Mapping) and not isinstance(edge_list, Set):  # a view of NetworkX's edges is both
+        raise GraphError(f"a {name_of(edge_list)} is no list of edges; pass ((u, v, weight) for (u, v), weight in graph.items())")
+    if hasattr(edge_list, "itertuples"):
+        raise GraphError(
+            f"a {name_of(edge_list)} is no list of edges; pass frame[[u, v, weight]].itertuples(index=False), by its columns' names"
+        )
+    if not isinstance(edge_list, Iterable):
+        raise GraphError(f"a {name_of(edge_list)} is no list of edges; {_WHAT_EDGES_TAKES}")
+    return edge_list
+
+
+def _described(value: Any) -> str:
+    """An argument as a message shows it: of an array its shape."""
+    shape = getattr(value, "shape", ())
+    return f"an array of shape {tuple(shape)}" if shape else short(repr(value), _WIDTH)
+
+
 def _rows(array: Array) -> list[Any]:
     """The rows of an (m, 2) or (m, 3) array; vertices that had to be floats beside their weights are integers again."""
+    if array.ndim not in (1, 2):
+        raise GraphError(f"edges are no array of shape {array.shape}, but one of shape (m, 2), or (m, 3) with their weights")
     rows: list[Any] = array.tolist()
     if array.dtype.kind == "f" and array.ndim == 2 and all(v.is_integer() for row in rows for v in row[:2]):
         return [(int(u), int(v), *weight) for u, v, *weight in rows]
@@ -164,14 +206,28 @@ def weights_of(weights: list[Any], semiring: Semiring, ends: Place) -> tuple[Arr
 def _numbers(values: list[Any], ends: Place) -> Array:
     """One array of all the values: of numbers, or else of objects (Fractions; truth values among numbers, which would become numbers)."""
     kinds = set(map(type, values))
-    if any(issubclass(kind, str | bytes | complex | tuple | list | dict) for kind in kinds):
-        position = next(i for i, v in enumerate(values) if isinstance(v, str | bytes | complex | tuple | list | dict))
+    if any(issubclass(kind, _NO_REAL) for kind in kinds):
+        position = next(i for i, v in enumerate(values) if isinstance(v, _NO_REAL))
         raise DTypeError(f"the weight of {ends((position,))} is {values[position]!r}, which is no real number")
     truths = {issubclass(kind, bool | np.bool_) for kind in kinds}
     if len(truths) < 2 and all(issubclass(kind, int | float | np.bool_ | np.integer | np.floating) for kind in kinds):
         numbers = np.array(values) if values else np.zeros(0)
-        if numbers.dtype.kind in "biuf":
+        if numbers.dtype.kind in "biu" or (numbers.dtype.kind == "f" and not _rounded_among(values, kinds)):
             return numbers
     objects = np.empty(len(values), dtype=object)
     objects[:] = values
     return objects
+
+
+def _rounded_among(values: list[Any], kinds: set[type]) -> bool:
+    """Whether an integer would not be itself in an array of floats."""
+    mixed = any(issubclass(kind, int | np.integer) for kind in kinds)
+    return mixed and any(isinstance(v, int | np.integer) and rounds(int(v)) for v in values)
+
+
+def rounds(integer: int) -> bool:
+    """Whether float64 would hold another number in the place of an integer; not where it holds none at all."""
+    try:
+        return float(integer) != integer
+    except OverflowError:
+        return False

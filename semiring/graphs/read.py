@@ -130,7 +130,10 @@ def _from_scipy(graph: Any, semiring: Semiring) -> Coordinates:
     coo = graph.tocoo(copy=True)
     if coo.dtype.kind in "iu":
         coo.data = coo.data.astype(coo.dtype.kind + "8")  # so that the sum of small integers does not wrap
+    several, may_wrap = coo.nnz, coo.dtype.kind in "iu" and np.abs(coo.data, dtype=np.float64).sum() >= np.iinfo(coo.dtype).max
     coo.sum_duplicates()
+    if may_wrap and coo.nnz < several:
+        raise DTypeError(f"the duplicates of a sparse array of {graph.dtype} may sum to more than {coo.dtype} holds; convert it to float64")
     rows, columns, data = coo.row, coo.col, coo.data
     if padded:
         stored = data != 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from semiring.algebra.conversion import Array
 from semiring.algebra.errors import GraphError, ShapeError
-from semiring.algebra.exchange import borrowed, lends_memory, name_of
+from semiring.algebra.exchange import borrowed, lends_memory, lists_numbers, name_of
 
 __all__ = ["Source", "comes_from", "dense_source", "is_pydata", "is_sparse", "to_scipy"]
 
@@ -34,6 +34,8 @@ class Source:
         Makes any array one of the caller's library; None where that is NumPy or CuPy, or has no arrays.
     constant : bool
         Whether the caller's library relies on it that the array never changes, whatever its flags say.
+    numbers : bool
+        Whether the entries were Python's own numbers, among which no integer stands for ∞, whatever the dtype of the array.
     """
 
     array: Array
@@ -42,6 +44,7 @@ class Source:
     restore: Callable[[Array], Any] | None = None
     library: Callable[[Array], Any] | None = None
     constant: bool = False
+    numbers: bool = False
 
 
 def comes_from(value: Any, *libraries: str) -> bool:
@@ -134,14 +137,14 @@ def _nested(rows: Any) -> Source:
         array = np.array(rows)
     except ValueError as error:
         raise ShapeError(f"the nested list is no matrix: {error}") from None
-    source = _objects(array)
+    source = replace(_objects(array), numbers=lists_numbers(rows))
     if source.missing is None:
         return source
     # Beside None, numbers are what they would be without it.
     filled = array.copy()
     filled[source.missing] = 0
     typed = np.array(filled.tolist())
-    return Source(typed if typed.shape == array.shape else filled, source.missing)
+    return replace(source, array=typed if typed.shape == array.shape else filled)
 
 
 def _sympy_matrix(matrix: Any) -> Source:

@@ -8,6 +8,8 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from semiring.algebra.conversion import Array, nan
 from semiring.algebra.errors import GraphError
 from semiring.algebra.namespace import equal, namespace, on_gpu
@@ -49,14 +51,23 @@ def matches(entries: Array, nonedge: Any) -> Array:
     ------
     GraphError
         Where `nonedge` is no number and the entries are.
+
+    Notes
+    -----
+    An integer equals a float only exactly: 2⁵³ + 1 is not 2.0**53, though NumPy, which rounds it, says so.
     """
     if entries.dtype.kind != "O" and (isinstance(nonedge, str | bytes) or not hasattr(nonedge, "__float__")):
         raise GraphError(f"nonedge is {nonedge!r}, which no entry of a {entries.dtype} matrix can be; pass a number such as 0, nan or inf")
     if nonedge != nonedge:
         return nan(entries)
     xp = namespace(entries)
+    nowhere: Array = xp.zeros(entries.shape, dtype=bool)
+    if entries.dtype.kind in "iu" and isinstance(nonedge, float | np.floating):
+        if not float(nonedge).is_integer():
+            return nowhere
+        nonedge = int(nonedge)
     try:
         found: Array = xp.asarray(equal(entries, nonedge), dtype=bool)
     except OverflowError:  # CuPy's, for a number beyond an integer dtype
-        found = xp.zeros(entries.shape, dtype=bool)
+        return nowhere
     return found

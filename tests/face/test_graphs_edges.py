@@ -10,11 +10,22 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, GF2, MAX_MIN, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, GF2, MAX_MIN, MAX_PLUS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.errors import DomainError, DTypeError, GraphError, ShapeError
 from semiring.graphs import edges, read_graph
 
 INF = math.inf
+STAND_INS = [
+    (MIN_PLUS, np.int64, 2**63 - 1),
+    (MIN_PLUS, np.uint64, 2**64 - 1),
+    (MIN_PLUS, np.int16, 32767),
+    (MIN_PLUS, np.uint8, 255),
+    (MAX_PLUS, np.int64, -(2**63)),
+    (MAX_MIN, np.int32, 2**31 - 1),
+    (MAX_MIN, np.int32, -(2**31)),
+    (MAX_MIN, np.uint8, 0),
+]
+"""A semiring, a dtype, and the integer that stands for ∞ or −∞ there."""
 
 
 def matrix(graph: Any, semiring: Any = MIN_PLUS, **options: Any) -> Any:
@@ -111,6 +122,52 @@ class TestEdgeLists:
             read_graph(large, MIN_PLUS)
         assert matrix(large, dtype=np.int64)[0][1] == 2**53 + 1
 
+    def test_integers_among_floats_are_themselves(self) -> None:
+        mixed = edges([("u", "v", 2**53 + 1), ("v", "u", 0.5)])
+        with pytest.raises(DTypeError, match=r"edge 0 from 'u' to 'v' is 9007199254740993, which float64 would round"):
+            read_graph(mixed, MIN_PLUS)
+        assert matrix(mixed, dtype=np.float64)[0][1] == 2.0**53
+        assert matrix(edges([(0, 1, 2**53 + 1), (1, 0, 2.0)]), dtype=np.int64)[0][1] == 2**53 + 1
+        with pytest.raises(DTypeError, match=r"is 9223372036854775809, which float64 would round; pass dtype=object"):
+            read_graph(edges([(0, 1, 2**63 + 1), (1, 0, -1)]), MIN_PLUS)
+
+    @pytest.mark.parametrize(("semiring", "target", "entry"), STAND_INS)
+    @pytest.mark.parametrize("kind", ["edges", "numpy", "objects", "networkx", "scipy"])
+    def test_no_weight_stands_for_infinity(self, semiring: Any, target: Any, entry: int, kind: str) -> None:
+        """Whoever lists an edge has one, also where a dense matrix would write ∞ as its weight."""
+        weight = np.array([entry], dtype=np.uint64 if entry >= 2**63 else np.int64)
+        if kind == "networkx":
+            graph = pytest.importorskip("networkx").DiGraph()
+            graph.add_edge(0, 1, weight=entry)
+        elif kind == "scipy":
+            graph = pytest.importorskip("scipy.sparse").coo_array((weight, ([0], [1])), shape=(2, 2))
+        else:
+            graph = edges([(0, 1, {"edges": entry, "numpy": weight[0], "objects": Fraction(entry)}[kind])], nodes=(0, 1))
+        with pytest.raises(
+            DTypeError, match=rf"(edge 0 from 0 to 1|graph\[0, 1\]) is .*{entry}.*, which stands for .?∞ in {np.dtype(target)}"
+        ):
+            read_graph(graph, semiring, dtype=target)
+        assert matrix(graph, semiring, dtype=np.float64)[0][1] == float(entry)
+        assert matrix(graph, semiring, dtype=object)[0][1] == entry
+        assert matrix(graph, semiring, dtype=target, nonedge=entry)[0][1] == semiring.identities(target)[0][0]
+        with pytest.raises(DTypeError, match="stands for"):
+            sr.closure(graph, semiring, dtype=target, sources=0)
+
+    def test_the_advice_about_the_largest_integer_works(self) -> None:
+        largest = edges([("a", "b", 2**63 - 1)])
+        with pytest.raises(DTypeError, match=r"would round; pass dtype=object, or dtype=np\.float64"):
+            sr.apsp(largest)
+        assert sr.apsp(largest, dtype=object)[0, 1] == 2**63 - 1
+        assert sr.apsp(largest, dtype=np.float64)[0, 1] == 2.0**63
+        assert sr.apsp(largest, nonedge=2**63 - 1)[0, 1] == INF
+
+    def test_nonedge_is_compared_exactly(self) -> None:
+        near = edges([(0, 1, 2**53 + 1)])
+        assert matrix(near, nonedge=2.0**53, dtype=np.int64)[0][1] == 2**53 + 1
+        assert matrix(np.array([[0, 2**53 + 1], [1, 0]]), nonedge=2.0**53)[0][1] == 2**53 + 1
+        assert matrix(np.array([[0, 3], [1, 0]]), nonedge=3.0)[0][1] == np.iinfo(np.int64).max
+        assert matrix(np.array([[0, 3], [1, 0]]), nonedge=3.5)[0][1] == 3
+
     def test_dtype(self) -> None:
         assert matrix(edges([(0, 1, 5)]), dtype=np.int16) == [[32767, 5], [32767, 32767]]
         assert matrix(edges([(0, 1, INF), (1, 0, 2.0)]), dtype=np.int16) == [[32767, 32767], [2, 32767]]
@@ -144,20 +201,56 @@ class TestEdgeLists:
             ([([], 1)], "hashable"),
             (None, "a NoneType is no list of edges"),
             (3, "a int is no list of edges"),
+            ([{"from": "a", "to": "b"}], "edge 0 is {'from': 'a'"),
+            ([{2, 1}], "edge 0 is {1, 2}"),
+            ({(0, 1): 5}, r"a dict is no list of edges; .*items\(\)"),
+            (edges([(0, 1)]), "graph of type semiring.EdgeList .* pass it as it is"),
+            (np.array(5), r"no array of shape \(\), but one of shape \(m, 2\)"),
+            (np.zeros((2, 2, 2)), r"no array of shape \(2, 2, 2\)"),
+            (np.array([5, 6]), "edge 0 is 5"),
+            (np.zeros((1, 4)), r"edge 0 is \(?\[?0, 0"),
+            (np.ma.array([[0, 1, 2]], mask=np.array([[False, False, True]])), "masked"),
+            ([(np.array(1), np.array(2))], "hashable"),
         ],
     )
     def test_what_is_no_edge(self, listed: Any, message: str) -> None:
         with pytest.raises(GraphError, match=message):
             edges(listed)
 
-    @pytest.mark.parametrize("weights", [np.array([1.0, 2.0]), [1.0, 2.0], "weights"], ids=str)
-    def test_weights_are_no_direction(self, weights: Any) -> None:
-        with pytest.raises(GraphError, match="weights stand beside their vertices"):
-            edges([(0, 1), (1, 2)], weights)
-        with pytest.raises(GraphError, match="weights stand beside their vertices"):
-            edges(np.array([[0, 1], [1, 2]]), weights)
+    def test_graphs_are_no_lists_of_edges(self) -> None:
+        graph = pytest.importorskip("networkx").grid_2d_graph(2, 2)
+        with pytest.raises(GraphError, match="pass it as it is"):
+            edges(graph)
+        assert set(edges(graph.edges).labels) == set(graph)
+        with pytest.raises(GraphError, match="pass it as it is"):
+            edges(pytest.importorskip("scipy.sparse").csr_array(np.eye(2)))
+        with pytest.raises(GraphError, match="itertuples"):
+            edges(pytest.importorskip("pandas").DataFrame({("u", "v"): [0], ("v", "w"): [1]}))
+
+    def test_arrays_of_other_libraries(self) -> None:
+        torch = pytest.importorskip("torch")
+        assert edges(torch.tensor([[0, 1], [1, 2]])).labels == (0, 1, 2)
+        with pytest.raises(GraphError, match="is an array"):
+            edges([(torch.tensor(0), torch.tensor(1))])
+
+    @pytest.mark.parametrize("weights", [np.array([1.0, 2.0]), [1.0, 2.0], 5, "km", None])
+    def test_weights_have_their_place_in_the_list(self, weights: Any) -> None:
+        ends: Any = np.array([[0, 1], [1, 2]])
+        taken = r"directed is .*not True or False; sr\.edges takes .*\(u, v, weight\), as zip\(tails, heads, weights\)"
+        with pytest.raises(GraphError, match=taken):
+            edges(ends, weights)
+        with pytest.raises(GraphError, match=taken):
+            edges(ends[:, 0], ends[:, 1], weights)
+        assert matrix(edges(zip(ends[:, 0], ends[:, 1], np.array([1.0, 2.0]), strict=True)))[1][2] == 2
+
+    def test_flags_of_numpy(self) -> None:
+        flag: Any = np.False_
+        assert not edges([(0, 1)], flag).directed
 
     def test_bad_nodes(self) -> None:
+        number: Any = 5
+        with pytest.raises(GraphError, match="nodes is 5, not a list of all vertices"):
+            edges([(0, 1)], nodes=number)
         with pytest.raises(GraphError, match="twice"):
             edges([("a", "b")], nodes="aba")
         with pytest.raises(GraphError, match=r"edge 1, .*'c'"):
@@ -274,6 +367,15 @@ class TestSciPy:
         assert graph.nnz == 3  # the caller's array is as it was
         small = sparse.coo_array((np.array([100, 100], dtype=np.int8), ([0, 0], [1, 1])), shape=(2, 2))
         assert matrix(small) == [[INF, 200], [INF, INF]]
+
+    def test_duplicates_that_would_wrap(self, sparse: Any) -> None:
+        large = sparse.coo_array((np.array([2**63 - 1] * 3), ([0, 0, 0], [1, 1, 1])), shape=(2, 2))
+        for dtype in (None, np.int64, np.float64):
+            with pytest.raises(DTypeError, match="duplicates of a sparse array of int64 may sum to more than int64 holds"):
+                read_graph(large, MIN_PLUS, dtype=dtype)
+        assert matrix(large.astype(np.float64)) == [[INF, 3 * 2.0**63], [INF, INF]]
+        apart = sparse.coo_array((np.array([2**62] * 3), ([0, 0, 1], [1, 0, 1])), shape=(2, 2))
+        assert matrix(apart, dtype=np.int64)[0] == [2**62, 2**62]
 
     def test_integers_and_dtype(self, sparse: Any) -> None:
         graph = sparse.csr_array(np.array([[0, 3], [0, 0]], dtype=np.int8))

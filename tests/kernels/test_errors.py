@@ -73,6 +73,9 @@ REFUSED: list[tuple[type[SemiringError], str, Any, Any, Any, dict[str, Any]]] = 
     (DTypeError, "c has dtype object", A, B, MIN_PLUS, {"c": C.astype(object)}),
     (DTypeError, "c has dtype int64, which int32 cannot hold", A.astype("i4"), B.astype("i4"), MIN_PLUS, {"c": C.astype("i8")}),
     (DTypeError, r"c\[0, 0\] is 1e\+300, which float32 cannot", A.astype("f4"), B.astype("f4"), MIN_PLUS, {"c": C + 1e300}),
+    (DTypeError, r"a\[0, 1\] is 9223372036854775807, which stands for ∞ in int64", [[1, 2**63 - 1]], [[1], [1]], MIN_PLUS, {}),
+    (DTypeError, r"b\[0, 0\] is 9223372036854775807, which stands for ∞ in int64", [[1]], [[2**63 - 1]], MIN_PLUS, {}),
+    (DTypeError, r"c\[0, 0\] is -9223372036854775808, which stands for −∞", [[1]], [[1]], MAX_PLUS, {"c": [[-(2**63)]]}),
     # elements
     (DomainError, r"a\[0, 1\] = nan: NaN is no element of any semiring", [[1.0, NAN, 3]], B, MIN_PLUS, {}),
     (DomainError, r"b\[2, 0\] = nan", A, np.array([[1], [2], [NAN]]), MAX_MIN, {}),
