@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief
+from semiring.algebra.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief, printable
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.algorithms.cycles import exact_weight, find_cycle, rounding
 from semiring.algorithms.extraction import cycle_through
@@ -178,7 +178,7 @@ def is_min_plus(semiring: Semiring) -> bool:
 
 def _shown(cycle: Sequence[Any]) -> str:
     """A cycle as text, shortened where it is long."""
-    closed = [str(v) for v in (*cycle, cycle[0])]
+    closed = [printable(v) for v in (*cycle, cycle[0])]
     if len(closed) > 12:
         closed = [*closed[:6], f"… {len(closed) - 11} more …", *closed[-5:]]
     return " → ".join(closed)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import io
+import math
 import os
+import re
 import shutil
 import sys
 import time
@@ -17,9 +19,12 @@ import numpy as np
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, semirings
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DivergenceError, GraphError, SemiringError
-from semiring.files import INPUTS, OUTPUTS, read_file, write_file
+from semiring.algebra.elements import element
+from semiring.algebra.errors import DivergenceError, GraphError, SemiringError, printable
+from semiring.edge_text import HeaderWarning, number
+from semiring.files import INPUTS, OUTPUTS, read_file, require_writable, write_file
 from semiring.graphs import EdgeList, NonEdgeWarning
+from semiring.graphs.stripes import matches, nonedges
 
 __all__ = ["main"]
 
@@ -48,41 +53,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("always", NonEdgeWarning)
+            for kind in (NonEdgeWarning, HeaderWarning):
+                warnings.simplefilter("always", kind)
             warnings.showwarning = _show_warning
             options.run(options)
         sys.stdout.flush()
     except DivergenceError as error:
-        print(f"semiring: {error}", file=sys.stderr)
-        cycle = " → ".join(map(str, [*error.cycle, error.cycle[0]])) if error.cycle else ""
+        _say(f"semiring: {error}", file=sys.stderr)
+        cycle = " → ".join(map(printable, [*error.cycle, error.cycle[0]])) if error.cycle else ""
         if cycle not in str(error):  # a long one is cut short there
-            print(f"cycle: {cycle}", file=sys.stderr)
+            _say(f"cycle: {cycle}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # whoever reads (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
         named = f"{error.filename}: {error.strerror}" if error.filename is not None else error
-        print(f"semiring: error: {named}", file=sys.stderr)
+        _say(f"semiring: error: {named}", file=sys.stderr)
         return 2
     except (SemiringError, ImportError, MemoryError) as error:
-        print(f"semiring: error: {_as_options(str(error)) or type(error).__name__}", file=sys.stderr)
+        _say(f"semiring: error: {_as_options(str(error)) or type(error).__name__}", file=sys.stderr)
         return 2
     return 0
+
+
+def _say(text: str, file: TextIO | None = None) -> None:
+    """Print a line, on a terminal that no name of a vertex or a file commands."""
+    print(printable(text), file=file)
 
 
 def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
 ) -> None:
     """What `warnings` calls; on the command line no source line explains anything."""
-    print(f"semiring: warning: {_as_options(str(message))}", file=sys.stderr)
+    _say(f"semiring: warning: {_as_options(str(message))}", file=sys.stderr)
 
 
 def _as_options(text: str) -> str:
     """A message of the library, with its arguments written as the options they are here."""
-    for written, typed in (("nonedge=", "--nonedge="), ("dtype=np.", "--dtype="), ("math.inf", "inf"), ("float('inf')", "inf")):
-        text = text.replace(written, typed)
-    return text
+    text = re.sub(r"\b(nonedge=|dtype=)(np\.)?", r"--\1", text)
+    return re.sub(r"math\.inf|float\('inf'\)", "inf", text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -103,8 +113,11 @@ def _parser() -> argparse.ArgumentParser:
     for command in (apsp, closure):
         command.add_argument("file", type=Path, help=INPUTS)
         command.add_argument("-o", "--output", type=Path, metavar="FILE", help=f"write the matrix: {OUTPUTS}")
+        command.add_argument(
+            "--encoding", type=_encoding, help="of the text of an edge list: utf-8 (if nothing else is said), latin-1, utf-16, …"
+        )
         command.add_argument("--undirected", action="store_true", help="the edges of an edge list go both ways")
-        command.add_argument("--nonedge", type=float, metavar="VALUE", help="matrix entries of this value are no edges (0, inf, nan, …)")
+        command.add_argument("--nonedge", type=_number, metavar="VALUE", help="matrix entries of this value are no edges (0, inf, nan, …)")
         command.add_argument("--method", default="auto", choices=("auto", "iterative", "blocked", "recursive"))
         command.add_argument("--dtype", help="float64, float32, int32, …")
 
@@ -118,6 +131,26 @@ def _parser() -> argparse.ArgumentParser:
 def _semiring_name(text: str) -> str:
     """The name of a semiring, also where it is written as in Python: MAX_MIN is max-min."""
     return text.lower().replace("_", "-")
+
+
+def _encoding(text: str) -> str:
+    """An encoding that Python has."""
+    try:
+        b".".decode(text, "replace")
+    except (LookupError, ValueError):
+        raise argparse.ArgumentTypeError(f"there is no encoding {text!r}; utf-8, latin-1, cp1252 and utf-16 are some") from None
+    return text
+
+
+def _number(text: str) -> float:
+    """A number; an integer as itself, which a float might not be."""
+    try:
+        value = math.nan if text.lower() == "nan" else number(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number")
+    return value
 
 
 def _demo() -> None:
@@ -175,9 +208,9 @@ def _closure(options: argparse.Namespace) -> None:
 
 
 def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
-    if options.output and options.output.suffix.lower() not in OUTPUTS.split(", "):
-        raise GraphError(f"{options.output}: the name does not end like a format that can be written: {OUTPUTS}")
-    graph = read_file(options.file, directed=not options.undirected)
+    if options.output is not None:
+        require_writable(options.output, options.file, options.dtype)
+    graph = read_file(options.file, directed=not options.undirected, encoding=options.encoding)
     if isinstance(graph, EdgeList):
         return graph, graph.labels
     if graph.ndim != 2:
@@ -187,7 +220,7 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
 
 def _write(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring, via: Array | None = None) -> None:
     written = write_file(path, values, labels, semiring, via)
-    print(f"semiring: wrote {path}: {written}, {len(labels):,} × {len(labels):,} in {values.dtype}", file=sys.stderr)
+    _say(f"semiring: wrote {path}: {written}, {len(labels):,} × {len(labels):,} in {values.dtype}", file=sys.stderr)
 
 
 def _vertex(name: str, labels: Sequence[Hashable], file: Path) -> int:
@@ -208,7 +241,7 @@ def _print_paths(result: Any, labels: Sequence[Hashable], source: int | None, ta
     targets = range(len(labels)) if target is None else [target]
     pairs = [(labels[i], labels[j]) for i in sources for j in targets if i != j or (i == source and j == target)]
     for (start, end), path in zip(pairs, result.paths(pairs), strict=True):
-        print(f"{_text(result.distance(start, end))}: {' → '.join(map(str, path))}" if path else f"no path from {start} to {end}")
+        _say(f"{_text(result.distance(start, end))}: {' → '.join(map(str, path))}" if path else f"no path from {start} to {end}")
 
 
 def _print_matrix(values: Array, labels: Sequence[Hashable], semiring: Semiring) -> None:
@@ -217,9 +250,10 @@ def _print_matrix(values: Array, labels: Sequence[Hashable], semiring: Semiring)
         return
     missing = _is_zero(values, semiring)
     no_path = "·" if isinstance(semiring.zero, float | bool) else "0"
-    cells = [["", *map(str, labels)]]
-    for i, label in enumerate(labels):
-        cells.append([str(label), *(no_path if missing[i, j] else _text(values[i, j]) for j in range(len(labels)))])
+    names = list(map(printable, labels))
+    cells = [["", *names]]
+    for i, name in enumerate(names):
+        cells.append([name, *(no_path if missing[i, j] else _text(values[i, j]) for j in range(len(labels)))])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     if sum(widths) + 2 * len(widths) > shutil.get_terminal_size().columns:
         return
@@ -245,7 +279,7 @@ def _print_summary(
     if semiring is MIN_PLUS and pairs:
         farthest = int(values[reached].argmax())
         i, j = (int(ends[farthest]) for ends in np.nonzero(reached))
-        print(f"diameter {_text(values[i, j])}, from {labels[i]} to {labels[j]}")
+        _say(f"diameter {_text(values[i, j])}, from {labels[i]} to {labels[j]}")
     print(f"{_duration(seconds)} in {values.dtype}, including the loading of the kernels")
 
 
@@ -258,6 +292,7 @@ def _edges(graph: Any, semiring: Semiring, nonedge: float | None) -> int:
         return len(graph.weights)
     if hasattr(graph, "nnz"):
         return int(graph.nnz)
-    missing = np.isnan(graph) if nonedge is not None and nonedge != nonedge else graph == (semiring.zero if nonedge is None else nonedge)
+    zero = element(semiring.zero, graph.dtype, ordered=True) if graph.dtype.kind in "iu" else semiring.zero
+    missing = matches(graph, zero) | nonedges((graph,), nonedge)
     np.fill_diagonal(missing, True)
     return int(missing.size - np.count_nonzero(missing))

@@ -28,7 +28,7 @@ from semiring.algebra.errors import GraphError, SemiringError
 from semiring.algebra.namespace import host, on_gpu
 from semiring.unpacking import FEW, Archive, Content, Damage, content_of_folder, naming, parts, require_announced
 
-__all__ = ["Store", "blocks", "rows_on_host", "store_for"]
+__all__ = ["Store", "blocks", "replacing", "rows_on_host", "store_for"]
 
 Array = np.ndarray[Any, Any]
 Read = Callable[[str, tuple[int, ...], np.dtype[Any]], Array]
@@ -93,7 +93,7 @@ def rows_on_host(array: Any, index: tuple[Any, ...]) -> Array:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """A place for a new file or folder, which takes that of `path` once it is complete."""
     target = Path(os.path.realpath(path))
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
@@ -128,7 +128,7 @@ class _Npz:
     def write(self, text: str, arrays: dict[str, Any]) -> None:
         if self.path.is_dir():
             raise GraphError(f"{self.path} is a folder; name a file")
-        with _replacing(self.path) as new, zipfile.ZipFile(new, "w") as archive:
+        with replacing(self.path) as new, zipfile.ZipFile(new, "w") as archive:
             archive.writestr(_TEXT, text)
             for name, array in arrays.items():
                 with archive.open(_aligned(archive, f"{name}.npy"), "w", force_zip64=True) as file:
@@ -221,7 +221,7 @@ class _Zarr:
     def write(self, text: str, arrays: dict[str, Any]) -> None:
         if self.path.exists() and not self._may_be_replaced():
             raise GraphError(f"{self.path} exists and has no paths in it, so that it is not replaced; name another folder")
-        with _replacing(self.path) as new:
+        with replacing(self.path) as new:
             self._fill(new, text, arrays)
 
     def _may_be_replaced(self) -> bool:
@@ -288,7 +288,7 @@ class _Zipped(_Zarr):
     def write(self, text: str, arrays: dict[str, Any]) -> None:
         if self.path.is_dir():
             raise GraphError(f"{self.path} is a folder; name a file")
-        with _replacing(self.path) as new:
+        with replacing(self.path) as new:
             folder = new.with_name("folder")
             self._fill(folder, text, arrays)
             archive = shutil.make_archive(str(new), "zip", folder)

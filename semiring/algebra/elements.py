@@ -85,7 +85,7 @@ def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
         with np.errstate(over="ignore"):
             rounded = float(dtype.type(number))
         if math.isinf(rounded):
-            raise DTypeError(f"{value!r} does not fit {dtype}")
+            raise DTypeError(f"{brief(value)} does not fit {dtype}")
         return rounded
     if math.isnan(number) or value != int(value):
         raise DTypeError(f"{value!r} is not an integer; use float32 or float64 instead of {dtype}")

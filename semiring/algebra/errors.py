@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -24,8 +25,12 @@ __all__ = [
     "TraceError",
     "brief",
     "noted",
+    "printable",
     "refuse_arrays",
 ]
+
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, separators of lines, what reverses the order of a text, and halves of characters."""
 
 
 class SemiringError(Exception):
@@ -103,6 +108,17 @@ class HarmfulPivot(SemiringError):
     def __init__(self, vertex: int) -> None:
         super().__init__(f"the pivot of vertex {vertex} does not converge")
         self.vertex = vertex
+
+
+def printable(text: Any) -> str:
+    r"""A name as it is shown to people: control characters, which could command a terminal or break a line, as in Python's literals.
+
+    Examples
+    --------
+    >>> print(printable("Zürich → Bern\x1b[31m"))
+    Zürich → Bern\x1b[31m
+    """
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
 def brief(value: Any) -> str:

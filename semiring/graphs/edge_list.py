@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,8 @@ class EdgeList:
     weights : list
         None for an edge without a weight.
     directed : bool
+    lines : sequence of int or None
+        The line of each edge in the file that it was read from, for messages.
     """
 
     labels: tuple[Hashable, ...]
@@ -52,6 +54,7 @@ class EdgeList:
     targets: Array
     weights: list[Any]
     directed: bool = True
+    lines: Sequence[int] | None = None
 
     def __repr__(self) -> str:
         return f"<{len(self.labels)} vertices, {len(self.weights)} {self._kind} edges>"

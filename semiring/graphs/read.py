@@ -155,7 +155,8 @@ def _from_networkx(graph: Any, weight: str) -> EdgeList:
 def _from_edges(graph: EdgeList, semiring: Semiring) -> Coordinates:
     def where(index: tuple[int, ...]) -> str:
         e = index[0] % max(1, len(graph.weights))
-        return f"edge {e} from {graph.labels[graph.sources[e]]!r} to {graph.labels[graph.targets[e]]!r}"
+        line = "" if graph.lines is None else f" (line {graph.lines[e]})"
+        return f"edge {e} from {graph.labels[graph.sources[e]]!r} to {graph.labels[graph.targets[e]]!r}{line}"
 
     rows, columns, weights = graph.sources, graph.targets, weights_of(graph.weights, semiring, where)
     if not graph.directed:

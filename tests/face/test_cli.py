@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import errno
+import io
+import itertools
 import math
 import subprocess
 import sys
@@ -12,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, save_npz
 
+import semiring as sr
 from semiring.cli import main
 
 ROADS = "source,target,weight\nhome,shop,2\nshop,park,1.5\nhome,park,5\npark,home,1\n"
@@ -156,6 +161,144 @@ class TestAPSP:
         assert "1 vertices, 0 edges, 0 of 0" in run("apsp", path)[1]
 
 
+class TestInput:
+    @pytest.fixture
+    def typed(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[str | bytes], None]:
+        """Puts a text on standard input."""
+
+        def typed(text: str | bytes) -> None:
+            raw = text.encode() if isinstance(text, str) else text
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="ascii"))
+
+        return typed
+
+    @pytest.mark.parametrize("separator", [",", ";", "\t", " "])
+    def test_standard_input(self, run: Run, typed: Callable[[str | bytes], None], separator: str) -> None:
+        typed(ROADS.replace(",", separator))
+        assert run("apsp", "-", "--from", "home", "--to", "park") == (0, "3.5: home → shop → park\n", "")
+        typed("")
+        assert run("apsp", "-") == (2, "", "semiring: error: standard input: no edges in it\n")
+        typed("a,b,1\nb,c,far\n")
+        assert run("apsp", "-")[2] == "semiring: error: standard input, line 2: the weight 'far' is no number\n"
+
+    def test_standard_input_that_is_closed(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdin", None)
+        assert run("apsp", "-") == (2, "", "semiring: error: standard input is closed\n")
+
+    def test_encoding(self, run: Run, typed: Callable[[str | bytes], None], tmp_path: Path) -> None:
+        path = tmp_path / "roads.csv"
+        path.write_bytes("a,b,1\nb,Köln,2\n".encode("latin-1"))
+        code, _, err = run("apsp", path)
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert "line 2: not a text in UTF-8 (invalid" in err
+        assert run("apsp", path, "--encoding", "latin-1", "--from", "a", "--to", "Köln")[:2] == (0, "3: a → b → Köln\n")
+        typed(path.read_bytes())
+        assert run("apsp", "-", "--encoding", "latin-1", "--from", "a", "--to", "Köln")[0] == 0
+        np.save(tmp_path / "graph.npy", np.ones((2, 2)))
+        assert "leave out --encoding" in run("apsp", tmp_path / "graph.npy", "--encoding", "utf-8")[2]
+
+    @pytest.mark.parametrize("encoding", ["utf-9", "rot13", ""])
+    def test_no_encoding(self, roads: Path, encoding: str, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as caught:
+            main(["apsp", str(roads), "--encoding", encoding])
+        assert caught.value.code == 2
+        assert f"there is no encoding {encoding!r}; utf-8, latin-1" in capsys.readouterr().err
+
+    def test_a_guessed_header_is_a_warning(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "roads.csv"
+        path.write_text("town,other,how far\na,b,3\n")
+        code, out, err = run("apsp", path, "--from", "a")
+        assert (code, out) == (0, "3: a → b\n")
+        assert err == f"semiring: warning: {path}, line 1 is read as a header: town, other, how far\n"
+
+    @pytest.mark.parametrize("value", ["1_0", "0x10", "zero", "1e400", ""])
+    def test_a_nonedge_is_a_number(self, roads: Path, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as caught:
+            main(["apsp", str(roads), f"--nonedge={value}"])
+        assert caught.value.code == 2
+        assert "argument --nonedge: " in capsys.readouterr().err
+
+    def test_an_integer_nonedge_is_itself(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "graph.npy"
+        np.save(path, np.array([[0, 2**53 + 1], [2**53, 0]]))
+        assert "2 vertices, 1 edges" in run("apsp", path, "--nonedge", 2**53)[1]
+
+    def test_what_stands_for_infinity_is_not_counted(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "graph.npy"
+        for dtype in (np.int64, np.int8, np.uint16):
+            np.save(path, np.array([[0, np.iinfo(dtype).max], [1, 0]], dtype=dtype))
+            assert "2 vertices, 1 edges, 1 of 2" in run("apsp", path)[1]
+
+
+class TestNames:
+    """Names of vertices cannot command a terminal, and are what they are in files."""
+
+    NASTY = ("\x1b[31mred", "bell\x07", "c1\x9b0m", "bidi\u202e", "two\u2028lines", "tab\x0b")
+
+    @pytest.fixture
+    def nasty(self, tmp_path: Path) -> Path:
+        path = tmp_path / "na\x1bsty.csv"
+        path.write_text("".join(f"{a},{b},1\n" for a, b in itertools.pairwise(self.NASTY)), encoding="utf-8")
+        return path
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            (),
+            ("--paths",),
+            ("--from", NASTY[0]),
+            ("--to", NASTY[0]),
+            ("--from", "no\x1b"),
+            ("-o", "out.json\x1b"),
+            ("--dtype", "int32", "-o", "{}/out\x1b.csv"),
+        ],
+    )
+    def test_on_a_terminal(self, run: Run, nasty: Path, arguments: tuple[str, ...]) -> None:
+        _, out, err = run("apsp", nasty, *(a.format(nasty.parent) for a in arguments))
+        assert out + err
+        assert all(c == "\n" or c.isprintable() for c in out + err)
+
+    def test_aligned(self, run: Run, nasty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "200")
+        table = run("apsp", nasty)[1].splitlines()[:7]
+        assert len(set(map(len, table))) == 1
+        assert r"\x1b[31mred" in table[0]
+
+    @pytest.mark.parametrize(
+        "content",
+        ["\x1b,b,1\nb,c,\x1b\n", "\x1b,b,1\nb,\x1b,-inf\n", "\x1b,\x1bb,\x1bc\n1,2,3\n", "k\x1b,m,how\x1bfar\n1,2,3\n", "\x1b,b,\0\n"],
+    )
+    def test_in_errors_and_warnings(self, run: Run, tmp_path: Path, content: str) -> None:
+        path = tmp_path / "a.csv"
+        path.write_text(content)
+        _, out, err = run("apsp", path)
+        assert err
+        assert all(c == "\n" or c.isprintable() for c in out + err)
+
+    def test_in_cycles(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "debts.csv"
+        path.write_text("".join(f"\x1b{i},\x1b{(i + 1) % 20},-1\n" for i in range(20)))
+        code, out, err = run("apsp", path)
+        assert (code, out) == (1, "")
+        assert r"cycle: \x1b" in err
+        assert all(c == "\n" or c.isprintable() for c in err)
+
+    def test_in_errors_of_the_library(self) -> None:
+        with pytest.raises(sr.NegativeCycleError) as caught:
+            sr.apsp(sr.edges([("\x1b[31m", "b", -1), ("b", "\x1b[31m", -1)]))
+        assert r"\x1b[31m" in str(caught.value)
+        assert "\x1b" not in str(caught.value)
+        assert set(caught.value.cycle or ()) == {"\x1b[31m", "b"}
+
+    def test_in_files(self, run: Run, nasty: Path) -> None:
+        for name in ("out.csv", "out.npz"):
+            assert run("apsp", nasty, "-o", nasty.parent / name)[0] == 0
+        with (nasty.parent / "out.csv").open(encoding="utf-8", newline="") as file:
+            assert tuple(row[0] for row in csv.reader(file))[1:] == self.NASTY
+        with np.load(nasty.parent / "out.npz") as archive:
+            assert tuple(archive["labels"].tolist()) == self.NASTY
+
+
 class TestOutput:
     def test_numpy(self, run: Run, roads: Path, tmp_path: Path) -> None:
         out = tmp_path / "out.npy"
@@ -209,10 +352,64 @@ class TestOutput:
         assert (code, out) == (2, "")
         assert ".npy, .npz, .csv, .tsv" in err
 
-    def test_a_folder_that_is_not_there(self, run: Run, roads: Path, tmp_path: Path) -> None:
-        code, _, err = run("apsp", roads, "-o", tmp_path / "none" / "out.npy")
+    @pytest.fixture
+    def idle(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nothing may be computed."""
+
+        def apsp(*_: object, **__: object) -> None:
+            raise AssertionError("computed")
+
+        monkeypatch.setattr("semiring.solve.apsp", apsp)
+
+    @pytest.mark.usefixtures("idle")
+    def test_a_place_that_cannot_be_written_is_refused_before_the_work(self, run: Run, roads: Path, tmp_path: Path) -> None:
+        (tmp_path / "folder.npy").mkdir()
+        (tmp_path / "link.csv").symlink_to(roads)
+        for name, problem in (
+            ("none/out.npy", f"{tmp_path / 'none'}: No such file or directory"),
+            ("roads.csv/out.npy", f"{tmp_path / 'roads.csv'}: Not a directory"),
+            ("folder.npy", f"{tmp_path / 'folder.npy'}: Is a directory"),
+            ("roads.csv", f"{tmp_path / 'roads.csv'}: the answer would take the place of the graph; give it another name"),
+            ("link.csv", f"{tmp_path / 'link.csv'}: the answer would take the place of the graph; give it another name"),
+        ):
+            assert run("apsp", roads, "-o", tmp_path / name) == (2, "", f"semiring: error: {problem}\n")
+        assert "text: .csv, .tsv" in run("apsp", roads, "--dtype", "object", "-o", tmp_path / "out.npz")[2]
+        assert roads.read_text() == ROADS
+
+    @pytest.mark.usefixtures("idle")
+    def test_what_may_not_be_written(self, run: Run, roads: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("os.access", lambda path, mode: False)
+        assert run("apsp", roads, "-o", tmp_path / "out.npy") == (2, "", f"semiring: error: {tmp_path}: Permission denied\n")
+
+    def test_exact_integers(self, run: Run, tmp_path: Path) -> None:
+        graph, out = tmp_path / "graph.csv", tmp_path / "out.csv"
+        graph.write_text(f"a,b,{2**63 - 1}\nb,c,{10**30}\n")
+        assert run("apsp", graph, "--dtype", "object", "-o", out)[0] == 0
+        assert out.read_text().splitlines()[1] == f"a,0,{2**63 - 1},{2**63 - 1 + 10**30}"
+        graph.write_text(f"a,b,{2**63 - 1}\n")
+        code, _, err = run("apsp", graph, "--dtype", "int64")
         assert code == 2
-        assert "No such file" in err
+        assert "stands for ∞ in int64; use float64, or object for exact integers, or inf if that is meant" in err
+
+    def test_endings_in_capitals(self, run: Run, roads: Path, tmp_path: Path) -> None:
+        assert run("apsp", roads, "-o", tmp_path / "OUT.NPY")[0] == 0
+        assert np.load(tmp_path / "OUT.NPY").tolist() == DISTANCES
+
+    def test_what_was_there_stays_until_the_new_one_is_complete(
+        self, run: Run, roads: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        out = tmp_path / "out.npy"
+        out.write_text("precious")
+
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("numpy.save", full)
+            code, _, err = run("apsp", roads, "-o", out)
+        assert (code, "No space left" in err) == (2, True)
+        assert out.read_text() == "precious"
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["out.npy", "roads.csv"]
 
 
 class TestClosure:
@@ -292,8 +489,11 @@ class TestErrors:
             ("a.csv", "a,b,1,2\n", "not 4 fields"),
             ("a.csv", "source,weight,target\na,1\n", "line 2: an edge needs a source and a target"),
             ("a.csv", "a,b\n,c\n", "line 2: an edge needs a source and a target"),
-            ("a.csv", b"a,b\n\xff\xfe,c\n", "not a text file in UTF-8"),
-            ("a.csv", "a,b,-inf\n", "edge 0 from 'a' to 'b'"),
+            ("a.csv", b"a,b\n\xff\xfe,c\n", "a.csv, line 2: not a text in UTF-8"),
+            ("a.csv", "a,b,1\n\nb,a,-inf\n", "edge 1 from 'b' to 'a' (line 3)"),
+            ("a.csv", "a,b,9007199254740993\n", "(line 1) is 9007199254740993, which float64 would round; pass --dtype=int64"),
+            ("a.csv", "a,b,9223372036854775807\n", "(line 1) is 9223372036854775807, which float64 would round; pass --dtype=object"),
+            ("a.csv", "a,b," + "9" * 400 + "\n", "(line 1): about 1e400 does not fit float64"),
             ("a.json", "{}", "does not end like a format that can be read: .csv"),
             ("a", "", "does not end like a format"),
             ("a.npy", "no array", "not a NumPy array"),
@@ -337,7 +537,7 @@ class TestErrors:
         assert "no dtype" in run("apsp", roads, "--dtype", "float99")[2]
         code, _, err = run("apsp", roads, "--dtype", "int32")
         assert code == 2
-        assert "edge 1 from 'shop' to 'park' is 1.5" in err
+        assert "edge 1 from 'shop' to 'park' (line 3) is 1.5" in err
 
     def test_undirected_is_for_edge_lists(self, run: Run, tmp_path: Path) -> None:
         np.save(tmp_path / "graph.npy", np.ones((2, 2)))
