@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -237,7 +238,7 @@ class TestNames:
 
     @pytest.fixture
     def nasty(self, tmp_path: Path) -> Path:
-        path = tmp_path / "na\x1bsty.csv"
+        path = tmp_path / "na\u202esty.csv"
         path.write_text("".join(f"{a},{b},1\n" for a, b in itertools.pairwise(self.NASTY)), encoding="utf-8")
         return path
 
@@ -249,8 +250,8 @@ class TestNames:
             ("--from", NASTY[0]),
             ("--to", NASTY[0]),
             ("--from", "no\x1b"),
-            ("-o", "out.json\x1b"),
-            ("--dtype", "int32", "-o", "{}/out\x1b.csv"),
+            ("-o", "out.json\u202e"),
+            ("--dtype", "int32", "-o", "{}/out\u202e.csv"),
         ],
     )
     def test_on_a_terminal(self, run: Run, nasty: Path, arguments: tuple[str, ...]) -> None:
@@ -364,7 +365,7 @@ class TestOutput:
     @pytest.mark.usefixtures("idle")
     def test_a_place_that_cannot_be_written_is_refused_before_the_work(self, run: Run, roads: Path, tmp_path: Path) -> None:
         (tmp_path / "folder.npy").mkdir()
-        (tmp_path / "link.csv").symlink_to(roads)
+        (tmp_path / "link.csv").hardlink_to(roads)
         for name, problem in (
             ("none/out.npy", f"{tmp_path / 'none'}: No such file or directory"),
             ("roads.csv/out.npy", f"{tmp_path / 'roads.csv'}: Not a directory"),
@@ -401,7 +402,9 @@ class TestOutput:
         out = tmp_path / "out.npy"
         out.write_text("precious")
 
-        def full(*_: object) -> None:
+        def full(file: Any, *_: object) -> None:
+            with file if hasattr(file, "write") else open(file, "wb") as begun:
+                begun.write(b"half of it")
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patch:
