@@ -141,7 +141,8 @@ def _dtypes(weights: tuple[Array, ...], semiring: Semiring, dtype: Any, where: P
             integer = int(w[index])
             same = w.dtype.kind != "O" and integer not in (np.iinfo(w.dtype).min, np.iinfo(w.dtype).max)  # which stand for ∞ there
             exact = f"np.{w.dtype}" if same else "object"
-            problem = f"is {brief(integer)}, which float64 would round; pass dtype={exact}, or dtype=np.float64 to accept that"
+            none = "" if same else f", or nonedge={brief(integer)} if it means 'no edge'"
+            problem = f"is {brief(integer)}, which float64 would round; pass dtype={exact}, or dtype=np.float64 to accept that{none}"
             raise DTypeError(f"{where((index,))} {problem}")
     return dtypes
 

@@ -37,12 +37,14 @@ def as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def listed(a: Any, semiring: Any = sr.MIN_PLUS) -> sr.EdgeList:
-    """A dense matrix as the list of its edges, with vertices 0 … n − 1."""
+    """A dense matrix as the list of its edges, with vertices 0 … n − 1; an infinite 1 is written so, whatever integer stands for it."""
     parts: list[Any] = list(a) if isinstance(a, tuple) else [a]
-    zero, _ = semiring.identities([p.dtype for p in parts])
+    zero, one = semiring.identities([p.dtype for p in parts])
     n = len(parts[0])
     there = [(i, j) for i in range(n) for j in range(n) if any(p[i, j] != z for p, z in zip(parts, zero, strict=True))]
     weights = [tuple(p[i, j] for p in parts) if len(parts) > 1 else parts[0][i, j] for i, j in there]
+    if semiring.one in (INF, -INF):
+        weights = [semiring.one if w == one[0] else w for w in weights]
     return sr.edges([(i, j, w) for (i, j), w in zip(there, weights, strict=True)], nodes=range(n))
 
 
