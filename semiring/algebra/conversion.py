@@ -117,7 +117,7 @@ class Conversion:
         numbers = entries
         if gpu and old.kind == "f":
             numbers = to_float64(entries)
-        elif old == np.float16:  # which would make ∞ of the bounds of integers
+        elif old.kind == "f" and old.itemsize == 2:  # a float16 of any byte order, which would make ∞ of the bounds of integers
             numbers = entries.astype(np.float32)
         if new.kind == "b":
             self._refuse((numbers != 0) & (numbers != 1), entries, where, "neither 0 nor 1, so it is no truth value")
