@@ -10,7 +10,7 @@ from pathlib import Path
 from semiring.algebra.errors import TooLargeError
 from semiring.kernels.devices import gpu_number, is_gpu
 
-__all__ = ["ALWAYS_FITS", "fits", "free_on", "gib", "require_room", "with_scratch"]
+__all__ = ["ALWAYS_FITS", "fits", "format_bytes", "free_on", "require_room", "with_scratch"]
 
 ALWAYS_FITS = 1 << 26
 """Bytes below which asking would take longer than it is worth."""
@@ -94,10 +94,10 @@ def require_room(device: str, needed: int, advice: str) -> None:
         With both sizes and the advice.
     """
     if is_gpu(device) and not fits(needed, device):
-        raise TooLargeError(f"this takes {gib(needed)} on {device}, where {gib(free_on(device) or 0)} are free; {advice}")
+        raise TooLargeError(f"this takes {format_bytes(needed)} on {device}, where {format_bytes(free_on(device) or 0)} are free; {advice}")
 
 
-def gib(size: int) -> str:
+def format_bytes(size: int) -> str:
     """A number of bytes in words, in the unit in which it is neither 0.0 nor very long."""
     for unit, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 100 << unit - 10:

@@ -117,21 +117,21 @@ def _threads() -> str:
 
 def _cache() -> str:
     from semiring.kernels import cache
-    from semiring.kernels.room import gib
+    from semiring.kernels.room import format_bytes
 
     folder = cache.folder()
     try:
         sizes = [entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()]
     except OSError:
         return f"{folder}, empty"
-    return f"{folder}, {len(sizes)} files, {gib(sum(sizes))}"
+    return f"{folder}, {len(sizes)} files, {format_bytes(sum(sizes))}"
 
 
 def _memory() -> str:
-    from semiring.kernels.room import free_on, gib
+    from semiring.kernels.room import format_bytes, free_on
 
     free = free_on("cpu")
-    return "unknown" if free is None else f"{gib(free)} available"
+    return "unknown" if free is None else f"{format_bytes(free)} available"
 
 
 def _gpus() -> tuple[int, str]:

@@ -21,7 +21,7 @@ from semiring.kernels.devices import gpus, is_gpu, on_device
 from semiring.kernels.outline import Outline, outline
 from semiring.kernels.placement import imagined, place, several
 from semiring.kernels.prediction import GPU, predicted
-from semiring.kernels.room import gib, with_scratch
+from semiring.kernels.room import format_bytes, with_scratch
 from semiring.kernels.select import engine_for
 from semiring.kernels.streaming.plan import Plan, Speed
 from semiring.kernels.streaming.storage import ArrayRows, Matrix, rows_of
@@ -91,7 +91,7 @@ class Explanation(Shown):
             ("instructions", self.outline.instructions),
             ("block rows", "no, the matrix as a whole" if self.rows is None else str(self.rows)),
             ("time", "not predicted" if self.seconds is None or self.speed is None else _time(self.seconds, self.speed)),
-            ("memory", ", ".join(f"{gib(size)} on {device}" for device, size in self.memory.items())),
+            ("memory", ", ".join(f"{format_bytes(size)} on {device}" for device, size in self.memory.items())),
             ("pinned by", ", ".join(f"{name}={value!r}" for name, value in self.pinned.items())),
         ]
         title = f"closure of {self.n:,} vertices over {self.semiring.name} in {kinds}{how}"

@@ -15,7 +15,7 @@ from semiring.algebra.namespace import on_gpu
 from semiring.graphs.by_rows import GivenRows
 from semiring.kernels.devices import is_gpu
 from semiring.kernels.placement import place, several
-from semiring.kernels.room import free_on, gib, with_scratch
+from semiring.kernels.room import format_bytes, free_on, with_scratch
 from semiring.kernels.streaming.checkpoint import folder_of
 from semiring.kernels.streaming.plan import Plan, Speed, block_rows, choose_plan, default_side
 from semiring.kernels.streaming.resident import resident_bytes, resident_plan
@@ -127,8 +127,8 @@ def route(given: GivenRows, semiring: Semiring, options: Options, *, paths: bool
         if len(devices) == 1:
             return None
         raise TooLargeError(
-            f"a share of the matrix and two row panels take {gib(share)} on each GPU, where {gib(max(room, 0))} are free; bring it to the "
-            f"host, from where GPUs get it by block rows"
+            f"a share of the matrix and two row panels take {format_bytes(share)} on each GPU, where "
+            f"{format_bytes(max(room, 0))} are free; bring it to the host, from where GPUs get it by block rows"
         )
     return Large(devices, room, side, resident)
 

@@ -19,7 +19,7 @@ from semiring.algebra.errors import DTypeError, GraphError, SemiringError, TooLa
 from semiring.algebra.namespace import host
 from semiring.construction import Construction
 from semiring.kernels.reference.operations import Operations
-from semiring.kernels.room import fits, free_on, gib
+from semiring.kernels.room import fits, format_bytes, free_on
 from semiring.stores import blocks, rows_on_host, store_for
 from semiring.unpacking import Damage
 
@@ -68,8 +68,9 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, *, mmap: bool)
         chosen = _checked(header["semiring"], dtypes, semiring, path)
         needed = math.prod(shape) * (sum(d.itemsize for d in dtypes) * (2 if header["edges"] else 1) + np.dtype(np.int32).itemsize)
         if not mmap and not fits(needed, "cpu"):
-            available = f"{gib(free_on('cpu') or 0)} of memory are available"
-            raise TooLargeError(f"{path} holds {gib(needed)}, and {available}; mmap=True leaves those of an .npz file where they are")
+            available = f"{format_bytes(free_on('cpu') or 0)} of memory are available"
+            remedy = "mmap=True leaves those of an .npz file where they are"
+            raise TooLargeError(f"{path} holds {format_bytes(needed)}, and {available}; {remedy}")
 
         def matrices(name: str) -> tuple[Array, ...]:
             found = tuple(read(f"{name}{c}", shape, d) for c, d in enumerate(dtypes))

@@ -12,7 +12,7 @@ from semiring.algorithms.edges import Edges
 from semiring.graphs import Graph
 from semiring.graphs.memory import entry_bytes
 from semiring.kernels.devices import device_of
-from semiring.kernels.room import fits, free_on, gib
+from semiring.kernels.room import fits, format_bytes, free_on
 
 __all__ = ["prefers_whole", "require_rows", "steps_of", "whole_fits", "whole_is_faster"]
 
@@ -90,6 +90,6 @@ def require_rows(shape: tuple[int, ...], dtypes: DTypes, device: str, *, paths: 
     if not fits(needed, device):
         what, count, n = ("targets", shape[-1], shape[-2]) if backward else ("sources", shape[-2], shape[-1])
         raise TooLargeError(
-            f"rows for {count:,} {what} among {n:,} vertices take {gib(needed)}, but {gib(free_on(device) or 0)} of memory are "
-            f"available; name fewer {what} at a time"
+            f"rows for {count:,} {what} among {n:,} vertices take {format_bytes(needed)}, but "
+            f"{format_bytes(free_on(device) or 0)} of memory are available; name fewer {what} at a time"
         )

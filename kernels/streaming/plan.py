@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from semiring.algebra.errors import TooLargeError
 from semiring.algebra.html import Shown
-from semiring.kernels.room import gib
+from semiring.kernels.room import format_bytes
 
 __all__ = ["GRANULE", "Plan", "Speed", "block_rows", "choose_plan", "default_side", "even_side"]
 
@@ -126,7 +126,7 @@ class Plan(Shown):
         """What Jupyter shows."""
         return f"n = {self.n:,} in {len(self.rows)} block rows", [
             ("block", f"{self.side:,} rows"),
-            ("devices", f"{self.devices}, {gib(self.memory)} each"),
+            ("devices", f"{self.devices}, {format_bytes(self.memory)} each"),
             ("products", f"{self.computing:.3g} s at {self.speed.steps:.3g} steps/s"),
             ("copies", f"{self.moving:.3g} s each way at {self.speed.link / 1e9:.3g} GB/s, in {self.passes} passes"),
             ("in all", f"{self.seconds:.3g} s"),
@@ -135,7 +135,7 @@ class Plan(Shown):
     def __str__(self) -> str:
         devices = f" on {self.devices} devices" if self.devices > 1 else ""
         return (
-            f"n = {self.n:,} in {len(self.rows)} block rows of {self.side:,}{devices}, {gib(self.memory)} each: "
+            f"n = {self.n:,} in {len(self.rows)} block rows of {self.side:,}{devices}, {format_bytes(self.memory)} each: "
             f"{self.computing:.3g} s of products at {self.speed.steps:.3g} steps/s, {self.moving:.3g} s of copies each way at "
             f"{self.speed.link / 1e9:.3g} GB/s, {self.seconds:.3g} s in all"
         )
@@ -220,7 +220,7 @@ def choose_plan(n: int, row_bytes: int, room: int, speed: Speed, side: int, *, d
         needed, fitting = least * size, min(n, max(room, 0) // (least * row_bytes))
         smaller = f", or pass block={_aligned(fitting)} at most, which may round floats otherwise" if fitting else ""
         raise TooLargeError(
-            f"{least} block rows of {cut[0].stop:,} × {n:,} entries take {gib(needed)} on each device, and {gib(max(room, 0))} are left; "
-            f"free memory or raise memory_limit by {gib(needed - room)}{smaller}"
+            f"{least} block rows of {cut[0].stop:,} × {n:,} entries take {format_bytes(needed)} on each device, and "
+            f"{format_bytes(max(room, 0))} are left; free memory or raise memory_limit by {format_bytes(needed - room)}{smaller}"
         )
     return Plan(n, cut, devices, buffers, row_bytes, buffers * size, len(cut), speed, overlaps=buffers == most)

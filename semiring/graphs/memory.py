@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.algebra.errors import TooLargeError
 from semiring.kernels.devices import is_gpu
-from semiring.kernels.room import ALWAYS_FITS, fits, free_on, gib, with_scratch
+from semiring.kernels.room import ALWAYS_FITS, fits, format_bytes, free_on, with_scratch
 
 __all__ = ["entry_bytes", "require_memory"]
 
@@ -70,7 +70,7 @@ def require_memory(
         candidates = {"overwrite=True": itemsize - without, **candidates, "overwrite=True and no paths": 0}
     taken = {how: with_scratch(entries * size) if gpu else entries * size for how, size in candidates.items() if size < itemsize}
     fitting = {how: size for how, size in taken.items() if size <= free}
-    remedies = [f"{how} ({gib(size)})" for how, size in list(fitting.items())[:1]]
+    remedies = [f"{how} ({format_bytes(size)})" for how, size in list(fitting.items())[:1]]
     if gpu:
         remedies.append("the memory of the host (device='cpu', and an array that lies there)")
     remedies += [
@@ -84,6 +84,6 @@ def require_memory(
     of = f" of {kinds}" if kinds else ""
     with_paths = " with the construction matrix of its paths" if via else ""
     raise TooLargeError(
-        f"{what} of {n:,} × {n:,} entries{of}{with_paths} would take {gib(needed)}, but {gib(free)} of memory are available"
-        f"{f' on {device}' if gpu else ''}; what would work: {'; '.join(remedies)}"
+        f"{what} of {n:,} × {n:,} entries{of}{with_paths} would take {format_bytes(needed)}, but {format_bytes(free)} of memory are "
+        f"available{f' on {device}' if gpu else ''}; what would work: {'; '.join(remedies)}"
     )

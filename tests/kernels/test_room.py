@@ -42,7 +42,7 @@ class TestRoomOfAGpu:
     ],
 )  # fmt: skip
 def test_sizes_are_written_in_a_unit_that_shows_them(size: int, text: str) -> None:
-    assert room.gib(size) == text
+    assert room.format_bytes(size) == text
 
 
 class TestFreeMemoryOfTheHost:
