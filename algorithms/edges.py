@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from semiring.algebra.forks import cached_property
 from semiring.algorithms.runs import consecutive
 
 __all__ = ["Edges", "SparseArray", "reached"]

@@ -12,12 +12,13 @@ with it: one that they leave incomplete is found by the rounds above, which judg
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.forks import cached_property
 from semiring.algorithms.cycles import exact_weight, find_cycle
 from semiring.algorithms.divergence import Judge
 from semiring.algorithms.edges import Edges

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.forks import cached_property
 from semiring.algebra.namespace import host, on_gpu, to_gpu
 from semiring.algorithms.runs import consecutive
 from semiring.kernels import extraction

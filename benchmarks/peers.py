@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property  # noqa: TID251  # no benchmark forks
 from importlib import import_module
 from typing import Any
 

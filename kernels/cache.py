@@ -9,23 +9,25 @@ import contextlib
 import hashlib
 import os
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
+
+from semiring.algebra import forks
 
 __all__ = ["compiled", "folder"]
 
 _DIGEST = 32
 """Bytes of the digest before the code in a file."""
 
-_turns: dict[str, threading.Lock] = {}
-"""Held while a code is read or compiled, so that one thread compiles it and the others read it."""
+_turns = [forks.lock() for _ in range(16)]
+"""Held while a code is read or compiled, so that one thread compiles it and the others read it; codes by their digest."""
 
 
 def compiled(identity: str, suffix: str, compile_now: Callable[[], bytes]) -> bytes:
     """The code for `identity`, which is everything that it depends on: from the folder, else compiled now and kept there."""
-    name = hashlib.sha256(identity.encode()).hexdigest()[:40] + suffix
-    with _turns.setdefault(name, threading.Lock()):  # several GPUs need the same kernels at the same time
+    digest = hashlib.sha256(identity.encode()).digest()
+    name = digest.hex()[:40] + suffix
+    with _turns[digest[0] % len(_turns)]:  # several GPUs need the same kernels at the same time
         code = _read(name)
         if code is None:
             code = compile_now()

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from semiring.algebra.errors import TooLargeError
+from semiring.algebra.forks import importing
 from semiring.algebra.namespace import on_gpu
 
 __all__ = ["device_of", "gpu_name", "gpu_number", "gpus", "is_gpu", "on_device", "why_no_gpu"]
@@ -77,7 +78,8 @@ def _found() -> tuple[int, str]:
     if importlib.util.find_spec("cupy") is None:
         return 0, ""
     try:
-        import cupy
+        with importing:
+            import cupy
 
         return int(cupy.cuda.runtime.getDeviceCount()), ""
     except Exception as error:  # an installation that does not fit the driver fails in many ways, and nobody asked for a GPU yet

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.forks import importing
 from semiring.algebra.laws import is_selective
 from semiring.kernels.devices import gpu_number, is_gpu
 from semiring.kernels.engine import Engine
@@ -50,21 +51,26 @@ def engine_for(
     if is_gpu(device):
         begun.add(device)
         if not witness and is_reachability(semiring, dtypes):
-            from semiring.kernels.cuda.boolean import CudaBooleanEngine
+            with importing:
+                from semiring.kernels.cuda.boolean import CudaBooleanEngine
 
             return CudaBooleanEngine(semiring, dtypes, gpu_number(device))
-        from semiring.kernels.cuda.engine import CudaEngine
+        with importing:
+            from semiring.kernels.cuda.engine import CudaEngine
 
         return CudaEngine(semiring, dtypes, gpu_number(device))
     if device == "reference" or any(d.kind == "O" for d in dtypes):
-        from semiring.kernels.reference.engine import ReferenceEngine
+        with importing:
+            from semiring.kernels.reference.engine import ReferenceEngine
 
         return ReferenceEngine(semiring, dtypes)
     if not witness and is_reachability(semiring, dtypes):
-        from semiring.kernels.cpu.packed import BooleanEngine
+        with importing:
+            from semiring.kernels.cpu.packed import BooleanEngine
 
         return BooleanEngine(semiring, dtypes, threads)
-    from semiring.kernels.cpu.engine import CpuEngine
+    with importing:
+        from semiring.kernels.cpu.engine import CpuEngine
 
     return CpuEngine(semiring, dtypes, threads)
 
@@ -91,6 +97,7 @@ def searches_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: 
         return None
     if semiring.program.operations & _NOT_SINGLE or (semiring.program.operations & _WHOLE and any(d.kind == "f" for d in dtypes)):
         return None
-    from semiring.kernels.cpu.searches import Searches
+    with importing:
+        from semiring.kernels.cpu.searches import Searches
 
     return Searches(semiring, dtypes, threads)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from semiring.algebra.forks import importing
+
 if TYPE_CHECKING:
     from semiring import ops as ops
     from semiring import testing as testing
@@ -94,11 +96,13 @@ __all__ = [*_HOME, "ops", "testing"]  # pyright: ignore[reportUnsupportedDunderA
 def __getattr__(name: str) -> Any:
     """The public names, imported at their first use."""
     if name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
+        with importing:
+            value = getattr(importlib.import_module(_HOME[name]), name)
         globals()[name] = value
         return value
     if name in _MODULES:
-        return importlib.import_module(f"semiring.{name}")
+        with importing:
+            return importlib.import_module(f"semiring.{name}")
     raise AttributeError(f"module 'semiring' has no attribute {name!r}")
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError, noted
+from semiring.algebra.forks import cached_property
 from semiring.algebra.laws import is_idempotent
 from semiring.algebra.namespace import host, namespace, on_gpu
 from semiring.algorithms.closure import closure as close

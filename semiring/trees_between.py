@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.errors import GraphError
+from semiring.algebra.forks import cached_property
 from semiring.algebra.namespace import entries, host, namespace
 from semiring.algorithms.sources import SingleSource
 from semiring.construction import Array, Construction

@@ -9,29 +9,28 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
-import os
-import threading
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
+from semiring.algebra import forks
 from semiring.kernels import cache
 from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.cpu.target import Target
 
 __all__ = ["Library", "assembly", "compile_library", "link"]
 
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
-def _forget() -> None:
-    """A forked child has none of the parent's threads, so nobody would release a lock that one of them held."""
-    global _lock
-    _lock = threading.Lock()
+def _lock_of_llvm() -> Any:
+    """The lock that llvmlite has around every call of LLVM, if it is imported; None also for a llvmlite that has it elsewhere."""
+    library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
+    return getattr(getattr(library, "_lock", None), "_lock", None)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+forks.hold(_lock_of_llvm)
 
 
 class Library:

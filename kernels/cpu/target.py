@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass, replace
 
 from semiring.algebra.errors import SemiringError
+from semiring.algebra.forks import importing
 
 __all__ = ["ISAS", "Target", "host"]
 
@@ -63,7 +64,8 @@ _NEEDS = {
 @functools.cache
 def host(isa: str | None = None) -> Target:
     """The row for this processor, or the one named by `isa` or ``SEMIRING_ISA`` if the processor has it."""
-    from llvmlite import binding as llvm
+    with importing:
+        from llvmlite import binding as llvm
 
     wanted = isa or os.environ.get("SEMIRING_ISA")
     has = llvm.get_host_cpu_features()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, TypeVar
 
+from semiring.algebra import forks
 from semiring.algebra.errors import SemiringError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = ["run", "thread_count"]
 Task = TypeVar("Task")
 _pool: ThreadPoolExecutor | None = None
 _size = 0
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def thread_count(threads: int | None = None) -> int:
@@ -66,10 +66,10 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
 
 
 def _executor(size: int) -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor
-
     global _pool, _size
     with _lock:
+        from concurrent.futures import ThreadPoolExecutor
+
         if _pool is None or _size < size:
             _pool, _size = ThreadPoolExecutor(size, thread_name_prefix="semiring"), size
         return _pool
@@ -77,9 +77,8 @@ def _executor(size: int) -> ThreadPoolExecutor:
 
 def _forget() -> None:
     """A forked child has none of the parent's threads."""
-    global _pool, _size, _lock
-    _pool, _size, _lock = None, 0, threading.Lock()
+    global _pool, _size
+    _pool, _size = None, 0
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+forks.in_children(_forget)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from semiring.algebra import forks
 from semiring.kernels.block import Block
 from semiring.kernels.cuda.transfer import move
 
@@ -22,7 +23,7 @@ _KEPT = 16
 _BYTES = 256 << 20
 """Recordings that are kept, and the memory that they may have, except for a single one."""
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _recordings: OrderedDict[Hashable, Recording | None] = OrderedDict()
 
 

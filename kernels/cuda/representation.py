@@ -6,7 +6,6 @@ one instruction is a whole step. Truth values are bytes. All others are as the u
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes, var
+from semiring.algebra.forks import cached_property
 from semiring.algebra.program import REAL
 from semiring.kernels.cuda.steps import postponed
 from semiring.kernels.infinities import absorbing, tropical
@@ -64,18 +64,18 @@ class Representation:
             end = offsets[-1] + d.itemsize
         return tuple(offsets)
 
-    @functools.cached_property
+    @cached_property
     def size(self) -> int:
         """Bytes of an element in shared memory."""
         size = sum(d.itemsize for d in self.registers)
         return size if size & (size - 1) == 0 else max(16, 1 << (size - 1).bit_length())
 
-    @functools.cached_property
+    @cached_property
     def has_series(self) -> bool:
         """Whether a step is many instructions, as exponentials and logarithms are."""
         return bool(REAL & {e.op for e in nodes(*self.add, *self.mul)})
 
-    @functools.cached_property
+    @cached_property
     def postponed(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
         """⊗ as a product without a witness computes it at every step, and what it applies to the sums; see `steps.postponed`."""
         if len(self.dtypes) != 1:
@@ -88,7 +88,7 @@ class Representation:
         mul = self.mul if witness else self.postponed[0]
         return sum(e.op not in ("var", "const") for e in nodes(*self.add, *mul)) > 2 * len(self.dtypes)
 
-    @functools.cached_property
+    @cached_property
     def keeps_bits_ordered(self) -> bool:
         """Whether these are floats of which products without a sign (or −∞) have none again, so that they can be compared as integers."""
         if self.dtypes != (np.dtype(np.float32),) or self.add[0].op not in ("min", "max"):

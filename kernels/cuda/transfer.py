@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
+
+from semiring.algebra import forks
 
 __all__ = ["download", "locked", "move", "upload"]
 
@@ -21,7 +22,7 @@ _LARGE = 1 << 24
 _PORTABLE = 1
 """cudaHostRegisterPortable: for all GPUs."""
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _holders: Counter[tuple[int, int]] = Counter()
 """How many copy from or to pages that are locked, by address and size."""
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import IO, Any
+from weakref import WeakSet
+
+from semiring.algebra import forks
 
 __all__ = ["locked"]
+
+_opening = forks.lock()
+_open: WeakSet[IO[Any]] = WeakSet()
 
 
 def locked(path: Path) -> IO[Any] | None:
     """The open file, until it is closed or the process ends; None if another one has it."""
-    file = open(path, "ab")  # noqa: SIM115  # the caller closes it
+    with _opening:
+        file = open(path, "ab")  # noqa: SIM115  # the caller closes it
+        _open.add(file)
     try:
         import fcntl
 
@@ -21,3 +29,12 @@ def locked(path: Path) -> IO[Any] | None:
     except (ImportError, OSError):  # Windows, and file systems without locks: two processes at once are left to the caller
         pass
     return file
+
+
+def _leave() -> None:
+    """A child has the open files too, and would keep them locked when the parent, which works with them, has closed them or ended."""
+    for file in list(_open):
+        file.close()
+
+
+forks.in_children(_leave)

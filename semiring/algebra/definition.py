@@ -6,7 +6,6 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from semiring.algebra.carrier import Carrier, carrier_of
 from semiring.algebra.elements import DTYPES
 from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
 from semiring.algebra.expression import Expr, const, node, where
+from semiring.algebra.forks import cached_property
 from semiring.algebra.program import Program
 from semiring.algebra.tracing import Recording, record
 

@@ -7,11 +7,12 @@ Expressions are graphs with sharing and may be deep: everything here walks them 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
+
+from semiring.algebra import forks
 
 __all__ = ["CHOOSING", "COMPARISONS", "Expr", "const", "evaluate", "flat", "fold", "node", "nodes", "show", "unflat", "var", "where"]
 
@@ -38,7 +39,7 @@ class Expr:
 
 
 _interned: WeakValueDictionary[Any, Expr] = WeakValueDictionary()
-_interning = threading.RLock()  # reentrant: a garbage collection within it may run anything
+_interning = forks.lock()  # reentrant: a garbage collection within it may run anything
 
 
 def _intern(op: str, args: tuple[Any, ...], key: Any) -> Expr:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from semiring.algebra.elements import element
 from semiring.algebra.errors import DTypeError
 from semiring.algebra.expression import Expr, chooses_operand, nodes
+from semiring.algebra.forks import cached_property
 
 __all__ = ["ARITHMETIC", "BITWISE", "REAL", "Program"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order
 
 from semiring.algebra.errors import DTypeError
+from semiring.algebra.forks import cached_property
 from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.trees import NONE
 from semiring.csgraph.arcs import Array

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.errors import GraphError, ShapeError
 from semiring.algebra.exchange import borrowed, lends_memory
+from semiring.algebra.forks import cached_property
 from semiring.algebra.namespace import equal, host, namespace, on_gpu
 from semiring.csgraph.arcs import Arcs, Array
 from semiring.graphs.coordinates import Coordinates, dense

@@ -10,6 +10,7 @@ import numpy as np
 
 from semiring.algebra.conversion import Array
 from semiring.algebra.errors import NegativeCycleError, SemiringError
+from semiring.algebra.forks import cached_property
 from semiring.networkx_backend.edges import dense, hops, infinity, weighted
 from semiring.networkx_backend.graph import original
 from semiring.solve import apsp
@@ -56,7 +57,7 @@ class Distances:
         for i, node in enumerate(nodes):  # one by one: NumPy would take tuples apart
             self._labels[i] = node
 
-    @functools.cached_property
+    @cached_property
     def number(self) -> dict[Hashable, int]:
         """The row of each node."""
         return {node: i for i, node in enumerate(self.nodes)}

@@ -1,11 +1,10 @@
-"""Threads: how many, the same results for any number, several callers at once, forks, and errors of workers."""
+"""Threads: how many, the same results for any number, several callers at once, and errors of workers."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 from semiring.algebra.catalogue import BOOLEAN, LOG, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError
-from semiring.kernels.cpu import compiler
 from semiring.kernels.cpu import threads as module
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.threads import run, thread_count
@@ -131,46 +129,6 @@ def test_callers_that_compile_at_once() -> None:
 
     with ThreadPoolExecutor(8) as callers:
         assert list(callers.map(compute, range(8))) == [7 - i for i in range(8)]
-
-
-def in_a_forked_child(work: Callable[[], bool]) -> None:
-    """Run `work` in a child, which must come back with True."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            status = 0 if work() else 2
-        finally:
-            os._exit(status)
-    deadline = time.monotonic() + 20
-    while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    if done == (0, 0):
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-    assert done[0] == child, "the child hangs"
-    assert os.waitstatus_to_exitcode(done[1]) == 0
-
-
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-multithreaded = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-
-
-@forks
-@multithreaded
-def test_a_forked_child_has_threads_of_its_own() -> None:
-    a = np.random.default_rng(0).random((300, 300))
-    expected = matmul(a, a, MIN_PLUS, threads=2)  # the pool exists
-    in_a_forked_child(lambda: bool((matmul(a, a, MIN_PLUS, threads=2) == expected).all()))
-
-
-@forks
-@multithreaded
-def test_a_fork_during_a_compilation() -> None:
-    """Whoever holds the lock does not exist in the child."""
-    own = Semiring("forked", max, lambda a, b: a + b + 3, -np.inf, -3)
-    with compiler._lock, module._lock:
-        in_a_forked_child(lambda: bool(matmul([[2.0]], [[5.0]], own).item() == 10 and matmul([[2.0]], [[5.0]], MIN_PLUS).item() == 7))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
