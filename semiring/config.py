@@ -38,6 +38,10 @@ def show_config() -> None:
     memory, the GPUs (or why there is none), the engines and the optional packages. The environment variables ``SEMIRING_ISA``,
     ``SEMIRING_NUM_THREADS`` and ``SEMIRING_CACHE_DIR`` change three of them.
 
+    Compiled kernels are code that this process will run. Their folder is made so that only you can enter it, and nothing is loaded from a
+    folder or a file that belongs to another user or that others can write to: it is compiled instead, and the line says so. A folder
+    that you name with ``SEMIRING_CACHE_DIR`` keeps the permissions that you gave it. (On Windows it is as safe as the place it lies in.)
+
     Examples
     --------
     >>> import semiring as sr
@@ -121,6 +125,8 @@ def _cache() -> str:
 
     folder = cache.folder()
     try:
+        if not cache.is_trusted(folder.stat()):
+            return f"{folder}, not used: it belongs to another user, or others can write to it"
         sizes = [entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()]
     except OSError:
         return f"{folder}, empty"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -53,6 +54,13 @@ def test_the_environment_counts(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert lines["cache"] == f"{tmp_path}, 1 files, 1.0 MiB"
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path / "none"))
     assert shown(capsys)["cache"].endswith("empty")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners and no modes here")
+def test_a_cache_that_is_not_trusted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
+    tmp_path.chmod(0o777)
+    assert shown(capsys)["cache"] == f"{tmp_path}, not used: it belongs to another user, or others can write to it"
 
 
 def test_a_wrong_setting_is_shown_not_raised(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

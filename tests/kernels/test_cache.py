@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -92,6 +94,135 @@ def test_a_damaged_entry_is_compiled_again(folder: Path, compilations: list[str]
     compute()
     assert len(compilations) == 2
     assert len(entry.read_bytes()) == len(whole)
+
+
+def test_an_entry_under_the_name_of_another_one_is_compiled_again(folder: Path, compilations: list[str]) -> None:
+    """A file is not what its name says, but what its digest covers: min-plus and max-plus change places here."""
+    compute(MIN_PLUS)
+    (first,) = folder.iterdir()
+    compute(MAX_PLUS)
+    (second,) = set(folder.iterdir()) - {first}
+    codes = first.read_bytes(), second.read_bytes()
+    first.write_bytes(codes[1])
+    second.write_bytes(codes[0])
+    compute(MIN_PLUS)
+    compute(MAX_PLUS)
+    assert len(compilations) == 4
+    assert (first.read_bytes(), second.read_bytes()) == codes
+
+
+permissions = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners and no modes here")
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """New files and folders may be written to by everybody."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@permissions
+def test_a_new_folder_is_private_whatever_the_umask(folder: Path, umask: None) -> None:
+    compute()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert [stat.S_IMODE(entry.stat().st_mode) for entry in folder.iterdir()] == [0o600]
+
+
+@permissions
+def test_the_own_folder_of_an_earlier_version_becomes_private(
+    tmp_path: Path, compilations: list[str], monkeypatch: pytest.MonkeyPatch, umask: None
+) -> None:
+    monkeypatch.delenv("SEMIRING_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    own = tmp_path / "semiring"
+    own.mkdir()
+    compute()
+    assert stat.S_IMODE(own.stat().st_mode) == 0o700
+    compute()
+    assert len(compilations) == 1
+
+
+@permissions
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+def test_a_chosen_folder_that_others_can_write_to_is_left_alone(folder: Path, compilations: list[str], mode: int) -> None:
+    compute()
+    (entry,) = folder.iterdir()
+    folder.chmod(mode)
+    compute()
+    compute(MAX_PLUS)
+    assert len(compilations) == 3
+    assert list(folder.iterdir()) == [entry]
+    assert stat.S_IMODE(folder.stat().st_mode) == mode
+    folder.chmod(0o755)  # others may read it
+    compute()
+    assert len(compilations) == 3
+
+
+@permissions
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_an_entry_that_others_can_write_to_is_compiled_again(folder: Path, compilations: list[str], mode: int) -> None:
+    compute()
+    (entry,) = folder.iterdir()
+    entry.chmod(mode)
+    compute()
+    assert len(compilations) == 2
+    compute()
+    assert len(compilations) == 2
+    assert stat.S_IMODE(entry.stat().st_mode) == 0o600
+
+
+@permissions
+@pytest.mark.parametrize("what", ["folder", "entry"])
+def test_what_another_user_owns_is_not_loaded(folder: Path, compilations: list[str], what: str) -> None:
+    compute()
+    (entry,) = folder.iterdir()
+    try:
+        os.chown(folder if what == "folder" else entry, os.geteuid() + 1, -1)
+    except PermissionError:
+        pytest.skip("only the superuser gives files away")
+    compute()
+    compute()
+    assert len(compilations) == (3 if what == "folder" else 2)  # what is in the own folder is replaced
+
+
+@permissions
+def test_a_user_who_is_another_one_now(folder: Path, compilations: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    compute()
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    compute()
+    assert len(compilations) == 2
+
+
+@permissions
+def test_links(folder: Path, tmp_path: Path, compilations: list[str]) -> None:
+    """A folder may lie elsewhere, where it has the same rights; an entry is in it."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    folder.symlink_to(elsewhere)
+    compute()
+    compute()
+    assert len(compilations) == 1
+    (entry,) = elsewhere.iterdir()
+    entry.rename(tmp_path / "moved")
+    entry.symlink_to(tmp_path / "moved")
+    compute()
+    assert len(compilations) == 2
+    assert not entry.is_symlink()
+    assert (tmp_path / "moved").read_bytes() == entry.read_bytes()
+
+
+@permissions
+def test_a_pipe_nobody_writes_to(folder: Path, compilations: list[str]) -> None:
+    compute()
+    (entry,) = folder.iterdir()
+    entry.unlink()
+    os.mkfifo(entry, 0o600)
+    compute()
+    assert len(compilations) == 2
+    compute()
+    assert len(compilations) == 2
 
 
 def test_an_entry_that_is_a_folder(folder: Path, compilations: list[str]) -> None:
