@@ -16,7 +16,10 @@ from pathlib import Path
 
 from semiring.algebra import forks
 
-__all__ = ["compiled", "folder", "is_trusted"]
+__all__ = ["LOADED", "compiled", "folder", "is_trusted"]
+
+LOADED = 256
+"""Semirings, each in its dtypes, whose code an engine has loaded at most; the ones used least recently go, and their memory with them."""
 
 _DIGEST = 32
 """Bytes of the digest before the code in a file."""

@@ -84,9 +84,9 @@ def compile_library(key: Iterable[object], target: Target, ir: Callable[[], str]
 
     identity = "\n".join(map(repr, (*key, target, llvmlite.__version__, llvm.llvm_version_info, _generator_version())))
     with _lock:
-        machine = _machine(target)
-        code = cache.compiled(identity, ".o", lambda: _compile(ir(), machine, target))
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        code = cache.compiled(identity, ".o", lambda: _compile(ir(), target))
+        # The engine keeps its machine. One that has compiled something is larger by most of a megabyte.
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target))
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         return Library(engine)
@@ -106,7 +106,8 @@ def link(functions: Iterable[Emitter]) -> str:
     return "\n".join([*(f.text() for f in functions), *sorted(declarations), ""])
 
 
-def _compile(ir: str, machine: Any, target: Target) -> bytes:
+def _compile(ir: str, target: Target) -> bytes:
+    machine = _machine(target)
     return bytes(machine.emit_object(_optimised(ir, machine, target)))
 
 
@@ -121,8 +122,19 @@ def _optimised(ir: str, machine: Any, target: Target) -> Any:
     options.loop_vectorization = False
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    _free(passes)
     return module
+
+
+def _free(passes: Any) -> None:
+    """What llvmlite means to do with passes that nobody refers to; but it finds a method of the same name first, which does nothing."""
+    from llvmlite.binding.newpassmanagers import NewPassManager
+
+    if type(passes)._dispose is not NewPassManager._dispose:
+        NewPassManager._dispose(passes)
+        passes.detach()
 
 
 def assembly(ir: str, target: Target) -> str:

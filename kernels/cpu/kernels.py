@@ -11,6 +11,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, const, nodes
+from semiring.kernels import cache
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.target import Target, host
@@ -81,7 +82,9 @@ def _written(roots: Sequence[Expr]) -> tuple[str, ...]:
     return (*lines, repr([number[root] for root in roots]))
 
 
-@functools.lru_cache(maxsize=256)
 def kernels_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], isa: str | None = None) -> Kernels:
     """The kernels of `semiring` in `dtypes` for this processor (or the instruction set `isa` of it)."""
-    return Kernels(semiring, dtypes, host(isa))
+    return _kernels(semiring, dtypes, host(isa))
+
+
+_kernels = functools.lru_cache(maxsize=cache.LOADED)(Kernels)

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.kernels import cache
 from semiring.kernels.cuda.compiler import compile_source
 from semiring.kernels.cuda.device import device
 from semiring.kernels.cuda.representation import Representation, represent
@@ -202,7 +203,7 @@ class Kernels:
         return function
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=cache.LOADED)
 def kernels_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int) -> Kernels:
     """The kernels of `semiring` in `dtypes` for GPU `number`."""
     return Kernels(semiring, dtypes, number)

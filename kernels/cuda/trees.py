@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.kernels import cache
 from semiring.kernels.block import Block
 from semiring.kernels.cuda.compiler import compile_source
 from semiring.kernels.cuda.device import device
@@ -116,7 +117,7 @@ class _Launch:
         self._functions[name](grid, block, (*arguments, scratch, self._room), self._shared_bytes)
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=cache.LOADED)
 def _functions(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, shared: bool, number: int) -> dict[str, Any]:
     import cupy
 

@@ -57,9 +57,9 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     compile_ir = compiler._compile
 
-    def spy(ir: str, machine: Any, target: Target) -> bytes:
+    def spy(ir: str, target: Target) -> bytes:
         seen.append(ir)
-        return compile_ir(ir, machine, target)
+        return compile_ir(ir, target)
 
     monkeypatch.setattr(compiler, "_compile", spy)
     return seen
