@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import Expr, const, nodes
+from semiring.algebra.expression import const, flat
 from semiring.kernels import cache
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.representation import Representation, represent
@@ -69,17 +69,7 @@ class Kernels:
 def _identity(rep: Representation) -> tuple[object, ...]:
     """A representation for the key of a cache: its repr, and in full the expressions, which their repr abbreviates."""
     programs = (rep.add, rep.mul, rep.star or (), (rep.star_undefined,))
-    return (replace(rep, add=(), mul=(), star=None, star_undefined=const(False)), *map(_written, programs))
-
-
-def _written(roots: Sequence[Expr]) -> tuple[str, ...]:
-    """Expressions as text, each node once."""
-    number: dict[Expr, int] = {}
-    lines = []
-    for expr in nodes(*roots):
-        number[expr] = len(number)
-        lines.append(f"{expr.op} {[number[a] if isinstance(a, Expr) else repr(a) for a in expr.args]}")
-    return (*lines, repr([number[root] for root in roots]))
+    return (replace(rep, add=(), mul=(), star=None, star_undefined=const(False)), *map(flat, programs))
 
 
 def kernels_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], isa: str | None = None) -> Kernels:
