@@ -1,0 +1,63 @@
+"""A matrix as any of the kinds of graph that the library takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from tests.campaign.cases import Case
+from tests.campaign.subjects import Values
+
+__all__ = ["LISTS", "MATRICES", "graph_of", "labels_of"]
+
+MATRICES = ("array", "nested list", "frame")
+LISTS = ("csr", "csc", "coo", "edges", "networkx")
+
+
+def labels_of(n: int) -> list[str]:
+    """Names of vertices, in an order that is neither that of the alphabet nor that of the edges."""
+    return [f"v{(7 * i + 3) % 101}-{i}" for i in range(n)]
+
+
+def graph_of(case: Case, a: Values) -> tuple[Any, list[Any] | None]:
+    """The matrix as the kind of graph that the case asks for, and its labels."""
+    kind, subject, n = case.options.get("kind", "array"), case.subject, a[0].shape[-1]
+    if "nonedge" in case.options:
+        marked = case.options["nonedge"]
+        a = tuple(_marked(v, z, marked) for v, z in zip(a, subject.zeros, strict=True))
+    if kind == "array":
+        return case.given(a), None
+    if kind == "nested list":
+        return a[0].tolist(), None
+    labels = labels_of(n)
+    if kind == "frame":
+        import pandas as pd  # type: ignore[import-untyped]  # it ships no types
+
+        return pd.DataFrame(a[0], index=labels, columns=labels), labels
+    rows, columns = np.nonzero(a[0] != subject.zeros[0])
+    order = np.random.default_rng(n).permutation(len(rows))
+    rows, columns = rows[order], columns[order]
+    if subject.closure == "idempotent" and kind == "edges" and n % 3 == 0:  # parallel edges
+        rows, columns = (np.concatenate([v, v[: len(v) // 2]]) for v in (rows, columns))
+    weights = a[0][rows, columns]
+    if kind == "edges":
+        return sr.edges(zip([labels[i] for i in rows], [labels[j] for j in columns], weights.tolist(), strict=True), nodes=labels), labels
+    if kind == "networkx":
+        import networkx as nx
+
+        graph = nx.DiGraph()
+        graph.add_nodes_from(labels)
+        graph.add_weighted_edges_from(zip([labels[i] for i in rows], [labels[j] for j in columns], weights.tolist(), strict=True))
+        return graph, labels
+    import scipy.sparse as sp
+
+    return sp.coo_array((weights, (rows, columns)), shape=(n, n)).asformat(kind), None
+
+
+def _marked(values: Any, zero: Any, marker: Any) -> Any:
+    """A copy of an array, of the host or of a GPU, with a marker in the place of the zero."""
+    copy = values.copy()
+    copy[values == zero] = marker
+    return copy
