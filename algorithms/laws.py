@@ -11,7 +11,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError
 from semiring.algebra.expression import nodes
 from semiring.algebra.laws import is_idempotent, require
-from semiring.algebra.program import REAL
+from semiring.algebra.program import ARITHMETIC, REAL
 
 __all__ = ["eliminates", "require_closure_laws"]
 
@@ -21,7 +21,6 @@ _LAWS = (
 )  # fmt: skip
 
 
-@functools.lru_cache(maxsize=256)
 def require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> None:
     """Refuse a semiring for which a closure (with paths) means nothing.
 
@@ -30,8 +29,13 @@ def require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], 
     LawError
         Naming the law, its counterexample, and what would work.
     DTypeError
-        Where star divides and the elements are integers.
+        Where star divides, or may be ∞, and the elements are integers.
     """
+    _require_closure_laws(semiring, dtypes, paths, semiring.running(dtypes))
+
+
+@functools.lru_cache(maxsize=256)
+def _require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], paths: bool, running: tuple[Any, ...]) -> None:
     require(semiring, dtypes, *_LAWS, for_what="a closure", instead="multiply with matmul, which needs no laws, or mend the definition")
     if paths:
         require(semiring, dtypes, "selective", for_what="paths=True", instead="without paths the closure is defined: use paths=False")
@@ -44,6 +48,12 @@ def _require_star_in(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> N
     if any(d.kind == "O" for d in dtypes) or all(d.kind not in "iu" for d in dtypes):
         return
     used = sorted(REAL & {e.op for e in nodes(*(semiring.program.star or ()))})
+    zero = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
+    for c, (star, low) in enumerate(zip(semiring.program.star or (), zero, strict=False)):
+        infinite = {e.args[0] for e in nodes(star) if e.op == "const"} & semiring.carrier.infinite(c) - {low}
+        if infinite and semiring.program.operations & ARITHMETIC:
+            kinds = ", ".join(map(str, dtypes))
+            raise DTypeError(f"the star of {semiring.name} may be {infinite.pop()}, which sums of {kinds} do not keep; use float64")
     if used:
         raise DTypeError(
             f"the star of {semiring.name} uses {used[0]!r}, which {', '.join(map(str, dtypes))} lacks; use float64, or an object array of "

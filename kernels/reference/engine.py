@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.errors import AssumptionWarning, HarmfulPivot
+from semiring.algebra.errors import AssumptionWarning, HarmfulPivot, callers_level
 from semiring.kernels.arrays import ArrayEngine
 from semiring.kernels.block import Block
 
@@ -59,7 +59,7 @@ class ReferenceEngine(ArrayEngine):
                 f"the closure over {self.semiring.name} rests on what SymPy cannot decide: {', '.join(sorted(undecided))}; declare "
                 f"what the symbols are, as in sympy.symbols('x', positive=True)",
                 AssumptionWarning,
-                stacklevel=2,
+                stacklevel=callers_level(),
             )
             undecided.clear()
 

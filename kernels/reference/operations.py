@@ -20,6 +20,9 @@ __all__ = ["Operations", "is_sympy"]
 
 Values = Sequence[Any]
 
+_TINY = 1e-9
+"""What rounding may leave of an expression that is 0."""
+
 
 class Operations:
     """The operations of a semiring on tuples of arrays, one a component, of the given dtypes.
@@ -71,14 +74,14 @@ class Operations:
 
         def scalar(*parts: Any) -> Any:
             x, y = parts[:width], parts[width:]
-            if recorded is not None and any(map(is_sympy, parts)):
-                result = evaluate(recorded.results, x, y, self._table)
-                return result if width > 1 else result[0]
             try:
+                if recorded is not None and any(map(is_sympy, parts)):
+                    result = evaluate(recorded.results, x, y, self._table)
+                    return result if width > 1 else result[0]
                 return function(x, y) if width > 1 else function(*parts)
             except SemiringError:
                 raise
-            except (OverflowError, TypeError) as error:
+            except (OverflowError, TypeError, ValueError) as error:
                 pair = f"{brief(parts[:width])} and {brief(parts[width:])} cannot be combined by {self.semiring.name}: {error}"
                 if isinstance(error, OverflowError):  # Python has no ∞ beside integers that no float holds
                     raise OverflowRiskError(f"{pair}; use smaller integers, or a large one for ∞") from error
@@ -106,8 +109,7 @@ class Operations:
         if not is_sympy(total) or total == one:
             return bool(total == one)
         try:
-            difference = total - one
-            decided = difference.is_zero if difference.is_zero is not None else difference.simplify().is_zero
+            decided = _is_zero(total - one)
         except (AttributeError, TypeError):  # SymPy's sets and truth values
             decided = None
         if decided is None and total.free_symbols:
@@ -141,11 +143,12 @@ class Operations:
         recorded, carrier = self.semiring.recorded("star"), self.semiring.carrier
         if recorded is not None and any(map(is_sympy, pivot)):
             *symbolic, undefined = evaluate((*recorded.results, recorded.undefined), pivot, (), self._table)
-            if undefined == True or not carrier.admits(symbolic):  # noqa: E712  # SymPy's truth values equal Python's
+            pole = type(undefined).__name__ == "Equality"
+            if undefined == True or (pole and _is_zero(undefined.lhs - undefined.rhs)):  # noqa: E712  # SymPy's truth equals Python's
                 return None
-            if undefined != False and type(undefined).__name__ != "Equality":  # noqa: E712  # a pole stands in the answer itself
+            if undefined != False and not pole:  # noqa: E712  # a pole that may be stands in the answer itself
                 self.undecided.add(f"not ({undefined})")
-            return tuple(symbolic)
+            return tuple(symbolic) if carrier.admits(symbolic) else None
         exact = tuple(Fraction(p) if isinstance(p, int) and not isinstance(p, bool) else p for p in pivot)
         try:
             with np.errstate(all="ignore"):
@@ -159,6 +162,18 @@ class Operations:
 def is_sympy(value: Any) -> bool:
     """Whether a value is an expression of SymPy, which need not be installed."""
     return type(value).__module__.startswith("sympy.")
+
+
+def _is_zero(difference: Any) -> bool | None:
+    """Whether an expression is 0 whatever its symbols are, or never; None where it may be either, or SymPy cannot tell."""
+    if difference.is_zero is not None:
+        return bool(difference.is_zero)
+    # Simplifying may take long: it is for what looks like 0 at some point.
+    symbols = sorted(difference.free_symbols, key=str)
+    some = difference.subs({symbol: Fraction(7 + 2 * i, 5 + i) for i, symbol in enumerate(symbols)}).evalf()
+    if some.is_number and abs(some) > _TINY:
+        return None if symbols else False
+    return True if difference.simplify().is_zero else None
 
 
 def _absorbing_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:

@@ -6,23 +6,134 @@ for some elements, does something else with numbers than with the symbols it was
 
 from __future__ import annotations
 
+import itertools
 import math
+import random
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiring.algebra import ops
-from semiring.algebra.errors import DivergenceError
+from semiring.algebra.errors import DivergenceError, DTypeError
 from semiring.algebra.expression import Expr, fold, nodes, show
-from semiring.algebra.program import BITWISE
+from semiring.algebra.program import ARITHMETIC, BITWISE, REAL
 
-__all__ = ["difference"]
+if TYPE_CHECKING:
+    from semiring.algebra.definition import Semiring
+
+__all__ = ["around", "difference", "disagreements"]
 
 Array = np.ndarray[Any, Any]
 
 _ROUNDINGS = 64
 """How many roundings of the largest intermediate result two ways to compute the same may differ by: ``a ** 3`` is recorded as products."""
+
+_CONSTANTS = 8
+"""How many constants of a recording are tried, each with its neighbours."""
+
+_FAR = 1 << 50
+"""Constants beyond this have no neighbours among floats, or none at all."""
+
+_BASIC = (0, 1, 2, -1, 0.5, 3, -2, 7, -0.5, 5, -3, 0.25, 10, 4, 6)
+"""Simple numbers: the pairs of eight of them are tried."""
+
+_FURTHER = (12.3, 57, -87.1, 1234.567, 0.001, 1 / 3, 40000, 65537, -123456, 0.9, 2.75, 1e-6)
+"""Larger and less simple ones, of which a few pairs are tried."""
+
+_PAIRS = 48
+
+_INTEGERS = 1 << 31
+"""Integers below this in magnitude are tried: two have products that fit int64."""
+
+_LARGEST = sys.float_info.max
+
+
+def disagreements(semiring: Semiring) -> dict[str, str]:
+    """Those of ``add``, ``mul`` and ``star`` whose recordings are not what the callables compute, each with the first difference.
+
+    Tried on all pairs of eight elements, on pairs with each of the recorded constants and its neighbours, and on some of further numbers;
+    as bool, int and float, of Python and of NumPy, as far as the semiring has a meaning in these dtypes.
+    """
+    found: dict[str, str] = {}
+    for name in ("bool", "int64", "float64"):
+        try:
+            semiring.identities(name)
+        except DTypeError:
+            continue
+        left, right = _pairs(semiring, np.dtype(name))
+        each = tuple(np.concatenate([x, y]) for x, y in zip(left, right, strict=True))
+        for operation, operands, text in (("add", (left, right), "a ⊕ b"), ("mul", (left, right), "a ⊗ b"), ("star", (each,), "a*")):
+            recording = semiring.recorded(operation)
+            if recording is None or operation in found:
+                continue
+            undefined = semiring.program.star_undefined if operation == "star" else None
+            differs = difference(
+                getattr(semiring, operation), recording.results, operands, text=text, undefined=undefined, exists=semiring.carrier.admits
+            )
+            if differs is not None:
+                found[operation] = f"{semiring.name}.{operation}: {differs}"
+    return found
+
+
+def around(constants: Sequence[Any], largest: float = _FAR) -> list[Any]:
+    """Numbers among recorded constants, and their neighbours: where an operation branches, it is there."""
+    numbers = [c for c in dict.fromkeys(constants) if not isinstance(c, bool) and abs(c) <= largest]
+    return list(dict.fromkeys(v for c in numbers[:_CONSTANTS] for v in (c, c - 1, c + 1)))
+
+
+def _pairs(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Elements to combine in a dtype: for both operands one array a component."""
+    zero, one = (v if isinstance(v, tuple) else (v,) for v in (semiring.zero, semiring.one))
+    shifts = "shl" in semiring.program.operations  # by so many places
+    constants = around(semiring.program.every_constant, 1 << 10 if shifts else _FAR)
+    pools = [_pool(part, constants, dtype) for part in semiring.carrier.parts]
+    mixed = random.Random(0)
+
+    def inside(element: tuple[Any, ...]) -> bool:
+        try:
+            return _fits(element, dtype) and semiring.carrier.contains(element if len(element) > 1 else element[0])
+        except Exception:  # a predicate need not expect every number
+            return False
+
+    def elements(values: list[list[Any]], most: int) -> list[tuple[Any, ...]]:
+        """Some elements whose components are among some values."""
+        every = [tuple(map(mixed.choice, values)) for _ in range(4 * most)] if len(values) > 1 else [(v,) for v in values[0]]
+        return list(itertools.islice(filter(inside, dict.fromkeys(every)), most))
+
+    own = [e for e in dict.fromkeys([zero, one]) if _fits(e, dtype)]
+    basic = list(dict.fromkeys([*own, *elements([basic for basic, _, _ in pools], 12)]))[:8]
+    marked = elements([near or basic for basic, near, _ in pools], 3 * _CONSTANTS) if constants else []
+    further = elements([[*basic, *more] for basic, _, more in pools], 24) if not shifts else []
+    pairs = list(itertools.product(basic, basic))
+    pairs += [pair for m in marked for e in (*basic[:4], m) for pair in ((m, e), (e, m))]
+    pairs += [(mixed.choice(further), mixed.choice(further)) for _ in range(_PAIRS if further else 0)]
+
+    def columns(side: int) -> tuple[Array, ...]:
+        return tuple(np.array([pair[side][c] for pair in pairs], dtype=dtype) for c in range(len(zero)))
+
+    return columns(0), columns(1)
+
+
+def _pool(part: Any, constants: list[Any], dtype: np.dtype[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Values to try for one component: simple ones, those near constants, and others."""
+    if dtype.kind == "b":
+        return [False, True], [], []
+    if isinstance(part, frozenset):
+        members = list(itertools.islice((v for v in part if isinstance(v, int | float)), 32))
+        return members[:8], [c for c in constants if c in part], members[8:]
+    ends = [v for bound in (getattr(part, "low", None), getattr(part, "high", None)) if bound is not None for v in (bound, bound / 2)]
+    return [*(v for v in ends if abs(v) <= _FAR), *_BASIC], constants, list(_FURTHER)
+
+
+def _fits(element: tuple[Any, ...], dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype has the components; those of integers are small."""
+    if dtype.kind == "b":
+        return all(isinstance(v, bool) for v in element)
+    if dtype.kind == "i":
+        return all(abs(v) < _INTEGERS and v == int(v) for v in element)
+    return all(abs(v) <= _FAR or math.isinf(v) for v in element)
 
 
 @np.errstate(all="ignore")
@@ -33,8 +144,12 @@ def difference(
     *,
     text: str,
     undefined: Expr | None = None,
+    exists: Callable[[Sequence[Any]], bool] = lambda _: True,
 ) -> str | None:
     """Where a callable and its recording differ, in words; None where they agree.
+
+    Not compared is where the callable raises OverflowError or TypeError, because Python's floats have no ∞ beyond their range, and no bits,
+    and where an intermediate result is NaN.
 
     Parameters
     ----------
@@ -47,36 +162,40 @@ def difference(
     text : str
         What is computed: "a ⊗ b".
     undefined : Expr, optional
-        Where the callable may raise ZeroDivisionError or `DivergenceError`, or give what is not finite.
+        Where the callable may raise ZeroDivisionError or `DivergenceError`, or give what does not exist.
+    exists : callable
+        Whether a result is one that may be.
     """
-    roots = [*results, *((undefined,) if undefined is not None else ())]
-    recorded, trusted, scale = _evaluated(roots, operands)
-    missing = recorded.pop() if undefined is not None else np.zeros(trusted.shape, dtype=bool)
-    width = len(operands[0])
-    expected = list(zip(*(r.tolist() for r in recorded), strict=True))
-    for scalars in (np.ndarray.tolist, list):  # Python's and NumPy's
+    kinds: list[Callable[[Array], list[Any]]] = [np.ndarray.tolist, list]  # Python's scalars, and NumPy's
+    if any(e.op == "invert" for e in nodes(*results)) and operands[0][0].dtype.kind == "b":
+        kinds = kinds[1:]  # ~True is −2 in Python
+    try:
+        recorded, missing, trusted, scale = _evaluated(results, undefined, operands)
+    except OverflowError:  # a constant beyond every float, for object arrays
+        return None
+    width, expected = len(operands[0]), list(zip(*(r.tolist() for r in recorded), strict=True))
+    for scalars in kinds:
         columns = [scalars(array) for part in operands for array in part]
         for i, parts in enumerate(zip(*columns, strict=True)):
             elements = parts if width == 1 else tuple(parts[k : k + width] for k in range(0, len(parts), width))
             try:
                 called = function(*elements)
-            except (OverflowError, TypeError):  # Python's floats have no ∞ beyond their range, and no bits: there is nothing to compare
+            except (OverflowError, TypeError):
                 continue
             except Exception as error:  # whatever it is, the recording does not raise it
                 if missing[i] and isinstance(error, ZeroDivisionError | DivergenceError):
                     continue
                 return (
-                    f"{text} raises {type(error).__name__} ({error}) for {_given(elements)}, which what is recorded cannot; state the "
-                    f"carrier with domain= so that it has a value everywhere, or write a branch for the exception"
+                    f"{text} raises {type(error).__name__} ({error}) for {_given(elements)}, which what is recorded cannot; write a branch "
+                    f"for it (… if … else …), or state the carrier with domain= so that it has a value for all elements"
                 )
             found = called if width > 1 and isinstance(called, tuple) else (called,)
             if found == expected[i] or (len(found) == len(results) and not trusted[i]):
                 continue
             if len(found) == len(results) and all(_same(x, y, scale[i]) for x, y in zip(found, expected[i], strict=True)):
                 continue
-            if missing[i] and not all(map(_finite, found)):
-                continue
-            return _described(function, elements, called, results, expected[i], text)
+            if not (missing[i] and len(found) == len(results) and not exists(found)):
+                return _described(function, elements, called, results, expected[i], text)
     return None
 
 
@@ -95,7 +214,7 @@ def _described(
     if not same:
         reason = "does not do the same every time (randomness, a global that changes)"
     else:
-        reason = "asks for more than the values of its operands (their type, text or identity)"
+        reason = "asks for more than the values of its operands (their type, text or identity, or an error that not all numbers raise)"
     value = recorded[0] if len(recorded) == 1 else tuple(recorded)
     return (
         f"it was recorded as {', '.join(show(e, len(results)) for e in results)}, but the callable {reason}: {text} is {called!r} for "
@@ -103,23 +222,39 @@ def _described(
     )
 
 
-def _evaluated(roots: Sequence[Expr], operands: Sequence[Sequence[Array]]) -> tuple[list[Array], Array, Array]:
-    """The recorded values, where no intermediate result was NaN, and the largest finite magnitude of those."""
-    arrays = [array for part in operands for array in part]
-    # ∞ and large integers have their like among floats; bits have not.
-    bits = any(e.op in BITWISE for e in nodes(*roots))
-    left, right = ([a if bits or a.dtype.kind == "b" else a.astype(np.float64) for a in part] for part in (*operands, ())[:2])
-    trusted, scale = np.ones(arrays[0].shape, dtype=bool), np.ones(arrays[0].shape)
+def _evaluated(
+    results: Sequence[Expr], undefined: Expr | None, operands: Sequence[Sequence[Array]]
+) -> tuple[list[Array], Array, Array, Array]:
+    """The recorded values, where they do not exist, where no intermediate one was NaN, and the largest finite magnitude on the way."""
+    roots = [*results, *(() if undefined is None else (undefined,))]
+    used = {e.op for e in nodes(*roots)}
+    # ∞ and integers have their like among floats; their bits and remainders are exact only as Python's.
+    exact = operands[0][0].dtype.kind == "i" and bool(used & (BITWISE | {"floordiv", "mod"}))
+    kind = np.dtype(object) if exact else np.dtype(bool) if operands[0][0].dtype.kind == "b" else np.dtype(np.float64)
+    sides = [[a.astype(kind) for a in part] for part in operands]
+    shape = sides[0][0].shape
+    trusted, scale = np.ones(shape, dtype=bool), np.ones(shape)
 
-    def noted(value: Any) -> Any:
-        nonlocal trusted, scale
-        number = np.asarray(value, dtype=np.float64)
-        trusted = trusted & ~np.isnan(number)
-        scale = np.fmax(scale, np.abs(np.where(np.isfinite(number), number, 0)))
-        return value
+    def operation(op: str, args: list[Any]) -> Any:
+        function = ops.TABLE[op]
+        result = np.frompyfunc(function, len(args), 1)(*args) if exact else function(*args)
+        trusted[...] &= ~np.isnan(_floats(result))
+        for value in (*args, result) if op in ARITHMETIC | BITWISE | REAL else ():
+            size = np.abs(_floats(value))
+            np.fmax(scale, np.where(np.isfinite(size), size, 0), out=scale)
+        return result
 
-    found = fold(roots, [noted(v) for v in left], [noted(v) for v in right], noted, lambda op, args: noted(ops.TABLE[op](*args)))
-    return [np.broadcast_to(np.asarray(v), trusted.shape) for v in found], trusted, scale
+    found = [np.broadcast_to(np.asarray(v), shape) for v in fold(roots, sides[0], sides[-1], lambda value: value, operation)]
+    missing = found.pop() if undefined is not None else np.zeros(shape, dtype=bool)
+    return found, missing, trusted, scale
+
+
+def _floats(value: Any) -> Array:
+    """Numbers as floats, integers beyond those as the largest one."""
+    array = np.asarray(value)
+    if array.dtype == object:
+        array = np.frompyfunc(lambda v: v if abs(v) < _LARGEST else math.copysign(_LARGEST, v), 1, 1)(array)
+    return np.asarray(array, dtype=np.float64)
 
 
 def _same(called: Any, recorded: Any, scale: float) -> bool:
@@ -129,12 +264,9 @@ def _same(called: Any, recorded: Any, scale: float) -> bool:
             return True
         if isinstance(called, np.integer) and scale > np.iinfo(called.dtype).max:  # NumPy's integers wrap
             return True
-        return bool(abs(float(called) - float(recorded)) <= _ROUNDINGS * np.finfo(float).eps * scale)
-    except OverflowError:  # integers beyond every float
-        return True
+        precision = np.finfo(called.dtype if isinstance(called, np.floating) else float).eps
+        return bool(abs(float(called) - float(recorded)) <= _ROUNDINGS * precision * scale)
+    except OverflowError:  # an integer beyond every float
+        return math.isinf(recorded)
     except (TypeError, ValueError):
         return False
-
-
-def _finite(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and math.isfinite(value)

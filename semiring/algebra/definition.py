@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.agreement import disagreements
 from semiring.algebra.carrier import Carrier, carrier_of
 from semiring.algebra.elements import DTYPES
 from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
-from semiring.algebra.expression import Expr, const, node, where
+from semiring.algebra.expression import Expr, as_condition, const, node, substitute, where
 from semiring.algebra.forks import cached_property
 from semiring.algebra.program import Program
 from semiring.algebra.tracing import Recording, record
@@ -58,10 +59,10 @@ class Semiring:
 
     Notes
     -----
-    The callables are recorded here, when the semiring is made, and tried beside the recording on a sample of elements. All dtypes are
-    computed with what was recorded, whatever becomes of the callables' surroundings; object arrays run the callables themselves, also
-    those that cannot be recorded. Two semirings are equal if the same was recorded of both (of those that cannot be recorded, if the
-    callables are the same), and their other arguments are equal (0 and False are not equal here).
+    The callables are recorded here, when the semiring is made, and tried beside the recording on a few hundred pairs of elements. All
+    dtypes are computed with what was recorded, whatever becomes of the callables' surroundings; object arrays run the callables
+    themselves, also those that cannot be recorded. Two semirings are equal if the same was recorded of both (of those that cannot be
+    recorded, if the callables are the same), and their other arguments are equal (0 and False are not equal here).
 
     Examples
     --------
@@ -120,8 +121,6 @@ class Semiring:
                     reasons[name] = str(error)  # the error itself would keep the frames of the callable alive
         object.__setattr__(self, "_recordings", recordings)
         if not reasons:
-            from semiring.algebra.sampling import disagreements
-
             add, mul, star = map(recordings.get, ("add", "mul", "star"))
             assert add is not None
             assert mul is not None
@@ -134,16 +133,19 @@ class Semiring:
 
     def _without_star(self, star: Recording) -> Expr:
         """Whether a* does not exist: where it is undefined, NaN, or an infinity that is no element."""
-        undefined = star.undefined
+        if self.on_truth_values:
+            return star.undefined
+        undefined, joint = star.undefined, self.carrier.joint
+        element = None if joint is None or joint.recorded is None else as_condition(substitute(joint.recorded, star.results))
         for c, result in enumerate(star.results):
-            allowed = self.carrier.infinite(c)
-            if self.on_truth_values or (result.op == "const" and (abs(result.args[0]) < math.inf or result.args[0] in allowed)):
-                continue
-            # x − x is 0 where x is finite, and NaN elsewhere.
-            strange = node("ne", node("sub", result, result), const(0)) if len(allowed) < 2 else node("ne", result, result)
-            if len(allowed) == 1:
-                strange = where(node("gt" if math.inf in allowed else "lt", result, const(0)), const(False), strange)
-            undefined = where(strange, const(True), undefined)
+            undefined = where(node("ne", result, result), const(True), undefined)
+            for infinity, beyond in ((math.inf, "gt"), (-math.inf, "lt")):
+                # The sign, because 0 stands for −∞ where there are no negative numbers.
+                infinite = where(node(beyond, result, const(0)), node("eq", result, const(infinity)), const(False))
+                if element is not None:
+                    undefined = where(where(infinite, element, const(True)), undefined, const(True))
+                elif infinity not in self.carrier.infinite(c):
+                    undefined = where(infinite, const(True), undefined)
         return undefined
 
     @property
@@ -168,6 +170,10 @@ class Semiring:
         if isinstance(self._program, str):
             raise TraceError(self._program)
         return self._program
+
+    def running(self, kinds: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
+        """The callables, where they run themselves, on object arrays: what is remembered about such is to be keyed by them too."""
+        return (self.add, self.mul, self.star) if any(kind.kind == "O" for kind in kinds) else ()
 
     def recorded(self, name: str) -> Recording | None:
         """What was recorded of ``add``, ``mul`` or ``star``; None where it cannot be, or there is none."""

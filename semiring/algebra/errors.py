@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +25,7 @@ __all__ = [
     "TooLargeError",
     "TraceError",
     "brief",
+    "callers_level",
     "noted",
     "printable",
     "refuse_arrays",
@@ -196,3 +198,11 @@ def _described(operand: Any) -> str:
         return f"a value of type {type(operand).__name__}"
     dtypes = ", ".join(str(p.dtype) for p in parts if hasattr(p, "dtype"))
     return f"{' × '.join(map(str, shape))} elements{f' ({dtypes})' if dtypes else ''}"
+
+
+def callers_level() -> int:
+    """The stack level, seen from the function that asks, of the first frame outside this library: what a warning should point at."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "semiring":
+        level, frame = level + 1, frame.f_back
+    return level

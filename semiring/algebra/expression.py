@@ -14,7 +14,10 @@ from weakref import WeakValueDictionary
 
 from semiring.algebra import forks
 
-__all__ = ["CHOOSING", "COMPARISONS", "Expr", "const", "evaluate", "flat", "fold", "node", "nodes", "show", "unflat", "var", "where"]
+__all__ = [
+    "CHOOSING", "COMPARISONS", "Expr", "as_condition", "const", "evaluate", "flat", "fold", "node", "nodes", "show", "substitute",
+    "unflat", "var", "where",
+]  # fmt: skip
 
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 CHOOSING = COMPARISONS | {"var", "const", "min", "max", "where", "not", "and", "or", "xor"}
@@ -189,6 +192,45 @@ def fold(
         else:
             value[expr] = operation(expr.op, [value[a] for a in expr.args])
     return [value[root] for root in roots]
+
+
+def substitute(root: Expr, operand: Sequence[Expr]) -> Expr:
+    """An expression of one operand with expressions in the place of its components.
+
+    Examples
+    --------
+    >>> substitute(node("add", var(0), const(1)), [node("neg", var(0))])
+    -a + 1
+    """
+    return fold([root], operand, (), const, lambda op, args: where(*args) if op == "where" else node(op, *args))[0]
+
+
+def as_condition(root: Expr) -> Expr:
+    """A condition in which ``&`` and ``|`` of conditions are choices, as every target has them.
+
+    Examples
+    --------
+    >>> as_condition(node("and", node("gt", var(0), const(0)), node("lt", var(0), const(9))))
+    a < 9 if a > 0 else False
+    """
+
+    def operation(op: str, args: list[Expr]) -> Expr:
+        if op in ("and", "or") and all(map(_is_condition, args)):
+            return where(args[0], *((args[1], const(False)) if op == "and" else (const(True), args[1])))
+        return where(*args) if op == "where" else node(op, *args)
+
+    return fold([root], [var(0, c) for c in range(_width(root))], (), const, operation)[0]
+
+
+def _width(root: Expr) -> int:
+    """How many components of the first operand an expression has."""
+    return max((e.args[1] + 1 for e in nodes(root) if e.op == "var"), default=0)
+
+
+def _is_condition(expr: Expr) -> bool:
+    if expr.op == "where":
+        return all(map(_is_condition, expr.args[1:]))
+    return expr.op in COMPARISONS or expr.op == "not" or (expr.op == "const" and isinstance(expr.args[0], bool))
 
 
 def evaluate(

@@ -79,11 +79,12 @@ def law(semiring: Semiring, dtypes: Any, name: str) -> LawResult:
     SemiringError
         Where there is no such law.
     """
-    return _law(semiring, semiring.dtypes(usual_dtypes(semiring) if dtypes is None else dtypes), name)
+    kinds = semiring.dtypes(usual_dtypes(semiring) if dtypes is None else dtypes)
+    return _law(semiring, kinds, name, semiring.running(kinds))
 
 
 @lru_cache(maxsize=4096)
-def _law(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], name: str) -> LawResult:
+def _law(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], name: str, running: tuple[Any, ...]) -> LawResult:
     if name not in STATEMENTS:
         raise SemiringError(f"unknown law {name!r}; use one of {', '.join(map(repr, (*LAWS, *PROPERTIES)))}")
     required = name in LAWS

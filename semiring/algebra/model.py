@@ -183,7 +183,11 @@ def _bits(values: Sequence[Any]) -> int:
     return whole + fraction
 
 
-@lru_cache(maxsize=256)
 def model_of(semiring: Semiring, kinds: tuple[np.dtype[Any], ...]) -> Model:
     """The model of a semiring in some dtypes, one for each component."""
+    return _model_of(semiring, kinds, semiring.running(kinds))
+
+
+@lru_cache(maxsize=256)
+def _model_of(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], running: tuple[Any, ...]) -> Model:
     return Model(semiring, kinds)

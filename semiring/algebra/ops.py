@@ -140,6 +140,16 @@ log1p = _unary("log1p", _log1p, _sympy_log1p, "``log(1 + x)`` without cancellati
 sqrt = _unary("sqrt", _sqrt, lambda x: _sympy().sqrt(x), "The square root of `x`.")
 
 
+def _extremum(name: str, x: Any, y: Any) -> Any:
+    """SymPy's Min or Max, which cannot compare numbers that are equal but written otherwise."""
+    try:
+        return getattr(_sympy(), name)(x, y)
+    except ValueError:
+        if (x - y).equals(0):
+            return x
+        raise
+
+
 def absolute(x: Any) -> Any:
     """The magnitude of `x`; the built-in ``abs`` is the same."""
     return abs(x)
@@ -151,7 +161,7 @@ def minimum(x: Any, y: Any) -> Any:
         case "symbol":
             return Symbol(node("min", lift(x), lift(y)))
         case "sympy":
-            return _sympy().Min(x, y)
+            return _extremum("Min", x, y)
         case "objects":
             return _each(minimum, x, y)
         case "numpy":
@@ -166,7 +176,7 @@ def maximum(x: Any, y: Any) -> Any:
         case "symbol":
             return Symbol(node("max", lift(x), lift(y)))
         case "sympy":
-            return _sympy().Max(x, y)
+            return _extremum("Max", x, y)
         case "objects":
             return _each(maximum, x, y)
         case "numpy":
@@ -237,6 +247,18 @@ def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return divided
 
 
+def _shifted(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A shift in which Python's integers, too, have one by fewer than 0 places, as NumPy's: both sides of a `where` are computed."""
+
+    def shifted(x: Any, y: Any) -> Any:
+        try:
+            return function(x, y)
+        except ValueError:
+            return -1 if function is operator.rshift and x < 0 else 0
+
+    return shifted
+
+
 def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     def quiet(*args: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -263,7 +285,7 @@ def _comparison(function: Callable[[Any, Any], Any], sympy_name: str) -> Callabl
 TABLE: dict[str, Callable[..., Any]] = {
     "add": _quiet(operator.add), "sub": _quiet(operator.sub), "mul": _quiet(operator.mul), "div": _divided(operator.truediv),
     "floordiv": _divided(operator.floordiv), "mod": _divided(operator.mod), "neg": operator.neg, "abs": abs,
-    "and": operator.and_, "or": operator.or_, "xor": operator.xor, "shl": operator.lshift, "shr": operator.rshift,
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor, "shl": _shifted(operator.lshift), "shr": _shifted(operator.rshift),
     "invert": operator.invert, "lt": _comparison(operator.lt, "Lt"), "le": _comparison(operator.le, "Le"),
     "gt": _comparison(operator.gt, "Gt"), "ge": _comparison(operator.ge, "Ge"), "eq": _comparison(operator.eq, "Eq"),
     "ne": _comparison(operator.ne, "Ne"), "min": minimum, "max": maximum, "where": where, "not": logical_not,

@@ -13,18 +13,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring.algebra.agreement import difference
+from semiring.algebra.agreement import around
 from semiring.algebra.carrier import Interval, Part
-from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.algebra.errors import DTypeError, TraceError
 from semiring.algebra.program import BITWISE
 
-__all__ = ["Sample", "arithmetic", "as_array", "disagreements", "draw"]
+if TYPE_CHECKING:
+    from semiring.algebra.definition import Semiring
+
+__all__ = ["Sample", "arithmetic", "as_array", "draw"]
 
 Array = np.ndarray[Any, Any]
 
@@ -33,15 +35,6 @@ EXHAUSTIVE = 64
 
 _SCALARS, _STRUCTURED = 16, 24
 """How many elements are drawn of a larger one; half as many of objects, which run one by one."""
-
-_CONSTANTS = 8
-"""How many constants of the recorded operations are sampled, each with its neighbours."""
-
-_TRIED = 8
-"""How many elements, besides constants, are combined to compare a callable with its recording: 64 pairs."""
-
-_SMALL = 1 << 15
-"""Integers below this in magnitude do not wrap where Python's would grow."""
 
 _WHOLE = (0, 1, 2, -1, 3, -2, 5, -3, 7, 10, -5, 4, 6, -7)
 _REAL = (0, 1, 2, -1, 0.5, 3, -2, 0.25, 1.5, -0.5, 5, -3, 0.75, 7, 10, -1.5)
@@ -84,7 +77,7 @@ def _uses_bits(semiring: Semiring) -> bool:
         return False  # it runs on objects only
 
 
-def draw(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], *, small: bool = False) -> Sample:
+def draw(semiring: Semiring, kinds: tuple[np.dtype[Any], ...]) -> Sample:
     """The sample of a semiring's carrier in some dtypes.
 
     Parameters
@@ -92,8 +85,6 @@ def draw(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], *, small: bool = 
     semiring : Semiring
     kinds : tuple of numpy.dtype
         One for each component.
-    small : bool
-        Leave out patterns of many bits.
     """
     types, bits = arithmetic(semiring, kinds), _uses_bits(semiring)
     zero, one = _identities(semiring, kinds, types)
@@ -101,11 +92,11 @@ def draw(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], *, small: bool = 
     def columns(elements: Sequence[tuple[Any, ...]]) -> tuple[Array, ...]:
         return tuple(as_array([e[c] for e in elements], t) for c, t in enumerate(types))
 
-    constants = _constants(semiring)
+    constants = [_constants(semiring, kind) for kind in kinds]
 
     def inside(more: bool) -> tuple[list[tuple[Any, ...]], bool]:
         pools = [
-            _candidates(part, kind, (zero[c], one[c]), constants, bits=bits, more=more, small=small)
+            _candidates(part, kind, (zero[c], one[c]), constants[c], bits=bits, more=more)
             for c, (part, kind) in enumerate(zip(semiring.carrier.parts, kinds, strict=True))
         ]
         own = _distinct([zero, one])  # they belong to every sample, even where rounding moved one outside
@@ -122,35 +113,8 @@ def draw(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], *, small: bool = 
     exhaustive = finite and len(elements) <= EXHAUSTIVE
     if not exhaustive:
         most = (_SCALARS if len(kinds) == 1 else _STRUCTURED) // (2 if kinds[0].kind == "O" else 1)
-        elements = _thinned(elements, most + len(constants))
+        elements = _thinned(elements, most + max(map(len, constants)))
     return Sample(columns(elements if zero != one else [zero, *elements]), exhaustive)
-
-
-def disagreements(semiring: Semiring) -> dict[str, str]:
-    """Those of ``add``, ``mul`` and ``star`` whose recordings are not what the callables compute, each with the first difference.
-
-    Tried on all pairs of a sample of numbers, in each of the kinds bool, int and float in which the semiring has a meaning.
-    """
-    found: dict[str, str] = {}
-    for name in ("bool", "int64", "float64"):
-        kinds = semiring.dtypes(name)
-        try:
-            semiring.identities(kinds)
-        except DTypeError:
-            continue
-        values = draw(semiring, kinds, small=True).values
-        keep = np.logical_and.reduce([abs(v) < _SMALL if name == "int64" else v == v for v in values])
-        elements = tuple(v[keep][: _TRIED + len(_constants(semiring))].astype(name) for v in values)
-        first, second = np.indices((len(elements[0]),) * 2).reshape(2, -1)
-        left, right = (tuple(v[i] for v in elements) for i in (first, second))
-        for operation, operands, text in (("add", (left, right), "a ⊕ b"), ("mul", (left, right), "a ⊗ b"), ("star", (elements,), "a*")):
-            recording = semiring.recorded(operation)
-            if recording is not None and operation not in found:
-                undefined = semiring.program.star_undefined if operation == "star" else None
-                differs = difference(getattr(semiring, operation), recording.results, operands, text=text, undefined=undefined)
-                if differs is not None:
-                    found[operation] = f"{semiring.name}.{operation}: {differs}"
-    return found
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
@@ -189,19 +153,19 @@ def _identities(semiring: Semiring, kinds: Sequence[np.dtype[Any]], types: Seque
     return found
 
 
-def _constants(semiring: Semiring) -> list[Any]:
-    """The numbers in the recorded operations and their neighbours: where they branch, it is there."""
+def _constants(semiring: Semiring, kind: np.dtype[Any]) -> list[Any]:
+    """Numbers in the recorded operations and their neighbours, as far as sums or products of three are exact, and of two in the dtype."""
     try:
-        constants = [c for c in semiring.program.every_constant if not isinstance(c, bool) and math.isfinite(c)]
+        multiplies = "mul" in semiring.program.operations
     except TraceError:
         return []  # it runs on objects only
-    known = {*_WHOLE, *_REAL}
-    own = [c for c in dict.fromkeys(constants) if c not in known][:_CONSTANTS]
-    return list(dict.fromkeys(v for c in own for v in (c, c - 1, c + 1)))
+    largest = int(np.iinfo(kind).max) if kind.kind in "iu" else 1 << 64
+    near = around(semiring.program.every_constant, min(1 << 17, math.isqrt(largest)) if multiplies else min(1 << 50, largest // 4))
+    return [v for v in near if v not in (_REAL if kind.kind == "f" else _WHOLE)]  # those are tried anyway
 
 
 def _candidates(
-    part: Part, kind: np.dtype[Any], identities: tuple[Any, Any], constants: list[Any], *, bits: bool, more: bool, small: bool
+    part: Part, kind: np.dtype[Any], identities: tuple[Any, Any], constants: list[Any], *, bits: bool, more: bool
 ) -> tuple[list[Any], bool]:
     """Values to try for one component, the simplest first, and whether they are all that there are."""
     if kind.kind == "b":
@@ -215,11 +179,9 @@ def _candidates(
         low, high = max(part.low, info.min), min(part.high, info.max)
         if high - low < EXHAUSTIVE:
             return list(range(math.ceil(low), math.floor(high) + 1)), True
-    if kind.kind in "iu":
-        constants = [c for c in constants if c * c <= np.iinfo(kind).max]  # what overflows is no law
     pool = [math.inf, -math.inf, *constants, *_near(part), *(_WHOLE if kind.kind in "iu" else _REAL if kind.kind == "f" else _EXACT)]
     if kind.kind in "iu" and bits:
-        pool = [*([] if small else _bit_patterns(kind)), *constants, *_WHOLE]
+        pool = [*_bit_patterns(kind), *constants, *_WHOLE]
     if more:
         pool += [*range(-64, 65), *(k / 8 for k in range(-64, 65))]
     if kind.kind == "O":  # exact numbers stay exact only among themselves

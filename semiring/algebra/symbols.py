@@ -42,7 +42,7 @@ class Questions(ABC):
 
     @abstractmethod
     def divides_by(self, divisor: Expr) -> None:
-        """Note a division."""
+        """Raise ZeroDivisionError where a division is none."""
 
 
 def asked() -> Questions | None:

@@ -43,10 +43,9 @@ _RELATIONS = {
 class _Path(Questions):
     """One run of the callable: the outcomes it is told for its first questions, True for every later one."""
 
-    def __init__(self, prefix: Sequence[bool]) -> None:
-        self.prefix = prefix
+    def __init__(self, prefix: Sequence[bool], *, partial: bool) -> None:
+        self.prefix, self.partial = prefix, partial
         self.questions: list[Expr] = []
-        self.zero_divisors: list[Expr] = []
         self._truth: dict[Expr, bool] = {}
         self._relations: dict[tuple[Expr, Expr], frozenset[str]] = {}
 
@@ -70,13 +69,14 @@ class _Path(Questions):
         return outcome
 
     def divides_by(self, divisor: Expr) -> None:
-        """Note a division: the callable is undefined where the divisor is 0."""
+        """Raise where the divisor is 0, or may be and the callable is partial."""
         is_zero = node("eq", divisor, const(0))
-        known = self.known(is_zero)
-        if known or (divisor.op == "const" and divisor.args[0] == 0):
+        if divisor.op == "const":
+            zero = divisor.args[0] == 0
+        else:
+            zero = self.decide(is_zero) if self.partial else bool(self.known(is_zero))
+        if zero:
             raise ZeroDivisionError
-        if known is None and divisor.op != "const":
-            self.zero_divisors.append(is_zero)
 
     def known(self, question: Expr) -> bool | None:
         """The outcome of a condition if it follows from the outcomes so far."""
@@ -153,7 +153,7 @@ def record(
     open_questions: list[tuple[Expr, Recording | None]] = []
     try:
         for _ in range(MAX_PATHS):
-            path = _Path([yes is None for _, yes in open_questions])
+            path = _Path([yes is None for _, yes in open_questions], partial=partial)
             recording = _run(function, arguments, path, width, partial)
             if path.questions[: len(open_questions)] != [question for question, _ in open_questions]:
                 refuse("a callable that does not do the same every time (randomness, a global that changes)", "a function of its operands")
@@ -187,10 +187,7 @@ def _run(function: Callable[..., Any], arguments: Sequence[Any], path: _Path, wi
             raise TraceError(f"it raised {type(error).__name__}: {error} while it was recorded; {hint}") from error
     if path.refusal is not None:
         raise path.refusal
-    undefined = const(False)
-    for is_zero in reversed(path.zero_divisors):
-        undefined = where(is_zero, const(True), undefined)
-    return Recording(results, undefined)
+    return Recording(results, const(False))
 
 
 def _fold(question: Expr, yes: Recording, no: Recording) -> Recording:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -16,7 +15,7 @@ from semiring.algebra.carrier import Interval
 from semiring.algebra.conversion import Array, Place, conversions, first, refuse_nan, widened, written_as
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
-from semiring.algebra.errors import DTypeError, ShapeError
+from semiring.algebra.errors import DTypeError, ShapeError, callers_level
 from semiring.algebra.namespace import equal, host, namespace, on_gpu
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.memory import require_memory
@@ -248,7 +247,7 @@ def warn_of_zeros(zeros: int, semiring: Semiring) -> None:
             f"of the entries off the diagonal {zeros:,} are 0 and none is {'−' if sign else ''}∞: each 0 counts as an edge of weight 0. "
             f"If 0 means 'no edge', pass nonedge=0; if these are edges, pass nonedge={sign}math.inf",
             NonEdgeWarning,
-            stacklevel=_callers_level(),
+            stacklevel=callers_level(),
         )
 
 
@@ -257,11 +256,3 @@ def _has(entries: Array, zero: Any, infinity: float) -> bool:
     if entries.dtype.kind == "O":
         return bool(matches(entries, zero).any())
     return bool((entries.max() if infinity > 0 else entries.min()) == zero)
-
-
-def _callers_level() -> int:
-    """The stack level, seen from the function that asks, of the first frame outside this library: what a warning should point at."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "semiring":
-        level, frame = level + 1, frame.f_back
-    return level

@@ -11,7 +11,7 @@ import pytest
 
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import TraceError
+from semiring.algebra.errors import SemiringError, TraceError
 from semiring.algebra.laws import check
 from semiring.kernels.matmul import matmul
 
@@ -50,6 +50,20 @@ def _unpacks(a, b):
     return x + b
 
 
+def _matches(a, b):
+    match a:
+        case int(x) if x > 5:
+            return x + b
+    return a + b + 1
+
+
+def _handled(a, b):
+    try:
+        return a / b
+    except ZeroDivisionError:
+        return 0
+
+
 NOT_THE_FUNCTION: dict[str, tuple[Any, str]] = {
     "a swallowed refusal": (_swallows, r"float\(\) or a function of math cannot be recorded"),
     "one swallowed with everything": (_swallows_everything, "an element in a set or dict"),
@@ -67,6 +81,15 @@ NOT_THE_FUNCTION: dict[str, tuple[Any, str]] = {
     "division by an element": (lambda a, b: a / b, "a ⊗ b raises ZeroDivisionError .* state the carrier with domain="),
     "the remainder of an element": (lambda a, b: a % b, "a ⊗ b raises ZeroDivisionError"),
     "shift by an element": (lambda a, b: a << b, r"a ⊗ b raises ValueError \(negative shift count\)"),
+    "among constants that are large": (
+        lambda a, b: 10**18 if a >= 10**18 or b >= 10**18 else a + b + (1000 if isinstance(a, int) else 0),
+        "asks for more than the values",
+    ),
+    "only beside a simple constant": (lambda a, b: a + b + (a == 6) * isinstance(a, float | int), "for a = 6"),
+    "only beside a large constant": (lambda a, b: a + b + (a == 10**6) * isinstance(a, int), "for a = 1000000"),
+    "only beside a fraction": (lambda a, b: a + b + (a == 0.75) * isinstance(a, float), "for a = 0.75"),
+    "match": (lambda a, b: _matches(a, b), "asks for more than the values"),
+    "an error that NumPy does not raise": (lambda a, b: _handled(a, b), "an error that not all numbers raise"),
     "only beside a constant": (lambda a, b: a + b + (a == 12345) * isinstance(a, float | int), "for a = 12345"),
 }
 
@@ -101,6 +124,11 @@ AGREES: dict[str, tuple[Any, dict[str, Any]]] = {
     "rounding": (lambda a, b: a**7 - b**7 + 0.1 * a, {}),
     "fractions": (lambda a, b: a * Fraction(1, 3) + b, {}),
     "overflow": (lambda a, b: a**60 + b, {"domain": (0, 1e300)}),
+    "float32 constants": (lambda a, b: a + b * np.float32(0.1), {}),
+    "a constant beyond floats of a carrier": (lambda a, b: a + b, {"domain": lambda a: a < 10**400}),
+    "bits": (lambda a, b: (a & b) + (a ^ b) + (a << 3), {}),
+    "shifts": (lambda a, b: a << b, {"domain": (0, INF)}),
+    "large ends": (lambda a, b: min(a + b, 2**63 - 1), {}),
     "NaN": (lambda a, b: (a - b) * 0, {"domain": (-INF, INF)}),
     "functions": (lambda a, b: ops.exp(ops.log(abs(a) + 1)) + ops.sqrt(abs(b)), {}),
     "ints of floats": (lambda a, b: max(a + b - 1, 0), {}),
@@ -123,3 +151,56 @@ def test_at_least_64_pairs_of_each_kind():
     assert Semiring("times", max, product, 0, 1, domain=(0, 1e300)).program
     for kind in (int, float, np.int64, np.float64):
         assert len({(a, b) for a, b in calls if type(a) is kind}) >= 64
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_negation_of_truth_values():
+    """~True is −2 in Python, which recent versions warn of; NumPy's is False."""
+    same = Semiring("same", lambda a, b: a & b, lambda a, b: ~(a ^ b), True, True)
+    assert matmul(np.array([[True, False]]), np.array([[True], [False]]), same).item()
+
+
+def test_integers_of_any_size_run_as_objects():
+    p = 2**2203 - 1
+    field = Semiring("field", lambda a, b: (a + b) % p, lambda a, b: a * b % p, 0, 1)
+    assert matmul(np.array([[p - 1]], object), np.array([[p - 1]], object), field).item() == 1
+    with pytest.raises(SemiringError):
+        matmul([[1]], [[1]], field)
+
+
+@pytest.mark.parametrize("p", [2**31 - 1, 10**9 + 7, 998244353])
+def test_fields_of_large_primes_are_semirings(p):
+    field = Semiring("field", lambda a, b: (a + b) % p, lambda a, b: a * b % p, 0, 1, domain=(0, p - 1))
+    assert check(field, "int64")
+
+
+def test_laws_of_objects_are_those_of_the_callables():
+    def union(a, b):
+        return a | b
+
+    def either(a, b):
+        return a & b if isinstance(a, frozenset) else a | b
+
+    made = [Semiring("s", add, lambda a, b: a & b, frozenset(), frozenset("abc")) for add in (union, either)]
+    assert made[0] == made[1]  # what was recorded is the same
+    assert check(made[0], object)
+    assert not check(made[1], object)
+
+
+def test_semirings_are_made_quickly_of_large_sets_and_many_components():
+    """Nothing is tried of every element of a large carrier, nor on every combination of components."""
+    calls = 0
+
+    def product(a, b):
+        nonlocal calls
+        calls += 1
+        return min(a, b)
+
+    assert Semiring("set", max, product, 0, 1, domain=range(100_000)).program
+    assert calls < 2000
+    calls = 0
+    four = Semiring(
+        "four", lambda a, b: tuple(map(max, a, b)), lambda a, b: tuple(map(product, a, b)), (0,) * 4, (1,) * 4, domain=((0, 1),) * 4
+    )
+    assert four.program
+    assert calls < 8000

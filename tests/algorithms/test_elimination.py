@@ -237,3 +237,56 @@ def test_a_star_exists_where_it_is_an_element(device: str, dtype: str, star: Any
     else:
         with pytest.raises(HarmfulPivot):
             engine.eliminate(block)
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_a_star_with_a_handled_division(device: str) -> None:
+    def star(a: Any) -> Any:
+        if a > 1:
+            return INF
+        try:
+            return 1 / (1 - a)
+        except ZeroDivisionError:
+            return INF
+
+    walks = sr.Semiring("walks", lambda a, b: a + b, lambda a, b: a * b if a and b else 0, 0, 1, star=star, domain=(0, INF))
+    for loop, expected in ((0.5, 2), (1.0, INF), (2.0, INF)):
+        assert sr.closure(np.array([[loop]]), walks, device=device).item() == expected
+        pair = sr.Semiring(
+            "pair",
+            lambda a, b: (a[0] + b[0], a[1] + b[1]),
+            lambda a, b: (walks.mul(a[0], b[0]), walks.mul(a[1], b[1])),
+            (0, 0),
+            (1, 1),
+            star=lambda a: (star(a[0]), star(a[1])),
+            domain=lambda t: (t[0] >= 0) & (t[1] >= 0),
+        )
+        found = sr.closure((np.array([[0.25]]), np.array([[loop]])), pair, device=device)
+        assert [v.item() for v in found] == [4 / 3, expected]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["int16", "int32", "int64", "float32", "float64"])
+def test_an_infinite_star_among_numbers_that_add(device: str, dtype: str) -> None:
+    """∞ that is no element is no star in any dtype; ∞ that is one cannot be kept by sums of integers, and is refused there."""
+    graph = np.array([[1, 3], [-5, 0]], dtype)
+    longest = sr.Semiring("longest", max, lambda a, b: a + b, -INF, 0, star=lambda a: 0 if a <= 0 else INF)
+    with pytest.raises(sr.DivergenceError):
+        sr.closure(graph, longest, device=device)
+    shortest = sr.Semiring("shortest", min, lambda a, b: a + b, INF, 0, star=lambda a: 0 if a >= 0 else -INF)
+    with pytest.raises(sr.DivergenceError):
+        sr.closure(-graph, shortest, device=device)
+    bounded = sr.Semiring(
+        "bounded",
+        max,
+        lambda a, b: a + b if a > -INF and b > -INF else -INF,
+        -INF,
+        0,
+        star=lambda a: 0 if a <= 0 else INF,
+        domain=(-INF, INF),
+    )
+    if "int" in dtype:
+        with pytest.raises(sr.DTypeError, match="the star of bounded may be inf, which sums of"):
+            sr.closure(graph, bounded, device=device)
+    else:
+        assert (sr.closure(graph, bounded, device=device) == INF).all()

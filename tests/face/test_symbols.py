@@ -87,3 +87,31 @@ def test_products_and_powers_of_objects_run_the_callables():
     assert sympy.Matrix(sr.power(b, 5, expanded).tolist()) == (exact**5).expand()
     half = sr.Semiring("half", min, lambda a, b: sympy.expand(a * b), sympy.oo, sympy.Integer(1))  # ⊕ is recorded, ⊗ is not
     assert sr.matmul(b, b, half)[1, 1] == sympy.Min(4, x**2 + 2 * x + 1)
+
+
+def test_poles_that_are_certain_are_no_stars():
+    u = sympy.Symbol("u")
+    for pivot in (sympy.sin(u) ** 2 + sympy.cos(u) ** 2, (u + 1) ** 2 - u**2 - 2 * u):
+        with pytest.raises(sr.DivergenceError):
+            sr.closure(sympy.Matrix([[pivot]]), sr.PLUS_TIMES)
+    a, b, c, d, e, f = sympy.symbols("a b c d e f")
+    with pytest.raises(sr.DivergenceError):  # a stochastic matrix
+        sr.closure(sympy.Matrix([[a, b, 1 - a - b], [c, d, 1 - c - d], [e, f, 1 - e - f]]), sr.PLUS_TIMES)
+
+
+def test_equal_numbers_that_are_written_otherwise():
+    root = sympy.sqrt(2) + sympy.sqrt(3)
+    found = sr.apsp(sympy.Matrix([[0, root], [-sympy.sqrt(5 + 2 * sympy.sqrt(6)), 0]]))
+    assert np.allclose(np.array(found.tolist(), dtype=float), [[0, 3.14626437], [-3.14626437, 0]])
+
+
+def test_what_cannot_be_combined_is_told():
+    with pytest.raises(sr.SemiringError, match=r"cannot be combined by boolean|outside the carrier"):
+        sr.matmul(np.array([[x]], object), np.array([[0]], object), sr.BOOLEAN)
+
+
+def test_each_call_says_what_it_rests_on():
+    for _ in range(2):
+        with pytest.warns(sr.AssumptionWarning) as caught:
+            sr.apsp(sympy.Matrix([[z]]))
+        assert caught[0].filename == __file__
