@@ -19,12 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=None, help="by default a new one, which is printed")
     parser.add_argument("--case", type=int, default=None, metavar="K", help="run the case of this number alone, and print it in full")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda")
-    parser.add_argument("--workers", type=int, default=None, help="processes: 2, or 1 on a GPU")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
     options = parser.parse_args(arguments)
     seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
     if options.case is None:
-        workers = options.workers or (1 if options.device.startswith("cuda") else 2)
-        return 1 if run(options.seconds, seed, options.device, workers) else 0
+        return 1 if run(options.seconds, seed, options.device, options.workers) else 0
     os.environ.setdefault("SEMIRING_NUM_THREADS", "1")
     with np.errstate(all="ignore"):
         case = case_of(seed, options.case, options.device)

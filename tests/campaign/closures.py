@@ -145,7 +145,7 @@ def _call(case: Case, graph: Any, labels: list[Any] | None, folder: str | None) 
     if options.get("checkpoint"):
         arguments["checkpoint"] = folder
     if options.get("on disk"):
-        arguments["memory_limit"] = "64 MiB"
+        arguments["memory_limit"] = "256 MiB"  # a GPU's engine takes 64 of them as scratch
     if case.entry == "closure":
         return attempt(sr.closure, graph, subject.semiring, **arguments)
     return attempt(getattr(sr, case.entry), graph, **arguments)
