@@ -4,7 +4,7 @@ One rule for each kind of semiring over integers:
 
 - only comparisons and bit operations (max-min, sets), or a carrier whose bounds no operation leaves: nothing can wrap;
 - tropical (min-plus, max-plus), where no weight pulls ∞ back: run, then check that the largest result plus the largest weight stays
-  below the inner ∞, which is half of the dtype's largest value: had a sum reached it, an earlier one would show;
+  below the inner ∞, which is half of the dtype's largest value; see `_Tropical` for why that proves the result;
 - tropical with negative weights: three times the weight of a longest path must stay below the inner ∞, and what lies beyond
   one such path afterwards is ∞ that a negative weight pulled back;
 - sums, component by component, of which ⊕ selects one: the same bound beforehand;
@@ -124,7 +124,23 @@ class _Unbounded:
 
 
 class _Tropical(_Unbounded):
-    """Single integers of which ⊕ takes the minimum (maximum) and ⊗ the sum."""
+    """Single integers of which ⊕ takes the minimum (maximum) and ⊗ the sum.
+
+    Why `after` proves a closure of non-negative weights under a minimum; a maximum of non-positive ones is its mirror image. Let h be the
+    inner ∞, and M ≥ 2h the dtype's largest value, the caller's ∞; `before` has seen that finite weights are below h.
+
+    - No sum wraps. Between any two operations, each element is below h or is ∞: inside as h, outside as M. A sum of two is at most 2h,
+      and before it is used again it is ∞ if it is not below h. On a GPU the minimum with the old element, which is at most h, does
+      that; elsewhere decoding, or a search that refuses the offer. (The reference engine lets sums grow on to M and stay there.)
+    - What is computed is the closure of numbers cut off at h. Cutting off, x ↦ min(x, h), commutes with minima, and with sums of what is
+      not negative, cut off or not beforehand: so whatever the order of operations, an element is the true distance if that is below
+      h, and ∞ (or at least h) if not. None is negative, so no pivot is harmful.
+    - The cut shows. Let the distance from i to j be finite and at least h. A shortest path has at least two edges, and begins with
+      vertices whose distances from i are below h, since one edge is. Of the last of these, u, that distance is in the result, and
+      it and the weight of the next edge reach h: the largest result and the largest weight do, and `after` refuses.
+
+    So what passes is exact, and only what really comes within a weight of h is refused.
+    """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int) -> None:
         super().__init__(semiring, dtypes, edges)

@@ -26,7 +26,6 @@ from semiring.algorithms.laws import require_closure_laws
 from semiring.algorithms.ranges import guard_for
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.algorithms.runs import combine_runs
-from semiring.kernels.infinities import absorbing, tropical
 from semiring.kernels.reference.operations import Operations
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def rows_of_edges(
     require_closure_laws(semiring, edges.dtypes, paths=tree is not None)
     guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
     guard.before(tuple(w[:, None] for w in edges.weights))
-    search = _Search(semiring, edges, reflexive, backward, name, saturate=not guard.signed)
+    search = _Search(semiring, edges, reflexive, backward, name)
     results = tuple(filled((len(sources), edges.n), z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True))
     step = max(1, _AT_ONCE // max(1, edges.n, len(edges.heads)))
     left = [slice(start, start + step) for start in range(0, len(sources), step)]
@@ -111,13 +110,10 @@ def rows_of_edges(
 class _Search:
     """The rounds from some sources at a time. A place is the number of an entry of the result: row · n + vertex."""
 
-    def __init__(
-        self, semiring: Semiring, edges: Edges, reflexive: bool, backward: bool, name: Callable[[int], Any], *, saturate: bool
-    ) -> None:
+    def __init__(self, semiring: Semiring, edges: Edges, reflexive: bool, backward: bool, name: Callable[[int], Any]) -> None:
         self.semiring, self.given, self.reflexive, self.backward, self.name = semiring, edges, reflexive, backward, name
         self.edges = edges.transposed() if backward else edges
         self.operations = Operations(semiring, edges.dtypes)
-        self.infinity = absorbing(semiring, edges.dtypes)[0] if saturate and tropical(semiring, edges.dtypes) else None
 
     def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None) -> list[int]:
         """Fill rows of zeros by compiled searches, and give those that are zeros again because something may be wrong."""
@@ -173,14 +169,9 @@ class _Search:
             return self.operations.add(x, y)
 
     def _lengthened(self, walks: Values, weights: Values) -> Values:
-        """Walks with one more edge; tropical integers from half of ∞ on are ∞, so that no sum of two wraps."""
+        """Walks with one more edge."""
         with np.errstate(all="ignore"):
-            products = self.operations.mul(weights, walks) if self.backward else self.operations.mul(walks, weights)
-        if self.infinity is None:
-            return products
-        (product,) = products
-        half = self.infinity // 2
-        return (np.where(product >= half if half > 0 else product <= half, product.dtype.type(self.infinity), product),)
+            return self.operations.mul(weights, walks) if self.backward else self.operations.mul(walks, weights)
 
     @cached_property
     def _doubtful(self) -> bool:

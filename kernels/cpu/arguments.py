@@ -72,6 +72,13 @@ class Arguments:
         """The word as an address."""
         return em.load("ptr", em.at("i64", "%args", self.index[name]), 8)
 
+    def threshold(self, em: Emitter, scalar: Scalar, width: int) -> str:
+        """A vector of what `Representation.decode` compares tropical integers with."""
+        word = self.load(em, "threshold")
+        if scalar.bytes < 8:
+            word = em.let(f"trunc i64 {word} to {scalar.ir}")
+        return em.splat(word, scalar, width)
+
     def ones(self, em: Emitter, scalars: set[Scalar], width: int) -> dict[Scalar, str]:
         """Vectors of 1.0 that are known only at run time, so that LLVM does not fold fma(x, 1, y) back to a sum."""
         found = {}

@@ -32,16 +32,9 @@ class MicroKernel:
 
     def _merge(self, low: Lowering, found: list[str], places: list[str], via: str, code: str) -> None:
         """C ← C ⊕ found at `places`, one a component; where that improves C strictly, ``via`` ← code."""
-        threshold = self._threshold(low) if self.rep.kind == "infinity" else ""
+        threshold = self.args.threshold(low.em, self.rep.inner[0], low.width) if self.rep.kind == "infinity" else ""
         candidate = [Value(self.rep.decode(low, c, found[c], threshold), s) for c, s in enumerate(self.rep.outer)]
         update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidate, places, (via, code) if self.witness else None)
-
-    def _threshold(self, low: Lowering) -> str:
-        em, scalar = low.em, self.rep.inner[0]
-        word = self.args.load(em, "threshold")
-        if scalar.bytes < 8:
-            word = em.let(f"trunc i64 {word} to {scalar.ir}")
-        return em.splat(word, scalar, low.width)
 
     def merge_edge(self) -> Emitter:
         """``merge_edge(args, tile…, codes, C…, via, rows, columns)``: a tile in memory that hangs over C's edge."""

@@ -40,6 +40,8 @@ class PivotKernel:
         em = Emitter(name, "ptr %args")
         wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, 1))
         self._n = self.args.load(em, "n")
+        halved = self.rep.kind == "infinity"
+        self._threshold = {low: self.args.threshold(em, self.rep.inner[0], low.width) if halved else "" for low in (wide, single)}
         self._ends = {v: str(em.round_down(self._n, v * self.width)) for v in (_UNROLLED, 1)}
         self._start = [self.args.pointer(em, ("C", c)) for c in self.components]
         self._down = [self.args.load(em, ("C_rows", c)) for c in self.components]
@@ -72,9 +74,17 @@ class PivotKernel:
         em.loop(self._ends[_UNROLLED], self._ends[1], width, lambda j, _: body(wide, j))
         em.loop(self._ends[1], self._n, 1, lambda j, _: body(single, j))
 
+    def _product(self, low: Lowering, left: list[Value], right: list[Value]) -> list[Value]:
+        """left ⊗ right; of tropical integers as in a product of matrices, so that a sum at half of ∞ or beyond is ∞ before the next one."""
+        if self.rep.kind != "infinity":
+            return low.evaluate(self.rep.mul, left, right, self.rep.outer)
+        a, b = ([Value(self.rep.encode(low, 0, x.name), self.rep.inner[0])] for (x,) in (left, right))
+        (total,) = Lowering(low.em, self.target, low.width).evaluate(self.rep.mul, a, b, self.rep.inner)
+        return [Value(self.rep.decode(low, 0, total.name, self._threshold[low]), self.rep.outer[0])]
+
     def _take_in(self, low: Lowering, left: list[Value], row_k: list[str], row_i: list[str], j: str, via: Via | None) -> None:
         """a_ij ← a_ij ⊕ left a_kj."""
-        candidate = low.evaluate(self.rep.mul, left, self._load(low, row_k, j), self.rep.outer)
+        candidate = self._product(low, left, self._load(low, row_k, j))
         places = [low.em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)]
         update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidate, places, via)
 
@@ -138,7 +148,7 @@ class PivotKernel:
                 def improve() -> None:
                     row_i = self._rows(em, i)
                     # a_ik ← a_ik p*
-                    left = single.evaluate(self.rep.mul, self._load(single, row_i, k), star, self.rep.outer)
+                    left = self._product(single, self._load(single, row_i, k), star)
                     spread = {low: self._spread(low, left) for low in (wide, single)}
 
                     def at(low: Lowering, j: str) -> None:
@@ -155,7 +165,7 @@ class PivotKernel:
 
             def scale(low: Lowering, j: str) -> None:
                 # a_kj ← p* a_kj
-                self._store(low, low.evaluate(self.rep.mul, spread[low], self._load(low, row_k, j), self.rep.outer), row_k, j)
+                self._store(low, self._product(low, spread[low], self._load(low, row_k, j)), row_k, j)
 
             self._along(wide, single, scale)
             self._store(single, star, row_k, k)

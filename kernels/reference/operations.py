@@ -41,7 +41,7 @@ class Operations:
         self._table: dict[str, Callable[..., Any]] = dict(ops.TABLE)
         infinities = absorbing(semiring, dtypes)
         if infinities:
-            self._table["add"] = _absorbing_add(infinities)
+            self._table["add"] = _saturating_add(infinities)
         if any(d.kind == "O" for d in dtypes):
             self.add, self.mul = self._exact("add"), self._exact("mul")
         elif dtypes == (np.dtype(bool),):
@@ -176,12 +176,17 @@ def _is_zero(difference: Any) -> bool | None:
     return True if difference.simplify().is_zero else None
 
 
-def _absorbing_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
+def _saturating_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
+    """A sum that is infinite where an operand is, or where it lies beyond ∞."""
+
     def add(x: Any, y: Any) -> Any:
         with np.errstate(over="ignore"):
             total = np.add(x, y)
-        for value in own(infinities, np.asarray(total).dtype):
-            total = np.where((x == value) | (y == value), total.dtype.type(value), total)
+            dtype = np.asarray(total).dtype
+            for infinity in map(dtype.type, own(infinities, dtype)):
+                x, y = (np.asarray(v, dtype=dtype) for v in (x, y))
+                beyond = x > infinity - np.maximum(y, 0) if infinity > 0 else x < infinity - np.minimum(y, 0)
+                total = np.where((x == infinity) | (y == infinity) | beyond, infinity, total)
         return total
 
     return add

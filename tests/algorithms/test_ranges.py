@@ -15,6 +15,7 @@ from semiring import testing
 from semiring.kernels.bounds import stays_inside
 
 DTYPES = ["int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+DEVICES = ("cpu", "reference", pytest.param("cuda", marks=pytest.mark.gpu))
 METHODS = ("iterative", "blocked", "recursive")
 INF = np.inf
 
@@ -73,6 +74,60 @@ def test_near_the_limits_distances_are_exact_or_refused(data: st.DataObject) -> 
     found = [[None if w == infinity else int(w) for w in row] for row in paths.values.tolist()]
     assert found == expected
     testing.assert_paths_valid(paths, a)
+
+
+def weights_near_the_limits(rng: np.random.Generator, dtype: str, sign: int) -> Any:
+    """Weights of about an eighth to half of the range, with a few small ones. One sum of them fits the dtype, and the next would wrap.
+
+    Two times in three all distances are small in the end, by way of one vertex, mostly the last: larger sums are only on the way.
+    """
+    info = np.iinfo(dtype)
+    infinity, small = int(info.max if sign > 0 else info.min), int(info.max) // 40
+    n, near = int(rng.integers(2, 8)), int(info.max) // int(rng.choice([8, 5, 4, 3, 2]))
+    choices = [min(near + d, int(info.max) // 2 - 1) for d in (-2, -1, 0, 1)] + [0, int(rng.integers(0, small))]
+    a = np.full((n, n), infinity, dtype=dtype)
+    edges = rng.random((n, n)) < rng.choice([0.3, 0.5, 0.8])
+    a[edges] = [sign * choices[int(w)] for w in rng.choice(6, edges.sum(), p=[0.2, 0.2, 0.2, 0.2, 0.1, 0.1])]
+    if rng.random() < 2 / 3:
+        hub = n - 1 if rng.random() < 2 / 3 else int(rng.integers(n))
+        a[hub], a[:, hub] = (sign * rng.integers(0, small, n) for _ in range(2))
+    return a
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("semiring", "dtype"), [*((sr.MIN_PLUS, d) for d in DTYPES), *((sr.MAX_PLUS, d) for d in DTYPES if d.startswith("i"))],
+    ids=lambda x: getattr(x, "name", x),
+)  # fmt: skip
+def test_what_comes_near_infinity_on_the_way_is_no_wrapped_number(device: str, semiring: sr.Semiring, dtype: str) -> None:
+    """Distances are exact, or refused where they come near the inner ∞; and no sum on the way passes for a cycle that improves."""
+    info = np.iinfo(dtype)
+    best, sign = (min, 1) if semiring is sr.MIN_PLUS else (max, -1)
+    infinity = int(info.max if sign > 0 else info.min)
+    half = abs(infinity) // 2
+    rng = np.random.default_rng(7)
+    answered = 0
+    for trial in range(60):
+        a = weights_near_the_limits(rng, dtype, sign)
+        reflexive, block = bool(trial % 2), (None, 1, 2)[trial % 3]
+        exact = exact_distances(a, infinity, reflexive=reflexive, best=best)
+        assert exact is not None
+        weight = max((abs(int(w)) for w in a.flat if w != infinity), default=0)
+        longest = max((abs(d) for row in exact for d in row if d is not None), default=0)
+        ways: list[dict[str, Any]] = [{}, {"sources": list(range(len(a)))}]
+        ways += [{"method": m, "block": block, "paths": p} for m in METHODS for p in (False, True)]
+        for options in ways:
+            try:
+                found: Any = sr.closure(a, semiring, reflexive=reflexive, device=device, **options)
+            except sr.OverflowRiskError:
+                assert longest + weight >= half
+                continue
+            answered += 1
+            values = found.values if options.get("paths") else found
+            assert [[None if d == infinity else int(d) for d in row] for row in values.tolist()] == exact, options
+            if options.get("paths"):
+                testing.assert_paths_valid(found, a)
+    assert answered > 100
 
 
 @pytest.mark.parametrize(
