@@ -139,13 +139,14 @@ def _harmful(semiring: Semiring, values: Values, cycle: Sequence[int], tolerance
 
 def exact_weight(semiring: Semiring, values: Values, path: Sequence[int]) -> Any:
     """The ⊗-product of a path's edges, with floats as the fractions they are."""
-    weight: tuple[Any, ...] = semiring.one if isinstance(semiring.one, tuple) else (semiring.one,)
+    weight: Sequence[Any] = semiring.one if isinstance(semiring.one, tuple) else [semiring.one]
     objects = any(v.dtype.kind == "O" for v in values)
     multiply = Operations(semiring, tuple(v.dtype for v in values)).mul if objects else None
     for u, v in itertools.pairwise(path):
         edge = [_exact(array[u, v]) for array in values]
         weight = multiply(weight, edge) if multiply is not None else evaluate(semiring.program.mul, weight, edge, ops.TABLE)
-    return weight if len(weight) > 1 else weight[0]
+    first, *others = weight
+    return (first, *others) if others else first
 
 
 def _exact(value: Any) -> Any:

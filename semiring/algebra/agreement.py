@@ -93,7 +93,7 @@ def _pairs(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[tuple[Array, ...],
 
     def inside(element: tuple[Any, ...]) -> bool:
         try:
-            return _fits(element, dtype) and semiring.carrier.contains(element if len(element) > 1 else element[0])
+            return _fits(element, dtype) and semiring.carrier.contains(element if semiring.components > 1 else next(iter(element)))
         except Exception:  # a predicate need not expect every number
             return False
 
