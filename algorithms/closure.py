@@ -82,8 +82,7 @@ def closure(
     require_closure_laws(semiring, dtypes, paths=via is not None)
     eliminate = eliminates(semiring, dtypes, paths=via is not None)
     plan = _Plan(engine, schedule_for(method, block, eliminate=eliminate), eliminate, reflexive, (method, block))
-    n = int(values[0].shape[-1])
-    if n == 0:
+    if 0 in values[0].shape:
         return
     if on_gpu(values[0]):
         _close_on_gpu(plan, values, via, kept, names, verify)

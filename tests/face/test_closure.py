@@ -274,3 +274,12 @@ def test_arguments_are_the_options_in_their_order_and_with_their_defaults(functi
     given = {p.name: p.default for p in inspect.signature(function).parameters.values() if p.kind == p.KEYWORD_ONLY}
     given.pop("reflexive", None)
     assert list(given.items()) == list(Options._field_defaults.items())
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_no_matrices_are_closed_whatever_they_could_hold(device: str) -> None:
+    labelled = sr.Semiring(
+        "labelled", lambda a, b: (a[0] | b[0], min(a[1], b[1])), lambda a, b: (a[0] & b[0], a[1] + b[1]), (0, np.inf), (-1, 0)
+    )
+    labels, lengths = sr.closure((np.empty((0, 3, 3), np.int32), np.empty((0, 3, 3), np.float32)), labelled, device=device)
+    assert labels.shape == lengths.shape == (0, 3, 3)
