@@ -6,7 +6,6 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +150,7 @@ def _may_be_bent(found: Construction) -> bool:
 
 
 def _identity(found: Construction) -> dict[str, Any]:
-    plain = replace(found.semiring, witness=False)
+    plain = found.semiring.marked(False)
     return {
         "name": plain.name,
         "in the catalogue": semirings().get(plain.name) == plain,
@@ -183,7 +182,7 @@ def _checked(saved: dict[str, Any], dtypes: tuple[np.dtype[Any], ...], given: Se
     name, sample = saved["name"][:80], saved["elements"]
     if given is None and not (saved["in the catalogue"] and name in semirings()):
         raise SemiringError(f"{path} has paths over {name!r}, which is none of the built-in semirings: pass it, load(path, semiring=…)")
-    semiring = semirings()[name] if given is None else replace(given, witness=False)
+    semiring = semirings()[name] if given is None else given.marked(False)
     numbers = all(isinstance(part, list) and len(part) <= _SAMPLE + 2 and {int, float, bool}.issuperset(map(type, part)) for part in sample)
     if not numbers or len(sample) != len(dtypes) or len(set(map(len, sample))) > 1:
         raise Damage(f"paths.json has other 'elements' than up to {_SAMPLE + 2} numbers for each of {len(dtypes)} components")

@@ -108,8 +108,9 @@ def apsp(
     and Budak (2010), Fig. 3; the blocked one Katz and Kider (2008), with paths Matsumoto, Nakasato and Sedukhin (2012), Alg. 3–6.
 
     By block rows it is the blocked algorithm, n³ steps too, and each round of b vertices reads and writes the matrix once; a device holds
-    two to five block rows, or its share and two. Where only rounding makes a cycle negative that is refused. A checkpoint takes 2n²
-    entries more of writing in all, survives the process but not the machine, and knows its input again by every entry.
+    two to five block rows (three to six of several), or its share and two. Where only rounding makes a cycle negative that is refused.
+    A checkpoint takes 2n² entries more of writing in all, survives the process but not the machine, and knows its input again by every
+    entry.
 
     The bits of a result follow from the graph, the method, the block and whether a CPU or a GPU computes, and not from the number of
     threads or GPUs, nor from speeds. Free memory decides whether a matrix goes by block rows where the arguments do not; `explain` says

@@ -121,15 +121,17 @@ class Semiring:
                     reasons[name] = str(error)  # the error itself would keep the frames of the callable alive
         object.__setattr__(self, "_recordings", recordings)
         if not reasons:
-            add, mul, star = map(recordings.get, ("add", "mul", "star"))
-            assert add is not None
-            assert mul is not None
-            parts = (None, const(False)) if star is None else (star.results, self._without_star(star))
-            object.__setattr__(self, "_program", Program(add.results, mul.results, *parts))
+            self._compose()
             reasons = disagreements(self)
         if reasons:
             object.__setattr__(self, "_program", next(iter(reasons.values())))
             object.__setattr__(self, "_recordings", {name: r for name, r in recordings.items() if name not in reasons})
+
+    def _compose(self) -> None:
+        """Make the program of the recordings."""
+        add, mul, star = self._recordings["add"], self._recordings["mul"], self._recordings.get("star")
+        parts = (None, const(False)) if star is None else (star.results, self._without_star(star))
+        object.__setattr__(self, "_program", Program(add.results, mul.results, *parts))
 
     def _without_star(self, star: Recording) -> Expr:
         """Whether a* does not exist: where it is undefined, NaN, or an infinity that is no element."""
@@ -284,9 +286,23 @@ class Semiring:
         """
         if not self.selects:
             self._require_selective()
-        marked = copy.copy(self)
-        object.__setattr__(marked, "witness", True)
-        return marked
+        return self.marked(True)
+
+    def marked(self, witness: bool) -> Semiring:
+        """The same semiring, as it was recorded, with or without the mark; `dataclasses.replace` would record its callables anew."""
+        other = copy.copy(self)
+        object.__setattr__(other, "witness", witness)
+        return other
+
+    def narrowed(self, domain: Any) -> Semiring:
+        """The same semiring, as it was recorded, on another carrier."""
+        other = copy.copy(self)
+        carrier, plain = carrier_of(domain, self.zero, self.one)
+        object.__setattr__(other, "domain", plain)
+        object.__setattr__(other, "carrier", carrier)
+        if not isinstance(self._program, str):
+            other._compose()
+        return other
 
     @cached_property
     def selects(self) -> bool:

@@ -34,7 +34,8 @@ def hold(find: Callable[[], Any]) -> None:
 
 
 importing = lock()
-"""Held around imports at a first use: a child would wait for ever for the rest of an import that another thread had begun."""
+"""Held around imports of engines and of the public names at a first use: a child would wait for ever for the rest of one that another
+thread had begun."""
 
 
 def in_children(forget: Callable[[], None]) -> None:

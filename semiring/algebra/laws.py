@@ -6,7 +6,6 @@ A law is checked on every element of a small carrier, and elsewhere on a sample 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from numbers import Real
 from typing import Any
@@ -195,6 +194,6 @@ def _narrower(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], laws: tuple[
     if semiring.domain is not None or not all(isinstance(v, Real) for v in ends) or ends[0] == ends[1]:
         return ""
     domain = (min(ends), max(ends))
-    if any(law(replace(semiring, domain=domain), kinds, name).status != "passed" for name in laws):
+    if any(law(semiring.narrowed(domain), kinds, name).status != "passed" for name in laws):
         return ""
     return f" from {domain[0]!r} to {domain[1]!r} it holds: if all elements lie there, state domain={domain!r}; otherwise"

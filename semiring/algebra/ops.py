@@ -156,7 +156,7 @@ def absolute(x: Any) -> Any:
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """The smaller of `x` and `y` (`x` where they are equal); a `y` that is NaN never wins, as in Python and on all engines."""
+    """The smaller of `x` and `y` (`x` where they are equal); a `y` that is NaN never wins, and what wins over an `x` that is depends."""
     match _kind(x, y):
         case "symbol":
             return Symbol(node("min", lift(x), lift(y)))
@@ -171,7 +171,7 @@ def minimum(x: Any, y: Any) -> Any:
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """The larger of `x` and `y` (`x` where they are equal); a `y` that is NaN never wins, as in Python and on all engines."""
+    """The larger of `x` and `y` (`x` where they are equal); a `y` that is NaN never wins, and what wins over an `x` that is depends."""
     match _kind(x, y):
         case "symbol":
             return Symbol(node("max", lift(x), lift(y)))
@@ -242,7 +242,8 @@ def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         except ZeroDivisionError:
             if function is not operator.truediv and isinstance(x, int) and isinstance(y, int):
                 return 0
-            return math.copysign(math.inf, x) if function is operator.truediv and x else math.nan
+            sign = math.copysign(1.0, x) * math.copysign(1.0, y)
+            return sign * math.inf if function is operator.truediv and x and x == x else math.nan
 
     return divided
 

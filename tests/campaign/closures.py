@@ -267,7 +267,7 @@ def _cut_out(case: Case, array: Array) -> Array:
     """Rows and columns of the sources and targets, without the axis of a vertex by itself."""
     for name, axis in (("sources", -2), ("targets", -1)):
         if name in case.options:
-            array = np.take(array, case.options[name], axis=axis)
+            array = np.asarray(np.take(array, case.options[name], axis=axis))  # objects come as themselves
     return array
 
 

@@ -93,13 +93,19 @@ class Algebra:
             return self.add(start, (Near(operation.reduce(values.value, axis=-2), error),))
         if simple:
             return (self._plain_sum(terms[0], start[0]),)
+        length = terms[0].shape[-2]
         while (count := terms[0].shape[-2]) > 1:  # by halves, as ⊕ is associative
             half = count // 2
             pairs = self.add(_cut(terms, slice(0, half)), _cut(terms, slice(half, 2 * half)))
             if count % 2:
                 pairs = tuple(map(_joined, pairs, _cut(terms, slice(2 * half, count))))
             terms = pairs
-        return self.add(start, _cut(terms, 0)) if terms[0].shape[-2] else tuple(start)
+        if not length:
+            return tuple(start)
+        found = self.add(start, _cut(terms, 0))
+        if self.near and not self.subject.selective:  # one by one, every sum rounds what is there already
+            found = tuple(Near(v.value, v.error + np.where(v.errors() > 0, length * self.unit * np.abs(v.value), 0.0)) for v in found)
+        return found
 
     def _plain_sum(self, terms: Near, start: Near) -> Near:
         """A sum whose bound holds in whatever order it is taken."""

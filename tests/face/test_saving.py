@@ -697,3 +697,17 @@ def test_arrays_on_a_gpu_come_to_the_host(suffix: str, tmp_path: Path) -> None:
     assert type(loaded.values) is np.ndarray
     np.testing.assert_array_equal(loaded.values[0], sr.apsp(a_graph))
     assert loaded[0].path(0, 3) == [0, 1, 2, 3]
+
+
+def test_a_semiring_is_saved_as_it_was_recorded(tmp_path: Path) -> None:
+    """What its callables read may have changed before the paths are saved, and again before they are loaded."""
+    toll = [0]
+    tolled = sr.Semiring("tolled", min, lambda a, b: a + b + toll[0], np.inf, 0)
+    found = sr.closure(np.array([[0.0, 3.0], [2.0, 0.0]]), tolled, paths=True)
+    toll[0] = 5
+    found.save(tmp_path / "before.npz")
+    loaded = sr.Paths.load(tmp_path / "before.npz", semiring=tolled)
+    assert loaded.semiring == tolled
+    assert loaded.path(0, 1) == found.path(0, 1)
+    with pytest.raises(sr.SemiringError, match="other elements"):
+        sr.Paths.load(tmp_path / "before.npz", semiring=sr.Semiring("tolled", min, lambda a, b: a + b + toll[0], np.inf, 0))
