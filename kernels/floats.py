@@ -24,7 +24,7 @@ __all__ = ["certify_floats", "largest_finite"]
 Array = np.ndarray[Any, Any]
 
 _GROWING = {"add", "sub", "mul"}
-_BOUNDED = CHOOSING | _GROWING | {"neg", "abs"}
+_BOUNDED = CHOOSING | _GROWING | {"neg", "abs", "sqrt"}
 
 
 def certify_floats(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], a: Sequence[Array], b: Sequence[Array]) -> None:
@@ -65,7 +65,7 @@ def _safe(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> float:
     if not floats or any(d.kind == "O" for d in dtypes):
         return math.inf
     add, mul = ({e.op for e in nodes(*roots)} for roots in (semiring.program.add, semiring.program.mul))
-    if not add <= CHOOSING or not mul & _GROWING or not mul <= _BOUNDED:
+    if not add <= CHOOSING or not mul & _GROWING:
         return math.inf
     usual = 2.0 ** (min(np.finfo(d).maxexp for d in floats) // 4)
     sizes = [usual] * len(dtypes)
@@ -130,7 +130,9 @@ def _constant(value: Any) -> float:
 
 
 def _grown(op: str, args: list[float]) -> float:
-    """The largest magnitude of an operation on magnitudes."""
+    """The largest magnitude of an operation on magnitudes; NaN where none is known, as of a quotient, and of what is computed from that."""
+    if op not in _BOUNDED or any(map(math.isnan, args)):
+        return math.nan
     match op:
         case "add" | "sub":
             return args[0] + args[1]
@@ -138,4 +140,6 @@ def _grown(op: str, args: list[float]) -> float:
             return args[0] * args[1]
         case "where":
             return max(args[1:])
+        case "sqrt":
+            return math.sqrt(args[0])
     return max(args)

@@ -33,6 +33,7 @@ INF = math.inf
 LARGEST = {d: float(np.finfo(d).max) for d in ("f4", "f8")}
 LUKASIEWICZ = Semiring("lukasiewicz", max, lambda a, b: max(a + b - 1, 0), 0, 1, domain=(0, 1))
 MINE = Semiring("mine", lambda a, b: a if a < b else b, lambda a, b: a + 2 * b, INF, 0)
+ROOTED = Semiring("rooted", max, lambda a, b: ops.sqrt(abs(a * b) / 3.5), 0, 1)
 PACKED = Semiring("exp", max, lambda a, b: ops.exp(a) * b, 0, 1)
 
 
@@ -51,6 +52,7 @@ def single(value: Any, dtype: str = "f8") -> np.ndarray[Any, Any]:
         (MAX_PLUS, -0.6, -0.6),
         (MAX_TIMES, 0.1, 11),
         (MINE, 0.1, 0.6),
+        (ROOTED, 0.1, 11),
     ],
     ids=str,
 )
