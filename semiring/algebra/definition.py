@@ -14,7 +14,7 @@ from semiring.algebra.agreement import disagreements
 from semiring.algebra.carrier import Carrier, carrier_of
 from semiring.algebra.elements import DTYPES
 from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
-from semiring.algebra.expression import Expr, as_condition, const, node, substitute, where
+from semiring.algebra.expression import Expr, condition_on, const, node, where
 from semiring.algebra.forks import cached_property
 from semiring.algebra.program import Program
 from semiring.algebra.tracing import Recording, record
@@ -138,7 +138,7 @@ class Semiring:
         if self.on_truth_values:
             return star.undefined
         undefined, joint = star.undefined, self.carrier.joint
-        element = None if joint is None or joint.recorded is None else as_condition(substitute(joint.recorded, star.results))
+        element = None if joint is None or joint.recorded is None else condition_on(joint.recorded, star.results)
         for c, result in enumerate(star.results):
             undefined = where(node("ne", result, result), const(True), undefined)
             for infinity, beyond in ((math.inf, "gt"), (-math.inf, "lt")):

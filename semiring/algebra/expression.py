@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from semiring.algebra import forks
 
 __all__ = [
-    "CHOOSING", "COMPARISONS", "Expr", "as_condition", "const", "evaluate", "flat", "fold", "node", "nodes", "show", "substitute",
+    "CHOOSING", "COMPARISONS", "Expr", "condition_on", "const", "evaluate", "flat", "fold", "node", "nodes", "show",
     "unflat", "var", "where",
 ]  # fmt: skip
 
@@ -194,24 +194,14 @@ def fold(
     return [value[root] for root in roots]
 
 
-def substitute(root: Expr, operand: Sequence[Expr]) -> Expr:
-    """An expression of one operand with expressions in the place of its components.
+def condition_on(root: Expr, operand: Sequence[Expr]) -> Expr:
+    """A condition with expressions in the place of its operand's components, and ``&`` and ``|`` as choices, as every target has them.
 
     Examples
     --------
-    >>> substitute(node("add", var(0), const(1)), [node("neg", var(0))])
-    -a + 1
-    """
-    return fold([root], operand, (), const, lambda op, args: where(*args) if op == "where" else node(op, *args))[0]
-
-
-def as_condition(root: Expr) -> Expr:
-    """A condition in which ``&`` and ``|`` of conditions are choices, as every target has them.
-
-    Examples
-    --------
-    >>> as_condition(node("and", node("gt", var(0), const(0)), node("lt", var(0), const(9))))
-    a < 9 if a > 0 else False
+    >>> positive_and_small = node("and", node("gt", var(0), const(0)), node("lt", var(0), const(9)))
+    >>> condition_on(positive_and_small, [node("neg", var(0))])
+    -a < 9 if -a > 0 else False
     """
 
     def operation(op: str, args: list[Expr]) -> Expr:
@@ -219,12 +209,7 @@ def as_condition(root: Expr) -> Expr:
             return where(args[0], *((args[1], const(False)) if op == "and" else (const(True), args[1])))
         return where(*args) if op == "where" else node(op, *args)
 
-    return fold([root], [var(0, c) for c in range(_width(root))], (), const, operation)[0]
-
-
-def _width(root: Expr) -> int:
-    """How many components of the first operand an expression has."""
-    return max((e.args[1] + 1 for e in nodes(root) if e.op == "var"), default=0)
+    return fold([root], operand, (), const, operation)[0]
 
 
 def _is_condition(expr: Expr) -> bool:
