@@ -17,8 +17,9 @@ from semiring.algorithms.ranges import guard_for, strays
 from semiring.algorithms.schedules import Pivots, Schedule, schedule_for
 from semiring.kernels.block import Block
 from semiring.kernels.engine import Engine
-from semiring.kernels.select import engine_for, is_reachability
+from semiring.kernels.select import engine_for
 from semiring.kernels.survey import Survey
+from semiring.kernels.truth import is_reachability
 
 __all__ = ["closure"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.forks import cached_property
+from semiring.algebra.namespace import holds_symbols
 from semiring.algorithms.runs import consecutive
+from semiring.kernels.devices import is_gpu
 
 __all__ = ["Edges", "SparseArray", "reached"]
 
@@ -81,13 +84,19 @@ class Edges:
         """The vertices that a path leads to from any of the sources, with these, in ascending order."""
         return reached(self.n, sources, lambda vertices: self.heads[self.leaving(vertices)[1]])
 
-    def dense(self, xp: Any = np) -> Values:
-        """The matrix itself, in arrays of NumPy or, on the current GPU, of CuPy."""
+    def dense(self, device: str = "cpu") -> Values:
+        """The matrix itself, in arrays of NumPy or, for a GPU, which is the current one, of CuPy."""
+        xp = importlib.import_module("cupy") if is_gpu(device) else np
         values = tuple(xp.full((self.n, self.n), z, dtype=d) for z, d in zip(self.zero, self.dtypes, strict=True))
         places = xp.asarray(self.tails), xp.asarray(self.heads)
         for matrix, weights in zip(values, self.weights, strict=True):
             matrix[places] = xp.asarray(weights)
         return values
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether a weight is SymPy's."""
+        return holds_symbols(self.weights)
 
     @property
     def nbytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,14 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import outside
 from semiring.algebra.errors import DomainError, SemiringError
-from semiring.kernels.matmul import matmul
 
 __all__ = ["power"]
 
 Values = tuple[np.ndarray[Any, Any], ...]
 
 
-def power(values: Values, k: int, semiring: Semiring, *, device: str = "auto", threads: int | None = None) -> Values:
-    """The k-th power, k ≥ 0, of a matrix given as one array of shape (…, n, n) a component."""
+def power(values: Values, k: int, semiring: Semiring, multiply: Callable[[Any, Any], Any]) -> Values:
+    """The k-th power, k ≥ 0, of a matrix given as one array of shape (…, n, n) a component; `multiply` is the product of two."""
     if k == 0:
         return _identity(values, semiring)
 
@@ -28,8 +28,8 @@ def power(values: Values, k: int, semiring: Semiring, *, device: str = "auto", t
                 _require_inside(semiring, operand, exponent)
         try:
             if semiring.components == 1:
-                return (matmul(x[0], y[0], semiring, device=device, threads=threads),)
-            result: Values = matmul(x, y, semiring, device=device, threads=threads)
+                return (multiply(x[0], y[0]),)
+            result: Values = multiply(x, y)
             return result
         except SemiringError as error:
             error.add_note(f"in power {i + j} of the matrix, the product of the powers {i} and {j}")

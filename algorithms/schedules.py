@@ -15,7 +15,7 @@ from semiring.algorithms.recursive import recursive, recursive_elimination
 from semiring.kernels.block import Block
 from semiring.kernels.engine import Engine, Sides
 
-__all__ = ["METHODS", "Pivots", "Schedule", "schedule_for", "settled"]
+__all__ = ["METHODS", "Pivots", "Schedule", "require_method", "schedule_for", "settled"]
 
 METHODS = ("auto", "iterative", "blocked", "recursive")
 
@@ -42,10 +42,7 @@ def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule
     SemiringError
         For an unknown method, naming the choices, and for a block that is no positive integer.
     """
-    if method not in METHODS:
-        raise SemiringError(f"unknown method {method!r}; use one of {', '.join(map(repr, METHODS))}")
-    if block is not None and (isinstance(block, bool) or not isinstance(block, int | np.integer) or block < 1):
-        raise SemiringError(f"block is {block!r}; it must be a whole number from 1, or None for the default")
+    require_method(method, block)
 
     def run(engine: Engine, A: Block) -> None:
         name, side = settled(method, block, A.shape[0], engine, eliminate=eliminate)
@@ -57,6 +54,20 @@ def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule
             (blocked_elimination if eliminate else blocked)(engine, A, side)
 
     return run
+
+
+def require_method(method: str, block: int | None) -> None:
+    """Refuse a method that there is not, and a block that is no side.
+
+    Raises
+    ------
+    SemiringError
+        Naming the choices.
+    """
+    if method not in METHODS:
+        raise SemiringError(f"unknown method {method!r}; use one of {', '.join(map(repr, METHODS))}")
+    if block is not None and (isinstance(block, bool) or not isinstance(block, int | np.integer) or block < 1):
+        raise SemiringError(f"block is {block!r}; it must be a whole number from 1, or None for the default")
 
 
 def settled(method: str, block: int | None, n: int, sides: Sides, *, eliminate: bool) -> tuple[str, int]:

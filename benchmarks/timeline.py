@@ -131,7 +131,7 @@ def _recorded(graph: Graph, matrix: Any, limit: str, numbers: Sequence[int], *, 
     graph.fill(matrix)
     recorder = Recorder(numbers)
     device = [f"cuda:{d}" for d in numbers] if len(numbers) > 1 else "cuda"
-    with patch("semiring.closing_by_rows.Lane", recorder.lane):
+    with patch("semiring.execution.block_rows.Lane", recorder.lane):
         found = sr.apsp(matrix, paths=paths, overwrite=True, memory_limit=limit, device=device, progress=False)
     graph.check(*((found.distances, found.via) if paths else (found,)))
     return recorder.intervals()

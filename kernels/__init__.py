@@ -8,10 +8,9 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.html import Code
 from semiring.kernels.block import Block
 from semiring.kernels.engine import Engine
-from semiring.kernels.matmul import Witnessed, matmul
 from semiring.kernels.select import engine_for
 
-__all__ = ["Block", "Engine", "Witnessed", "engine_for", "matmul", "source"]
+__all__ = ["Block", "Engine", "engine_for", "source"]
 
 
 def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int = 90, ordered_bits: bool = True) -> Code:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,11 +13,20 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes
 from semiring.algebra.html import Shown
 from semiring.kernels.devices import gpu_number
-from semiring.kernels.select import is_reachability
+from semiring.kernels.truth import is_packed
 
-__all__ = ["Outline", "outline"]
+__all__ = ["BlockSides", "Outline", "outline", "sides_of"]
 
 Dtypes = tuple[np.dtype[Any], ...]
+
+
+class BlockSides(NamedTuple):
+    """The sides of an engine's blocks; see `Engine`."""
+
+    pivot: int
+    sweep: int = 0
+    block: int = 0
+    granule: int = 1
 
 
 @dataclass(frozen=True)
@@ -27,8 +36,6 @@ class Outline:
     Attributes
     ----------
     engine : str
-    pivot, sweep, block, granule : int
-        See `Engine`.
     tile : CPU or CUDA tile, or None
         Of a large product.
     instructions : str
@@ -36,12 +43,44 @@ class Outline:
     """
 
     engine: str
-    pivot: int
-    sweep: int = 0
-    block: int = 0
-    granule: int = 1
     tile: Shown | None = None
     instructions: str = "NumPy's, an array at a time"
+
+
+def sides_of(semiring: Semiring, dtypes: Dtypes, device: str, *, packed: bool) -> BlockSides:
+    """The sides of the blocks of what `engine_for` gives.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    device : str
+        As for `outline`.
+    packed : bool
+        Whether matrices are packed into bits, see `is_packed`.
+    """
+    if device == "reference" or any(d.kind == "O" for d in dtypes):
+        from semiring.kernels.reference.engine import ReferenceEngine
+
+        return BlockSides(ReferenceEngine.pivot)
+    if device == "cpu" and packed:
+        from semiring.kernels.cpu.packed import BooleanEngine
+
+        return BlockSides(BooleanEngine.pivot, granule=BooleanEngine.granule)
+    if device == "cpu":
+        from semiring.kernels.cpu.engine import CpuEngine
+
+        return BlockSides(CpuEngine.pivot)
+    if packed:
+        from semiring.kernels.cuda.boolean import CudaBooleanEngine
+
+        return BlockSides(CudaBooleanEngine.pivot, granule=CudaBooleanEngine.granule)
+    from semiring.kernels.cuda.engine import CudaEngine
+    from semiring.kernels.cuda.kernels import pivot_sides
+    from semiring.kernels.cuda.representation import represent
+
+    sides = pivot_sides(represent(semiring, dtypes))
+    return BlockSides(max(sides), CudaEngine.sweep, min(sides))
 
 
 def outline(semiring: Semiring, dtypes: Dtypes, device: str, n: int, *, witness: bool, by_rows: bool = False) -> Outline:
@@ -59,11 +98,9 @@ def outline(semiring: Semiring, dtypes: Dtypes, device: str, n: int, *, witness:
     by_rows : bool
         Whether block rows come and go, which are not packed into bits.
     """
-    packed = not (witness or by_rows) and is_reachability(semiring, dtypes)
+    packed = is_packed(semiring, dtypes, witness=witness or by_rows)
     if device == "reference" or any(d.kind == "O" for d in dtypes):
-        from semiring.kernels.reference.engine import ReferenceEngine
-
-        return Outline("reference", ReferenceEngine.pivot)
+        return Outline("reference")
     if device == "cpu":
         return _packed_cpu() if packed else _cpu(semiring, dtypes, witness)
     return _packed_cuda(device, n) if packed else _cuda(semiring, dtypes, device, n, witness)
@@ -71,14 +108,13 @@ def outline(semiring: Semiring, dtypes: Dtypes, device: str, n: int, *, witness:
 
 def _cpu(semiring: Semiring, dtypes: Dtypes, witness: bool) -> Outline:
     from semiring.kernels.cpu.compiler import assembly
-    from semiring.kernels.cpu.engine import CpuEngine
     from semiring.kernels.cpu.kernels import kernels_for
 
     kernels = kernels_for(semiring, dtypes)
     name, tile = ("product_witness", kernels.witness_tile) if witness else ("product", kernels.tile)
     text = assembly(kernels.ir(name), kernels.target)
     instructions = _counted(text, f"{name}_micro", tile.rows * tile.vectors, tile.width)
-    return Outline(f"cpu, {kernels.target.isa} for {kernels.target.cpu}", CpuEngine.pivot, tile=tile, instructions=instructions)
+    return Outline(f"cpu, {kernels.target.isa} for {kernels.target.cpu}", tile, instructions=instructions)
 
 
 _LOOP = re.compile(r"^(\.?L\w+):[^\n]*\n((?:(?!^\S+:).*\n)*?)^\s+(?:j\w+|b\.\w+|cbn?z.*,)\s+\1\s*$", re.MULTILINE)
@@ -104,10 +140,9 @@ def _counted(text: str, function: str, vectors: int, width: int) -> str:
 
 def _packed_cpu() -> Outline:
     from semiring.kernels.cpu.bits import STRIP
-    from semiring.kernels.cpu.packed import BooleanEngine
 
     text = f"a look-up in a table and an ∪ of {STRIP} bits for {8 * STRIP:,} steps (the Four Russians' method)"
-    return Outline("cpu, on bits", BooleanEngine.pivot, granule=BooleanEngine.granule, instructions=text)
+    return Outline("cpu, on bits", instructions=text)
 
 
 def _limits(device: str) -> Any:
@@ -119,19 +154,16 @@ def _limits(device: str) -> Any:
 
 def _packed_cuda(device: str, n: int) -> Outline:
     from semiring.kernels.cuda.bits import choose_bits
-    from semiring.kernels.cuda.boolean import CudaBooleanEngine
 
     limits, half = _limits(device), max(1, n // 2)
     tile = choose_bits(half, half, 1, limits)
     text = "an MMA of bits for 32,768 steps, which it ANDs and counts" if tile.tensor else "a LOP3 for 32 steps"
-    sides = CudaBooleanEngine.pivot, CudaBooleanEngine.granule
-    return Outline(f"cuda, on bits, for sm_{limits.arch}", sides[0], granule=sides[1], tile=tile, instructions=text)
+    return Outline(f"cuda, on bits, for sm_{limits.arch}", tile, text)
 
 
 def _cuda(semiring: Semiring, dtypes: Dtypes, device: str, n: int, witness: bool) -> Outline:
     from semiring.kernels.cuda.choice import choose
-    from semiring.kernels.cuda.engine import CudaEngine
-    from semiring.kernels.cuda.kernels import pivot_sides, problem_for, reads_vectors, step_for
+    from semiring.kernels.cuda.kernels import problem_for, reads_vectors, step_for
     from semiring.kernels.cuda.representation import represent
 
     limits, half, r = _limits(device), max(1, n // 2), represent(semiring, dtypes)
@@ -152,8 +184,7 @@ def _cuda(semiring: Semiring, dtypes: Dtypes, device: str, n: int, witness: bool
         text = f"{step.name} for {'a step' if together == 1 else f'{together} steps'}"
         if "candidate" in step.code:
             text += f", and {mul} operation{'s' * (mul != 1)} ⊗ for each" if mul else ""
-    sides = pivot_sides(r)
-    return Outline(f"cuda, for sm_{limits.arch}", max(sides), CudaEngine.sweep, min(sides), 1, choose(problem, limits), text)
+    return Outline(f"cuda, for sm_{limits.arch}", choose(problem, limits), text)
 
 
 def _operations(roots: tuple[Expr, ...]) -> int:

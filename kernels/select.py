@@ -11,13 +11,13 @@ from semiring.algebra.forks import importing
 from semiring.algebra.laws import is_selective
 from semiring.kernels.devices import gpu_number, is_gpu
 from semiring.kernels.engine import Engine
-from semiring.kernels.prediction import begun
-from semiring.kernels.truth import AND, OR, truth_table
+from semiring.kernels.machine import begun
+from semiring.kernels.truth import is_packed
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["engine_for", "is_reachability", "searches_for"]
+__all__ = ["engine_for", "has_searches", "searches_for"]
 
 _NOT_SINGLE = {"exp", "expm1", "log", "log1p"}
 """Operations that are generated for vectors only."""
@@ -50,7 +50,7 @@ def engine_for(
     """
     if is_gpu(device):
         begun.add(device)
-        if not witness and is_reachability(semiring, dtypes):
+        if is_packed(semiring, dtypes, witness=witness):
             with importing:
                 from semiring.kernels.cuda.boolean import CudaBooleanEngine
 
@@ -64,7 +64,7 @@ def engine_for(
             from semiring.kernels.reference.engine import ReferenceEngine
 
         return ReferenceEngine(semiring, dtypes)
-    if not witness and is_reachability(semiring, dtypes):
+    if is_packed(semiring, dtypes, witness=witness):
         with importing:
             from semiring.kernels.cpu.packed import BooleanEngine
 
@@ -75,29 +75,25 @@ def engine_for(
     return CpuEngine(semiring, dtypes, threads)
 
 
-def is_reachability(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
-    """Whether a ⊕ b is "a or b" and a ⊗ b is "a and b" on truth values, whatever the semiring is called."""
-    if dtypes != (np.dtype(bool),):
-        return False
-    program = semiring.program
-    return truth_table(program.add[0]) == OR and truth_table(program.mul[0]) == AND
-
-
 def searches_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: str, threads: int | None = None) -> Searches | None:
     """The generated searches for rows of the closure of a sparse graph, or None where NumPy has to find them.
-
-    Searches select among walks, with operations that single numbers have as instructions.
 
     Parameters
     ----------
     semiring, dtypes, device, threads
         As for `engine_for`; a device that is no GPU.
     """
-    if device == "reference" or any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
-        return None
-    if semiring.program.operations & _NOT_SINGLE or (semiring.program.operations & _WHOLE and any(d.kind == "f" for d in dtypes)):
+    if not has_searches(semiring, dtypes, device):
         return None
     with importing:
         from semiring.kernels.cpu.searches import Searches
 
     return Searches(semiring, dtypes, threads)
+
+
+def has_searches(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: str = "cpu") -> bool:
+    """Whether there are generated searches: they select among walks, with operations that single numbers have as instructions."""
+    if device == "reference" or any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
+        return False
+    used = semiring.program.operations
+    return not (used & _NOT_SINGLE or (used & _WHOLE and any(d.kind == "f" for d in dtypes)))

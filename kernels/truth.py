@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra import ops
+from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, const, evaluate, node, var
 
-__all__ = ["AND", "OR", "PAIRS", "XOR", "on_bytes", "truth_table"]
+__all__ = ["AND", "OR", "PAIRS", "XOR", "is_packed", "is_reachability", "on_bytes", "truth_table"]
 
 PAIRS = tuple(itertools.product((False, True), repeat=2))
 OR, AND, XOR = (False, True, True, True), (False, False, False, True), (False, True, True, False)
@@ -36,3 +38,16 @@ def on_bytes(operation: Expr) -> Expr:
             y = var(1) if b else node("xor", var(1), const(1))
             result = node("or", result, node("and", x, y))
     return result
+
+
+def is_reachability(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
+    """Whether a ⊕ b is "a or b" and a ⊗ b is "a and b" on truth values, whatever the semiring is called."""
+    if dtypes != (np.dtype(bool),):
+        return False
+    program = semiring.program
+    return truth_table(program.add[0]) == OR and truth_table(program.mul[0]) == AND
+
+
+def is_packed(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, witness: bool) -> bool:
+    """Whether matrices are packed into bits, which have no room for a witness."""
+    return not witness and is_reachability(semiring, dtypes)

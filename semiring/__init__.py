@@ -47,15 +47,16 @@ if TYPE_CHECKING:
     from semiring.algebra.errors import TraceError as TraceError
     from semiring.algebra.laws import check as check
     from semiring.config import show_config as show_config
-    from semiring.explanation import Explanation as Explanation
     from semiring.explanation import explain as explain
     from semiring.graphs import EdgeList as EdgeList
     from semiring.graphs import NonEdgeWarning as NonEdgeWarning
     from semiring.graphs import edges as edges
-    from semiring.kernels.matmul import Witnessed as Witnessed
-    from semiring.kernels.matmul import matmul as matmul
     from semiring.paths import Paths as Paths
     from semiring.paths_between import PathsBetween as PathsBetween
+    from semiring.planning import Plan as Plan
+    from semiring.planning import Problem as Problem
+    from semiring.product import Witnessed as Witnessed
+    from semiring.product import matmul as matmul
     from semiring.solve import apsp as apsp
     from semiring.solve import closure as closure
     from semiring.solve import power as power
@@ -79,9 +80,10 @@ _HOMES = {
     "semiring.algebra.errors": _ERRORS,
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
-    "semiring.explanation": "Explanation explain",
+    "semiring.explanation": "explain",
+    "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
-    "semiring.kernels.matmul": "Witnessed matmul",
+    "semiring.product": "Witnessed matmul",
     "semiring.paths": "Paths",
     "semiring.paths_between": "PathsBetween",
     "semiring.solve": "apsp closure power transitive_closure",

@@ -17,7 +17,7 @@ from semiring.algebra.errors import GraphError
 from semiring.algebra.namespace import entries, equal, host, on_gpu
 from semiring.algorithms.extraction import expand
 from semiring.algorithms.sources import SingleSource, weighs
-from semiring.kernels.streaming.plan import block_rows
+from semiring.kernels.streaming.block_rows import block_rows
 
 __all__ = ["Construction"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from semiring.algebra.html import Shown
-from semiring.kernels.streaming.plan import Plan
+from semiring.kernels.streaming.block_rows import BlockRows
 
 __all__ = ["Progress", "reporting"]
 
@@ -31,7 +31,7 @@ class Progress(Shown):
         How many of them were done before, where a checkpoint goes on.
     seconds : float
         Since the others began.
-    plan : Plan
+    plan : BlockRows
         What was planned; ``print`` it.
     """
 
@@ -39,7 +39,7 @@ class Progress(Shown):
     total: int
     begun: int
     seconds: float
-    plan: Plan
+    plan: BlockRows
 
     @property
     def steps_per_second(self) -> float:
@@ -71,14 +71,14 @@ Told = Callable[[int, int], None]
 
 
 @contextmanager
-def reporting(progress: Callable[[Progress], None] | bool | None, plan: Plan) -> Iterator[Told | None]:
+def reporting(progress: Callable[[Progress], None] | bool | None, plan: BlockRows) -> Iterator[Told | None]:
     """What is to be called with the numbers of updates done and in all.
 
     Parameters
     ----------
     progress : callable, bool or None
         A function that gets a `Progress`; True for a bar, False for none, None for a bar where tqdm is installed and it takes long.
-    plan : Plan
+    plan : BlockRows
     """
     if callable(progress):
         yield _teller(progress, plan)
@@ -107,7 +107,7 @@ def _tqdm() -> Any:
     return tqdm
 
 
-def _teller(tell: Callable[[Progress], None], plan: Plan) -> Told:
+def _teller(tell: Callable[[Progress], None], plan: BlockRows) -> Told:
     start, lock = time.monotonic(), threading.Lock()
     begun: int | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from semiring.closing import solve
 from semiring.graphs import read_graph
 from semiring.kernels.devices import device_of, on_device
 from semiring.options import Options
+from semiring.product import matmul
 
 if TYPE_CHECKING:
     from semiring.progress import Progress
@@ -327,4 +329,5 @@ def power(
         read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype)
         with on_device(device_of(read.values[0])):
             read.verify()
-            return read.answer(*raise_to(read.values, exponent, semiring, device=device, threads=threads))
+            multiply = functools.partial(matmul, semiring=semiring, device=device, threads=threads)
+            return read.answer(*raise_to(read.values, exponent, semiring, multiply))

@@ -14,12 +14,15 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.errors import GraphError, noted
 from semiring.algebra.exchange import borrowed, lends_memory
 from semiring.algebra.namespace import host
+from semiring.algorithms.edges import Edges
 from semiring.closing import solve
+from semiring.execution.rows import block_of_rows
 from semiring.exports import as_floats
 from semiring.graphs import Graph, read_edges, read_graph
+from semiring.kernels.devices import device_of
+from semiring.kernels.room import fits
 from semiring.options import Options
-from semiring.sources_and_targets import block_of_rows
-from semiring.whole_or_rows import prefers_whole
+from semiring.planning import closure_problem, plan
 
 if TYPE_CHECKING:
     from semiring.progress import Progress
@@ -175,7 +178,7 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
     if listed is not None:
         read: Any = listed[0]
         n, labels = read.n, listed[1]
-        whole = forced or prefers_whole(read)
+        whole = forced or _whole_is_the_way(read, options)
     elif forced:
         read, labels, n, whole = None, None, -1, True
     else:
@@ -183,7 +186,7 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
         if read.batch:
             raise GraphError(f"statistics are of one graph, not of a batch of shape {read.batch}; pass one at a time")
         n, labels = read.n, read.labels
-        whole = prefers_whole(read)
+        whole = _whole_is_the_way(read, options)
     if not whole:
         step = max(1, _AT_ONCE // max(1, n))
         return labels, n, ((i, block_of_rows(read, MIN_PLUS, options, range(i, min(n, i + step)))) for i in range(0, n, step))
@@ -197,6 +200,16 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
     n = int(found.shape[0])
     step = max(1, _AT_ONCE // max(1, n))
     return labels, n, ((i, found[i : i + step]) for i in range(0, n, step))
+
+
+def _whole_is_the_way(graph: Edges | Graph, options: Options) -> bool:
+    """Whether the closure of all vertices is the way to all of its rows: it is planned for them, and fits half of the free memory."""
+    if isinstance(graph, Edges):
+        place, more = "cpu", {"edges": len(graph.heads)}
+    else:
+        place, more = device_of(graph.values[0]), {}
+    how = plan(closure_problem(MIN_PLUS, graph.dtypes, (graph.n, graph.n), options, place=place, **more))
+    return how.strategy != "search" and fits(2 * how.problem.result_bytes, place)
 
 
 class _Reduction:

@@ -12,7 +12,7 @@ from semiring.kernels.cuda import bits
 from semiring.kernels.cuda.kernels import kernel_source, problem_for, reads_vectors, step_for
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.tile import candidates
-from semiring.kernels.select import is_reachability
+from semiring.kernels.truth import is_reachability
 
 __all__ = ["source"]
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import CheckpointError
+from semiring.kernels.streaming.block_rows import block_rows
 from semiring.kernels.streaming.identity import closure_of, digests
 from semiring.kernels.streaming.journal import Record
 from semiring.kernels.streaming.lock import locked
-from semiring.kernels.streaming.plan import block_rows
 from semiring.kernels.streaming.state import STATE, TEMPORARY, State
 from semiring.kernels.streaming.storage import FileRows, Matrix, Rows, rows_of
 

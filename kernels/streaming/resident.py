@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from semiring.kernels.engine import Engine
+from semiring.kernels.machine import Speed
+from semiring.kernels.streaming.block_rows import BlockRows, block_rows
 from semiring.kernels.streaming.lane import Carrier, Lane
-from semiring.kernels.streaming.plan import Plan, Speed, block_rows
 
-__all__ = ["Neighbour", "Resident", "resident_bytes", "resident_lanes", "resident_plan"]
+__all__ = ["Neighbour", "Resident", "resident_bytes", "resident_lanes", "resident_rows"]
 
 _PANELS = 2
 """Row panels of other devices that a device has room for: the one that it works with, and the next."""
@@ -85,8 +86,8 @@ def resident_bytes(rows: Sequence[slice], devices: int, row_bytes: int) -> list[
     return [row_bytes * (sum(sides[number::devices]) + _PANELS * max(sides)) for number in range(devices)]
 
 
-def resident_plan(n: int, row_bytes: int, speed: Speed, side: int, devices: int) -> Plan:
-    """The plan for devices that share a matrix out.
+def resident_rows(n: int, row_bytes: int, speed: Speed, side: int, devices: int) -> BlockRows:
+    """The block rows of devices that share a matrix out.
 
     Parameters
     ----------
@@ -99,4 +100,4 @@ def resident_plan(n: int, row_bytes: int, speed: Speed, side: int, devices: int)
     devices : int
     """
     rows = block_rows(n, side)
-    return Plan(n, rows, devices, _PANELS, row_bytes, max(resident_bytes(rows, devices, row_bytes)), 1, speed)
+    return BlockRows(n, rows, devices, _PANELS, row_bytes, max(resident_bytes(rows, devices, row_bytes)), 1, speed)

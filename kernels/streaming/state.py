@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from semiring.algebra.errors import CheckpointError
-from semiring.kernels.streaming.plan import block_rows
+from semiring.kernels.streaming.block_rows import block_rows
 
 __all__ = ["STATE", "TEMPORARY", "State"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["differ", "entries", "equal", "host", "namespace", "on_gpu", "to_float32", "to_float64", "to_gpu"]
+__all__ = ["differ", "entries", "equal", "holds_symbols", "host", "namespace", "on_gpu", "to_float32", "to_float64", "to_gpu"]
 
 
 def on_gpu(array: Any) -> bool:
@@ -62,6 +62,11 @@ _EXPONENT, _MANTISSA = 0x7F800000, 0x007FFFFF
 
 _SMALLEST, _NORMAL = 2.0**-149, 2.0**-126
 """The smallest subnormal float32, and the smallest that is none."""
+
+
+def holds_symbols(arrays: tuple[Any, ...]) -> bool:
+    """Whether an entry is SymPy's, of which it may be unknown what it is."""
+    return any(v.dtype.kind == "O" and any(type(e).__module__.startswith("sympy.") for e in v.flat) for v in arrays)
 
 
 def host(array: Any) -> np.ndarray[Any, Any]:

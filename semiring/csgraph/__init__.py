@@ -40,14 +40,12 @@ try:
 except ImportError as error:
     raise ImportError(f"semiring.csgraph stands in SciPy's place and needs it: pip install 'semiring[graphs]' ({error})") from error
 
-from semiring.csgraph.choice import Choice
 from semiring.csgraph.conversions import csgraph_from_dense, csgraph_from_masked, csgraph_masked_from_dense
 from semiring.csgraph.errors import NegativeCycleError
 from semiring.csgraph.shortest import bellman_ford, dijkstra, explain, floyd_warshall, johnson, shortest_path, yen
 from semiring.csgraph.trees import construct_dist_matrix, reconstruct_path
 
 __all__ = [
-    "Choice",
     "NegativeCycleError",
     "bellman_ford",
     "breadth_first_order",

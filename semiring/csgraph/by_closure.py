@@ -12,18 +12,18 @@ from semiring.closing import solve as close
 from semiring.csgraph.call import Call, cut
 from semiring.kernels.cuda.transfer import download, upload
 from semiring.kernels.devices import device_of, on_device
-from semiring.kernels.placement import gpu_with_room, several
-from semiring.kernels.room import with_scratch
+from semiring.kernels.room import fits, with_scratch
 from semiring.options import Options
 
 __all__ = ["closed"]
 
 
-def closed(call: Call, device: Any) -> tuple[Any, ...]:
-    """Distances, and predecessors where they are wanted, computed on a device."""
+def closed(call: Call) -> tuple[Any, ...]:
+    """Distances, and predecessors where they are wanted."""
     request, graph, n = call.request, call.graph, call.graph.n
     paths = bool(request.return_predecessors)
-    gpu = _one_gpu(call, device)
+    device = call.request.device if call.request.device != "auto" else call.plan.device
+    gpu = _one_gpu(call)
     edges = graph if call.in_place else call.edges
     # Where weights are negative a closure may have to look at its input again.
     matrix = edges.matrix(call.dtype, overwrite=call.in_place and not call.negative, paths=paths, device=gpu or "cpu")
@@ -48,17 +48,16 @@ def closed(call: Call, device: Any) -> tuple[Any, ...]:
     return answer
 
 
-def _one_gpu(call: Call, device: Any) -> str | None:
+def _one_gpu(call: Call) -> str | None:
     """The one GPU with room for all that a graph of the host needs; None without it.
 
     There the matrices of sparse arrays are made, of which only the edges go there, and the trees grow, which take the host far longer.
     """
-    if on_gpu(call.graph.dense) or several(device) is not None:
+    if on_gpu(call.graph.dense) or not call.plan.gpu or len(call.plan.devices) > 1:
         return None
-    n, size = call.graph.n, call.size
     edges = 0 if call.graph.entries is None else call.graph.entries.nbytes
-    needed = with_scratch(size.bytes + n**2 * call.dtype.itemsize * call.negative + edges)
-    return gpu_with_room(device, n, (call.dtype,), needed)
+    needed = with_scratch(call.bytes + call.graph.n**2 * call.dtype.itemsize * call.negative + edges)
+    return call.plan.device if fits(needed, call.plan.device) else None
 
 
 def _settle(call: Call, matrix: Any) -> None:

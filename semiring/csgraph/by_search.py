@@ -1,4 +1,4 @@
-"""The answer from SciPy's own searches, on the edges as they were read here."""
+"""The answer from searches, this library's or SciPy's own, on the edges as they were read here."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import dijkstra, johnson
 
+from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.errors import DTypeError
+from semiring.algorithms.edges import Edges
+from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.trees import NONE
 from semiring.csgraph.arcs import Arcs, Array
 from semiring.csgraph.call import Call, cut
+from semiring.kernels.select import searches_for
 
 __all__ = ["searched"]
 
@@ -18,7 +22,7 @@ _BLOCK = 1 << 25
 """Distances that SciPy computes at once where they are narrowed afterwards."""
 
 
-def searched(call: Call) -> tuple[Any, ...]:
+def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     """Distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources too."""
     request, n = call.request, call.graph.n
     arcs = call.edges.arcs
@@ -31,6 +35,8 @@ def searched(call: Call) -> tuple[Any, ...]:
     paths = bool(request.return_predecessors)
     if request.min_only:
         return _at_once(call, arcs, sources, paths=paths)
+    if not scipys:
+        return tuple(array.reshape(*call.shape, n) for array in _own_rows(call, arcs, sources, paths=paths))
     matrix = arcs.compressed()
     distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
     predecessors = np.empty((len(sources) if paths else 0, n), np.int32)
@@ -42,6 +48,21 @@ def searched(call: Call) -> tuple[Any, ...]:
             (predecessors[rows],) = before
     answer = (distances, predecessors) if paths else (distances,)
     return tuple(array.reshape(*call.shape, n) for array in answer)
+
+
+def _own_rows(call: Call, arcs: Arcs, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+    """Distances from some sources by the searches of this library, and the predecessors if they are wanted."""
+    edges = Edges.of(arcs.rows, arcs.columns, (arcs.weights.astype(call.dtype, copy=False),), arcs.n, (np.inf,))
+    tree = np.full((len(sources), arcs.n), NONE, dtype=np.int32) if paths else None
+    found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, searches=searches_for(MIN_PLUS, edges.dtypes, "cpu"))
+    if tree is not None:
+        tree[tree < 0] = NONE
+        found = (*found, tree)
+    cut(call.request.limit, *found)
+    if call.in_place:
+        np.copyto(call.graph.dense, found[0])
+        found = (call.graph.dense, *found[1:])
+    return found
 
 
 def _refuse_too_large(arcs: Arcs, dtype: np.dtype[Any]) -> None:

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order
 
+from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.errors import DTypeError
 from semiring.algebra.forks import cached_property
-from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.trees import NONE
 from semiring.csgraph.arcs import Array
-from semiring.csgraph.choice import Choice, Size, choose
 from semiring.csgraph.errors import NegativeCycleError
 from semiring.csgraph.reading import Given, read
 from semiring.kernels.devices import device_of
+from semiring.options import Options
+from semiring.planning import Plan, closure_problem, plan
 
 __all__ = ["Call", "Request", "cut", "read_call"]
 
@@ -85,19 +86,32 @@ class Call:
         return self.graph
 
     @cached_property
-    def size(self) -> Size:
-        """What the time and the memory of it depend on."""
-        n, request = self.graph.n, self.request
+    def plan(self) -> Plan:
+        """How it is computed."""
+        n, request, dense = self.graph.n, self.request, self.graph.dense
         edges = self.graph.stored * (1 if request.directed else 2)
         sources = n if self.sources is None else len(self.sources)
-        searches = 1 if request.min_only else sources
-        return Size(n, min(edges, n * n), searches, bool(request.return_predecessors), self.negative, self.dtype, self._reach(sources))
+        options = Options(bool(request.return_predecessors), device=request.device)
+        return plan(
+            closure_problem(
+                MIN_PLUS,
+                (self.dtype,),
+                (n, n),
+                options,
+                place="cpu" if dense is None else device_of(dense),
+                edges=min(edges, n * n),
+                searches=None if self.sources is None else sources,
+                signed=self.negative,
+                reach=self._reach(sources),
+                scipy=True,
+                nearest=bool(request.min_only),
+            )
+        )
 
-    def choice(self) -> Choice:
-        """Who computes it."""
-        request, dense = self.request, self.graph.dense
-        device = device_of(dense) if on_gpu(dense) and request.device == "auto" else request.device
-        return choose(self.size, device, one_search=request.min_only)
+    @property
+    def bytes(self) -> int:
+        """What the closure needs: the matrix, and the construction matrix and the predecessors of its paths."""
+        return int(self.graph.n**2 * (self.dtype.itemsize + 8 * bool(self.request.return_predecessors)))
 
     def _reach(self, sources: int) -> float:
         """The share of the vertices that a search finds, by a few that do not weigh; 1 where there are edges enough to find nearly all."""

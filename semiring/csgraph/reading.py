@@ -131,7 +131,7 @@ class Given:
             return f"csgraph[{arcs.rows[index[0]]}, {arcs.columns[index[0]]}]"
 
         coordinates = Coordinates(arcs.rows, arcs.columns, (arcs.weights,), arcs.n, where)
-        return dense(coordinates, MIN_PLUS, reading, lambda edges: device).values[0]
+        return dense(coordinates, MIN_PLUS, reading, device).values[0]
 
 
 def read(csgraph: Any) -> Given:

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse.csgraph import yen as scipys_yen
 
 from semiring.csgraph.call import Request
-from semiring.csgraph.choice import Choice
 from semiring.csgraph.errors import as_both
 from semiring.csgraph.reading import read
 from semiring.csgraph.solving import decide, solve
+from semiring.planning import Plan
 
 __all__ = ["bellman_ford", "dijkstra", "explain", "floyd_warshall", "johnson", "shortest_path", "yen"]
 
@@ -341,8 +341,8 @@ def explain(
     min_only: bool = False,
     dtype: Any = np.float64,
     device: Any = "auto",
-) -> Choice:
-    """Who would compute a call with these arguments, this library or SciPy, and why; nothing is computed.
+) -> Plan:
+    """The plan of a call with these arguments: a closure or searches, by this library or by SciPy; nothing is computed.
 
     Parameters
     ----------
@@ -353,8 +353,9 @@ def explain(
 
     Returns
     -------
-    Choice
-        Its text says it; ``engine``, ``device``, ``algorithm``, ``closure_seconds``, ``search_seconds`` and ``reason`` are its parts.
+    Plan
+        Its text says it; ``strategy`` is "whole" for the closure of the whole matrix, "search" for the searches of this library and "SciPy"
+        for those of SciPy, and ``considered`` tells what each of them is predicted to take.
 
     Raises
     ------
@@ -365,11 +366,10 @@ def explain(
     --------
     >>> import numpy as np
     >>> from semiring import csgraph
-    >>> print(csgraph.explain(np.ones((2000, 2000))))  # doctest: +SKIP
-    semiring: closure on cpu, because the closure is predicted to be faster for 2,000 vertices, 4,000,000 edges and 2,000 sources
-    (predicted: closure 250 ms, SciPy 9.0 s)
-    >>> csgraph.explain(np.ones((2000, 2000)), indices=0).engine
-    'scipy'
+    >>> csgraph.explain(np.ones((2000, 2000))).strategy
+    'whole'
+    >>> csgraph.explain(np.ones((2000, 2000)), indices=0).strategy
+    'SciPy'
     """
     return decide(
         csgraph, Request(method, directed, return_predecessors, unweighted, overwrite, indices, limit, min_only, dtype=dtype, device=device)

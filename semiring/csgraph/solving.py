@@ -1,4 +1,4 @@
-"""From the arguments of a call to its answer, by the closure or by SciPy's searches."""
+"""From the arguments of a call to its answer, by the closure, or by searches, this library's or SciPy's."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from semiring.algebra.namespace import on_gpu, to_gpu
 from semiring.csgraph.by_closure import closed
 from semiring.csgraph.by_search import searched
 from semiring.csgraph.call import Call, Request, read_call
-from semiring.csgraph.choice import Choice
 from semiring.csgraph.errors import as_both
 from semiring.kernels.devices import device_of, on_device
+from semiring.planning import Plan
 
 __all__ = ["decide", "solve"]
 
 
-def decide(csgraph: Any, request: Request) -> Choice:
-    """Who computes a call."""
-    return read_call(csgraph, request).choice()
+def decide(csgraph: Any, request: Request) -> Plan:
+    """How a call is computed."""
+    return read_call(csgraph, request).plan
 
 
 def solve(csgraph: Any, request: Request) -> Any:
@@ -37,18 +37,17 @@ def solve(csgraph: Any, request: Request) -> Any:
 
 
 def _computed(call: Call) -> tuple[Any, ...]:
-    there = on_gpu(call.graph.dense)
-    choice = call.choice()
-    if choice.engine == "scipy":
-        answer = searched(call)
-        if there:
-            with on_device(device_of(call.graph.dense)):
-                answer = tuple(map(to_gpu, answer))
-    else:
-        try:
-            answer = closed(call, choice.device)
-        except OverflowRiskError:
-            if call.request.device != "auto" or there or call.in_place:
-                raise
-            answer = searched(call)  # which lets sums become ∞, as the caller may know
+    there, plan = on_gpu(call.graph.dense), call.plan
+    try:
+        if plan.strategy == "whole" or plan.strategy == "block rows":
+            answer = closed(call)
+        else:
+            answer = searched(call, scipys=plan.strategy == "SciPy")
+    except OverflowRiskError:
+        if call.request.device != "auto" or there or call.in_place:
+            raise
+        answer = searched(call, scipys=True)  # which lets sums become ∞, as the caller may know
+    if there and plan.strategy == "SciPy":
+        with on_device(device_of(call.graph.dense)):
+            answer = tuple(map(to_gpu, answer))
     return answer if call.graph.restore is None else tuple(map(call.graph.restore, answer))

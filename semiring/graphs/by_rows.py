@@ -29,11 +29,11 @@ from semiring.graphs.memory import entry_bytes
 from semiring.graphs.sources import Source
 from semiring.kernels.infinities import absorbing
 from semiring.kernels.room import fits
-from semiring.kernels.streaming.plan import block_rows
+from semiring.kernels.streaming.block_rows import block_rows
 from semiring.kernels.streaming.storage import Rows, rows_of
 from semiring.kernels.survey import Survey, survey
 
-__all__ = ["GivenRows", "Inspection", "given_rows", "rows_of_graph", "square_arrays"]
+__all__ = ["GivenRows", "Inspection", "given_rows", "is_on_disk", "rows_of_graph", "square_arrays"]
 
 _AT_ONCE = 256
 """Rows that are converted at once."""
@@ -66,7 +66,7 @@ class GivenRows:
     @property
     def on_disk(self) -> bool:
         """Whether reading a row takes it from a file."""
-        return any(isinstance(a, np.memmap) or _is_zarr(a) for a in self.arrays)
+        return any(map(is_on_disk, self.arrays))
 
     @property
     def n(self) -> int:
@@ -102,6 +102,11 @@ def _is_array(value: Any) -> bool:
     return _is_zarr(value)
 
 
+def is_on_disk(array: Any) -> bool:
+    """Whether reading from an array takes its entries from a file."""
+    return isinstance(array, np.memmap) or _is_zarr(array)
+
+
 def _is_zarr(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "zarr" and hasattr(value, "shape") and hasattr(value, "dtype")
 
@@ -124,14 +129,14 @@ def rows_of_graph(graph: Graph) -> GivenRows | None:
     return GivenRows(tuple(map(rows_of, graph.values)), graph.values, as_they_are=True, overwritable=graph.owned, looked_at=looked_at)
 
 
-def given_rows(arrays: tuple[Any, ...], semiring: Semiring, reading: Reading) -> GivenRows:
+def given_rows(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> GivenRows:
     """What `read_graph` does, for `square_arrays`, of which no row is looked at yet.
 
     Raises
     ------
     DTypeError
     """
-    sources = tuple(Source(a) for a in arrays)
+    arrays = tuple(s.array for s in sources)
     dtypes = element_dtypes(sources, semiring, reading)
     zeros = zeros_of(sources, semiring, dtypes)
     same = all(a.dtype == d for a, d in zip(arrays, dtypes, strict=True)) and needs_no_change(sources, semiring, reading.nonedge, zeros)

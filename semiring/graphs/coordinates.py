@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,14 +48,14 @@ class Coordinates(NamedTuple):
     labels: tuple[Hashable, ...] | None = None
 
 
-def dense(given: Coordinates, semiring: Semiring, reading: Reading, destination: Callable[[Edges], str] = lambda edges: "cpu") -> Graph:
+def dense(given: Coordinates, semiring: Semiring, reading: Reading, device: str = "cpu") -> Graph:
     """The dense matrix with the edges' weights in their places and zero elsewhere; equal places combine with ⊕.
 
     Parameters
     ----------
     given, semiring, reading
-    destination : callable
-        Says on which device a matrix is made: a GPU fills it faster than it gets it.
+    device : str
+        Where the matrix is made: a GPU fills it faster than it gets it.
 
     Notes
     -----
@@ -64,14 +64,8 @@ def dense(given: Coordinates, semiring: Semiring, reading: Reading, destination:
     given = _stored(given, reading)
     dtypes = _dtypes(given.weights, semiring, reading.dtype, given.where)
     require_memory(given.n, dtypes, via=reading.paths)
-    edges = _in_order(given, semiring, reading, dtypes)
-    device = destination(edges)
-    if device == "cpu":
-        return Graph(edges.dense(), True, given.labels)
-    import cupy
-
     with on_device(device):
-        return Graph(edges.dense(cupy), True, given.labels)
+        return Graph(_in_order(given, semiring, reading, dtypes).dense(device), True, given.labels)
 
 
 def sparse(given: Coordinates, semiring: Semiring, reading: Reading) -> Edges:

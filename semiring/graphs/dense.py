@@ -31,7 +31,7 @@ __all__ = ["read_dense"]
 
 def read_dense(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> Graph:
     """A `Graph` from one dense source for each component of an element; all of them on the host, or on the current GPU."""
-    shape = _shape(sources)
+    shape = matrix_shape(sources)
     dtypes = element_dtypes(sources, semiring, reading)
     zeros = zeros_of(sources, semiring, dtypes)
     kept = all(s.array.dtype == d for s, d in zip(sources, dtypes, strict=True))
@@ -94,8 +94,9 @@ def _look(values: tuple[Array, ...], semiring: Semiring) -> Callable[[], Survey]
     return survey(array, absorbing(semiring, (array.dtype,)) if array.dtype.kind != "f" else ())
 
 
-def _shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
-    shapes = {s.array.shape for s in sources}
+def matrix_shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
+    """The shape of square matrices, with the leading axes of several."""
+    shapes = {tuple(s.array.shape) for s in sources}
     if len(shapes) > 1:
         raise ShapeError(f"the components of a matrix need one shape, not {' and '.join(map(str, sorted(shapes)))}")
     shape = shapes.pop()

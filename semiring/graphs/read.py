@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, GraphError, ShapeError
+from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.edges import Edges
+from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, square_arrays
 from semiring.graphs.coordinates import Coordinates, dense, sparse
-from semiring.graphs.dense import read_dense
+from semiring.graphs.dense import element_dtypes, matrix_shape, read_dense
 from semiring.graphs.edge_list import EdgeList, numbered, weights_of
 from semiring.graphs.graph import Graph, Reading
-from semiring.graphs.sources import comes_from, dense_source, is_sparse, to_scipy
+from semiring.graphs.sources import Source, comes_from, dense_source, is_sparse, to_scipy
 from semiring.kernels.devices import device_of, on_device
 
-__all__ = ["lists_edges", "read_edges", "read_graph"]
+__all__ = ["GivenMatrix", "lists_edges", "read_edges", "read_graph", "reading_of"]
+
+_READ_ANYWHERE = frozenset(map(np.dtype, "?hilqBHILQfd"))
+"""What a GPU reads as the host does."""
 
 
 def read_graph(
@@ -30,7 +36,6 @@ def read_graph(
     presence: bool = False,
     paths: bool = False,
     weight: str = "weight",
-    destination: Callable[[Edges], str] = lambda edges: "cpu",
 ) -> Graph:
     """A graph as a dense matrix over `semiring`, with the semiring's zero for every missing edge.
 
@@ -59,25 +64,92 @@ def read_graph(
         Whether the construction matrix has to fit into memory as well.
     weight : str
         The NetworkX edge attribute.
-    destination : callable
-        Says on which device the matrix of a graph that lists its edges is made.
 
     Raises
     ------
     GraphError, ShapeError, DTypeError, DomainError, TooLargeError
     """
-    width = semiring.components
-    reading = _reading(semiring, nonedge, dtype, overwrite, presence, paths)
+    reading = reading_of(semiring, nonedge, dtype, overwrite=overwrite, presence=presence, paths=paths)
     if (given := _coordinates(graph, semiring, weight)) is not None:
-        return dense(given, semiring, reading, destination)
-    if width > 1 and (not isinstance(graph, tuple | list) or len(graph) != width):
-        raise ShapeError(f"a matrix over {semiring.name} is a tuple of {width} equally shaped arrays")
-    sources = tuple(map(dense_source, graph if width > 1 else (graph,)))
-    devices = {device_of(s.array) for s in sources}
-    if len(devices) > 1:
-        raise GraphError(f"the components of the matrix lie on {' and '.join(sorted(devices))}; bring them to one device")
-    with on_device(*devices):
-        return read_dense(sources, semiring, reading)
+        return dense(given, semiring, reading)
+    return GivenMatrix.of(graph, semiring, reading).read()
+
+
+@dataclass(frozen=True, eq=False)
+class GivenMatrix:
+    """A dense graph as the caller passed it, of which no entry has been looked at.
+
+    Attributes
+    ----------
+    sources : tuple of Source
+        One for each component of an element.
+    semiring : Semiring
+    reading : Reading
+    shape : tuple of int
+        Leading axes, rows and columns.
+    dtypes : tuple of numpy.dtype
+        Of the matrix that is read from it.
+    plain : bool
+        Whether block rows can be read from it where it lies.
+    """
+
+    sources: tuple[Source, ...]
+    semiring: Semiring
+    reading: Reading
+    shape: tuple[int, ...]
+    dtypes: tuple[np.dtype[Any], ...]
+    plain: bool
+
+    @classmethod
+    def of(cls, graph: Any, semiring: Semiring, reading: Reading) -> GivenMatrix:
+        """What a caller calls a graph, and lists no edges."""
+        width = semiring.components
+        arrays = square_arrays(graph, semiring)
+        if arrays is not None:
+            sources = tuple(map(Source, arrays))
+        elif width > 1 and (not isinstance(graph, tuple | list) or len(graph) != width):
+            raise ShapeError(f"a matrix over {semiring.name} is a tuple of {width} equally shaped arrays")
+        else:
+            sources = tuple(map(dense_source, graph if width > 1 else (graph,)))
+        devices = {device_of(s.array) for s in sources}
+        if len(devices) > 1:
+            raise GraphError(f"the components of the matrix lie on {' and '.join(sorted(devices))}; bring them to one device")
+        return cls(sources, semiring, reading, matrix_shape(sources), element_dtypes(sources, semiring, reading), arrays is not None)
+
+    @property
+    def place(self) -> str:
+        """Where it lies: "cpu", "disk", or "cuda:0" and so on."""
+        return "disk" if self.plain and any(is_on_disk(s.array) for s in self.sources) else device_of(self.sources[0].array)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The components where they lie."""
+        return tuple(s.array for s in self.sources)
+
+    def read(self, *, overwrite: bool | None = None) -> Graph:
+        """The matrix over the semiring, with its zero for every missing edge."""
+        reading = self.reading if overwrite is None else self.reading._replace(overwrite=overwrite)
+        sources = tuple(s if isinstance(s.array, np.ndarray) or on_gpu(s.array) else dense_source(s.array) for s in self.sources)  # Zarr's
+        with on_device(self.place if on_gpu(sources[0].array) else "cpu"):
+            return read_dense(sources, self.semiring, reading)
+
+    def rows(self) -> GivenRows:
+        """The same by block rows, of which none has been looked at, where it is `plain`."""
+        return given_rows(self.sources, self.semiring, self.reading)
+
+    def uploaded(self, device: str) -> GivenMatrix | None:
+        """A copy on a GPU, to be read there, which takes the host as long as the closure takes a GPU; None where only the host can."""
+        wanted = self.reading.dtype
+        for s in self.sources:
+            if type(s.array) is not np.ndarray or s.array.dtype not in _READ_ANYWHERE or (wanted is not None and s.array.dtype != wanted):
+                return None
+            if s.missing is not None or s.restore is not None or s.numbers or s.constant:  # which are the host's
+                return None
+        from semiring.kernels.cuda.transfer import upload
+
+        with on_device(device):
+            sources = tuple(replace(s, array=upload(s.array)) for s in self.sources)
+        return replace(self, sources=sources, reading=self.reading._replace(overwrite=True), plain=False)
 
 
 def read_edges(
@@ -87,7 +159,8 @@ def read_edges(
     given = _coordinates(graph, semiring, weight)
     if given is None:
         return None
-    return sparse(given, semiring, _reading(semiring, nonedge, dtype, False, presence, False)), given.labels
+    reading = reading_of(semiring, nonedge, dtype, presence=presence)
+    return sparse(given, semiring, reading), given.labels
 
 
 def lists_edges(graph: Any) -> bool:
@@ -99,7 +172,16 @@ def _is_networkx(graph: Any) -> bool:
     return comes_from(graph, "networkx") and hasattr(graph, "adj")
 
 
-def _reading(semiring: Semiring, nonedge: Any, dtype: Any, overwrite: bool, presence: bool, paths: bool) -> Reading:
+def reading_of(
+    semiring: Semiring, nonedge: Any, dtype: Any, *, overwrite: bool = False, presence: bool = False, paths: bool = False
+) -> Reading:
+    """How a graph is to be read.
+
+    Raises
+    ------
+    GraphError
+        For a `nonedge` that is no single element.
+    """
     width = semiring.components
     if width > 1 and nonedge is not None and (not isinstance(nonedge, tuple) or len(nonedge) != width):
         raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")

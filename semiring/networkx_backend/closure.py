@@ -8,9 +8,9 @@ import networkx as nx
 import numpy as np
 
 from semiring.algebra.catalogue import BOOLEAN
-from semiring.kernels.matmul import matmul
 from semiring.networkx_backend.distances import algorithm
 from semiring.networkx_backend.edges import truth
+from semiring.product import matmul
 from semiring.solve import transitive_closure as reachability
 
 __all__ = ["has_path", "is_strongly_connected", "transitive_closure", "transitive_closure_dag", "transitive_reduction"]

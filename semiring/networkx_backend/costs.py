@@ -7,23 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from semiring.kernels.cpu.threads import thread_count
-from semiring.kernels.prediction import faster_on_gpu, seconds_on_gpu
-from semiring.kernels.room import with_scratch
+import numpy as np
+
+from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
+from semiring.options import Options
+from semiring.planning import closure_problem, plan
 
 __all__ = ["predicted", "slower"]
 
 _STEPS = 20e9
-"""Steps of min-plus per second and core."""
-
-_BITS = 50e9
-"""The same of matrices of bits."""
+"""Steps of min-plus per second of many small products."""
 
 _CALL = 1e-3
 """Seconds that conversion and call take at least."""
-
-_ENTRY = 8
-"""Bytes of a distance."""
 
 _ALONE = {
     "eccentricity": ("v",),
@@ -102,20 +98,21 @@ def _networkx(name: str, n: int, m: int, given: dict[str, Any]) -> float:
 
 def _own(name: str, n: int, m: int) -> float:
     """Seconds that this backend takes, for its steps and for what it returns."""
-    steps = n**3 / thread_count()
     if name == "local_efficiency":
         return _CALL + n * (100e-6 + (m / max(1, n)) ** 3 / _STEPS)
     if name == "transitive_closure":
-        return 2 * _CALL + steps / _BITS + 600e-9 * n**2
+        return 2 * _CALL + _reachability(n) + 600e-9 * n**2
     if name in _ACYCLIC:
-        return 2 * _CALL + steps / _BITS + 1e-6 * m
+        return 2 * _CALL + _reachability(n) + 1e-6 * m
     result = 1.2e-6 if name == "johnson" else 500e-9 if name in _PATHS else 70e-9 if name in _LENGTHS else 10e-9
     return _CALL + _closure(n) + n**2 * result
 
 
 def _closure(n: int) -> float:
-    """Seconds of all distances, on the GPU where that is taken for them."""
-    steps, size = float(n) ** 3, _ENTRY * n**2
-    if faster_on_gpu(steps, size, with_scratch(size)):
-        return seconds_on_gpu(steps, size)
-    return steps / (_STEPS * thread_count())
+    """Seconds of all distances."""
+    return plan(closure_problem(MIN_PLUS, (np.dtype(np.float64),), (n, n), Options())).seconds or 0.0
+
+
+def _reachability(n: int) -> float:
+    """Seconds of the transitive closure."""
+    return plan(closure_problem(BOOLEAN, (np.dtype(bool),), (n, n), Options())).seconds or 0.0

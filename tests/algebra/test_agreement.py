@@ -13,7 +13,7 @@ from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError, TraceError
 from semiring.algebra.laws import check
-from semiring.kernels.matmul import matmul
+from semiring.product import matmul
 
 INF = math.inf
 _counter = itertools.count()

@@ -15,7 +15,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import DTYPES, element, infinity, ordinary
 from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
 from semiring.algebra.expression import show
-from semiring.kernels.matmul import matmul
+from semiring.product import matmul
 
 
 def test_it_is_frozen_and_hashable():

@@ -26,11 +26,11 @@ from semiring.algorithms.streaming import Ledger, streamed
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.streaming import checkpoint, identity, journal, storage
 from semiring.kernels.streaming import state as state_file
+from semiring.kernels.streaming.block_rows import block_rows
 from semiring.kernels.streaming.checkpoint import Checkpoint
 from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.identity import digests
 from semiring.kernels.streaming.lane import Lane
-from semiring.kernels.streaming.plan import block_rows
 from semiring.kernels.streaming.storage import Matrix, rows_of
 from semiring.kernels.survey import survey
 

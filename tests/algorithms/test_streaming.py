@@ -18,9 +18,9 @@ from semiring.algebra.errors import HarmfulPivot
 from semiring.algorithms.by_rows import visit
 from semiring.algorithms.streaming import Ledger, streamed
 from semiring.kernels.select import engine_for
+from semiring.kernels.streaming.block_rows import block_rows
 from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.lane import Lane
-from semiring.kernels.streaming.plan import block_rows
 from semiring.kernels.streaming.storage import Matrix, rows_of
 from semiring.paths import Paths
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.kernels.matmul import Witnessed, matmul
+from semiring.product import Witnessed, matmul
 from tests.campaign.__main__ import main
 from tests.campaign.arithmetic import Near, rounded_table
 from tests.campaign.cases import attempt, judged

@@ -10,7 +10,7 @@ from scipy.sparse import csgraph as scipys
 
 import semiring as sr
 from semiring import csgraph
-from semiring.kernels import placement
+from semiring.csgraph import by_closure
 
 pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 
@@ -337,7 +337,7 @@ def test_trees_are_grown_on_a_gpu_where_there_is_room(monkeypatch):
     graph = sp.csr_array(np.where(rng.random((90, 90)) < 0.1, rng.random((90, 90)) + 0.01 + height - height[:, None], 0))
     expected = scipys.johnson(graph)
     for free in (1 << 40, 0):
-        monkeypatch.setattr(placement, "fits", lambda needed, device, free=free: needed <= free)
+        monkeypatch.setattr(by_closure, "fits", lambda needed, device, free=free: needed <= free)
         found, before = csgraph.johnson(graph, return_predecessors=True, device="cuda:0")
         assert isinstance(found, np.ndarray)
         np.testing.assert_allclose(found, expected)

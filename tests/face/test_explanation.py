@@ -18,9 +18,9 @@ from semiring.kernels.cpu.tile import Tile as CpuTile
 from semiring.kernels.cuda.tile import Tile as CudaTile
 from semiring.kernels.devices import gpus
 from semiring.kernels.engine import Engine
-from semiring.kernels.outline import outline
-from semiring.kernels.prediction import GPU, predicted
+from semiring.kernels.machine import speed_of
 from semiring.kernels.select import engine_for
+from semiring.planning.costs import closure_seconds
 
 no_gpu = pytest.mark.skipif(gpus() > 0, reason="there is a GPU")
 
@@ -68,7 +68,7 @@ def test_the_method_is_the_one_that_runs(semiring: sr.Semiring, method: str, blo
     plan = sr.explain(300, semiring, device="cpu", method=method, block=block)
     name, side = observed(monkeypatch, 300, semiring, method=method, block=block)
     assert plan.method.split(",")[0] == name
-    assert plan.side == side
+    assert plan.block == side
     assert str(side) in plan.method
     assert ("by elimination" in plan.method) == (semiring is sr.PLUS_TIMES)
 
@@ -89,7 +89,7 @@ def test_what_pins_block_rows_gives_the_same_bits(tmp_path: Path) -> None:
     n = 2500
     a = np.random.default_rng(0).random((n, n)).astype(np.float32)
     plan = sr.explain(n, sr.MIN_PLUS, "f4", "cpu", memory_limit="24MB")
-    assert plan.pinned == {"method": "blocked", "block": plan.side, "device": "cpu"}
+    assert plan.pinned == {"method": "blocked", "block": plan.block, "device": "cpu"}
     by_rows = sr.apsp(a, memory_limit="24MB", device="cpu")
     assert by_rows.tobytes() == sr.apsp(a, **plan.pinned).tobytes()
     assert by_rows.tobytes() == sr.apsp(a, checkpoint=tmp_path, **plan.pinned).tobytes()
@@ -104,7 +104,7 @@ def test_small_closures_are_one_pivot_block_and_the_iterative_method_has_none() 
 @pytest.mark.parametrize(("semiring", "dtype"), [(sr.MIN_PLUS, "f4"), (sr.BOOLEAN, "?"), (sr.MIN_PLUS, "O")], ids=str)
 def test_the_outline_is_that_of_the_engine(semiring: sr.Semiring, dtype: str) -> None:
     dtypes = (np.dtype(dtype),)
-    engine, described = engine_for(semiring, dtypes, "auto"), outline(semiring, dtypes, "cpu", 100, witness=False)
+    engine, described = engine_for(semiring, dtypes, "auto"), sr.explain(100, semiring, dtype, "cpu").sides
     assert [getattr(engine, side) for side in ("pivot", "sweep", "block", "granule")] == [
         described.pivot, described.sweep, described.block, described.granule,
     ]  # fmt: skip
@@ -160,9 +160,9 @@ def test_a_memory_limit_makes_block_rows(device: str, paths: bool) -> None:
     plan = sr.explain(n, sr.MIN_PLUS, "f4", device, memory_limit="512MiB", paths=paths)
     assert plan.rows is not None
     assert plan.rows.memory <= 512 << 20
-    assert plan.rows.side == plan.side
+    assert plan.rows.side == plan.block
     assert plan.seconds == plan.rows.seconds
-    assert plan.method == f"blocked, by block rows of {plan.side:,}"
+    assert plan.method == f"blocked, by block rows of {plan.block:,}"
     assert plan.memory[device] == plan.rows.memory + (n * n * (8 if paths else 4) if device == "cpu" else 0)
 
 
@@ -224,8 +224,8 @@ def test_nothing_is_allocated() -> None:
 @no_gpu
 def test_the_model_is_the_one_that_chooses_the_device() -> None:
     plan = sr.explain(4096, sr.MIN_PLUS, "f4", "cuda")
-    assert plan.speed == GPU
-    assert plan.seconds == predicted(GPU, 4096**3, 4 * 4096**2)
+    assert plan.speed == speed_of("cuda", sr.MIN_PLUS, plan.dtypes)
+    assert plan.seconds == closure_seconds(plan.problem, "cuda")
 
 
 @pytest.mark.filterwarnings("error")
@@ -250,7 +250,7 @@ def test_on_a_gpu(semiring: sr.Semiring) -> None:
     assert plan.seconds < 10
     assert set(plan.memory) == {"cpu", "cuda:0"}
     engine: Any = engine_for(semiring, (np.dtype(dtype),), "cuda:0")
-    assert (engine.pivot, engine.sweep, engine.block) == (plan.outline.pivot, plan.outline.sweep, plan.outline.block)
+    assert (engine.pivot, engine.sweep, engine.block) == (plan.sides.pivot, plan.sides.sweep, plan.sides.block)
     assert not plan.notes
     rows = sr.explain(20_000, sr.MIN_PLUS, "f4", "cuda", memory_limit="512MiB").rows
     assert rows is not None

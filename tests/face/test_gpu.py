@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,10 +15,9 @@ from semiring import testing
 from semiring.algebra.exchange import borrowed
 from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.schedules import Pivots, schedule_for
-from semiring.kernels import prediction
 from semiring.kernels.devices import gpus, on_device
-from semiring.kernels.placement import place
-from semiring.kernels.streaming.plan import Speed
+from semiring.options import Options
+from semiring.planning import closure_problem, plan, planner
 
 cupy = pytest.importorskip("cupy")
 cupyx = pytest.importorskip("cupyx")
@@ -394,10 +393,11 @@ class TestLittleMemory:
         np.testing.assert_array_equal(sr.apsp(a, device="cuda", nonedge=np.inf), sr.apsp(a, nonedge=np.inf))
 
     def test_auto_goes_to_the_host(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(prediction, "CPU", Speed(1.0, math.inf))
-        a = graph(4500, edges=0.001)
-        assert place("auto", (a,), 1e9, 200 << 20) == "cpu"
-        assert place("auto", (a,), 1e9, 50 << 20) == "cuda:0"
+        monkeypatch.setattr(planner, "_plans", OrderedDict())
+        monkeypatch.setattr(planner, "closure_seconds", lambda problem, device: 1.0 if device == "cpu" else 0.0)
+        for n, device in ((6000, "cpu"), (2000, "cuda:0")):
+            problem = closure_problem(sr.PLUS_TIMES, (np.dtype(np.float32),), (n, n), Options())
+            assert plan(problem).device == device
 
     def test_running_out_on_the_way(self) -> None:
         with pytest.raises(sr.TooLargeError, match="cuda:0 has not the memory"), on_device("cuda:0"):

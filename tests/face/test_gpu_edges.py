@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring import closing, csgraph
+from semiring import csgraph
 from semiring.algebra.namespace import on_gpu
+from semiring.execution.whole import made_of_edges
 from semiring.graphs import read_edges
 from semiring.kernels import room
+from semiring.kernels.devices import device_of
 from semiring.options import Options
+from semiring.planning import closure_problem, plan
 
 sp = pytest.importorskip("scipy.sparse")
 cupy = pytest.importorskip("cupy")
@@ -24,10 +27,12 @@ def graph(n: int, degree: float, seed: int = 0) -> Any:
     return sp.random_array((n, n), density=degree / max(n, degree), rng=np.random.default_rng(seed), format="csr")
 
 
-def made(graph: Any, **options: Any) -> str:
+def made(graph: Any, **changed: Any) -> str:
     listed = read_edges(graph, sr.MIN_PLUS)
     assert listed is not None
-    return closing._made_on(listed[0], ANYWHERE._replace(**options), paths=False)
+    edges, options = listed[0], ANYWHERE._replace(**changed)
+    how = plan(closure_problem(sr.MIN_PLUS, edges.dtypes, (edges.n, edges.n), options, edges=len(edges.heads)))
+    return device_of(made_of_edges(how, edges, None).values[0])
 
 
 @pytest.mark.gpu

@@ -12,18 +12,14 @@ import pytest
 import scipy.sparse
 
 import semiring as sr
-from semiring import closing
 from semiring.algebra.namespace import host
 from semiring.graphs import memory
-from semiring.graphs.by_rows import GivenRows
 from semiring.kernels import devices as kernel_devices
-from semiring.kernels import room
-from semiring.kernels.placement import imagined
-from semiring.kernels.streaming.plan import Speed
-from semiring.kernels.streaming.storage import rows_of
+from semiring.kernels import machine, room
+from semiring.kernels.machine import Speed
 from semiring.options import Options
+from semiring.planning import Plan, closure_problem, plan, planner, size_of
 from semiring.progress import Progress
-from semiring.route import Large, route, size_of
 
 N = 2500
 LIMIT = {"cpu": "24MB", "cuda": "80MiB"}  # N² float32 are 25 MB, and a GPU's own memory is 64 MiB
@@ -289,7 +285,7 @@ class TestLittleMemoryOfTheHost:
     @pytest.fixture(autouse=True)
     def _little(self, monkeypatch):
         monkeypatch.setattr(room, "free_on_host", lambda: 24_900_000)
-        for module in (closing, memory, room):
+        for module in (planner, memory, room):
             monkeypatch.setattr(module, "ALWAYS_FITS", 0)
 
     def test_a_file_in_its_own_place_goes_by_block_rows(self, weights, distances, tmp_path):
@@ -408,11 +404,10 @@ class TestErrors:
                 sr.apsp(weights, device=wrong)
 
 
-def way(n: int, semiring: sr.Semiring = sr.MIN_PLUS, **how: Any) -> Large | None:
-    """How a matrix of the host would be closed."""
-    arrays = imagined(n, (np.dtype(np.float32),))
-    given = GivenRows(tuple(map(rows_of, arrays)), arrays, as_they_are=True, overwritable=False, looked_at=True)
-    return route(given, semiring, Options(**how), paths=False)
+def way(n: int, semiring: sr.Semiring = sr.MIN_PLUS, **how: Any) -> Plan | None:
+    """How a matrix of the host is closed by block rows; None where it is closed as a whole."""
+    found = plan(closure_problem(semiring, (np.dtype(np.float32),), (n, n), Options(**how)))
+    return found if found.strategy == "block rows" else None
 
 
 class TestTheSideOfBlockRows:
@@ -422,15 +417,19 @@ class TestTheSideOfBlockRows:
         monkeypatch.setattr(kernel_devices, "_found", lambda: (self.count, ""))
         monkeypatch.setattr(room, "free_on_gpu", lambda number: self.free)
         monkeypatch.setattr(room, "free_on_host", lambda: self.free)
+        monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)
 
     @pytest.mark.parametrize("how", [{}, {"block": 1000}])
     @pytest.mark.parametrize("n", [16384, 65536])
-    def test_neither_the_number_of_gpus_nor_their_memory_nor_their_speed_changes_it(self, n, how):
+    def test_neither_the_number_of_gpus_nor_their_memory_nor_their_speed_changes_it(self, n, how, monkeypatch):
         cuts = set()
         for self.count, self.free, speed in itertools.product([1, 2, 3, 8], [200 << 30, 5 << 30], [Speed(1e13, 1e10), Speed(1e12, 1e11)]):
+            monkeypatch.setattr("semiring.planning.plans.speed_of", lambda *_, speed=speed, **__: speed)
             large = way(n, device="cuda:all", **how)
             assert large is not None
-            cuts.add(tuple(r.stop for r in large.plan(n, 4 * n, speed).rows))
+            assert large.rows is not None
+            assert large.speed == speed
+            cuts.add(tuple(r.stop for r in large.rows.rows))
         assert len(cuts) == 1
         assert cuts.pop()[0] == how.get("block", n // 8 if n == 16384 else n // 16)
 
@@ -440,18 +439,18 @@ class TestTheSideOfBlockRows:
         for self.free in (6 << 30, 16 << 30):
             large = way(65536, device="cuda:0")
             assert large is not None
-            sides.add(large.side)
+            sides.add(large.block)
         self.free = 200 << 30
         large = way(65536, device="cuda:all")
         assert large is not None
-        assert sides == {large.side}
+        assert sides == {large.block}
 
     def test_a_limit_of_the_caller_is_part_of_the_problem(self):
         sides = set()
         for self.free in (7 << 30, 200 << 30):
             large = way(65536, device="cuda:0", memory_limit="2GiB")
             assert large is not None
-            sides.add(large.side)
+            sides.add(large.block)
         assert len(sides) == 1
         assert sides.pop() < 4096
 
@@ -466,7 +465,7 @@ def test_the_same_call_gives_the_same_bits_at_any_speed(tmp_path, monkeypatch):
     w = np.where(rng.random((400, 400)) < 0.05, rng.choice([0.1, 0.2, 0.3], (400, 400)), np.inf)
     found, sides = [], set()
     for number, speed in enumerate([Speed(1e12, 1e8), Speed(1e9, 1e12)]):
-        monkeypatch.setattr("semiring.closing_by_rows.measured", lambda *size, speed=speed: speed)
+        monkeypatch.setattr("semiring.planning.plans.speed_of", lambda *_, speed=speed, **__: speed)
         for threads in (1, 3):
             told: list[Progress] = []
             how: dict[str, Any] = {"checkpoint": tmp_path / f"{number}{threads}", "threads": threads, "device": "cpu"}

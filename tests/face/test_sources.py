@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 import pickle
 import tracemalloc
+from collections import OrderedDict
 from fractions import Fraction
 from typing import Any
 
@@ -19,8 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import semiring as sr
-from semiring import sources_and_targets, testing, whole_or_rows
+from semiring import testing
 from semiring.algorithms import rows_of_edges
+from semiring.planning import planner
 
 INF = np.inf
 
@@ -33,7 +36,8 @@ WAYS = ["dense", "edges", "whole"]
 @pytest.fixture(autouse=True)
 def as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small graphs, whose closure would always be faster, take the way of large ones unless a method is named."""
-    monkeypatch.setattr(sources_and_targets, "whole_is_faster", lambda *_, **__: False)
+    monkeypatch.setattr(planner, "_plans", OrderedDict())
+    monkeypatch.setattr(planner, "closure_seconds", lambda *_: math.inf)
 
 
 def listed(a: Any, semiring: Any = sr.MIN_PLUS) -> sr.EdgeList:
@@ -501,18 +505,6 @@ def test_more_rows_than_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(sr.TooLargeError, match="fewer sources at a time"):
         sr.apsp(graph, sources=range(1000))
     assert sr.apsp(graph, sources=[0])[0, 1] == 1
-
-
-def test_which_way_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    faster = whole_or_rows.whole_is_faster
-    assert not faster(20_000, 3, 100_000)
-    assert faster(1000, 1000, 10_000)
-    assert not faster(1000, 1, 10_000)
-    assert faster(1000, 1000)
-    assert not faster(1000, 10)
-    assert faster(100, 100, 10_000, exact=True)
-    assert not faster(1000, 3, 5000, exact=True)
 
 
 def test_a_dense_graph_whose_paths_are_long_is_closed_as_a_whole() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
 import pytest
 
 import semiring as sr
-from semiring import sources_and_targets
+from semiring.planning import planner
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")]
@@ -20,7 +22,8 @@ INF = np.inf
 @pytest.fixture(params=[False, True], ids=["rows", "whole"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """By products of a few rows, or out of the whole closure."""
-    monkeypatch.setattr(sources_and_targets, "whole_is_faster", lambda *_, **__: request.param)
+    monkeypatch.setattr(planner, "_plans", OrderedDict())
+    monkeypatch.setattr(planner, "closure_seconds", lambda *_: 0.0 if request.param else math.inf)
 
 
 def sparse(n: int, degree: float, dtype: Any, seed: int = 0) -> Any:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """All distances at once, or three rows at a time."""
     name: str = request.param
-    monkeypatch.setattr(summary, "prefers_whole", lambda *_: name == "whole")
+    monkeypatch.setattr(summary, "_whole_is_the_way", lambda *_: name == "whole")
     monkeypatch.setattr(summary, "_AT_ONCE", 100)
     return name
 
@@ -159,7 +159,7 @@ def test_arrays_of_other_libraries(way: str, library: str, how: dict[str, Any]) 
 def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 1500
     graph = sp.random_array((n, n), density=2 / n, rng=np.random.default_rng(0), format="csr")
-    monkeypatch.setattr(summary, "prefers_whole", lambda *_: False)
+    monkeypatch.setattr(summary, "_whole_is_the_way", lambda *_: False)
     for module in (summary, rows_of_edges):
         monkeypatch.setattr(module, "_AT_ONCE", 1 << 16)
     sr.statistics(graph[:50, :50])

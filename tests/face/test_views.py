@@ -24,12 +24,13 @@ from semiring.kernels import source
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cuda import bits
 from semiring.kernels.cuda.tile import Problem, candidates
-from semiring.kernels.streaming.plan import Speed, choose_plan
+from semiring.kernels.machine import Speed
+from semiring.kernels.streaming.block_rows import streamed_rows
 from semiring.progress import Progress
 
 INF = np.inf
 EVIL = "<script>alert('&')</script>"
-PLAN = choose_plan(5000, 20000, 1 << 26, Speed(1e10, 1e10), 512)
+PLAN = streamed_rows(5000, 20000, 1 << 26, Speed(1e10, 1e10), 512)
 
 
 def text_of(shown: Any) -> str:

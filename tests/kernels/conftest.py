@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from semiring.kernels import devices, room
+from semiring.kernels import devices, machine, room
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -25,3 +25,4 @@ def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU with 4 GiB left, as far as choices are concerned."""
     monkeypatch.setattr(devices, "_found", lambda: (1, ""))
     monkeypatch.setattr(room, "free_on_gpu", lambda number: 4 << 30)
+    monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)

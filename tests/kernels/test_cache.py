@@ -293,7 +293,7 @@ PROGRAM = """
 import sys
 import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.kernels.matmul import matmul
+from semiring.product import matmul
 a = np.arange(90.0).reshape(9, 10) % 7
 values, witness = matmul(a, a.T, MIN_PLUS, witness=True)
 sums = a[:, :, None] + a.T[None]

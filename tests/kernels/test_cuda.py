@@ -18,8 +18,8 @@ from semiring.kernels.cuda.choice import Division, divide
 from semiring.kernels.cuda.kernels import kernels_for
 from semiring.kernels.cuda.operands import copy
 from semiring.kernels.infinities import signed_limit
-from semiring.kernels.matmul import matmul
 from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.product import matmul
 from tests.kernels.samples import CASES, SELECTIVE, DTypes, Values, assert_equal, elements, laid_out, name
 
 cupy = pytest.importorskip("cupy")

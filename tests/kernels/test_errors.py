@@ -29,9 +29,9 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DomainError, DTypeError, LawError, SemiringError, ShapeError, TraceError
 from semiring.kernels.block import Block
 from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.matmul import Witnessed, matmul
 from semiring.kernels.reference.engine import ReferenceEngine
 from semiring.kernels.select import engine_for
+from semiring.product import Witnessed, matmul
 from tests.kernels.samples import examples
 
 NAN, INF = math.nan, math.inf

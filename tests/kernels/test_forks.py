@@ -30,8 +30,8 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, node
 from semiring.kernels import cache
 from semiring.kernels.cpu import compiler, threads
-from semiring.kernels.matmul import matmul
 from semiring.kernels.streaming import lock as files
+from semiring.product import matmul
 
 ROOT = Path(__file__).parents[2]
 
@@ -279,9 +279,7 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
-@pytest.mark.parametrize(
-    "module", ["semiring.kernels.matmul", "semiring.kernels.cpu.engine", "llvmlite.binding", "semiring.kernels.cpu.product"]
-)
+@pytest.mark.parametrize("module", ["semiring.product", "semiring.kernels.cpu.engine", "llvmlite.binding", "semiring.kernels.cpu.product"])
 def test_a_fork_while_another_thread_computes_its_first_product(module: str, tmp_path: Path) -> None:
     """It imports what is needed, and a child cannot go on with the import of another thread."""
     environment = os.environ | {"SEMIRING_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}

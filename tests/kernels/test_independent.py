@@ -30,7 +30,7 @@ from semiring.algebra.catalogue import (
     PLUS_TIMES,
 )
 from semiring.algebra.definition import Semiring
-from semiring.kernels.matmul import matmul
+from semiring.product import matmul
 from tests.kernels.samples import examples
 
 Array = np.ndarray[Any, Any]

@@ -16,7 +16,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, OverflowRiskError
 from semiring.kernels.bounds import certify_product, finite_range, wider
 from semiring.kernels.infinities import absorbing, own, signed_limit, signed_threshold, tropical
-from semiring.kernels.matmul import matmul
+from semiring.product import matmul
 from tests.kernels.samples import DTypes, Values, examples, scalars, squeeze
 
 INF = math.inf

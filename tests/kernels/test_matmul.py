@@ -27,7 +27,7 @@ from semiring.algebra.catalogue import (
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DomainError, DTypeError, OverflowRiskError, SemiringError
 from semiring.kernels.floats import largest_finite
-from semiring.kernels.matmul import matmul
+from semiring.product import matmul
 
 INF = math.inf
 LARGEST = {d: float(np.finfo(d).max) for d in ("f4", "f8")}

@@ -19,8 +19,8 @@ from semiring.kernels.cpu.compiler import link
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.plan import SCRATCH, plan, stripe
-from semiring.kernels.matmul import matmul
 from semiring.kernels.overlap import layout, matched, overlap, share
+from semiring.product import matmul
 from tests.kernels.samples import ISAS, Array, name
 
 F4, F8 = np.dtype(np.float32), np.dtype(np.float64)

@@ -16,9 +16,9 @@ from semiring.kernels.block import Block
 from semiring.kernels.cpu.bits import GROUP, STRIP
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.packed import BooleanEngine
-from semiring.kernels.matmul import matmul
 from semiring.kernels.packed import PackedBlock
 from semiring.kernels.select import engine_for
+from semiring.product import matmul
 from tests.kernels.samples import Array, examples
 
 BOOL = (np.dtype(bool),)

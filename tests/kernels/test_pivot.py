@@ -19,8 +19,8 @@ from semiring.algebra.laws import is_idempotent
 from semiring.kernels.block import Block
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.packed import BooleanEngine
-from semiring.kernels.matmul import matmul
 from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.product import matmul
 from tests.kernels.samples import CASES, ISAS, SELECTIVE, DTypes, Values, assert_equal, elements, examples, laid_out, name, squeeze
 
 INF = math.inf

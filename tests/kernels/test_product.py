@@ -14,8 +14,8 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
 from semiring.kernels.cpu import plan
 from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.matmul import Witnessed, matmul
 from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.product import Witnessed, matmul
 from tests.kernels.samples import (
     CASES,
     LAYOUTS,

@@ -17,8 +17,8 @@ from semiring.algebra.errors import SemiringError
 from semiring.kernels.cpu import threads as module
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.threads import run, thread_count
-from semiring.kernels.matmul import matmul
 from semiring.kernels.select import engine_for
+from semiring.product import matmul
 from semiring.solve import closure
 
 F8 = (np.dtype(np.float64),)

@@ -19,8 +19,8 @@ from semiring.algebra.errors import DTypeError, OverflowRiskError
 from semiring.kernels.block import Block
 from semiring.kernels.bounds import certify_product
 from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.matmul import matmul
 from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.product import matmul
 from tests.kernels.samples import CASES, ISAS, DTypes, Values, assert_equal, elements, examples, name
 
 INF = math.inf

@@ -1,4 +1,4 @@
-"""Closures of chosen sources and targets: a rectangle of A*, in memory proportional to it."""
+"""Rows of closures: a rectangle of A*, in memory proportional to it, by searches, by products, or out of the closure of what they reach."""
 
 from __future__ import annotations
 
@@ -10,30 +10,27 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import SemiringError, noted
+from semiring.algebra.errors import SemiringError, TooLargeError, noted
 from semiring.algebra.forks import cached_property
-from semiring.algebra.laws import is_idempotent
-from semiring.algebra.namespace import host, namespace, on_gpu
+from semiring.algebra.namespace import holds_symbols, host, namespace, on_gpu
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.edges import Edges
-from semiring.algorithms.laws import require_closure_laws
 from semiring.algorithms.ranges import guard_for
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
-from semiring.algorithms.schedules import schedule_for
 from semiring.graphs import Graph, read_edges, read_graph, require_memory
-from semiring.kernels.devices import is_gpu, on_device
-from semiring.kernels.placement import place, several
-from semiring.kernels.room import with_scratch
+from semiring.graphs.memory import entry_bytes
+from semiring.kernels.devices import device_of, is_gpu, on_device
+from semiring.kernels.room import fits, format_bytes, free_on
 from semiring.kernels.select import engine_for, searches_for
 from semiring.kernels.survey import Survey
 from semiring.options import Options
 from semiring.paths import Paths
 from semiring.paths_between import PathsBetween, shown
+from semiring.planning import Plan, closure_problem, plan
 from semiring.vertices import Vertices, chosen
-from semiring.whole_or_rows import require_rows, steps_of, whole_fits, whole_is_faster
 
-__all__ = ["block_of_rows", "solve_between"]
+__all__ = ["block_of_rows", "search_all", "solve_between"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -67,11 +64,12 @@ class _Task:
         """The caller's name of a vertex."""
         return vertex if self.labels is None else self.labels[vertex]
 
-    def by_rows(self, values: Values, *, repeats: bool) -> bool:
-        """Whether rows can be found without the whole closure of `values`. `repeats`: by a method that adds a walk more than once."""
-        wanted = self.options.method == "auto" and self.options.block is None
-        sums = not repeats or is_idempotent(self.semiring, tuple(v.dtype for v in values))
-        return wanted and sums and (self.semiring.star is None or self.paths) and not _symbolic(values)
+    def plan(self, values: Values, **more: Any) -> Plan:
+        """How rows of a matrix with entries like `values` are found."""
+        dtypes = tuple(v.dtype for v in values)
+        shape = (*more.pop("batch", ()), self.n, self.n)
+        symbolic = holds_symbols(values)
+        return plan(closure_problem(self.semiring, dtypes, shape, self.options, searches=len(self.roots), symbolic=symbolic, **more))
 
 
 def solve_between(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool) -> Any:
@@ -86,12 +84,6 @@ def solve_between(graph: Any, semiring: Semiring, options: Options, *, reflexive
     presence : bool
         See `read_graph`.
     """
-    if options.needs_block_rows:
-        raise SemiringError(
-            "memory_limit and checkpoint are for the closure of all vertices; with sources or targets memory is for their rows alone: "
-            "leave them out, and name fewer at a time if that is too much"
-        )
-    schedule_for(options.method, options.block, eliminate=False)
     paths = bool(options.paths or semiring.witness)
 
     def task(n: int, labels: Sequence[Hashable] | None) -> _Task:
@@ -122,47 +114,50 @@ def block_of_rows(graph: Edges | Graph, semiring: Semiring, options: Options, so
     return _of_graph(replace(graph, restore=None), ask(graph.n, graph.labels))
 
 
+def search_all(how: Plan, edges: Edges, labels: Sequence[Hashable] | None, *, reflexive: bool) -> Any:
+    """All rows of the closure of a sparse graph, edge by edge."""
+    every = Vertices(np.arange(edges.n))
+    task = _Task(how.semiring, Options(threads=how.problem.threads), reflexive, False, edges.n, labels, every, every, backward=False)
+    with noted("the closure", how.semiring, edges.arrays()):
+        values, _ = _by_searches(task, edges)
+        return Graph((), owned=True).answer(*values)
+
+
+def _by_searches(task: _Task, edges: Edges) -> tuple[Values, Any]:
+    """Rows of the closure of a sparse graph, and the trees of their paths."""
+    tree = np.full((len(task.roots), edges.n), -1, dtype=np.int32) if task.paths else None
+    how: dict[str, Any] = {
+        "reflexive": task.reflexive,
+        "backward": task.backward,
+        "tree": tree,
+        "name": task.name,
+        "searches": searches_for(task.semiring, edges.dtypes, str(task.options.device), task.options.threads),
+    }
+    values = rows_of_edges(task.semiring, edges, task.roots, **how)
+    if task.backward:
+        return tuple(v.T for v in values), None if tree is None else tree.T
+    return values, tree
+
+
 def _of_edges(edges: Edges, labels: Sequence[Hashable] | None, ask: Callable[[int, Any], _Task]) -> Any:
     """The answer for a sparse graph, which stays sparse where few sources are asked."""
     task = ask(edges.n, labels)
-    device = task.options.device
-    if several(device) is not None or str(device) not in ("auto", "cpu", "reference"):
-        raise SemiringError(
-            f"device={device!r}: the rows of a sparse graph are found edge by edge, on the host; leave device out, or pass a dense array, "
-            f"whose rows a GPU finds by products"
-        )
-    require_closure_laws(task.semiring, edges.dtypes, paths=task.paths)
-    exact = any(d.kind == "O" for d in edges.dtypes)
-    searches = searches_for(task.semiring, edges.dtypes, device, task.options.threads)
-    faster = whole_is_faster(edges.n, len(task.roots), len(edges.heads), exact=exact, compiled=searches is not None)
-    if task.by_rows(edges.weights, repeats=False) and not (faster and whole_fits(edges.n, edges.dtypes, "cpu", paths=task.paths)):
+    how = task.plan(edges.weights, edges=len(edges.heads))
+    if how.strategy == "search":
         require_rows(task.shape, edges.dtypes, "cpu", paths=task.paths, backward=task.backward)
-        tree = np.full((len(task.roots), edges.n), -1, dtype=np.int32) if task.paths else None
-        how: dict[str, Any] = {
-            "reflexive": task.reflexive,
-            "backward": task.backward,
-            "tree": tree,
-            "name": task.name,
-            "searches": searches,
-        }
-        values = rows_of_edges(task.semiring, edges, task.roots, **how)
-        if task.backward:
-            values, tree = tuple(v.T for v in values), None if tree is None else tree.T
+        values, tree = _by_searches(task, edges)
     else:
         vertices = (edges.transposed() if task.backward else edges).reachable(task.roots)
         require_memory(len(vertices), edges.dtypes, via=task.paths)
         inner = edges.induced(vertices)
-        values, tree = _whole(task, inner.dense, vertices, edges.zero, "reference" if device == "reference" or exact else "cpu")
+        values, tree = _whole(task, inner.dense, vertices, edges.zero, how.device)
     return _answer(task, Graph((), owned=True, labels=None if labels is None else tuple(labels)), values, tree, edges.arrays)
 
 
 def _of_graph(g: Graph, task: _Task) -> Any:
     """The answer for a dense matrix, or for a batch of them."""
-    shared = several(task.options.device)
-    device = ("auto" if on_gpu(g.values[0]) else shared[0]) if shared else task.options.device
-    steps = math.prod(g.batch) * steps_of(g.n, len(task.roots))
-    where = place(device, g.values, steps, with_scratch(sum(v.nbytes for v in g.values)))
-    require_closure_laws(task.semiring, g.dtypes, paths=task.paths)
+    how = task.plan(g.values, batch=g.batch, place=device_of(g.values[0]))
+    where = how.device
     shape = (*g.batch, *task.shape)
     require_rows(shape, g.dtypes, where, paths=task.paths, backward=task.backward)
     with on_device(where):
@@ -178,7 +173,7 @@ def _of_graph(g: Graph, task: _Task) -> Any:
         tree = xp.empty(shape, dtype=np.int32) if task.paths else None
         for index in np.ndindex(g.batch):
             try:
-                found, grown = _of_matrix(tuple(v[index] for v in given), task, where, () if seen is None else (seen,))
+                found, grown = _of_matrix(tuple(v[index] for v in given), task, how, () if seen is None else (seen,))
             except SemiringError as error:
                 if g.batch:
                     error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
@@ -192,12 +187,12 @@ def _of_graph(g: Graph, task: _Task) -> Any:
         return _answer(task, g, values, tree, lambda: g.values)
 
 
-def _of_matrix(values: Values, task: _Task, where: str, seen: tuple[Survey, ...]) -> tuple[Values, Any]:
+def _of_matrix(values: Values, task: _Task, how: Plan, seen: tuple[Survey, ...]) -> tuple[Values, Any]:
     """Rows of one matrix, and the trees of their paths."""
-    dtypes = tuple(v.dtype for v in values)
-    fits = whole_fits(task.n, dtypes, where, paths=task.paths)
-    if task.by_rows(values, repeats=True) and not (fits and whole_is_faster(task.n, len(task.roots))):
-        found = _by_products(values, task, where, seen, steps=float(task.n) ** 3 if fits else math.inf)
+    dtypes, where = how.dtypes, how.device
+    if how.strategy == "rows by products":
+        most = float(task.n) ** 3 if "whole" in dict(how.considered) else math.inf
+        found = _by_products(values, task, where, seen, steps=most)
         if found is not None:
             return found
     zero, _ = task.semiring.identities(dtypes)
@@ -307,6 +302,28 @@ def _part(array: Any, rows: Array | None, columns: Array | None) -> Any:
     return xp.ascontiguousarray(array)
 
 
-def _symbolic(values: Values) -> bool:
-    """Whether an entry is SymPy's, of which it is unknown whether it changes anything: elimination asks no such question."""
-    return any(v.dtype.kind == "O" and any(type(e).__module__.startswith("sympy.") for e in v.flat) for v in values)
+def require_rows(shape: tuple[int, ...], dtypes: tuple[np.dtype[Any], ...], device: str, *, paths: bool, backward: bool) -> None:
+    """Refuse rows that the memory has no room for.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the rows, or `backward` of the columns, with leading axes for a batch.
+    dtypes : tuple of numpy.dtype
+    device : str
+        Whose memory: "cpu", or "cuda:0" and so on.
+    paths : bool
+        Whether the trees of their paths come along.
+    backward : bool
+
+    Raises
+    ------
+    TooLargeError
+    """
+    needed = math.prod(shape) * entry_bytes(dtypes, via=paths)
+    if not fits(needed, device):
+        what, count, n = ("targets", shape[-1], shape[-2]) if backward else ("sources", shape[-2], shape[-1])
+        raise TooLargeError(
+            f"rows for {count:,} {what} among {n:,} vertices take {format_bytes(needed)}, but "
+            f"{format_bytes(free_on(device) or 0)} of memory are available; name fewer {what} at a time"
+        )

@@ -1,4 +1,4 @@
-"""The public product."""
+"""The product of two matrices: what is asked, the plan, and its execution."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from semiring.kernels.bounds import certify_product
 from semiring.kernels.devices import is_gpu, on_device
 from semiring.kernels.floats import certify_floats
 from semiring.kernels.operands import apart, arrays_of, dtypes_of, elements, leading_axes, matching, operand
-from semiring.kernels.placement import place
 from semiring.kernels.room import require_room, with_scratch
 from semiring.kernels.select import engine_for
+from semiring.planning import Problem, location, plan
 
 __all__ = ["Witnessed", "matmul"]
 
@@ -138,8 +138,9 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
     given = (*left, *right, *(old or ()))
     results = math.prod(full) * (sum(d.itemsize for d in dtypes) * (target is None) + 4 * witness)
     needed = with_scratch(results + sum(v.nbytes for v in given if not on_gpu(v)))
-    where = place(device, (*left, *right), math.prod(full) * left[0].shape[-1], needed)
-    stays = any(map(on_gpu, (*left, *right)))
+    place = location((*left, *right), device)
+    how = plan(Problem("product", semiring, dtypes, full, left[0].shape[-1], place, witness, device=device, threads=threads))
+    where, stays = how.device, how.problem.there
     if target is not None and any(on_gpu(v) != stays for v in target):
         raise ShapeError(f"out must lie {'on the GPU, as an operand does' if stays else 'on the host, as the operands do'}")
     if old is not None and not stays and any(map(on_gpu, old)):

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from semiring.algebra.errors import TooLargeError
 from semiring.algebra.html import Shown
+from semiring.kernels.machine import Speed
 from semiring.kernels.room import format_bytes
 
-__all__ = ["GRANULE", "Plan", "Speed", "block_rows", "choose_plan", "default_side", "even_side"]
+__all__ = ["GRANULE", "BlockRows", "block_rows", "default_side", "even_side", "streamed_rows"]
 
 GRANULE = 64
 """Rows that the sides of block rows are multiples of, so that blocks begin at aligned addresses."""
@@ -45,24 +46,8 @@ _MOST = 1 << 32
 
 
 @dataclass(frozen=True)
-class Speed:
-    """What a device does, measured.
-
-    Attributes
-    ----------
-    steps : float
-        Steps of a product a second.
-    link : float
-        Bytes a second between the matrix and the device, in each direction.
-    """
-
-    steps: float
-    link: float
-
-
-@dataclass(frozen=True)
-class Plan(Shown):
-    """Block rows of a matrix for some devices.
+class BlockRows(Shown):
+    """The block rows that a matrix is cut into, for some devices.
 
     Attributes
     ----------
@@ -192,7 +177,7 @@ def default_side(n: int, row_bytes: int, limit: int | None = None) -> int:
     return min(side, even_side(n, min(n, max(GRANULE, most))))
 
 
-def choose_plan(n: int, row_bytes: int, room: int, speed: Speed, side: int, *, devices: int = 1) -> Plan:
+def streamed_rows(n: int, row_bytes: int, room: int, speed: Speed, side: int, *, devices: int = 1) -> BlockRows:
     """Block rows that come and go: as many of them at once as there is room for.
 
     Parameters
@@ -223,4 +208,4 @@ def choose_plan(n: int, row_bytes: int, room: int, speed: Speed, side: int, *, d
             f"{least} block rows of {cut[0].stop:,} × {n:,} entries take {format_bytes(needed)} on each device, and "
             f"{format_bytes(max(room, 0))} are left; free memory or raise memory_limit by {format_bytes(needed - room)}{smaller}"
         )
-    return Plan(n, cut, devices, buffers, row_bytes, buffers * size, len(cut), speed, overlaps=buffers == most)
+    return BlockRows(n, cut, devices, buffers, row_bytes, buffers * size, len(cut), speed, overlaps=buffers == most)

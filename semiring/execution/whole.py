@@ -1,0 +1,153 @@
+"""The closure of matrices that fit where they are closed: one that the caller passed, several, or one that is made of edges."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.errors import SemiringError, noted
+from semiring.algebra.namespace import namespace, on_gpu
+from semiring.algorithms.closure import closure as close
+from semiring.algorithms.edges import Edges
+from semiring.graphs import Graph, require_memory
+from semiring.graphs.read import GivenMatrix
+from semiring.kernels.devices import on_device
+from semiring.kernels.room import fits, with_scratch
+from semiring.kernels.select import engine_for
+from semiring.planning import Plan
+
+__all__ = ["close_edges", "close_given", "close_whole", "made_of_edges", "paths_of", "shares"]
+
+Array = np.ndarray[Any, Any]
+
+
+def close_given(plan: Plan, given: GivenMatrix, *, reflexive: bool) -> Any:
+    """The closure of a dense graph, which goes to a GPU as it is and is read there where that is possible."""
+    to_gpu = plan.gpu and not plan.problem.there
+    if to_gpu:
+        for device in ("cpu", plan.device):  # the result, and what is computed on
+            require_memory(plan.n, plan.dtypes, via=plan.paths, batch=plan.problem.shape[:-2], device=device)
+    sent = given.uploaded(plan.device) if to_gpu else None
+    graph = (sent or given).read()
+    return close_whole(plan, graph, lambda: given.read(overwrite=False), reflexive=reflexive, returns=to_gpu)
+
+
+def close_edges(plan: Plan, edges: Edges, graph: Graph, *, reflexive: bool) -> Any:
+    """The closure of the matrix that `made_of_edges` gave."""
+    return close_whole(plan, graph, lambda: Graph(edges.dense(), owned=True), reflexive=reflexive, returns=plan.gpu)
+
+
+def made_of_edges(plan: Plan, edges: Edges, labels: Any) -> Graph:
+    """The matrix of a sparse graph, made on the GPU that closes it where its edges are few beside it and there is room for both."""
+    needed = with_scratch(plan.problem.result_bytes) + edges.nbytes
+    there = plan.strategy == "whole" and plan.gpu and 4 * edges.nbytes <= needed and fits(needed, plan.device)
+    device = plan.device if there else "cpu"
+    with on_device(device):
+        return Graph(edges.dense(device), owned=True, labels=labels)
+
+
+def close_whole(plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: bool, returns: bool) -> Any:
+    """The closure of matrices, in the caller's own kind, or its `Paths`.
+
+    Parameters
+    ----------
+    plan : Plan
+    g : Graph
+        On the host, or on the GPU of the plan.
+    read : callable
+        Reads the graph once more, without overwriting anything.
+    reflexive : bool
+    returns : bool
+        Whether results go from a GPU to the host.
+    """
+    where = plan.device
+    with noted("the closure", plan.semiring, g.values), on_device(where), ExitStack() as stack:
+        engine = engine_for(plan.semiring, plan.dtypes, where, plan.problem.threads, witness=plan.paths)
+        if plan.gpu and not on_gpu(g.values[0]):
+            values = _uploaded(g.values)
+        else:
+            values = tuple(map(_row_major, g.working()))
+        kept = _kept(g, values, read)
+        via = namespace(values[0]).full(values[0].shape, -1, dtype=np.int32) if plan.paths else None
+        arrive = _arrivals(values, via, stack) if returns else None
+        close(
+            engine,
+            values,
+            via,
+            method=plan.algorithm,
+            block=plan.block,
+            reflexive=reflexive,
+            kept=kept,
+            names=g.labels,
+            verify=g.verify,
+        )
+        if arrive is not None:
+            values, via = arrive()
+        return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
+
+
+def paths_of(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> Any:
+    """The result with its construction matrix."""
+    from semiring.paths import Paths  # only where they are wanted: a first call should be quick
+
+    return Paths(plan.semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore, library=g.library)
+
+
+def _uploaded(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Copies on the current GPU."""
+    from semiring.kernels.cuda.transfer import upload
+
+    return tuple(map(upload, values))
+
+
+def _arrivals(values: tuple[Any, ...], via: Any, stack: ExitStack) -> Callable[[], tuple[tuple[Array, ...], Array | None]]:
+    """Brings results to the host, where their memory is made ready meanwhile."""
+    from semiring.kernels.cuda.landing import Landing
+    from semiring.kernels.cuda.transfer import download
+
+    arrays = values if via is None else (*values, via)
+    landing = stack.enter_context(Landing(values[0].shape, tuple(v.dtype for v in arrays)))
+
+    def arrive() -> tuple[tuple[Array, ...], Array | None]:
+        landing.wait()
+        results = tuple(map(download, arrays, landing.arrays))
+        return (results, None) if via is None else (results[:-1], results[-1])
+
+    return arrive
+
+
+def _row_major(array: Any) -> Any:
+    """The array itself if a closure can work on it: contiguous on a GPU, and else writable, with rows that are contiguous."""
+    if on_gpu(array):
+        suits = array.flags.c_contiguous
+    else:
+        suits = array.strides[-1:] == (array.itemsize,) and array.flags.writeable
+    return array if suits else array.copy(order="C")
+
+
+def _kept(g: Graph, values: tuple[Array, ...], read: Callable[[], Graph]) -> Callable[[], tuple[Array, ...] | None]:
+    """Gives the matrix as it was, if it still exists: the caller's own, or the graph read once more."""
+    if not any(shares(v, w) for v, w in zip(values, g.values, strict=True)):
+        return lambda: g.values
+
+    def again() -> tuple[Array, ...] | None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the first reading has warned
+            try:
+                arrays = read().values
+            except SemiringError:
+                return None
+        return None if any(shares(v, w) for v, w in zip(values, arrays, strict=True)) else arrays
+
+    return again
+
+
+def shares(v: Any, w: Any) -> bool:
+    """Whether two arrays have memory in common."""
+    if on_gpu(v) != on_gpu(w) or not (on_gpu(w) or isinstance(w, np.ndarray)):
+        return v is w  # NumPy would read all of what is on disk
+    return bool(namespace(v).may_share_memory(v, w))

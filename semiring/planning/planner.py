@@ -1,0 +1,342 @@
+"""From a problem to its plan: which strategies apply, what each is predicted to take, and which one is taken.
+
+The rules, in their order:
+
+1. what contradicts itself is refused: an unknown method, a missing law, an absent device, options that exclude each other;
+2. a device that is named computes, as does the GPU that the operands lie on;
+3. block rows are taken where the caller asks for them (a memory limit, a checkpoint, several GPUs), and where a matrix does not fit;
+4. of what is left the predicted fastest is taken, if there is room for it.
+
+Plans of problems that are so small that nobody asks for free memory are kept; the others are made anew, since what is free changes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+
+from semiring.algebra import forks
+from semiring.algebra.errors import SemiringError, TooLargeError
+from semiring.algebra.laws import is_idempotent
+from semiring.algorithms.laws import eliminates, require_closure_laws
+from semiring.algorithms.schedules import require_method, settled
+from semiring.kernels import machine
+from semiring.kernels.devices import gpus, is_gpu
+from semiring.kernels.outline import sides_of
+from semiring.kernels.room import ALWAYS_FITS, fits, format_bytes, free_on, with_scratch
+from semiring.kernels.select import has_searches
+from semiring.kernels.streaming.block_rows import block_rows, default_side, streamed_rows
+from semiring.kernels.streaming.resident import resident_bytes, resident_rows
+from semiring.kernels.truth import is_packed
+from semiring.planning.costs import closure_seconds, product_seconds, rows_seconds, scipy_seconds, search_seconds
+from semiring.planning.devices import named_device, several
+from semiring.planning.plans import Plan
+from semiring.planning.problem import Problem
+
+__all__ = ["cut", "plan"]
+
+_CPU_SCRATCH, _GPU_SCRATCH, _SCRATCH_SHARE = 1 << 24, 1 << 26, 32
+"""Bytes of an engine's own memory, for copies of operands and packed panels, and the share of a limit that this is where it is more."""
+
+_WORTH_SHARING = 1 << 14
+"""Vertices from which on several GPUs are faster than one."""
+
+_OURS = 0.95
+"""The share of free memory that is taken where there is no limit."""
+
+_KEPT = 1024
+"""Plans that are kept."""
+
+_lock = forks.lock()
+_plans: OrderedDict[Problem, tuple[Plan, bool]] = OrderedDict()
+
+
+def plan(problem: Problem) -> Plan:
+    """How a problem is solved.
+
+    Raises
+    ------
+    SemiringError
+        Where options contradict each other or the problem, or a device is not there.
+    LawError
+        Where the semiring lacks a law that this needs.
+    TooLargeError
+        Where not even a few block rows fit.
+    """
+    warm = bool(machine.begun)
+    found = _plans.get(problem)
+    if found is not None and found[1] == warm:
+        return found[0]
+    made = _product(problem) if problem.kind == "product" else _closure(problem)
+    if problem.result_bytes <= ALWAYS_FITS and made.strategy != "block rows":
+        with _lock:
+            _plans[problem] = made, warm
+            while len(_plans) > _KEPT:
+                _plans.popitem(last=False)
+    return made
+
+
+# Products.
+
+
+def _product(problem: Problem) -> Plan:
+    m, n = problem.shape[-2:]
+    given = problem.matrices * problem.depth * (m + n) * problem.element_bytes
+    device = _device(problem, product_seconds, with_scratch(problem.result_bytes + given))
+    seconds = None if problem.exact else product_seconds(problem, device)
+    memory = {device: with_scratch(problem.result_bytes) if is_gpu(device) else problem.result_bytes}
+    return Plan(problem, (device,), "product", "product", seconds=seconds, memory=memory)
+
+
+# Closures.
+
+
+def _closure(problem: Problem) -> Plan:
+    """The plan of a closure, of all rows or of some."""
+    require_method(problem.method, problem.block)
+    if problem.searches is not None and problem.needs_block_rows:
+        raise SemiringError(
+            "memory_limit and checkpoint are for the closure of all vertices; with sources or targets memory is for their rows alone: "
+            "leave them out, and name fewer at a time if that is too much"
+        )
+    shared = None if problem.hypothetical and not gpus() else several(problem.device)
+    if problem.needs_block_rows:
+        _require_one_matrix_of_the_host(problem)
+    require_closure_laws(problem.semiring, problem.dtypes, paths=problem.paths)
+    if problem.edges is not None:
+        if (
+            problem.searches is not None
+            and (shared is not None or str(problem.device) not in ("auto", "cpu", "reference"))
+            and not problem.scipy
+        ):
+            raise SemiringError(
+                f"device={problem.device!r}: the rows of a sparse graph are found edge by edge, on the host; leave device out, or pass a "
+                f"dense array, whose rows a GPU finds by products"
+            )
+        found = _sparse(problem)
+        if found is not None:
+            return found
+    elif problem.searches is not None:
+        return _some_rows(problem, shared)
+    return _all_rows(problem, shared)
+
+
+def _require_one_matrix_of_the_host(problem: Problem) -> None:
+    if problem.there:
+        raise SemiringError("memory_limit and checkpoint are for a matrix in the memory of the host or on disk; this one lies on a GPU")
+    if len(problem.shape) > 2 or problem.exact:
+        raise SemiringError(
+            "memory_limit and checkpoint are for one matrix of numbers, not for several or for exact entries, which the reference engine "
+            "takes as a whole"
+        )
+    if str(problem.device) == "reference":
+        raise SemiringError("the reference engine takes a matrix as a whole: leave out memory_limit and checkpoint, or use device='cpu'")
+
+
+def _all_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
+    """The closure of a matrix, as a whole or by block rows."""
+    needed = with_scratch(problem.result_bytes)
+    if shared is not None:
+        device = problem.place if problem.there else shared[0]
+    else:
+        device = _device(problem, closure_seconds, 0)
+    by_rows = _by_block_rows(problem, shared or (device,), listed=shared is not None)
+    if by_rows is not None:
+        return by_rows
+    if shared is None and is_gpu(device) and str(problem.device) == "auto" and not (problem.there or fits(needed, device)):
+        device = "cpu"
+    return _whole(problem, device)
+
+
+def _whole(problem: Problem, device: str) -> Plan:
+    """The closure of all matrices as they are, each in one piece."""
+    eliminate = eliminates(problem.semiring, problem.dtypes, paths=problem.paths)
+    packed = is_packed(problem.semiring, problem.dtypes, witness=problem.paths)
+    sides = sides_of(problem.semiring, problem.dtypes, device, packed=packed)
+    algorithm, block = settled(problem.method, problem.block, problem.n, sides, eliminate=eliminate)
+    size = problem.result_bytes
+    return Plan(
+        problem,
+        (device,),
+        "whole",
+        algorithm,
+        block,
+        eliminate,
+        None if device == "reference" or problem.n == 0 else closure_seconds(problem, device),
+        _memory(problem, (device,), size, with_scratch(size)),
+    )
+
+
+def _by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) -> Plan | None:
+    """The closure by block rows, if it is one."""
+    n, wanted, limit = problem.n, problem.needs_block_rows, problem.memory_limit
+    if devices[0] == "reference" or n == 0 or len(problem.shape) > 2 or problem.exact:
+        return None
+    if problem.device == "auto" and limit is not None and limit < 2 * _GPU_SCRATCH:
+        devices = ("cpu",)  # a GPU's engine would have no room beside its scratch
+    # One GPU that is named by a list goes the way of several: their number does not show in the bits of the result.
+    shared = listed and (n >= _WORTH_SHARING or problem.block is not None)
+    if not shared:
+        devices = devices[:1]
+    gpu, blocked = is_gpu(devices[0]), problem.method in ("auto", "blocked")
+    idempotent = is_idempotent(problem.semiring, problem.dtypes)
+    alone = len(devices) == 1 and not (shared and blocked and idempotent)
+    if alone and not wanted and (problem.there or not (gpu or problem.place == "disk")):
+        return None
+    row_bytes = n * problem.entry_bytes
+    left = [int(_OURS * free) for d in devices if d != "cuda" and (free := free_on(d)) is not None]
+    room = min(*left, sys.maxsize, sys.maxsize if limit is None else limit)
+    needed = with_scratch(n * row_bytes) if gpu else n * row_bytes
+    if alone and not problem.checkpoint and needed <= room:
+        return None
+    if not idempotent:
+        if not wanted and not listed:
+            return None
+        raise SemiringError(
+            f"closures over {problem.semiring.name} are eliminated, which takes the matrix as a whole, because ⊕ is not idempotent: leave "
+            f"out memory_limit and checkpoint, and name one device"
+        )
+    if not blocked:
+        raise SemiringError(f"method={problem.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")
+    room = _beside_scratch(room, n * row_bytes, gpu=gpu)
+    side = _side(problem, row_bytes, gpu=gpu)
+    share = max(resident_bytes(block_rows(n, side), len(devices), row_bytes))
+    resident = shared and not wanted and share <= room
+    if problem.there and not resident:
+        if len(devices) == 1:
+            return None
+        raise TooLargeError(
+            f"a share of the matrix and two row panels take {format_bytes(share)} on each GPU, where "
+            f"{format_bytes(max(room, 0))} are free; bring it to the host, from where GPUs get it by block rows"
+        )
+    found = Plan(problem, devices, "block rows", "blocked", side, room=room, resident=resident)
+    return cut(found, side)
+
+
+def cut(found: Plan, side: int) -> Plan:
+    """The plan of a closure by block rows of a side: as many at once as there is room for.
+
+    Raises
+    ------
+    TooLargeError
+        Where not even a few block rows fit.
+    """
+    problem, count, speed = found.problem, len(found.devices), found.speed
+    assert speed is not None
+    row_bytes, size = problem.n * problem.entry_bytes, problem.result_bytes
+    notes = found.notes
+    rows = None
+    try:
+        if found.resident:
+            rows = resident_rows(problem.n, row_bytes, speed, side, count)
+        else:
+            rows = streamed_rows(problem.n, row_bytes, found.room, speed, side, devices=count)
+    except TooLargeError as error:
+        if not problem.hypothetical:
+            raise
+        notes = (*notes, str(error))
+    own = 0 if rows is None else rows.memory
+    memory = _memory(problem, found.devices, size, own or with_scratch(size)) if found.gpu else {"cpu": size + own}
+    seconds = None if rows is None else rows.seconds
+    return replace(found, block=side, rows=rows, memory=memory, seconds=seconds, notes=notes)
+
+
+def _memory(problem: Problem, devices: tuple[str, ...], size: int, own: int) -> dict[str, int]:
+    """Bytes of results of a `size`, and on GPUs of `own` bytes for what is computed there."""
+    if not is_gpu(devices[0]):
+        return {devices[0]: size}
+    returned = not problem.there and devices != ("cuda",)
+    return ({"cpu": size} if returned else {}) | dict.fromkeys(devices, own)
+
+
+def _side(problem: Problem, row_bytes: int, *, gpu: bool) -> int:
+    """Rows of a block row, which decide the bits of the result: from the problem and what the caller says, and nothing else."""
+    if problem.block is not None:
+        return min(int(problem.block), problem.n)
+    limit = None if problem.memory_limit is None else _beside_scratch(problem.memory_limit, problem.n * row_bytes, gpu=gpu)
+    return default_side(problem.n, row_bytes, limit)
+
+
+def _beside_scratch(room: int, size: int, *, gpu: bool) -> int:
+    """What an engine's own memory leaves of some bytes, for a matrix of a `size`."""
+    return room - max(_GPU_SCRATCH if gpu else _CPU_SCRATCH, min(room, size) // _SCRATCH_SHARE)
+
+
+# Rows by themselves.
+
+
+def _sparse(problem: Problem) -> Plan | None:
+    """Searches of a sparse graph, this library's or SciPy's; None where the closure of all of a dense matrix is the way."""
+    considered = _ways_of_edges(problem)
+    strategy = min(considered, key=lambda name: considered[name][0])
+    seconds, device = considered[strategy]
+    ways = tuple((name, seconds) for name, (seconds, _) in considered.items())
+    if strategy == "whole":
+        alone = problem.searches is None and not problem.scipy
+        return None if alone else replace(_whole(problem, device), considered=ways)
+    algorithm = "best-first search" if strategy == "search" else "johnson" if problem.signed else "dijkstra"
+    count = problem.n if problem.searches is None else problem.searches
+    size = count * problem.n * problem.entry_bytes
+    return Plan(problem, (device,), strategy, algorithm, seconds=seconds, memory={device: size}, considered=ways)
+
+
+def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
+    """The strategies for a sparse graph: what each is predicted to take, and where."""
+    some, named = problem.searches is not None, str(problem.device)
+    if problem.nearest:
+        return {"SciPy": (scipy_seconds(problem), "cpu")}
+    if problem.there or named not in ("auto", "cpu", "reference"):
+        gpus_named = several(problem.device)
+        device = _device(problem, closure_seconds, 0) if gpus_named is None else gpus_named[0]
+        return {"whole": (closure_seconds(problem, device), device)}
+    device = "cpu" if some and not problem.scipy else _device(problem, closure_seconds, with_scratch(problem.result_bytes))
+    if problem.exact or named == "reference":
+        device = "reference"
+    whole = {"whole": (closure_seconds(problem, device), device)}
+    ways: dict[str, tuple[float, str]] = {}
+    compiled = has_searches(problem.semiring, problem.dtypes, named)
+    if _by_rows(problem, sums=True) and (some or problem.scipy or (compiled and not problem.paths)):
+        ways["search"] = search_seconds(problem, compiled=compiled), "cpu"
+    if problem.scipy and named == "auto":
+        ways["SciPy"] = scipy_seconds(problem), "cpu"
+    # Beside it there is room for what else the caller has, if it takes half of what is free.
+    return whole | ways if not ways or fits((2 if some else 1) * problem.result_bytes, device) else ways
+
+
+def _some_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
+    """Rows of dense matrices: products with them until nothing changes, or the closure of what they reach."""
+    if shared is not None:
+        device = problem.place if problem.there else shared[0]
+    else:
+        device = _device(problem, rows_seconds, with_scratch(problem.result_bytes))
+    rows, whole = rows_seconds(problem, device), closure_seconds(problem, device)
+    possible = _by_rows(problem, sums=is_idempotent(problem.semiring, problem.dtypes))
+    room = fits(2 * problem.n**2 * problem.entry_bytes, device)
+    considered = (("rows by products", rows),) * possible + (("whole", whole),) * (room or not possible)
+    if possible and not (room and whole <= rows):
+        assert problem.searches is not None
+        size = problem.matrices * problem.searches * problem.n * problem.entry_bytes
+        return Plan(problem, (device,), "rows by products", "products", seconds=rows, memory={device: size}, considered=considered)
+    return replace(_whole(problem, device), considered=considered)
+
+
+def _by_rows(problem: Problem, *, sums: bool) -> bool:
+    """Whether rows can be found without the whole closure; `sums` tells whether ⊕ bears a walk that is added more than once."""
+    free = problem.method == "auto" and problem.block is None and not problem.needs_block_rows
+    return free and sums and (problem.semiring.star is None or problem.paths) and not problem.symbolic
+
+
+# Devices.
+
+
+def _device(problem: Problem, seconds: Callable[[Problem, str], float], needed: int) -> str:
+    """The device that computes: the one that is named, or the predicted fastest that has room for `needed` bytes."""
+    if problem.hypothetical and is_gpu(str(problem.device)) and not gpus() and not problem.exact:
+        return "cuda"
+    named = named_device(problem.device, problem.place, exact=problem.exact)
+    if named is not None:
+        return named
+    faster = seconds(problem, "cuda:0") < seconds(problem, "cpu")
+    return "cuda:0" if faster and fits(needed, "cuda:0") else "cpu"

@@ -1,0 +1,201 @@
+"""A plan: how something will be computed, where, in what memory, and how long that is predicted to take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.forks import cached_property
+from semiring.algebra.html import Shown
+from semiring.kernels.devices import is_gpu
+from semiring.kernels.machine import Speed, speed_of
+from semiring.kernels.outline import BlockSides, Outline, outline, sides_of
+from semiring.kernels.room import format_bytes
+from semiring.kernels.streaming.block_rows import BlockRows
+from semiring.kernels.truth import is_packed
+from semiring.planning.problem import Problem
+
+__all__ = ["Plan", "duration"]
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
+    """How something is computed; its text says it, and Jupyter shows it as a table.
+
+    Attributes
+    ----------
+    problem : Problem
+        What was asked.
+    devices : tuple of str
+        "cpu", "reference", "cuda:0" and so on; "cuda" for a GPU that is not there.
+    strategy : {"product", "whole", "block rows", "search", "rows by products", "SciPy"}
+        One product; the closure of the whole matrix, or by block rows that come and go or are shared by GPUs; best paths edge by edge
+        from each vertex that is asked for; products of their rows with the matrix; SciPy's own searches.
+    algorithm : str
+        Of a closure: "iterative", "blocked" or "recursive"; else that of the strategy.
+    block : int
+        The side of the pivot blocks, of the base case, or of the block rows.
+    eliminate : bool
+        Whether a closure eliminates with star(pivot), because ⊕ is not idempotent.
+    seconds : float or None
+        Predicted, without the compilation of kernels; None for exact numbers.
+    memory : dict
+        Bytes of the results and of what is beside them, by device; the operands themselves are not counted.
+    considered : tuple of (str, float)
+        The strategies that apply, and what each is predicted to take.
+    rows : BlockRows or None
+        How the matrix is cut into block rows, if it is.
+    resident : bool
+        Whether each of several GPUs keeps its share in its memory.
+    room : int
+        Bytes that block rows may have on each device.
+    notes : tuple of str
+        What stands in the way, or should be known.
+    """
+
+    problem: Problem
+    devices: tuple[str, ...]
+    strategy: str
+    algorithm: str = ""
+    block: int = 0
+    eliminate: bool = False
+    seconds: float | None = None
+    memory: dict[str, int] = field(default_factory=dict)
+    considered: tuple[tuple[str, float], ...] = ()
+    rows: BlockRows | None = None
+    resident: bool = False
+    room: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def semiring(self) -> Semiring:
+        """That of the problem."""
+        return self.problem.semiring
+
+    @property
+    def n(self) -> int:
+        """The number of vertices, or of columns of a product."""
+        return self.problem.n
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """Of the computation."""
+        return self.problem.dtypes
+
+    @property
+    def paths(self) -> bool:
+        """Whether the construction matrix is computed too."""
+        return self.problem.paths
+
+    @property
+    def device(self) -> str:
+        """The first of the devices."""
+        return self.devices[0]
+
+    @property
+    def gpu(self) -> bool:
+        """Whether the devices are GPUs."""
+        return is_gpu(self.devices[0])
+
+    @property
+    def speed(self) -> Speed | None:
+        """Steps a second, and bytes between the host and a GPU, on which the prediction rests; None for the reference engine."""
+        if self.device == "reference":
+            return None
+        packed = self.strategy != "block rows"
+        return speed_of(self.device, self.semiring, self.dtypes, witness=self.paths, packed=packed, threads=self.problem.threads)
+
+    @cached_property
+    def outline(self) -> Outline:
+        """Engine, tile and instructions of a step. The CPU's are counted in machine code that is generated for that."""
+        return outline(self.semiring, self.dtypes, self.device, self.n, witness=self.paths, by_rows=self.rows is not None)
+
+    @property
+    def sides(self) -> BlockSides:
+        """The sides of the engine's blocks."""
+        packed = self.strategy == "whole" and is_packed(self.semiring, self.dtypes, witness=self.paths)
+        return sides_of(self.semiring, self.dtypes, self.device, packed=packed)
+
+    @property
+    def method(self) -> str:
+        """The algorithm in words."""
+        if self.strategy == "block rows":
+            return f"blocked, by block rows of {self.block:,}"
+        if self.strategy != "whole":
+            return self.algorithm
+        sides, name, side = self.sides, self.algorithm, self.block
+        if self.n <= sides.pivot and (name == "recursive" or side >= self.n):
+            words = "one pivot block"
+        elif name == "recursive" and self.n <= side and self.n <= sides.sweep:
+            words = f"blocked, pivot blocks of {sides.block}"
+        else:
+            words = {"iterative": name, "blocked": f"blocked, pivot blocks of {side}", "recursive": f"recursive, base case of {side}"}[name]
+        return f"{words}, by elimination" if self.eliminate else words
+
+    @property
+    def pinned(self) -> dict[str, Any]:
+        """Arguments with which a closure of such a matrix takes this algorithm and this block, whatever memory is free."""
+        device = self.devices[0] if len(self.devices) == 1 else list(self.devices)
+        return {"method": self.algorithm} | ({} if self.algorithm == "iterative" else {"block": self.block}) | {"device": device}
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """What Jupyter shows."""
+        facts = [("device", ", ".join(self.devices))]
+        if self.strategy in ("product", "whole", "block rows"):
+            facts += [
+                ("engine", self.outline.engine),
+                ("method", self.method),
+                ("tile", "none" if self.outline.tile is None else _line(self.outline.tile)),
+                ("instructions", self.outline.instructions),
+                ("block rows", "no, the matrix as a whole" if self.rows is None else str(self.rows)),
+            ]
+        else:
+            facts.append(("method", f"{self.strategy}: {self.algorithm}"))
+        facts += [
+            ("time", self._time()),
+            ("memory", ", ".join(f"{format_bytes(size)} on {device}" for device, size in self.memory.items())),
+        ]
+        if self.strategy in ("whole", "block rows"):
+            facts.append(("pinned by", ", ".join(f"{name}={value!r}" for name, value in self.pinned.items())))
+        if len(self.considered) > 1:
+            facts.append(("considered", ", ".join(f"{name} {duration(seconds)}" for name, seconds in self.considered)))
+        return self._title(), [*facts, *(("note", note) for note in self.notes)]
+
+    def _title(self) -> str:
+        problem = self.problem
+        where = f"over {self.semiring.name} in {', '.join(map(str, self.dtypes))}{' with paths' if self.paths else ''}"
+        if problem.kind == "product":
+            m, n = problem.shape[-2:]
+            count = f"{problem.matrices:,} products" if len(problem.shape) > 2 else "product"
+            return f"{count} of {m:,} × {problem.depth:,} and {problem.depth:,} × {n:,} {where}"
+        graphs = f"{problem.matrices:,} graphs of " if len(problem.shape) > 2 else ""
+        edges = "" if problem.edges is None else f" and {problem.edges:,} edges"
+        rows = "" if problem.searches is None else f", {problem.searches:,} rows of it,"
+        return f"closure of {graphs}{self.n:,} vertices{edges}{rows} {where}"
+
+    def __repr__(self) -> str:
+        title, facts = self.facts()
+        return "\n".join([title, *(f"  {name:<12}  {text}" for name, text in facts)])
+
+    def _time(self) -> str:
+        if self.seconds is None or self.speed is None:
+            return "not predicted"
+        if self.strategy not in ("product", "whole", "block rows"):
+            return duration(self.seconds)
+        return f"{duration(self.seconds)}, at {self.speed.steps:.3g} steps/s"
+
+
+def duration(seconds: float) -> str:
+    """A time in words, in the unit in which it is neither 0.0 nor very long."""
+    for most, unit, name in ((1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h")):
+        if seconds < most:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds / 86400:.3g} days"
+
+
+def _line(tile: Shown) -> str:
+    title, facts = tile.facts()
+    return f"{title}; {facts[0][0]}: {facts[0][1]}"

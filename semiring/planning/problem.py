@@ -1,0 +1,174 @@
+"""What is asked: the kind of a computation, its sizes, where its operands lie, and the caller's options; no entry of an operand."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import SemiringError
+from semiring.algebra.namespace import on_gpu
+from semiring.kernels.devices import gpu_name, is_gpu
+
+__all__ = ["Problem", "closure_problem", "location", "size_of"]
+
+DTypes = tuple[np.dtype[Any], ...]
+
+
+class Problem(NamedTuple):
+    """What is asked: metadata alone, so that problems can be compared, and equal ones have one plan.
+
+    Attributes
+    ----------
+    kind : {"product", "closure"}
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+        Of the computation, one for each component.
+    shape : tuple of int
+        Of the result: leading axes, rows and columns. A closure of n vertices has n of both, whichever rows are asked for.
+    depth : int
+        Columns of a product's left operand.
+    place : str
+        Where the operands lie: "cpu", "disk", or "cuda:0" and so on.
+    paths : bool
+        Whether the construction matrix, or the witness of a product, is wanted too.
+    edges : int or None
+        How many a sparse graph has; None for a dense one.
+    searches : int or None
+        From how many vertices paths begin, or at how many they end; None for all of them.
+    method, block, device, threads, memory_limit
+        As the caller has them, see `semiring.apsp`; a list of devices is a tuple here, and a limit a number of bytes.
+    checkpoint : bool
+        Whether the work is kept in a folder.
+    symbolic : bool
+        Whether entries are formulas, of which it is unknown whether a walk changes anything.
+    signed : bool or None
+        Whether an edge of a sparse graph is negative; None where that is unknown.
+    reach : float
+        The share of the vertices that a search finds.
+    scipy : bool
+        Whether SciPy's searches are a strategy too.
+    nearest : bool
+        Whether only the best of all searches is wanted for each vertex, which is one search, and SciPy's.
+    hypothetical : bool
+        Whether the plan is only to be looked at: then "cuda" is an NVIDIA H200 where there is no GPU, and what does not fit is a note.
+    """
+
+    kind: str
+    semiring: Semiring
+    dtypes: DTypes
+    shape: tuple[int, ...]
+    depth: int = 0
+    place: str = "cpu"
+    paths: bool = False
+    edges: int | None = None
+    searches: int | None = None
+    method: str = "auto"
+    block: int | None = None
+    device: Any = "auto"
+    threads: int | None = None
+    memory_limit: int | None = None
+    checkpoint: bool = False
+    symbolic: bool = False
+    signed: bool | None = None
+    reach: float = 1.0
+    scipy: bool = False
+    nearest: bool = False
+    hypothetical: bool = False
+
+    @property
+    def n(self) -> int:
+        """The number of vertices, or of columns of a product."""
+        return self.shape[-1]
+
+    @property
+    def matrices(self) -> int:
+        """How many of them there are."""
+        return math.prod(self.shape[:-2])
+
+    @property
+    def exact(self) -> bool:
+        """Whether elements are Python's own numbers."""
+        return any(d.kind == "O" for d in self.dtypes)
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element, of all its components."""
+        return sum(d.itemsize for d in self.dtypes)
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of one entry of the result, with the construction matrix or the witness where it is wanted."""
+        return self.element_bytes + 4 * self.paths
+
+    @property
+    def result_bytes(self) -> int:
+        """Bytes of the whole result."""
+        return math.prod(self.shape) * self.entry_bytes
+
+    @property
+    def needs_block_rows(self) -> bool:
+        """Whether the caller wants what only a closure by block rows can give."""
+        return self.memory_limit is not None or self.checkpoint
+
+    @property
+    def there(self) -> bool:
+        """Whether the operands lie on a GPU."""
+        return is_gpu(self.place)
+
+
+def closure_problem(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], options: Any, **more: Any) -> Problem:
+    """The closure of a matrix with the options of `semiring.closure`.
+
+    Raises
+    ------
+    SemiringError
+        For a memory limit that is none.
+    """
+    device = options.device
+    return Problem(
+        "closure",
+        semiring,
+        dtypes,
+        shape,
+        paths=bool(options.paths or semiring.witness),
+        method=options.method,
+        block=options.block,
+        device=tuple(device) if isinstance(device, list) else device,
+        threads=options.threads,
+        memory_limit=None if options.memory_limit is None else size_of(options.memory_limit),
+        checkpoint=options.checkpoint is not None,
+        **more,
+    )
+
+
+def location(arrays: tuple[Any, ...], device: Any) -> str:
+    """Where arrays lie: "cpu", or the one GPU that all of those lie on that lie on one.
+
+    Raises
+    ------
+    SemiringError
+        Where they lie on several.
+    """
+    there = {v.device.id for v in arrays if on_gpu(v)}
+    if len(there) > 1:
+        raise SemiringError(f"the arrays lie on the GPUs {sorted(there)}, and device is {str(device)!r}; bring them to one GPU")
+    return gpu_name(*there) if there else "cpu"
+
+
+def size_of(limit: int | str) -> int:
+    """Bytes of a memory limit: a number of them, or a string such as "8GiB", "512 MiB" or "2.5 GB".
+
+    Raises
+    ------
+    SemiringError
+    """
+    if isinstance(limit, int | np.integer) and not isinstance(limit, bool) and limit > 0:
+        return int(limit)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", limit, re.IGNORECASE) if isinstance(limit, str) else None
+    if found is None or not float(found[1]):
+        raise SemiringError(f"memory_limit is {limit!r}; use a number of bytes, or a string such as '8GiB' or '512MiB'")
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2].lower() or " "))

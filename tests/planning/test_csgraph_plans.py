@@ -1,0 +1,143 @@
+"""How calls of `semiring.csgraph` are computed: by the closure, by searches, or by SciPy."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import semiring as sr
+from semiring import csgraph
+from semiring.kernels import machine
+from semiring.options import Options
+from semiring.planning import Plan, closure_problem, costs, plan, planner
+
+FLOAT64 = np.dtype(np.float64)
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "_plans", OrderedDict())
+    for module in (machine, costs):
+        monkeypatch.setattr(module, "thread_count", lambda threads=None: 2)
+
+
+def planned(n: int, degree: float, sources: int | None = None, *, paths: bool = False, device: Any = "auto", **more: Any) -> Plan:
+    options = Options(paths, device=device)
+    more = {"edges": int(n * degree), "searches": sources, "scipy": True, **more}
+    return plan(closure_problem(sr.MIN_PLUS, (FLOAT64,), (n, n), options, **more))
+
+
+def test_dense_graphs_are_closed_and_sparse_ones_searched() -> None:
+    assert planned(2000, 1999).strategy == "whole"
+    assert planned(2000, 1999, 1).strategy in ("search", "SciPy")
+    assert planned(20000, 2).strategy in ("search", "SciPy")
+    assert planned(20000, 2, signed=True).strategy in ("search", "SciPy")
+
+
+def test_the_predicted_fastest_is_taken() -> None:
+    for n in (0, 1, 10, 300, 2000, 20000):
+        for degree in (0, 2, 16, n):
+            for sources in (None, 1, max(1, n // 10)):
+                found = planned(n, degree, sources)
+                assert found.seconds == min(seconds for _, seconds in found.considered)
+                assert dict(found.considered)[found.strategy] == found.seconds
+
+
+def test_a_named_device_is_this_library_s_but_for_a_single_search() -> None:
+    for device in ("cpu", "reference"):
+        assert planned(20000, 2, device=device).strategy != "SciPy"
+    assert planned(20000, 2, 1, device="cpu", nearest=True).strategy == "SciPy"
+
+
+def test_what_does_not_fit_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert planned(5000, 4999).strategy == "whole"
+    monkeypatch.setattr(planner, "_plans", OrderedDict())
+    monkeypatch.setattr(planner, "fits", lambda needed, device: needed <= 10**8)
+    assert planned(5000, 4999).strategy in ("search", "SciPy")
+
+
+def test_searches_that_find_little_are_quick() -> None:
+    n = 600
+    scattered = sp.random_array((n, n), density=0.5 / n, rng=0)  # every search ends soon
+    road = sp.csr_array(np.eye(n, k=1) + np.eye(n, k=-1))
+    assert csgraph.explain(scattered).strategy != "whole"
+    assert dict(csgraph.explain(road).considered)["SciPy"] > 5 * dict(csgraph.explain(scattered).considered)["SciPy"]
+
+
+def test_explain_says_it() -> None:
+    complete, sparse = np.ones((1500, 1500)), sp.random_array((4000, 4000), density=1e-4, rng=0)
+    text = str(csgraph.explain(complete))
+    assert text.startswith("closure of 1,500 vertices and 2,250,000 edges over min-plus in float64")
+    assert "considered" in text
+    assert csgraph.explain(-complete).strategy == "whole"
+    assert csgraph.explain(-sparse, indices=[0, 1]).problem.signed
+    assert not csgraph.explain(-sparse, indices=[0, 1], unweighted=True).problem.signed
+    assert csgraph.explain(complete, "D", indices=0).strategy != "whole"
+    assert csgraph.explain(complete, min_only=True, device="cpu").strategy == "SciPy"
+    with pytest.raises(ValueError, match="Cannot specify indices"):
+        csgraph.explain(complete, "FW", indices=0)
+
+
+def test_what_explain_says_is_what_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    from semiring.csgraph import by_closure, by_search, solving
+
+    ran: list[str] = []
+
+    def closed(call: Any) -> Any:
+        ran.append("whole")
+        return by_closure.closed(call)
+
+    def searched(call: Any, *, scipys: bool) -> Any:
+        ran.append("SciPy" if scipys else "search")
+        return by_search.searched(call, scipys=scipys)
+
+    monkeypatch.setattr(solving, "closed", closed)
+    monkeypatch.setattr(solving, "searched", searched)
+    rng = np.random.default_rng(0)
+    for n in (5, 80, 300):
+        graph = sp.random_array((n, n), density=4 / n, rng=rng)
+        several: list[dict[str, Any]] = [{}, {"indices": 0}, {"return_predecessors": True}, {"device": "cpu"}, {"unweighted": True}]
+        for options in several:
+            csgraph.shortest_path(graph, **options)
+            assert ran.pop() == csgraph.explain(graph, **options).strategy
+    assert not ran
+
+
+@pytest.mark.parametrize("strategy", ["whole", "search", "SciPy"])
+@pytest.mark.parametrize("negative", [False, True])
+def test_every_strategy_has_the_same_answer(strategy: str, negative: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"whole": "closure_seconds", "search": "search_seconds", "SciPy": "scipy_seconds"}
+    for name in names.values():
+        monkeypatch.setattr(planner, name, lambda *_, **__: 1.0)
+    monkeypatch.setattr(planner, names[strategy], lambda *_, **__: 0.0)
+    rng = np.random.default_rng(1)
+    n = 60
+    graph = sp.random_array((n, n), density=4 / n, rng=rng, format="csr")
+    graph.data = np.rint(9 * graph.data) + 1
+    if negative:  # no cycle becomes negative by potentials
+        p = rng.integers(0, 20, n)
+        coo = graph.tocoo()
+        graph = sp.csr_array((coo.data + p[coo.row] - p[coo.col], (coo.row, coo.col)), shape=(n, n))
+    for options in ({}, {"indices": [3, 5, 3]}, {"indices": 7}, {"directed": False} if not negative else {}, {"unweighted": True}):
+        assert csgraph.explain(graph, **options).strategy == strategy
+        lengths, before = csgraph.shortest_path(graph, return_predecessors=True, **options)
+        theirs = abs(graph) if options.get("unweighted") else graph
+        expected = sp.csgraph.shortest_path(theirs, method="J" if negative else "D", **options)
+        np.testing.assert_array_equal(lengths, expected)
+        assert before.dtype == np.int32
+        assert ((before >= 0) <= np.isfinite(lengths)).all()
+        np.testing.assert_array_equal(csgraph.dijkstra(abs(graph), limit=12), sp.csgraph.dijkstra(abs(graph), limit=12))
+
+
+@pytest.mark.gpu
+def test_an_array_on_a_gpu_stays_there() -> None:
+    import cupy
+
+    found = csgraph.explain(cupy.ones((50, 50)))
+    assert (found.strategy, found.device) == ("whole", "cuda:0")
+    with pytest.raises(sr.SemiringError):
+        csgraph.shortest_path(cupy.ones((50, 50)), device="cpu")
