@@ -6,7 +6,7 @@ import functools
 import importlib.util
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from semiring.algebra.errors import TooLargeError
@@ -18,6 +18,7 @@ __all__ = ["device_of", "gpu_name", "gpu_number", "gpus", "is_gpu", "on_device",
 _INSTALL = "pip install 'semiring[cuda13]'"
 
 
+@functools.lru_cache(maxsize=256)
 def is_gpu(device: str) -> bool:
     """Whether it names a GPU: "cuda:0" and so on, or "cuda" for any, or for one that is not there."""
     return re.fullmatch("cuda(:[0-9]+)?", device) is not None
@@ -38,18 +39,22 @@ def device_of(array: Any) -> str:
     return gpu_name(array.device.id) if on_gpu(array) else "cpu"
 
 
-@contextmanager
-def on_device(device: str) -> Iterator[None]:
-    """Makes a GPU the current one, for what runs on it.
+def on_device(device: str) -> AbstractContextManager[None]:
+    """Makes a GPU the current one, for what runs on it; nothing is to be done for another device.
 
     Raises
     ------
     TooLargeError
         Where its memory is used up meanwhile.
     """
-    if not is_gpu(device):
-        yield
-        return
+    return _on_gpu(device) if is_gpu(device) else _NOTHING
+
+
+_NOTHING = nullcontext()
+
+
+@contextmanager
+def _on_gpu(device: str) -> Iterator[None]:
     import cupy
 
     with cupy.cuda.Device(gpu_number(device)):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import noted, refuse_arrays
+from semiring.algebra.errors import noted
 from semiring.algorithms.edges import Edges
 from semiring.execution.whole import close_edges, close_given, made_of_edges
 from semiring.graphs import Graph, read_edges, require_memory
@@ -28,15 +30,16 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
     presence : bool
         See `read_graph`.
     """
-    refuse_arrays(reflexive=reflexive, **options._replace(nonedge=None, sources=None, targets=None)._asdict())
+    options.refuse_arrays(reflexive)
     if options.sources is not None or options.targets is not None:
         from semiring.execution.rows import solve_between  # only where it is wanted: a first call should be quick
 
         return solve_between(graph, semiring, options, reflexive=reflexive, presence=presence)
     with noted("the closure", semiring, graph):
-        listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence)
-        if listed is not None:
-            return _of_edges(*listed, semiring, options, reflexive=reflexive)
+        if not isinstance(graph, np.ndarray):
+            listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence)
+            if listed is not None:
+                return _of_edges(*listed, semiring, options, reflexive=reflexive)
         return _of_matrix(graph, semiring, options, reflexive=reflexive, presence=presence)
 
 

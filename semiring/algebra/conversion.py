@@ -32,6 +32,7 @@ def first(mask: Array) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
 
 
+@functools.lru_cache(maxsize=256)
 def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which entries of `dtype` are computed when none is asked for.
 

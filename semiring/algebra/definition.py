@@ -22,6 +22,9 @@ from semiring.algebra.tracing import Recording, record
 __all__ = ["Program", "Semiring", "require_semiring"]
 
 
+_OBJECT = np.dtype(object)
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Semiring:
     """A semiring (S, ⊕, ⊗, 0, 1), defined by plain Python callables on scalars.
@@ -175,7 +178,7 @@ class Semiring:
 
     def running(self, kinds: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
         """The callables, where they run themselves, on object arrays: what is remembered about such is to be keyed by them too."""
-        return (self.add, self.mul, self.star) if any(kind.kind == "O" for kind in kinds) else ()
+        return (self.add, self.mul, self.star) if _OBJECT in kinds else ()
 
     def recorded(self, name: str) -> Recording | None:
         """What was recorded of ``add``, ``mul`` or ``star``; None where it cannot be, or there is none."""
@@ -212,6 +215,13 @@ class Semiring:
             self._identities[kinds] = found = zero, one
         return found
 
+    def _has(self, dtypes: tuple[Any, ...]) -> bool:
+        """Whether identities in them are known, as they nearly always are."""
+        try:
+            return dtypes in self._identities
+        except TypeError:  # a list in the place of a dtype
+            return False
+
     @cached_property
     def _identities(self) -> dict[tuple[np.dtype[Any], ...], tuple[tuple[Any, ...], tuple[Any, ...]]]:
         return {}
@@ -235,6 +245,8 @@ class Semiring:
         >>> DISTANCE_COUNT.dtypes("float32")
         (dtype('float32'), dtype('float32'))
         """
+        if type(dtypes) is tuple and self._has(dtypes):
+            return dtypes
         parts = dtypes if isinstance(dtypes, list | tuple) else (dtypes,) * self.components
         if len(parts) != self.components:
             raise DTypeError(f"{self.name} has {self.components} components, but {len(parts)} dtypes were given")

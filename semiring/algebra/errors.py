@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 __all__ = [
@@ -162,8 +161,7 @@ def refuse_arrays(**arguments: Any) -> None:
             raise SemiringError(f"{name} is an array of shape {shape}, and no array belongs there")
 
 
-@contextmanager
-def noted(operation: str, semiring: Any, *operands: Any) -> Iterator[None]:
+class noted:
     """Adds to an error what was being computed: of which shapes and dtypes, over which semiring.
 
     Parameters
@@ -184,11 +182,19 @@ def noted(operation: str, semiring: Any, *operands: Any) -> Iterator[None]:
     ...     print(error.__notes__)
     ['in the closure of 2 × 3 elements (float64) over min-plus']
     """
-    try:
-        yield
-    except SemiringError as error:
-        error.add_note(f"in {operation} of {' and '.join(map(_described, operands))} over {semiring.name}")
-        raise
+
+    __slots__ = ("_about",)
+
+    def __init__(self, operation: str, semiring: Any, *operands: Any) -> None:
+        self._about = operation, semiring, operands
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, SemiringError):
+            operation, semiring, operands = self._about
+            error.add_note(f"in {operation} of {' and '.join(map(_described, operands))} over {semiring.name}")
 
 
 def _described(operand: Any) -> str:

@@ -18,7 +18,7 @@ from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import DTypeError, ShapeError, callers_level
 from semiring.algebra.namespace import equal, host, namespace, on_gpu
 from semiring.graphs.graph import Graph, Reading
-from semiring.graphs.memory import require_memory
+from semiring.graphs.memory import require_memory, small
 from semiring.graphs.sources import Source
 from semiring.graphs.stripes import entry_name, matches, nonedges, stripes
 from semiring.graphs.warning import NonEdgeWarning
@@ -31,17 +31,17 @@ __all__ = ["read_dense"]
 
 def read_dense(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> Graph:
     """A `Graph` from one dense source for each component of an element; all of them on the host, or on the current GPU."""
-    shape = matrix_shape(sources)
-    dtypes = element_dtypes(sources, semiring, reading)
+    shape, dtypes = matrix_shape(sources), element_dtypes(sources, semiring, reading)
     zeros = zeros_of(sources, semiring, dtypes)
     kept = all(s.array.dtype == d for s, d in zip(sources, dtypes, strict=True))
     if not kept and sources[0].library is not None:
         for dtype in dtypes:  # whether the caller's library has them is better known before the work
             sources[0].library(namespace(sources[0].array).empty(0, dtype))
-    could_stay = kept and overwritable(sources)
-    in_place = could_stay and reading.overwrite
+    in_place = reading.overwrite and kept and overwritable(sources)
     device = device_of(sources[0].array)
-    require_memory(shape[-1], () if in_place else dtypes, via=reading.paths, batch=shape[:-2], device=device, overwriting_helps=could_stay)
+    if not small(shape, dtypes, via=reading.paths):
+        helps = kept and overwritable(sources)
+        require_memory(shape[-1], () if in_place else dtypes, via=reading.paths, batch=shape[:-2], device=device, overwriting_helps=helps)
     if kept and needs_no_change(sources, semiring, reading.nonedge, zeros):
         values, owned = tuple(s.array for s in sources), in_place
     else:

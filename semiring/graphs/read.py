@@ -13,7 +13,7 @@ from semiring.algebra.errors import DTypeError, GraphError, ShapeError
 from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.edges import Edges
 from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, square_arrays
-from semiring.graphs.coordinates import Coordinates, dense, sparse
+from semiring.graphs.coordinates import Coordinates, compressed, dense, sparse
 from semiring.graphs.dense import element_dtypes, matrix_shape, read_dense
 from semiring.graphs.edge_list import EdgeList, numbered, weights_of
 from semiring.graphs.graph import Graph, Reading
@@ -156,10 +156,12 @@ def read_edges(
     graph: Any, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, presence: bool = False, weight: str = "weight"
 ) -> tuple[Edges, tuple[Hashable, ...] | None] | None:
     """The edges of a sparse array, a NetworkX graph or an `EdgeList`, and the labels; None for a dense matrix. See `read_graph`."""
+    reading = reading_of(semiring, nonedge, dtype, presence=presence)
+    if comes_from(graph, "scipy") and is_sparse(graph) and (edges := compressed(graph, semiring, reading)) is not None:
+        return edges, None
     given = _coordinates(graph, semiring, weight)
     if given is None:
         return None
-    reading = reading_of(semiring, nonedge, dtype, presence=presence)
     return sparse(given, semiring, reading), given.labels
 
 

@@ -95,7 +95,7 @@ class Plan(Shown):
         """The first of the devices."""
         return self.devices[0]
 
-    @property
+    @cached_property
     def gpu(self) -> bool:
         """Whether the devices are GPUs."""
         return is_gpu(self.devices[0])

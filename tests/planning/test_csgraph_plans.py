@@ -122,7 +122,8 @@ def test_every_strategy_has_the_same_answer(strategy: str, negative: bool, monke
         p = rng.integers(0, 20, n)
         coo = graph.tocoo()
         graph = sp.csr_array((coo.data + p[coo.row] - p[coo.col], (coo.row, coo.col)), shape=(n, n))
-    for options in ({}, {"indices": [3, 5, 3]}, {"indices": 7}, {"directed": False} if not negative else {}, {"unweighted": True}):
+    ways: list[dict[str, Any]] = [{}, {"indices": [3, 5, 3]}, {"indices": 7}, {"directed": negative}, {"unweighted": True}]
+    for options in ways:
         assert csgraph.explain(graph, **options).strategy == strategy
         lengths, before = csgraph.shortest_path(graph, return_predecessors=True, **options)
         theirs = abs(graph) if options.get("unweighted") else graph
