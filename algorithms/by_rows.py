@@ -15,9 +15,9 @@ from semiring.algebra.namespace import host
 from semiring.algorithms.divergence import Judge, harmful_loop
 from semiring.algorithms.ranges import guard_for
 from semiring.algorithms.streaming import Ledger, streamed
+from semiring.kernels.statistics import ValueStatistics
 from semiring.kernels.streaming.journal import Journal
 from semiring.kernels.streaming.lane import Lane
-from semiring.kernels.survey import Survey
 
 __all__ = ["closure_by_rows", "visit"]
 
@@ -64,7 +64,7 @@ def closure_by_rows(
     rows: tuple[slice, ...],
     values: Values,
     via: Any,
-    seen: tuple[Survey, ...],
+    statistics: tuple[ValueStatistics, ...],
     *,
     reflexive: bool,
     kept: Callable[[], Values | None],
@@ -83,7 +83,7 @@ def closure_by_rows(
     values : tuple of arrays of shape (n, n)
         Where the result is in the end; NumPy's, or what is indexed like them.
     via : array or None
-    seen : tuple of Survey
+    statistics : tuple of ValueStatistics
         What the numbers of each component are.
     reflexive : bool
     kept : callable
@@ -105,9 +105,9 @@ def closure_by_rows(
     engine = lanes[0].engine
     semiring, dtypes, n = engine.semiring, engine.dtypes, rows[-1].stop
     guard = guard_for(semiring, dtypes, n - 1 if reflexive else n)
-    guard.before(values, seen)
+    guard.before(statistics)
     for lane in lanes:
-        lane.engine.signed, lane.engine.seen = guard.signed, seen[0]
+        lane.engine.signed, lane.engine.statistics = guard.signed, statistics[0]
     try:
         streamed(lanes, rows, Ledger(len(rows), len(lanes), progress, journal), reflexive=reflexive)
         stopped = harmful_loop(semiring, tuple(np.concatenate([host(v[I, I].diagonal()) for I in rows]) for v in values))

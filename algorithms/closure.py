@@ -13,12 +13,12 @@ from semiring.algorithms import components
 from semiring.algorithms.divergence import Judge, harmful_loop
 from semiring.algorithms.laws import eliminates, require_closure_laws
 from semiring.algorithms.potentials import inverse, resum, reweigh
-from semiring.algorithms.ranges import guard_for, strays
+from semiring.algorithms.ranges import guard_for, statistics_of, strays
 from semiring.algorithms.schedules import Pivots, Schedule, schedule_for
 from semiring.kernels.block import Block
 from semiring.kernels.engine import Engine
 from semiring.kernels.select import engine_for
-from semiring.kernels.survey import Survey
+from semiring.kernels.statistics import ValueStatistics
 from semiring.kernels.truth import is_reachability
 
 __all__ = ["closure"]
@@ -40,7 +40,7 @@ def closure(
     reflexive: bool = True,
     kept: Callable[[], Values | None] = lambda: None,
     names: Sequence[Any] | None = None,
-    verify: Callable[[], Survey | None] = lambda: None,
+    verify: Callable[[], Sequence[ValueStatistics]] = lambda: (),
 ) -> None:
     """values ← A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ …, in place.
 
@@ -61,8 +61,8 @@ def closure(
     names : sequence, optional
         The caller's names of the vertices, for errors.
     verify : callable
-        Raises what is wrong with a matrix on a GPU, which may still be looked at, and gives what its numbers are; None if that is not
-        known.
+        Raises what is wrong with a matrix on a GPU, which may still be looked at, and gives what the numbers of each component are;
+        nothing if that is not known.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def closure(
     if on_gpu(values[0]):
         _close_on_gpu(plan, values, via, kept, names, verify)
         return
-    batch = values[0].shape[:-2]
+    batch, statistics = values[0].shape[:-2], verify()
     for index in np.ndindex(batch):
 
         def input_matrix(index: tuple[int, ...] = index) -> Values | None:
@@ -97,7 +97,7 @@ def closure(
 
         judge = Judge(semiring, input_matrix, lambda v: v if names is None else names[v])
         try:
-            _close_matrix(plan, tuple(v[index] for v in values), None if via is None else via[index], judge)
+            _close_matrix(plan, tuple(v[index] for v in values), None if via is None else via[index], () if batch else statistics, judge)
         except SemiringError as error:
             if batch:
                 error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
@@ -118,14 +118,14 @@ def _close_on_gpu(
     via: Array | None,
     kept: Callable[[], Values | None],
     names: Sequence[Any] | None,
-    verify: Callable[[], Survey | None],
+    verify: Callable[[], Sequence[ValueStatistics]],
 ) -> None:
     """All matrices of a batch at once, because what runs on a GPU tells only in the end whether a pivot was harmful."""
     engine, n = plan.engine, values[0].shape[-1]
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if plan.reflexive else n)
-    engine.seen = verify()
-    guard.before(values, () if engine.seen is None else (engine.seen,))
-    engine.signed = guard.signed
+    statistics = verify() or statistics_of(engine.semiring, values)
+    guard.before(statistics)
+    engine.signed, engine.statistics = guard.signed, statistics[0]
     try:
         if plan.eliminate:
             _run_elimination(plan, values)
@@ -153,11 +153,11 @@ def _close_on_host(plan: _Plan, values: Values, via: Array | None, given: Values
         via[...] = to_gpu(on_host)
 
 
-def _close_matrix(plan: _Plan, values: Values, via: Array | None, judge: Judge) -> None:
+def _close_matrix(plan: _Plan, values: Values, via: Array | None, statistics: Sequence[ValueStatistics], judge: Judge) -> None:
     """One matrix: what it may reach, then component by component."""
     engine, n = plan.engine, len(values[0])
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if plan.reflexive else n)
-    guard.before(values)
+    guard.before(statistics or statistics_of(engine.semiring, values))
     engine.signed = guard.signed
     label = None
     if via is None and is_reachability(engine.semiring, engine.dtypes):

@@ -10,6 +10,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import outside
 from semiring.algebra.errors import DomainError, SemiringError
+from semiring.kernels.statistics import surely_elements
 
 __all__ = ["power"]
 
@@ -48,7 +49,7 @@ def power(values: Values, k: int, semiring: Semiring, multiply: Callable[[Any, A
 
 
 def _require_inside(semiring: Semiring, values: Values, exponent: int) -> None:
-    index = outside(semiring, values)
+    index = None if surely_elements(semiring, values) else outside(semiring, values)
     if index is not None:
         element = ", ".join(str(v[index]) for v in values)
         raise DomainError(

@@ -24,6 +24,7 @@ Over floats a sum that overflows would pass for ∞, "no path", and a second one
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -35,20 +36,17 @@ from semiring.algebra.errors import OverflowRiskError
 from semiring.algebra.expression import CHOOSING, chooses_operand, node, nodes, var
 from semiring.algebra.laws import is_selective
 from semiring.algebra.namespace import host, on_gpu
-from semiring.kernels.bounds import Interval, certify_product, finite_range, stays_inside, walks_fit, wider
-from semiring.kernels.floats import largest_finite
+from semiring.kernels.bounds import Interval, certify, stays_inside, walks_fit, wider
 from semiring.kernels.infinities import absorbing, crosses_infinity, tropical
-from semiring.kernels.survey import Survey
+from semiring.kernels.statistics import ValueStatistics, surely_elements, value_statistics
 
-__all__ = ["Guard", "guard_for", "strays"]
+__all__ = ["Guard", "guard_for", "statistics_of", "strays"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 _HARMLESS = CHOOSING | {"invert"}
 _BLOCK = 1 << 20
-_PIECE = 1 << 16
-"""Floats that are looked at together, in cache."""
 
 
 class Guard(Protocol):
@@ -56,8 +54,8 @@ class Guard(Protocol):
 
     signed: bool
 
-    def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
-        """Refuse a matrix whose closure could wrap. `seen`: what the numbers of each component are, if that is known."""
+    def before(self, statistics: Sequence[ValueStatistics]) -> None:
+        """Refuse a matrix whose closure could wrap; the value statistics of each component, see `statistics_of`, tell."""
 
     def after(self, values: Values, via: Array | None) -> None:
         """Refuse a result that may have wrapped, and mend what is meant to be ∞."""
@@ -116,7 +114,7 @@ class _Unbounded:
         self.semiring, self.dtypes, self.edges = semiring, dtypes, edges
         self.dtype = dtypes[0]
 
-    def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
+    def before(self, statistics: Sequence[ValueStatistics]) -> None:
         pass
 
     def after(self, values: Values, via: Array | None) -> None:
@@ -146,13 +144,13 @@ class _Tropical(_Unbounded):
         super().__init__(semiring, dtypes, edges)
         (self.infinity,) = absorbing(semiring, dtypes)
         self.half = abs(self.infinity // 2)
-        self.largest = 0
+        self.largest: float = 0
 
-    def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
-        found = seen[0].finite if seen else _range(values[0], (self.infinity,))
+    def before(self, statistics: Sequence[ValueStatistics]) -> None:
+        found = statistics[0].finite
         if found is None:
             return
-        self.largest = _magnitude(found)
+        self.largest = statistics[0].largest
         self.signed = crosses_infinity(self.infinity, found)
         bound = 3 * self.edges * self.largest if self.signed else self.largest
         if max(bound, self.largest) >= self.half:
@@ -163,21 +161,25 @@ class _Tropical(_Unbounded):
             )
 
     def after(self, values: Values, via: Array | None) -> None:
+        (found,) = statistics_of(self.semiring, values)
         if self.signed:
-            self._restore_infinity(values[0], via)
+            self._restore_infinity(values[0], via, found)
             return
-        found = _range(values[0], (self.infinity,))
-        longest = 0 if found is None else _magnitude(found)
+        longest = found.largest
         if longest + self.largest >= self.half:
             raise OverflowRiskError(
                 f"{self.semiring.name} in {self.dtype}: a path of weight {longest} and an edge of {self.largest} reach {self.half}, from "
                 f"where on the library cannot tell sums from ∞; use {wider(self.dtype)}"
             )
 
-    def _restore_infinity(self, values: Array, via: Array | None) -> None:
+    def _restore_infinity(self, values: Array, via: Array | None, found: ValueStatistics) -> None:
         """What is beyond the longest path is ∞ that a weight pulled back, and no path at all."""
         limit = self.edges * self.largest
-        for rows in _rows(values, _BLOCK):
+        low, high = found.finite or (0, 0)
+        infinite = found.positive_infinity or found.negative_infinity
+        if (high if self.infinity > 0 else -low) <= limit and (via is None or not infinite):
+            return
+        for rows in _rows(values):
             some = values[rows]  # a copy, where values are on disk
             none = some > limit if self.infinity > 0 else some < -limit
             if none.any():
@@ -196,24 +198,21 @@ class _FloatTropical(_Unbounded):
         self.largest = 0.0
         self.proven = True
 
-    def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
-        self.largest = seen[0].largest if seen else largest_finite(values[0])
+    def before(self, statistics: Sequence[ValueStatistics]) -> None:
+        self.largest = statistics[0].largest
         self.proven = 3 * self.edges * self.largest < self.limit
-        if not self.proven and (self._pulls(values, seen) or self.largest >= self.limit):
+        if not self.proven and (self._pulls(statistics[0]) or self.largest >= self.limit):
             self._refuse(f"three paths of {self.edges} edges")
 
     def after(self, values: Values, via: Array | None) -> None:
         # Had a path overflowed to ∞, the last vertex before that would have a finite result, and the edge from there would reach ∞.
-        if not self.proven and (longest := largest_finite(values[0])) + self.largest >= self.limit:
+        if not self.proven and (longest := statistics_of(self.semiring, values)[0].largest) + self.largest >= self.limit:
             self._refuse(f"one edge more than a path of weight {longest:.3g}")
 
-    def _pulls(self, values: Values, seen: Sequence[Survey]) -> bool:
+    def _pulls(self, found: ValueStatistics) -> bool:
         """Whether a weight pulls ∞ back."""
-        smallest = self.semiring.program.add[0].op == "min"
-        if seen:
-            low, high = seen[0].finite or (0, 0)
-            return low < 0 if smallest else high > 0
-        return bool((values[0] < 0 if smallest else values[0] > 0).any())
+        low, high = found.finite or (0, 0)
+        return low < 0 or found.negative_infinity if self.semiring.program.add[0].op == "min" else high > 0 or found.positive_infinity
 
     def _refuse(self, what: str) -> None:
         raise OverflowRiskError(
@@ -225,14 +224,12 @@ class _FloatTropical(_Unbounded):
 class _Sums(_Unbounded):
     """Elements whose components add up, of which ⊕ selects one."""
 
-    def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
-        infinities = absorbing(self.semiring, self.dtypes)
-        for c, dtype in enumerate(self.dtypes):
+    def before(self, statistics: Sequence[ValueStatistics]) -> None:
+        for dtype, found in zip(self.dtypes, statistics, strict=True):
             if dtype.kind in "iu":
-                found = seen[c].finite if seen else _range(values[c], infinities)
-                self._require(dtype, 0 if found is None else _magnitude(found), np.iinfo(dtype).max // 2, f"use {wider(dtype)}")
+                self._require(dtype, found.largest, np.iinfo(dtype).max // 2, f"use {wider(dtype)}")
             elif dtype.kind == "f":
-                self._require(dtype, seen[c].largest if seen else largest_finite(values[c]), _limit(dtype), _advice((dtype,)))
+                self._require(dtype, found.largest, _limit(dtype), _advice((dtype,)))
 
     def _require(self, dtype: np.dtype[Any], largest: float, limit: float, advice: str) -> None:
         if 3 * self.edges * largest >= limit:
@@ -263,8 +260,8 @@ class _Between(_Unbounded):
         self.infinities = absorbing(semiring, dtypes)
         self.found: list[Interval] = []
 
-    def before(self, values: Values, seen: Sequence[Survey] = ()) -> None:
-        found = seen[0].finite if seen else _range(values[0], self.infinities)
+    def before(self, statistics: Sequence[ValueStatistics]) -> None:
+        found = statistics[0].finite
         if found is None:
             return
         if not self.infinities:
@@ -278,30 +275,37 @@ class _Between(_Unbounded):
 
     def after(self, values: Values, via: Array | None) -> None:
         if self.found:
-            ranges = [*self.found, *filter(None, [_range(values[0], ())])]
-            hull = (np.array([[min(r[0] for r in ranges), max(r[1] for r in ranges)]], dtype=self.dtypes[0]),)
-            certify_product(self.semiring, self.dtypes, hull, hull, None, 1)
+            hull = (functools.reduce(operator.or_, map(ValueStatistics, self.found), _statistics(values)[0]),)
+            certify(self.semiring, self.dtypes, hull, hull, k=1)
 
 
-def _range(values: Array, infinities: tuple[int, ...]) -> Interval | None:
-    """The least and the greatest finite entry, looked at by blocks of rows, which take no copy of a whole view."""
-    found = [part for rows in _rows(values, _BLOCK) if (part := finite_range(values[rows], infinities)) is not None]
-    return (min(f[0] for f in found), max(f[1] for f in found)) if found else None
+def statistics_of(semiring: Semiring, values: Values) -> tuple[ValueStatistics, ...]:
+    """What the numbers of a matrix are, one a component; integers that stand for an infinite zero count as infinities."""
+    dtypes = tuple(v.dtype for v in values)
+    if all(d.kind in "bO" for d in dtypes):
+        return (ValueStatistics(),) * len(values)  # of which no rule asks anything
+    return _statistics(values, absorbing(semiring, dtypes))
 
 
-def _magnitude(interval: Interval) -> int:
-    return int(max(map(abs, interval)))
+def _statistics(values: Values, infinities: tuple[int, ...] = ()) -> tuple[ValueStatistics, ...]:
+    found = (value_statistics(part, infinities) for part in _in_memory(values))
+    return functools.reduce(lambda x, y: tuple(map(operator.or_, x, y)), found, (ValueStatistics(),) * len(values))
+
+
+def _in_memory(values: Values) -> Iterator[Values]:
+    """The matrix itself, or block rows of one that is on disk."""
+    if all(on_gpu(v) or isinstance(v, np.ndarray) for v in values):
+        return iter([values])
+    return (tuple(v[rows] for v in values) for rows in _rows(values[0]))
 
 
 def strays(semiring: Semiring, values: Values) -> bool:
     """Whether an element has a NaN, or an infinity with which it is no element."""
-    if values[0].size == 0:
-        return False
-    for rows in _rows(values[0], _PIECE):
-        parts = tuple(v[rows] for v in values)
-        if all(np.isfinite(v.min()) and np.isfinite(v.max()) for v in parts):
+    for parts in _in_memory(values):
+        statistics = value_statistics(parts)
+        if all(found.all_finite for found in statistics) or surely_elements(semiring, parts, statistics):
             continue
-        for piece in pieces(parts[0].shape):  # one, where the matrix is on the host
+        for piece in pieces(parts[0].shape):
             some = tuple(host(v[piece]) for v in parts)
             stray = ~np.logical_and.reduce([np.isfinite(v) for v in some])
             if not semiring.carrier.holds([v[stray] for v in some]).all():
@@ -318,9 +322,9 @@ def _advice(dtypes: tuple[np.dtype[Any], ...]) -> str:
     return "use float64" if np.dtype(np.float32) in dtypes else "scale the elements, or use object arrays of exact numbers"
 
 
-def _rows(values: Array, size: int) -> Iterator[slice]:
-    """Blocks of rows of about `size` entries; on a GPU all rows."""
+def _rows(values: Array) -> Iterator[slice]:
+    """Blocks of rows; on a GPU all rows."""
     if on_gpu(values):
         return iter([slice(None)])
-    step = max(1, size // max(1, values.shape[1]))
+    step = max(1, _BLOCK // max(1, values.shape[1]))
     return (slice(start, start + step) for start in range(0, values.shape[0], step))

@@ -23,7 +23,7 @@ from semiring.algorithms.cycles import exact_weight, find_cycle
 from semiring.algorithms.divergence import Judge
 from semiring.algorithms.edges import Edges
 from semiring.algorithms.laws import require_closure_laws
-from semiring.algorithms.ranges import guard_for
+from semiring.algorithms.ranges import guard_for, statistics_of
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.algorithms.runs import combine_runs
 from semiring.kernels.reference.operations import Operations
@@ -94,7 +94,7 @@ def rows_of_edges(
     """
     require_closure_laws(semiring, edges.dtypes, paths=tree is not None)
     guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
-    guard.before(tuple(w[:, None] for w in edges.weights))
+    guard.before(statistics_of(semiring, edges.weights))
     search = _Search(semiring, edges, reflexive, backward, name)
     results = tuple(filled((len(sources), edges.n), z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True))
     step = max(1, _AT_ONCE // max(1, edges.n, len(edges.heads)))

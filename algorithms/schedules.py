@@ -98,7 +98,7 @@ class Pivots:
         self._engine = engine
         self.semiring: Semiring = engine.semiring
         self.dtypes: tuple[np.dtype[Any], ...] = engine.dtypes
-        self.granule, self.pivot, self.signed, self.seen = engine.granule, engine.pivot, engine.signed, engine.seen
+        self.granule, self.pivot, self.signed, self.statistics = engine.granule, engine.pivot, engine.signed, engine.statistics
         self.sweep, self.block = engine.sweep, engine.block
         self.load, self.blank, self.store, self.verify = engine.load, engine.blank, engine.store, engine.verify
         self.run, self.add_identity = engine.run, engine.add_identity

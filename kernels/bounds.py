@@ -1,4 +1,4 @@
-"""Whether an integer product can leave its dtype: interval arithmetic over the recorded operations.
+"""Whether a product can leave its dtype: of floats see `floats`; of integers, interval arithmetic over the recorded operations.
 
 A product is refused before it is computed if any sum or product inside it could wrap, so nothing wrapped is ever returned. What
 stands for ±∞ absorbs sums and takes no part in the intervals; an operation that would make a number of it is refused too.
@@ -18,17 +18,17 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import widest
 from semiring.algebra.errors import DTypeError, OverflowRiskError
 from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes, var
-from semiring.algebra.namespace import on_gpu
+from semiring.kernels.floats import certify_floats
 from semiring.kernels.infinities import absorbing, crosses_infinity, own, signed_limit, tropical
+from semiring.kernels.statistics import ValueStatistics
 
-__all__ = ["Interval", "certify_product", "finite_range", "stays_inside", "walks_fit", "wider"]
+__all__ = ["Interval", "certify", "depends_on_values", "stays_inside", "walks_fit", "wider"]
 
 Interval = tuple[float, float]
 """Lowest and highest value; Python integers, or ±inf for what is not bounded."""
 
 _ARITHMETIC = {"add", "sub", "mul", "neg", "abs", "shl", "floordiv"}
 _KEEP_INFINITY = {"add", "min", "max", "where"}
-_PIECE = 1 << 20
 
 
 class _Range(NamedTuple):
@@ -39,46 +39,37 @@ class _Range(NamedTuple):
     dtype: np.dtype[Any] | None
 
 
-def finite_range(values: np.ndarray[Any, Any], infinities: tuple[int, ...]) -> Interval | None:
-    """The least and the greatest entry, leaving out those that stand for ±∞ in its dtype; None where nothing is left."""
-    if values.size == 0:
-        return None
-    infinities = own(infinities, values.dtype)
-    if on_gpu(values):
-        from semiring.kernels.cuda.reductions import survey
-
-        return survey(values, infinities)().finite
-    low, high = int(values.min()), int(values.max())
-    if low not in infinities and high not in infinities:
-        return low, high
-    found: list[Interval] = []
-    flat = values.reshape(-1) if values.flags.c_contiguous else values.ravel()
-    for start in range(0, flat.size, _PIECE):
-        piece = flat[start : start + _PIECE]
-        finite = piece[~np.isin(piece, np.asarray(infinities, dtype=values.dtype))]
-        if finite.size:
-            found.append((int(finite.min()), int(finite.max())))
-    return (min(f[0] for f in found), max(f[1] for f in found)) if found else None
-
-
 def wider(dtype: np.dtype[Any]) -> str:
     """The next wider dtype, as advice."""
     following = {"u1": "uint16", "u2": "uint32", "u4": "uint64", "i2": "int32", "i4": "int64"}
     return following.get(f"{dtype.kind}{dtype.itemsize}", "float64")
 
 
-def certify_product(
-    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], a: Sequence[Any], b: Sequence[Any], c: Sequence[Any] | None, k: int
+def depends_on_values(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
+    """Whether it depends on the numbers if they are elements, and `certify` says what it says."""
+    integers = any(d.kind in "iu" for d in dtypes) and semiring.program.operations & _ARITHMETIC
+    return bool(integers) or not semiring.carrier.contains_every(dtypes)
+
+
+def certify(
+    semiring: Semiring,
+    dtypes: tuple[np.dtype[Any], ...],
+    left: Sequence[ValueStatistics],
+    right: Sequence[ValueStatistics],
+    old: Sequence[ValueStatistics] | None = None,
+    *,
+    k: int,
 ) -> bool:
-    """Refuse a product of integers that could overflow.
+    """Refuse a product that could overflow.
 
     Parameters
     ----------
     semiring : Semiring
     dtypes : tuple of numpy.dtype
-    a, b : sequences of arrays, one a component
-    c : sequence of arrays, or None
-        What the product is added to.
+    left, right : sequences of ValueStatistics, one a component
+        What the operands' numbers are; integers that stand for an infinite zero count as infinities.
+    old : sequence of ValueStatistics, optional
+        Those of what the product is added to.
     k : int
         Length of the sums.
 
@@ -90,26 +81,40 @@ def certify_product(
     Raises
     ------
     OverflowRiskError
-        Naming the operation, its range and the next wider dtype.
+        Naming the operation, its range and the next wider dtype; or, of floats, the magnitudes and what would work.
     """
-    if all(d.kind not in "iu" for d in dtypes) or k == 0 or 0 in (a[0].size, b[0].size):
+    if k == 0:
         return False
+    signed = _certify_integers(semiring, dtypes, left, right, old, k) if any(d.kind in "iu" for d in dtypes) else False
+    certify_floats(semiring, dtypes, left, right)
+    return signed
+
+
+def _certify_integers(
+    semiring: Semiring,
+    dtypes: tuple[np.dtype[Any], ...],
+    left: Sequence[ValueStatistics],
+    right: Sequence[ValueStatistics],
+    old: Sequence[ValueStatistics] | None,
+    k: int,
+) -> bool:
     program = semiring.program
     if not program.operations & _ARITHMETIC:
         return False
     infinities = absorbing(semiring, dtypes)
     if tropical(semiring, dtypes):
-        left, right = (finite_range(part[0], infinities) or (0, 0) for part in (a, b))
-        return _certify_tropical(semiring, dtypes[0], infinities[0], left, right)
+        return _certify_tropical(semiring, dtypes[0], infinities[0], *(part[0].finite or (0, 0) for part in (left, right)))
     limits = _Limits(semiring, dtypes, infinities)
-    ranges = [[_range(v, infinities) for v in part] for part in (a, b)]
-    total = limits.evaluate(program.mul, *ranges)
+    total = limits.evaluate(program.mul, *(list(map(_range, part, dtypes)) for part in (left, right)))
     if {e.op for e in nodes(*program.add)} & _ARITHMETIC:
         total = limits.sum_of(total, k)
         zero, _ = semiring.identities(dtypes)
-        limits.evaluate(program.add, [_range(np.full(1, z, dtype=d), infinities) for z, d in zip(zero, dtypes, strict=True)], total)
-    if c is not None:
-        limits.evaluate(program.add, [_range(v, infinities) for v in c], total)
+        zeros = (
+            ValueStatistics(None, True) if z in own(infinities, d) else ValueStatistics((z, z)) for z, d in zip(zero, dtypes, strict=True)
+        )
+        limits.evaluate(program.add, list(map(_range, zeros, dtypes)), total)
+    if old is not None:
+        limits.evaluate(program.add, list(map(_range, old, dtypes)), total)
     return False
 
 
@@ -148,13 +153,12 @@ def _bounds(part: carrier.Part) -> Interval | None:
     return min(ends), max(ends)
 
 
-def _range(values: Any, infinities: tuple[int, ...]) -> _Range:
-    if values.dtype.kind == "b":
+def _range(told: ValueStatistics, dtype: np.dtype[Any]) -> _Range:
+    if dtype.kind == "b":
         return _Range((0, 1), False, np.dtype(np.uint8))
-    if values.dtype.kind == "f":
-        return _Range((-math.inf, math.inf), False, values.dtype)
-    infinite = any(i in own(infinities, values.dtype) for i in (int(values.min()), int(values.max())))
-    return _Range(finite_range(values, infinities), infinite, values.dtype)
+    if dtype.kind not in "iu":
+        return _Range((-math.inf, math.inf), False, dtype)
+    return _Range(told.finite, told.positive_infinity or told.negative_infinity, dtype)
 
 
 def _certify_tropical(semiring: Semiring, dtype: np.dtype[Any], infinity: int, a: Interval, b: Interval) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
-from semiring.kernels.survey import Survey
+from semiring.kernels.statistics import ValueStatistics
 
 __all__ = ["Engine", "Immediate", "Sides"]
 
@@ -51,7 +51,7 @@ class Engine(Protocol):
         The side of pivot blocks in such sweeps.
     signed : bool
         Whether tropical integers may be negative, so that ∞ plus one of them has to count as ∞. Set it before the first operation.
-    seen : Survey or None
+    statistics : ValueStatistics or None
         What the numbers of the matrix are, if that is known. Set it before the first operation.
     """
 
@@ -62,7 +62,7 @@ class Engine(Protocol):
     sweep: int
     block: int
     signed: bool
-    seen: Survey | None
+    statistics: ValueStatistics | None
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
         """The block that stands for `values` while an algorithm runs: the arrays themselves, or a copy in another form.
@@ -123,7 +123,7 @@ class Immediate(ABC):
 
     sweep = block = 0
     signed = False
-    seen: Survey | None = None
+    statistics: ValueStatistics | None = None
 
     @abstractmethod
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:

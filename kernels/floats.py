@@ -14,44 +14,39 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.domain import pieces
 from semiring.algebra.errors import OverflowRiskError
 from semiring.algebra.expression import CHOOSING, fold, nodes
-from semiring.algebra.namespace import on_gpu
+from semiring.kernels.statistics import ValueStatistics
 
-__all__ = ["certify_floats", "largest_finite"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["certify_floats"]
 
 _GROWING = {"add", "sub", "mul"}
 _BOUNDED = CHOOSING | _GROWING | {"neg", "abs", "sqrt"}
 
 
-def certify_floats(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], a: Sequence[Array], b: Sequence[Array]) -> None:
+def certify_floats(
+    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: Sequence[ValueStatistics], right: Sequence[ValueStatistics]
+) -> None:
     """Refuse a product of floats in which a ⊗ b of finite elements could overflow, if ⊕ only compares.
 
     Parameters
     ----------
     semiring : Semiring
     dtypes : tuple of numpy.dtype
-    a, b : sequences of arrays, one a component
+    left, right : sequences of ValueStatistics, one a component
 
     Raises
     ------
     OverflowRiskError
         Naming the magnitudes, and what would work.
-
-    Notes
-    -----
-    Reads both operands once, in pieces that fit the cache.
     """
     safe = _safe(semiring, dtypes)
     if safe == math.inf:
         return
-    left, right = ([_magnitude(v) for v in part] for part in (a, b))
-    if max(*left, *right) > safe and (op := _overflows(semiring, dtypes, left, right)) is not None:
+    sizes = [list(map(_magnitude, part, dtypes)) for part in (left, right)]
+    if max(*sizes[0], *sizes[1]) > safe and (op := _overflows(semiring, dtypes, *sizes)) is not None:
         narrow = np.dtype(np.float32) in dtypes
-        reached = " and ".join(f"{max(part):.3g}" for part in (left, right))
+        reached = " and ".join(f"{max(part):.3g}" for part in sizes)
         raise OverflowRiskError(
             f"{semiring.name} in {', '.join(map(str, dtypes))}: finite entries reach {reached}, so that {op!r} could overflow; "
             f"{'use float64' if narrow else 'scale the entries, or use object arrays of exact numbers'}"
@@ -87,42 +82,10 @@ def _overflows(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: list
     return found[0] if found else None
 
 
-def largest_finite(values: Array) -> float:
-    """The largest magnitude of the finite entries of floats without NaN; 0 if there is none."""
-    if on_gpu(values):
-        from semiring.kernels.cuda.reductions import survey
-
-        return survey(values)().largest
-    largest, finite = 0.0, True
-    for piece in pieces(values.shape) if values.size else ():
-        part = values[piece]
-        size = max(float(np.maximum.reduce(part, None)), -float(np.minimum.reduce(part, None))) if finite else math.inf
-        finite = size < math.inf  # where one piece has an ∞, the next ones are likely to
-        largest = max(largest, size if finite else _by_bits(part))
-    return largest
-
-
-def _by_bits(values: Array) -> float:
-    """The same by integers: without their sign, the bits of floats sort as the floats do; then ∞ moves to 0, past the largest word."""
-    word, up = _word(values.dtype)
-    bits = values.view(word)
-    bits = bits + bits
-    bits += up
-    found = max(int(bits.max()) - int(up), 0) >> 1
-    return float(word(found).view(values.dtype))
-
-
-@lru_cache
-def _word(dtype: np.dtype[Any]) -> tuple[type[np.unsignedinteger[Any]], np.unsignedinteger[Any]]:
-    """The integers as wide as floats, and what moves ∞ without its sign to 0."""
-    word = np.uint32 if dtype.itemsize == 4 else np.uint64
-    return word, word(2 << np.finfo(dtype).nmant)
-
-
-def _magnitude(values: Array) -> float:
-    if values.dtype.kind == "f":
-        return largest_finite(values)
-    return 2.0 ** (8 * values.itemsize)  # integers are certified elsewhere; here they only meet floats
+def _magnitude(told: ValueStatistics, dtype: np.dtype[Any]) -> float:
+    if dtype.kind == "f":
+        return told.largest
+    return 2.0 ** (8 * dtype.itemsize)  # integers are certified elsewhere; here they only meet floats
 
 
 def _constant(value: Any) -> float:

@@ -14,6 +14,7 @@ from semiring.algebra.expression import var
 __all__ = ["absorbing", "crosses_infinity", "own", "signed_limit", "signed_threshold", "threshold", "tropical"]
 
 
+@functools.lru_cache(maxsize=256)
 def absorbing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[int, ...]:
     """The integers that stand for an infinite zero: a sum with one of them is it again, never a wrapped number."""
     raw = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
@@ -31,6 +32,7 @@ def own(infinities: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
     return tuple(i for i in infinities if i in (info.min, info.max))
 
 
+@functools.lru_cache(maxsize=256)
 def tropical(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
     """Whether elements are single integers with an infinite zero, ⊕ is their minimum or maximum and ⊗ their sum, and nothing else."""
     program = semiring.program

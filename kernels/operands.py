@@ -8,7 +8,7 @@ import numpy as np
 
 from semiring.algebra.conversion import conversions, widened, written_as
 from semiring.algebra.definition import Semiring
-from semiring.algebra.domain import PIECE, pieces, require_inside
+from semiring.algebra.domain import PIECE, pieces
 from semiring.algebra.errors import DTypeError, SemiringError, ShapeError
 from semiring.algebra.exchange import Borrowed, borrowed, lends_memory
 from semiring.algebra.namespace import namespace, on_gpu
@@ -112,7 +112,7 @@ def matching(
 def elements(
     lent: tuple[Borrowed, ...], dtypes: tuple[np.dtype[Any], ...], semiring: Semiring, name: str, device: str
 ) -> tuple[Array, ...]:
-    """The arrays where and in the dtypes in which the product is computed, ±∞ as it is written there; all elements of the semiring."""
+    """The arrays where and in the dtypes in which the product is computed, ±∞ as it is written there."""
     parts = arrays_of(lent)
     kinds = tuple(written_as(p.array.dtype, numbers=p.numbers) for p in lent)
     if kinds != dtypes:
@@ -129,7 +129,6 @@ def elements(
         from semiring.kernels.cuda.transfer import upload
 
         parts = tuple(v if on_gpu(v) else upload(v) for v in parts)
-    require_inside(semiring, parts, what=name)
     return parts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -10,16 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring, require_semiring
+from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import LawError, ShapeError, noted, refuse_arrays
 from semiring.algebra.exchange import Borrowed
 from semiring.algebra.laws import selective_counterexample
 from semiring.algebra.namespace import namespace, on_gpu
-from semiring.kernels.bounds import certify_product
+from semiring.kernels.bounds import certify, depends_on_values
 from semiring.kernels.devices import is_gpu, on_device
-from semiring.kernels.floats import certify_floats
+from semiring.kernels.infinities import absorbing
 from semiring.kernels.operands import apart, arrays_of, dtypes_of, elements, leading_axes, matching, operand
 from semiring.kernels.room import require_room, with_scratch
 from semiring.kernels.select import engine_for
+from semiring.kernels.statistics import ValueStatistics, surely_elements, value_statistics
 from semiring.planning import Problem, location, plan
 
 __all__ = ["Witnessed", "matmul"]
@@ -154,10 +157,11 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool
     with on_device(where):
         left, right = elements(lent_a, dtypes, semiring, "a", where), elements(lent_b, dtypes, semiring, "b", where)
         old = None if lent_c is None else elements(lent_c, dtypes, semiring, "c", where)
+        statistics = _statistics_of_elements(semiring, left, right, old, threads)
         left = tuple(v[None, :] if row else v for v in left)
         right = tuple(v[:, None] if column else v for v in right)
         sent = is_gpu(where) and not stays
-        values, via = _compute(where, left, right, old, None if sent else target, shape, semiring, witness, threads)
+        values, via = _compute(where, left, right, old, statistics, None if sent else target, shape, semiring, witness, threads)
         if sent:
             values, via = _received(values, target), None if via is None else _received((via,), None)[0]
         restore = _restorer(lent_out or (*lent_a, *lent_b))
@@ -187,11 +191,28 @@ def _received(found: tuple[Any, ...], target: tuple[Array, ...] | None) -> tuple
     return target
 
 
+def _statistics_of_elements(
+    semiring: Semiring, left: tuple[Any, ...], right: tuple[Any, ...], old: tuple[Any, ...] | None, threads: int | None
+) -> list[tuple[ValueStatistics, ...]]:
+    """What the numbers of each operand are, which hold nothing but elements; nothing where no more than that is asked."""
+    dtypes = tuple(v.dtype for v in left)
+    if not depends_on_values(semiring, dtypes):
+        return []
+    given = left, right, *(() if old is None else (old,))
+    found = value_statistics([v for part in given for v in part], absorbing(semiring, dtypes), threads=threads)
+    statistics = [found[i : i + len(dtypes)] for i in range(0, len(found), len(dtypes))]
+    for name, part, told in zip("abc", given, statistics, strict=False):
+        if not surely_elements(semiring, part, told):
+            require_inside(semiring, part, name)
+    return statistics
+
+
 def _compute(
     where: str,
     left: tuple[Any, ...],
     right: tuple[Any, ...],
     old: tuple[Any, ...] | None,
+    statistics: list[tuple[ValueStatistics, ...]],
     target: tuple[Any, ...] | None,
     shape: tuple[int, ...],
     semiring: Semiring,
@@ -203,9 +224,9 @@ def _compute(
     batch = np.broadcast_shapes(left[0].shape[:-2], right[0].shape[:-2]) if left[0].ndim > 2 or right[0].ndim > 2 else ()
     full = (*batch, left[0].shape[-2], right[0].shape[-1])
     engine = engine_for(semiring, dtypes, where, threads, witness=witness)
-    engine.signed = certify_product(semiring, dtypes, left, right, old, left[0].shape[-1])
-    certify_floats(semiring, dtypes, left, right)
-
+    if statistics:
+        engine.signed = 0 not in full and certify(semiring, dtypes, *statistics, k=left[0].shape[-1])
+        engine.statistics = functools.reduce(operator.or_, (told[0] for told in statistics))
     results = target or tuple(xp.empty(shape, dtype=d) for d in dtypes)
     work = tuple(v.reshape(full) if v.flags.c_contiguous else xp.empty(full, dtype=v.dtype) for v in results)
     via = xp.full(full, -1, dtype=np.int32) if witness else None

@@ -19,6 +19,7 @@ from semiring.algebra.namespace import host
 from semiring.construction import Construction
 from semiring.kernels.reference.operations import Operations
 from semiring.kernels.room import fits, format_bytes, free_on
+from semiring.kernels.statistics import surely_elements
 from semiring.stores import blocks, rows_on_host, store_for
 from semiring.unpacking import Damage
 
@@ -43,7 +44,8 @@ def save(path: str | os.PathLike[str], found: Construction, nodes: Sequence[Any]
             "exact entries are Python objects, which cannot be kept without pickle: compute with dtype=float or int to save paths, or use "
             "pickle, and load that only from sources you trust"
         )
-    require_inside(found.semiring, found.values, "values")  # or they could not be loaded
+    if not surely_elements(found.semiring, found.values):
+        require_inside(found.semiring, found.values, "values")  # or they could not be loaded
     edges = found.kept() if _may_be_bent(found) else None
     header = {
         "paths": _VERSION,
@@ -115,7 +117,7 @@ def _require_elements(semiring: Semiring, arrays: tuple[Array, ...], name: str) 
     for c, array in enumerate(arrays):
         if array.dtype.kind == "b" and (place := _first(array.view(np.uint8), lambda part: part > 1)):
             raise Damage(f"{name}{c}{list(place)} is {array.view(np.uint8)[place]}, which is no truth value")
-    place = outside(semiring, arrays)
+    place = None if surely_elements(semiring, arrays) else outside(semiring, arrays)
     if place is not None:
         shown = " and ".join(brief(v[place].item()) for v in arrays)
         raise Damage(f"{name}0{list(place)} is {shown}, which is outside the carrier of {semiring.name}, {semiring.carrier}")

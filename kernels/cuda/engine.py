@@ -18,7 +18,7 @@ from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_sides, pivot_thre
 from semiring.kernels.cuda.operands import batches, matrix, of_one_layout, stacked, via_arguments
 from semiring.kernels.cuda.products import CudaProducts
 from semiring.kernels.infinities import threshold
-from semiring.kernels.survey import Survey
+from semiring.kernels.statistics import ValueStatistics
 
 __all__ = ["CudaEngine"]
 
@@ -43,7 +43,7 @@ class CudaEngine(CudaProducts):
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int = 0) -> None:
         super().__init__(semiring, dtypes, number)
         self.signed = False
-        self.seen: Survey | None = None
+        self.statistics: ValueStatistics | None = None
         self._sides = pivot_sides(self._representation)
         self.pivot, self.block = max(self._sides), min(self._sides)
         self._harmful: Any = None
@@ -60,8 +60,8 @@ class CudaEngine(CudaProducts):
 
     def _orders_bits(self, values: Any, *, owned: bool) -> bool:
         """Whether floats sort as the integers of their bits, once −0.0 is 0.0 where they are owned."""
-        if self.seen is not None and (self.seen.negative or not self.seen.negative_zero):
-            return not self.seen.negative
+        if self.statistics is not None and (self.statistics.negative or not self.statistics.negative_zero):
+            return not self.statistics.negative
         return has_ordered_bits(values, mend=owned)
 
     def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:

@@ -12,7 +12,7 @@ import numpy as np
 from semiring.kernels.cuda.compiler import compile_source
 from semiring.kernels.cuda.device import device
 from semiring.kernels.cuda.operands import stacked
-from semiring.kernels.survey import Survey
+from semiring.kernels.statistics import ValueStatistics
 
 __all__ = ["survey", "survey_source"]
 
@@ -24,7 +24,7 @@ _FINITE, _POSITIVE_INFINITY, _NEGATIVE_INFINITY, _NAN, _NEGATIVE_ZERO = (1 << bi
 """`Seen` in survey.cuh."""
 
 
-def survey(values: Any, infinities: tuple[int, ...] = ()) -> Callable[[], Survey]:
+def survey(values: Any, infinities: tuple[int, ...] = ()) -> Callable[[], ValueStatistics]:
     """Begins to look at the numbers of an array; what it returns waits for the GPU and tells what they are.
 
     Only of matrices of which a batch cannot be numbered by one stride it makes a copy.
@@ -38,7 +38,7 @@ def survey(values: Any, infinities: tuple[int, ...] = ()) -> Callable[[], Survey
     import cupy
 
     if values.size == 0:
-        return Survey
+        return ValueStatistics
     number, size = cupy.cuda.runtime.getDevice(), values.size
     contiguous = values.flags.c_contiguous or values.flags.f_contiguous
     batch = values if contiguous else stacked(values if values.ndim > 1 else values[None])
@@ -51,10 +51,10 @@ def survey(values: Any, infinities: tuple[int, ...] = ()) -> Callable[[], Survey
     return functools.partial(_told, found, values.dtype)
 
 
-def _told(found: Any, dtype: np.dtype[Any]) -> Survey:
+def _told(found: Any, dtype: np.dtype[Any]) -> ValueStatistics:
     """What the kernel has found."""
     greatest, least, kinds = found.get().tolist()
-    return Survey(
+    return ValueStatistics(
         (_number(~least, dtype), _number(greatest, dtype)) if kinds & _FINITE else None,
         bool(kinds & _POSITIVE_INFINITY),
         bool(kinds & _NEGATIVE_INFINITY),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Number, Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -147,6 +147,14 @@ def _predicate(function: Callable[[Any], Any], components: int) -> Predicate:
 Part = Interval | Predicate | frozenset[Any] | None
 
 
+class Statistics(Protocol):
+    """What is known of some numbers."""
+
+    def lies_within(self, low: float, high: float) -> bool:
+        """Whether all are numbers from `low` to `high`; integers that stand for ±∞ are those."""
+        ...
+
+
 @dataclass(frozen=True)
 class Carrier:
     """What the elements of a semiring are.
@@ -221,9 +229,10 @@ class Carrier:
         """Whether every value of these dtypes is an element, so that nothing needs to be looked at."""
         return self.joint is None and all(map(_is_every, self.parts, dtypes))
 
-    def surely_holds(self, values: Sequence[Array]) -> bool:
-        """Whether reductions alone tell that every entry lies in the carrier; False says nothing."""
-        return self.joint is None and all(_is_every(p, v.dtype) or _is_within(p, v) for p, v in zip(self.parts, values, strict=True))
+    def surely_contains(self, dtypes: Sequence[np.dtype[Any]], statistics: Sequence[Statistics]) -> bool:
+        """Whether what is known of each component's numbers tells that every entry is an element; False says nothing."""
+        known = zip(self.parts, dtypes, statistics, strict=True)
+        return self.joint is None and all(_is_every(part, dtype) or _is_within(part, dtype, told) for part, dtype, told in known)
 
 
 def _is_infinite(value: Any) -> bool:
@@ -256,15 +265,10 @@ def _is_every(part: Part, dtype: np.dtype[Any]) -> bool:
     return False
 
 
-def _is_within(part: Part, array: Array) -> bool:
-    if array.dtype.kind not in "iuf" or not (part is None or isinstance(part, Interval)):
-        return False
+def _is_within(part: Part, dtype: np.dtype[Any], told: Statistics) -> bool:
     if part is None:
-        return bool(array.dtype.kind != "f" or not np.isnan(array.min()))
-    (low, high), (any_low, any_high) = part.bounds(array.dtype), part.reaches_beyond(array.dtype)
-    # A reduction gives NaN if one entry is, and NaN is not within bounds: one of the two always looks at floats.
-    above = (any_low and not any_high) or low <= array.min().item()
-    return bool(above and (any_high or array.max().item() <= high))
+        return told.lies_within(-math.inf, math.inf)
+    return isinstance(part, Interval) and told.lies_within(*part.bounds(dtype))
 
 
 def _each(test: Callable[..., bool], *arrays: Array) -> Array:

@@ -1,7 +1,7 @@
 """Whether whole arrays of elements lie in a semiring's carrier.
 
-An interval is tested by minimum and maximum reductions on pieces that fit a core's cache: one pass over the memory, no temporary
-of the matrix's size, and NaN found on the way. Predicates are recorded like ⊕ and ⊗ and evaluated piece by piece.
+Entries are tested in pieces that fit a core's cache, with no temporary of the matrix's size; predicates, which are recorded like ⊕ and ⊗,
+too. Where value statistics are known, they tell of an interval whether anything has to be looked at.
 """
 
 from __future__ import annotations
@@ -57,14 +57,8 @@ def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
     carrier, shape = semiring.carrier, arrays[0].shape
     if 0 in shape or carrier.contains_every([v.dtype for v in arrays]):
         return None
-    if on_gpu(arrays[0]) and carrier.surely_holds(arrays):
-        return None
     for piece in pieces(shape):
-        # What reductions on a GPU do not tell is looked at on the host.
-        parts = [host(v[piece] if shape else v) for v in arrays]
-        if carrier.surely_holds(parts):
-            continue
-        inside = carrier.holds(parts)
+        inside = carrier.holds([host(v[piece] if shape else v) for v in arrays])
         if not inside.all():
             local = np.unravel_index(int(np.argmin(inside)), inside.shape)
             return tuple(int(i) + (s.start or 0) for i, s in zip(local, piece, strict=True))

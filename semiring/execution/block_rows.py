@@ -21,12 +21,12 @@ from semiring.graphs.memory import require_memory
 from semiring.kernels.devices import device_of, gpu_number, on_device
 from semiring.kernels.engine import Engine
 from semiring.kernels.select import engine_for
+from semiring.kernels.statistics import ValueStatistics
 from semiring.kernels.streaming.block_rows import BlockRows
 from semiring.kernels.streaming.checkpoint import Checkpoint
 from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.lane import Lane
 from semiring.kernels.streaming.storage import Matrix, Rows, rows_of
-from semiring.kernels.survey import Survey
 from semiring.options import Options
 from semiring.planning import Plan
 from semiring.planning.planner import cut
@@ -109,7 +109,7 @@ class _Work:
             assert rows is not None
             _log.info("%s", rows)
             lanes = [stack.enter_context(lane) for lane in self.lanes(matrix, rows)]
-            seen = self.seen(lanes, rows, checkpoint)
+            statistics = self.statistics(lanes, rows, checkpoint)
             start = time.perf_counter()
             with reporting(options.progress, rows) as progress:
                 closure_by_rows(
@@ -117,7 +117,7 @@ class _Work:
                     rows.rows,
                     values,
                     via,
-                    seen,
+                    statistics,
                     reflexive=reflexive,
                     kept=functools.cache(lambda: None if in_place else given.whole()),
                     names=names,
@@ -165,17 +165,17 @@ class _Work:
             return lanes_for([gpu_number(d) for d in plan.devices], engines, matrix, rows.rows)
         return [Lane(engine, _carrier(matrix, d), rows.buffers, rows.side) for engine, d in zip(engines, plan.devices, strict=True)]
 
-    def seen(self, lanes: Sequence[Lane], rows: BlockRows, checkpoint: Checkpoint | None) -> tuple[Survey, ...]:
+    def statistics(self, lanes: Sequence[Lane], rows: BlockRows, checkpoint: Checkpoint | None) -> tuple[ValueStatistics, ...]:
         """What the entries are: looked at now, or when the checkpoint was begun, whose input may be half overwritten."""
         if checkpoint is not None and checkpoint.side is not None:
-            return tuple(Survey(None if finite is None else tuple(finite), *kinds) for finite, *kinds in checkpoint.found["seen"])
+            return tuple(ValueStatistics(None if finite is None else tuple(finite), *kinds) for finite, *kinds in checkpoint.found["seen"])
         given = self.given
         inspection = Inspection(self.plan.semiring, given.dtypes, warn=self.options.nonedge is None and not given.looked_at)
         visit(lanes, rows.rows, inspection.look)
         inspection.warn()
         if checkpoint is not None:
-            checkpoint.begin(rows.side, {"seen": inspection.seen})
-        return inspection.seen
+            checkpoint.begin(rows.side, {"seen": inspection.statistics})
+        return inspection.statistics
 
 
 def _with_whole_rows(given: GivenRows) -> GivenRows:

@@ -15,7 +15,7 @@ from semiring.algebra.forks import cached_property
 from semiring.algebra.namespace import holds_symbols, host, namespace, on_gpu
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.edges import Edges
-from semiring.algorithms.ranges import guard_for
+from semiring.algorithms.ranges import guard_for, statistics_of
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
 from semiring.graphs import Graph, read_edges, read_graph, require_memory
@@ -23,7 +23,7 @@ from semiring.graphs.memory import entry_bytes
 from semiring.kernels.devices import device_of, is_gpu, on_device
 from semiring.kernels.room import fits, format_bytes, free_on
 from semiring.kernels.select import engine_for, searches_for
-from semiring.kernels.survey import Survey
+from semiring.kernels.statistics import ValueStatistics
 from semiring.options import Options
 from semiring.paths import Paths
 from semiring.paths_between import PathsBetween, shown
@@ -161,7 +161,9 @@ def _of_graph(g: Graph, task: _Task) -> Any:
     shape = (*g.batch, *task.shape)
     require_rows(shape, g.dtypes, where, paths=task.paths, backward=task.backward)
     with on_device(where):
-        seen = g.verify()
+        statistics = g.verify()
+        if g.batch and not on_gpu(g.values[0]):
+            statistics = ()  # each matrix is asked for itself
         given, sent = g.values, is_gpu(where) and not on_gpu(g.values[0])
         if sent:
             from semiring.kernels.cuda.transfer import upload
@@ -173,7 +175,7 @@ def _of_graph(g: Graph, task: _Task) -> Any:
         tree = xp.empty(shape, dtype=np.int32) if task.paths else None
         for index in np.ndindex(g.batch):
             try:
-                found, grown = _of_matrix(tuple(v[index] for v in given), task, how, () if seen is None else (seen,))
+                found, grown = _of_matrix(tuple(v[index] for v in given), task, how, statistics)
             except SemiringError as error:
                 if g.batch:
                     error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
@@ -187,12 +189,12 @@ def _of_graph(g: Graph, task: _Task) -> Any:
         return _answer(task, g, values, tree, lambda: g.values)
 
 
-def _of_matrix(values: Values, task: _Task, how: Plan, seen: tuple[Survey, ...]) -> tuple[Values, Any]:
+def _of_matrix(values: Values, task: _Task, how: Plan, statistics: Sequence[ValueStatistics]) -> tuple[Values, Any]:
     """Rows of one matrix, and the trees of their paths."""
     dtypes, where = how.dtypes, how.device
     if how.strategy == "rows by products":
         most = float(task.n) ** 3 if "whole" in dict(how.considered) else math.inf
-        found = _by_products(values, task, where, seen, steps=most)
+        found = _by_products(values, task, where, statistics, steps=most)
         if found is not None:
             return found
     zero, _ = task.semiring.identities(dtypes)
@@ -202,13 +204,16 @@ def _of_matrix(values: Values, task: _Task, how: Plan, seen: tuple[Survey, ...])
     return _whole(task, lambda: tuple(v[index[:, None], index] for v in values), vertices, zero, where)
 
 
-def _by_products(values: Values, task: _Task, where: str, seen: tuple[Survey, ...], *, steps: float) -> tuple[Values, Any] | None:
+def _by_products(
+    values: Values, task: _Task, where: str, statistics: Sequence[ValueStatistics], *, steps: float
+) -> tuple[Values, Any] | None:
     """Rows of a dense matrix by themselves, and the trees of their paths; None where so many steps do not suffice."""
     dtypes = tuple(v.dtype for v in values)
     guard = guard_for(task.semiring, dtypes, task.n - 1 if task.reflexive else task.n)
-    guard.before(values, seen)
+    statistics = statistics or statistics_of(task.semiring, values)
+    guard.before(statistics)
     engine = engine_for(task.semiring, dtypes, where, task.options.threads, witness=True)
-    engine.signed, engine.seen = guard.signed, seen[0] if seen else None
+    engine.signed, engine.statistics = guard.signed, statistics[0]
     tree = namespace(values[0]).full(task.shape, -1, dtype=np.int32) if task.paths else None
     found = rows_of_matrix(engine, values, task.roots, reflexive=task.reflexive, backward=task.backward, tree=tree, steps=steps)
     if found is None:

@@ -22,16 +22,15 @@ from semiring.graphs.dense import (
     warn_of_zeros,
     zeros_may_mean_missing,
     zeros_of,
-    zeros_off_diagonal,
 )
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.memory import entry_bytes
 from semiring.graphs.sources import Source
 from semiring.kernels.infinities import absorbing
 from semiring.kernels.room import fits
+from semiring.kernels.statistics import ValueStatistics, value_statistics
 from semiring.kernels.streaming.block_rows import block_rows
 from semiring.kernels.streaming.storage import Rows, rows_of
-from semiring.kernels.survey import Survey, survey
 
 __all__ = ["GivenRows", "Inspection", "given_rows", "is_on_disk", "rows_of_graph", "square_arrays"]
 
@@ -202,9 +201,9 @@ class Inspection:
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, warn: bool) -> None:
         self._semiring, self._infinities = semiring, absorbing(semiring, dtypes)
-        self._count_zeros, self._zeros = warn and semiring.components == 1 and zeros_may_mean_missing(semiring), 0
+        self._count_zeros = warn and semiring.components == 1 and zeros_may_mean_missing(semiring)
         self._lock = threading.Lock()
-        self.seen: tuple[Survey, ...] = tuple(Survey() for _ in dtypes)
+        self.statistics: tuple[ValueStatistics, ...] = tuple(ValueStatistics() for _ in dtypes)
 
     def look(self, first: int, values: tuple[Array, ...]) -> None:
         """Look at a block row that begins with row `first` of the matrix.
@@ -214,15 +213,13 @@ class Inspection:
         DomainError
             For an entry that is no element.
         """
-        found = tuple(survey(v, self._infinities) for v in values)
+        found = value_statistics(values, self._infinities, off_diagonal_from=first if self._count_zeros else None)
         require_elements(self._semiring, values, found, first=first)
-        zeros = zeros_off_diagonal(values[0], first) if self._count_zeros else 0
         with self._lock:
-            self.seen = tuple(old | new for old, new in zip(self.seen, found, strict=True))
-            self._zeros += zeros
-            self._count_zeros = self._count_zeros and not has_infinity(self.seen[0], self._semiring)
+            self.statistics = tuple(old | new for old, new in zip(self.statistics, found, strict=True))
+            self._count_zeros = self._count_zeros and not has_infinity(self.statistics[0], self._semiring)
 
     def warn(self) -> None:
         """Warn of zeros where no entry is ∞."""
         if self._count_zeros:
-            warn_of_zeros(self._zeros, self._semiring)
+            warn_of_zeros(self.statistics[0].zeros, self._semiring)

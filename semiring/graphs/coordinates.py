@@ -20,6 +20,7 @@ from semiring.graphs.memory import require_memory
 from semiring.graphs.stripes import nonedges
 from semiring.kernels.devices import on_device
 from semiring.kernels.reference.operations import Operations
+from semiring.kernels.statistics import surely_elements
 
 __all__ = ["Coordinates", "compressed", "dense", "sparse"]
 
@@ -113,7 +114,7 @@ def _in_order(given: Coordinates, semiring: Semiring, reading: Reading, dtypes: 
 
 
 def _require_inside(semiring: Semiring, entries: tuple[Array, ...], where: Place) -> None:
-    index = outside(semiring, entries)
+    index = None if surely_elements(semiring, entries) else outside(semiring, entries)
     if index is not None:
         require_inside(semiring, tuple(e[index] for e in entries), f"the weight of {where(index)}", advice=", or nonedge=nan")
 

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from semiring.algebra.carrier import Interval
 from semiring.algebra.conversion import Array, Place, conversions, first, refuse_nan, widened, written_as
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import DTypeError, ShapeError, callers_level
-from semiring.algebra.namespace import equal, host, namespace, on_gpu
+from semiring.algebra.namespace import equal, namespace, on_gpu
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.memory import require_memory, small
 from semiring.graphs.sources import Source
 from semiring.graphs.stripes import entry_name, matches, nonedges, stripes
 from semiring.graphs.warning import NonEdgeWarning
+from semiring.kernels.bounds import depends_on_values
 from semiring.kernels.devices import device_of
 from semiring.kernels.infinities import absorbing
-from semiring.kernels.survey import Survey
+from semiring.kernels.statistics import ValueStatistics, begin_statistics, surely_elements
 
 __all__ = ["read_dense"]
 
@@ -49,49 +49,43 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, reading: Reading
         values, owned = tuple(s.array if in_place else empty(shape, d) for s, d in zip(sources, dtypes, strict=True)), True
         rewrite(sources, values, semiring, reading, zeros)
 
-    def verify(seen: Survey | None) -> Survey | None:
-        require_elements(semiring, values, () if seen is None else (seen,))
-        if reading.nonedge is None and semiring.components == 1:
-            _warn_of_zeros(values[0], semiring, zeros[0], seen)
-        return seen
-
     graph = partial(Graph, values, owned, sources[0].labels, sources[0].restore, sources[0].library)
-    look = _look(values, semiring)
-    if look is None:
-        verify(None)
+    warns = reading.nonedge is None and semiring.components == 1 and zeros_may_mean_missing(semiring)
+    if any(d.kind == "O" for d in dtypes) or not depends_on_values(semiring, dtypes):
+        require_elements(semiring, values)
+        if warns:
+            _warn_of_exact_zeros(values[0], semiring, zeros[0])
         return graph()
-    return graph(lambda: verify(look()))
+    begun = begin_statistics(values, absorbing(semiring, dtypes), off_diagonal_from=0 if warns else None)
+
+    def verify() -> Sequence[ValueStatistics]:
+        statistics = begun()
+        require_elements(semiring, values, statistics)
+        if warns and not has_infinity(statistics[0], semiring):
+            warn_of_zeros(statistics[0].zeros, semiring)
+        return statistics
+
+    if on_gpu(values[0]):
+        return graph(verify)
+    statistics = verify()
+    return graph(lambda: statistics)
 
 
-def require_elements(semiring: Semiring, values: tuple[Array, ...], seen: Sequence[Survey], *, first: int = 0) -> None:
+def require_elements(
+    semiring: Semiring, values: tuple[Array, ...], statistics: Sequence[ValueStatistics] | None = None, *, first: int = 0
+) -> None:
     """Refuse a matrix, or a block row that begins with row `first` of one, with an entry that is no element.
 
     Parameters
     ----------
     semiring : Semiring
     values : tuple of arrays
-    seen : sequence of Survey
-        What the numbers of each component are; nothing where that is not known.
+    statistics : sequence of ValueStatistics, optional
+        What the numbers of each component are, where that is known.
     first : int
     """
-    carrier = semiring.carrier
-    intervals = [p for p in carrier.parts if isinstance(p, Interval)]
-    known = carrier.joint is None and len(seen) == len(intervals) == len(values)
-    if known and all(s.lies_within(*p.bounds(v.dtype)) for p, s, v in zip(intervals, seen, values, strict=True)):
-        return
-    if known:
-        values = tuple(map(host, values))  # where the entry is found: CuPy takes subnormals for zeros
-    require_inside(semiring, values, "graph", advice=", or nonedge=nan", first=first)
-
-
-def _look(values: tuple[Array, ...], semiring: Semiring) -> Callable[[], Survey] | None:
-    """Begins the one pass over numbers on a GPU that tells whatever anyone asks of them before a closure."""
-    (array, *others) = values
-    if others or not on_gpu(array) or array.dtype.kind not in "iuf":
-        return None
-    from semiring.kernels.cuda.reductions import survey
-
-    return survey(array, absorbing(semiring, (array.dtype,)) if array.dtype.kind != "f" else ())
+    if statistics is None or not surely_elements(semiring, values, statistics):
+        require_inside(semiring, values, "graph", advice=", or nonedge=nan", first=first)
 
 
 def matrix_shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
@@ -207,17 +201,11 @@ def _truth(chunk: Array, missing: Array, reading: Reading, where: Place) -> Arra
     return present
 
 
-def _warn_of_zeros(matrix: Array, semiring: Semiring, zero: Any, seen: Survey | None) -> None:
-    """Warn of zeros off the diagonal of a matrix without a single ∞."""
-    if matrix.size == 0 or not zeros_may_mean_missing(semiring):
-        return
-    infinity = float(semiring.zero)
-    if seen is None:
-        infinite = any(_has(matrix[part], zero, infinity) for part in stripes(matrix))
-    else:
-        infinite = has_infinity(seen, semiring)
-    if not infinite:
-        warn_of_zeros(zeros_off_diagonal(matrix), semiring)
+def _warn_of_exact_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
+    """Warn of zeros off the diagonal of a matrix of objects without a single ∞."""
+    if not any(matches(matrix[part], zero).any() for part in stripes(matrix)):
+        zeros = int((matrix == 0).sum()) - int((matrix.diagonal(0, -2, -1) == 0).sum())
+        warn_of_zeros(zeros, semiring)
 
 
 def zeros_may_mean_missing(semiring: Semiring) -> bool:
@@ -229,15 +217,9 @@ def zeros_may_mean_missing(semiring: Semiring) -> bool:
     return isinstance(infinity, float) and (infinity == math.inf or (infinity == -math.inf and math.isfinite(one)))
 
 
-def has_infinity(seen: Survey, semiring: Semiring) -> bool:
+def has_infinity(statistics: ValueStatistics, semiring: Semiring) -> bool:
     """Whether there is one of the infinities that the semiring's zero is."""
-    return seen.positive_infinity if semiring.zero > 0 else seen.negative_infinity
-
-
-def zeros_off_diagonal(matrix: Array, first: int = 0) -> int:
-    """How many zeros a matrix, or a block row that begins with row `first` of one, has off the diagonal."""
-    exact = matrix.view(np.int32) if on_gpu(matrix) and matrix.dtype == np.float32 else matrix  # CuPy takes subnormals for zeros
-    return matrix.size - int(namespace(matrix).count_nonzero(exact)) - int((exact.diagonal(first, -2, -1) == 0).sum())
+    return statistics.positive_infinity if semiring.zero > 0 else statistics.negative_infinity
 
 
 def warn_of_zeros(zeros: int, semiring: Semiring) -> None:
@@ -250,10 +232,3 @@ def warn_of_zeros(zeros: int, semiring: Semiring) -> None:
             NonEdgeWarning,
             stacklevel=callers_level(),
         )
-
-
-def _has(entries: Array, zero: Any, infinity: float) -> bool:
-    """Whether one of `entries` is the semiring's infinite zero, the extreme value of its dtype."""
-    if entries.dtype.kind == "O":
-        return bool(matches(entries, zero).any())
-    return bool((entries.max() if infinity > 0 else entries.min()) == zero)

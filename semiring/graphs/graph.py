@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.namespace import namespace, on_gpu
-from semiring.kernels.survey import Survey
+from semiring.kernels.statistics import ValueStatistics
 
 __all__ = ["Graph", "Reading"]
 
@@ -43,8 +43,8 @@ class Graph:
     library : callable or None
         Makes any array, such as a construction matrix, one of the caller's library.
     verify : callable
-        Raises what reading could not tell at once, because a GPU may still be looking at the values, and gives what it has seen; None
-        where there is nothing more to tell. To be called before anything is made of the values.
+        Raises what reading could not tell at once, because a GPU may still be looking at the values, and gives what the numbers of
+        each component are; nothing where that is not known. To be called before anything is made of the values.
     """
 
     values: tuple[np.ndarray[Any, Any], ...]
@@ -52,7 +52,7 @@ class Graph:
     labels: tuple[Hashable, ...] | None = None
     restore: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
     library: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
-    verify: Callable[[], Survey | None] = field(default=lambda: None, repr=False)
+    verify: Callable[[], Sequence[ValueStatistics]] = field(default=lambda: (), repr=False)
 
     @property
     def n(self) -> int:

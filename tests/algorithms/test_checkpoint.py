@@ -24,6 +24,7 @@ import semiring as sr
 from semiring.algebra.errors import CheckpointError, HarmfulPivot
 from semiring.algorithms.streaming import Ledger, streamed
 from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.statistics import value_statistics
 from semiring.kernels.streaming import checkpoint, identity, journal, storage
 from semiring.kernels.streaming import state as state_file
 from semiring.kernels.streaming.block_rows import block_rows
@@ -32,7 +33,6 @@ from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.identity import digests
 from semiring.kernels.streaming.lane import Lane
 from semiring.kernels.streaming.storage import Matrix, rows_of
-from semiring.kernels.survey import survey
 
 INF = np.inf
 
@@ -263,11 +263,11 @@ def test_cut_short_on_a_gpu(tmp_path, dtype, overwrite):
     from semiring.kernels.cuda.streaming import CudaCarrier
 
     matrices = matrices_of(sr.MIN_PLUS, 200, dtype)
-    seen = survey(matrices[0], () if dtype is np.float32 else (np.iinfo(np.int32).max,))
+    (statistics,) = value_statistics(matrices, () if dtype is np.float32 else (np.iinfo(np.int32).max,))
 
     def engine(semiring, dtypes, threads):
         found = CudaEngine(semiring, dtypes)
-        found.seen = seen
+        found.statistics = statistics
         return found
 
     def call(folder, given, overwrite):

@@ -22,13 +22,13 @@ from semiring.kernels.block import Block
 from semiring.kernels.devices import gpus
 from semiring.kernels.engine import Engine
 from semiring.kernels.select import engine_for
+from semiring.kernels.statistics import ValueStatistics
 from semiring.kernels.streaming.block_rows import block_rows, default_side
 from semiring.kernels.streaming.buffers import Buffer
 from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.lane import Lane
 from semiring.kernels.streaming.resident import resident_bytes, resident_lanes
 from semiring.kernels.streaming.storage import Matrix, rows_of
-from semiring.kernels.survey import Survey
 from semiring.paths import Paths
 
 Array = np.ndarray[Any, Any]
@@ -85,7 +85,7 @@ def close(lanes: list[Lane], rows: Sequence[slice], *, reflexive: bool = True) -
 
 def engine(dtype: Any, device: str = "cpu", *, witness: bool = False) -> Engine:
     made = engine_for(sr.MIN_PLUS, (np.dtype(dtype),), device, threads=1, witness=witness)
-    made.seen = Survey((1, 99), positive_infinity=True)
+    made.statistics = ValueStatistics((1, 99), positive_infinity=True)
     return made
 
 
@@ -170,7 +170,7 @@ def test_a_negative_cycle_is_told() -> None:
     matrix, rows = Matrix((rows_of(a),), (rows_of(a.copy()),)), cut(60, 8)
     engines = [engine(a.dtype) for _ in range(3)]
     for made in engines:
-        made.seen = Survey((-3, 99), positive_infinity=True)
+        made.statistics = ValueStatistics((-3, 99), positive_infinity=True)
     with pytest.raises(HarmfulPivot):
         close(resident_lanes(engines, [Memory(matrix) for _ in range(3)], rows), rows)
 
@@ -285,7 +285,7 @@ def test_gpus_and_negative_weights() -> None:
         out = np.empty_like(a)
         lanes = gpu_lanes(devices(3), a.dtype, Matrix((rows_of(a),), (rows_of(out),)), rows)
         for lane in lanes:
-            lane.engine.seen = Survey((-99, 200), positive_infinity=True)
+            lane.engine.statistics = ValueStatistics((-99, 200), positive_infinity=True)
         if cycle:
             with pytest.raises(HarmfulPivot):
                 close(lanes, rows)

@@ -14,8 +14,9 @@ from semiring.algebra import ops
 from semiring.algebra.catalogue import BITSET, DISTANCE_COUNT, DISTANCE_HOPS, MAX_MIN, MAX_PLUS, MAX_TIMES, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, OverflowRiskError
-from semiring.kernels.bounds import certify_product, finite_range, wider
+from semiring.kernels.bounds import certify, wider
 from semiring.kernels.infinities import absorbing, own, signed_limit, signed_threshold, tropical
+from semiring.kernels.statistics import value_statistics
 from semiring.product import matmul
 from tests.kernels.samples import DTypes, Values, examples, scalars, squeeze
 
@@ -26,8 +27,9 @@ DEVICES = ("cpu", "reference")
 
 
 def fits(semiring: Semiring, dtypes: DTypes, a: Values, b: Values, c: Values | None = None) -> bool:
+    operands = [value_statistics(part, absorbing(semiring, dtypes)) for part in (a, b, c) if part is not None]
     try:
-        certify_product(semiring, dtypes, a, b, c, a[0].shape[-1])
+        certify(semiring, dtypes, *operands, k=a[0].shape[-1])
     except OverflowRiskError:
         return False
     return True
@@ -274,6 +276,10 @@ def test_promoted_integers_keep_their_infinities(device: str) -> None:
     widths = matmul(np.array([[0, 255]], np.uint8), np.array([[7], [5]], np.int16), MAX_MIN, device=device)
     assert widths.item() == 5
     assert matmul(np.array([[127]], np.int8), np.array([[1]], np.int16), MIN_PLUS, device=device).item() == 2**15 - 1
+
+
+def finite_range(values: np.ndarray[Any, Any], infinities: tuple[int, ...]) -> tuple[float, float] | None:
+    return value_statistics((values,), infinities)[0].finite
 
 
 def test_finite_ranges() -> None:

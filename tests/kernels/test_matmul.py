@@ -26,7 +26,7 @@ from semiring.algebra.catalogue import (
 )
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DomainError, DTypeError, OverflowRiskError, SemiringError
-from semiring.kernels.floats import largest_finite
+from semiring.kernels.statistics import value_statistics
 from semiring.product import matmul
 
 INF = math.inf
@@ -99,6 +99,10 @@ def test_where_sums_accumulate_an_overflow_is_ordinary_arithmetic() -> None:
     assert matmul(big, big.T, LOG) == INF
     assert matmul((single(1.0), single(1e200)), (single(1.0), single(1e200)), DISTANCE_COUNT) == (2.0, INF)
     assert matmul(single(800.0), single(1.0), PACKED) == INF
+
+
+def largest_finite(array: np.ndarray[Any, Any]) -> float:
+    return value_statistics((array,))[0].largest
 
 
 @given(

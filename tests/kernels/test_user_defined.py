@@ -17,9 +17,11 @@ from semiring.algebra.catalogue import LOG, MAX_MIN, MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DTypeError, OverflowRiskError
 from semiring.kernels.block import Block
-from semiring.kernels.bounds import certify_product
+from semiring.kernels.bounds import certify
 from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.infinities import absorbing
 from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.kernels.statistics import value_statistics
 from semiring.product import matmul
 from tests.kernels.samples import CASES, ISAS, DTypes, Values, assert_equal, elements, examples, name
 
@@ -32,7 +34,8 @@ def products(semiring: Semiring, a: Values, b: Values, isa: str, *, witness: boo
     """a ⊗ b on the generated engine and on the reference engine, with what the witness is."""
     dtypes = tuple(v.dtype for v in a)
     shape = (a[0].shape[0], b[0].shape[1])
-    signed = certify_product(semiring, dtypes, a, b, None, a[0].shape[1])
+    infinities = absorbing(semiring, dtypes)
+    signed = certify(semiring, dtypes, value_statistics(a, infinities), value_statistics(b, infinities), k=a[0].shape[1])
     results = []
     for engine in (CpuEngine(semiring, dtypes, 1, isa=isa), ReferenceEngine(semiring, dtypes)):
         engine.signed = signed

@@ -1,0 +1,216 @@
+"""Value statistics of arrays on the host: ``statistics(args)``, generated for one dtype.
+
+An argument array holds the number of arrays, the address of each one's `PyArrayInterface` (NumPy's array interface for C), and room for
+what is found: five words an array. Memory is read once, whatever its alignment.
+
+A number has a key: a signed integer that sorts as the numbers do, floats by their bits, so that no subnormal passes for 0. Let t be the
+key of +∞ (of the largest integer); then the key of −∞ (of the lowest) is −t − 1, and those of finite numbers lie between. Modulo the
+word's size
+
+    y = key + t  is below 2t for finite numbers, and the largest word for −∞;
+    z = key − t  is at least −2t for finite numbers, and 0 for +∞;
+    z − 1        is below −2t − 2 for NaN, whose keys lie beyond those of ±∞, and for nothing else,
+
+so minima and maxima of these, without a branch, tell the range of finite numbers and what else there is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Any
+
+import numpy as np
+
+from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.emitter import Emitter, scalar_type
+from semiring.kernels.cpu.target import Target, host
+from semiring.kernels.statistics import FINITE, HIGHEST, LOWEST, NAN, Found
+
+__all__ = ["StatisticsKernel", "reader"]
+
+Array = np.ndarray[Any, Any]
+
+_ND, _FLAGS, _SHAPE, _STRIDES, _DATA = 4, 16, 24, 32, 40
+"""Where the fields of a `PyArrayInterface` lie, whose flags begin with those of C and of Fortran order."""
+
+_WORDS = 5
+"""What is found of an array: see `Found`."""
+
+
+class StatisticsKernel:
+    """Generates ``statistics`` for one dtype."""
+
+    def __init__(self, dtype: np.dtype[Any], target: Target) -> None:
+        self.kind, self.bytes = (scalar := scalar_type(dtype)).kind, scalar.bytes
+        self.bits, self.width = 8 * scalar.bytes, target.vector_bytes // scalar.bytes
+        self.word, self.vector = f"i{self.bits}", f"<{target.vector_bytes // scalar.bytes} x i{self.bits}>"
+        nmant = np.finfo(dtype).nmant if self.kind == "f" else 0
+        self.top = (1 << (self.bits - 1)) - (1 << nmant)  # t
+
+    def function(self) -> Emitter:
+        """``statistics(args)`` for arrays that are contiguous, or of two dimensions."""
+        em = Emitter("statistics", "ptr %args")
+        count = em.load("i64", "%args", 8)
+        own = em.let("alloca [4 x i64], align 8")
+        interfaces = em.at("i64", "%args", 1)
+        results = em.at("i64", interfaces, count)
+
+        def each(number: str, _: list[str]) -> None:
+            interface = em.load("ptr", em.at("ptr", interfaces, number), 8)
+            data, shape, strides = self._layout(em, interface, own)
+            self._tell(em, self._read(em, data, shape, strides), em.at("i64", results, em.mul(number, _WORDS)))
+
+        em.loop(0, count, 1, each)
+        em.line("ret void")
+        return em
+
+    def _layout(self, em: Emitter, interface: str, own: str) -> tuple[str, tuple[str, str], tuple[str, str]]:
+        """Where the entries begin, how many rows and columns there are, and the bytes from one to the next; what is contiguous is a row."""
+
+        def field(ir: str, offset: int, size: int) -> str:
+            return em.load(ir, em.at("i8", interface, offset), size)
+
+        data, shape, strides = (field("ptr", offset, 8) for offset in (_DATA, _SHAPE, _STRIDES))
+        axes = em.let(f"sext i32 {field('i32', _ND, 4)} to i64")
+        order = em.let(f"and i32 {field('i32', _FLAGS, 4)}, 3")
+        contiguous = em.let(f"icmp ne i32 {order}, 0")
+        (size,) = em.loop(
+            0, axes, 1, lambda axis, sizes: [str(em.mul(sizes[0], em.load("i64", em.at("i64", shape, axis), 8)))], [("i64", "1")]
+        )
+        for place, value in enumerate(("1", size, "0", str(self.bytes))):
+            em.store("i64", value, em.at("i64", own, place), 8)
+        shape = em.let(f"select i1 {contiguous}, ptr {own}, ptr {shape}")
+        strides = em.let(f"select i1 {contiguous}, ptr {em.at('i64', own, 2)}, ptr {strides}")
+        (rows, columns), (down, across) = ([em.load("i64", em.at("i64", p, axis), 8) for axis in range(2)] for p in (shape, strides))
+        return data, (rows, columns), (down, across)
+
+    def _read(self, em: Emitter, data: str, shape: tuple[str, str], strides: tuple[str, str]) -> list[str]:
+        """The minima and maxima, as vectors, and the numbers of zeros, of rows and columns that lie so many bytes apart."""
+        (rows, columns), (down, across) = shape, strides
+        side_by_side = em.let(f"icmp eq i64 {across}, {self.bytes}")
+        whole = em.select_i64(side_by_side, em.round_down(columns, self.width), 0)
+
+        def row(i: str, found: list[str]) -> list[str]:
+            start = em.at("i8", data, em.mul(i, down))
+
+            def several(j: str, found: list[str]) -> list[str]:
+                return self._take_in(em, em.load(self.vector, em.at(self.word, start, j), 1), found, "")
+
+            def single(j: str, found: list[str]) -> list[str]:
+                x = em.load(self.word, em.at("i8", start, em.mul(j, across)), 1)
+                one = em.let(f"insertelement {self.vector} poison, {self.word} {x}, i64 0")
+                spread = em.let(f"shufflevector {self.vector} {one}, {self.vector} poison, <{self.width} x i32> zeroinitializer")
+                return self._take_in(em, spread, found, "1")
+
+            found = em.loop(0, whole, self.width, several, self._carried(found))
+            return em.loop(whole, columns, 1, single, self._carried(found))
+
+        return em.loop(0, rows, 1, row, self._carried(["splat (" + f"{self.word} {e})" for e in (-1, 0, -1, 0, -1)] + ["0", "0"]))
+
+    def _carried(self, found: Sequence[str]) -> list[tuple[str, str]]:
+        return [(self.vector if i < 5 else "i64", value) for i, value in enumerate(found)]
+
+    def _take_in(self, em: Emitter, x: str, found: list[str], mask: str) -> list[str]:
+        """With the numbers of a vector, or of its first lane where all are alike and `mask` is 1."""
+        v, w = self.vector, self.width
+
+        def constant(value: int) -> str:
+            return f"splat ({self.word} {_signed(value, self.bits)})"
+
+        def extremum(op: str, a: str, b: str) -> str:
+            return em.call(f"{op}.v{w}i{self.bits}", v, (v, a), (v, b))
+
+        def zeros(count: str, zero: int) -> str:
+            lanes = em.let(f"bitcast <{w} x i1> {em.let(f'icmp eq {v} {x}, {constant(zero)}')} to i{w}")
+            if mask:
+                lanes = em.let(f"and i{w} {lanes}, {mask}")
+            here = em.call(f"ctpop.i{w}", f"i{w}", (f"i{w}", lanes))
+            return str(em.add(count, here if w == 64 else em.let(f"zext i{w} {here} to i64")))
+
+        key = self._key(em, v, x, constant)
+        y, z = em.let(f"add {v} {key}, {constant(self.top)}"), em.let(f"sub {v} {key}, {constant(self.top)}")
+        y_min, y_max, z_min, z_max, nan, plus, minus = found
+        floats = self.kind == "f"
+        return [
+            extremum("umin", y_min, y),
+            extremum("umax", y_max, y),
+            extremum("umin", z_min, z),
+            extremum("umax", z_max, z),
+            extremum("umin", nan, em.let(f"sub {v} {z}, {constant(1)}")) if floats else nan,
+            zeros(plus, 0),
+            zeros(minus, 1 << (self.bits - 1)) if floats else minus,
+        ]
+
+    def _key(self, em: Emitter, ir: str, x: str, constant: Callable[[int], str]) -> str:
+        """The key of a number, and the number of a key."""
+        if self.kind == "i":
+            return x
+        if self.kind == "u":
+            return em.let(f"xor {ir} {x}, {constant(1 << (self.bits - 1))}")
+        sign = em.let(f"ashr {ir} {x}, {constant(self.bits - 1)}")
+        return em.let(f"xor {ir} {x}, {em.let(f'lshr {ir} {sign}, {constant(1)}')}")
+
+    def _tell(self, em: Emitter, found: list[str], place: str) -> None:
+        """Store what is found."""
+        reduce = ("umin", "umax", "umin", "umax", "umin")
+        ends = [
+            em.call(f"vector.reduce.{op}.v{self.width}i{self.bits}", self.word, (self.vector, value))
+            for op, value in zip(reduce, found, strict=False)
+        ]
+        y_min, y_max, z_min, z_max, nan = ends
+
+        def constant(value: int) -> str:
+            return str(_signed(value, self.bits))
+
+        tests = (
+            f"ult {self.word} {y_min}, {constant(2 * self.top)}",
+            f"eq {self.word} {z_min}, 0",
+            f"eq {self.word} {y_max}, -1",
+            f"ult {self.word} {nan}, {constant(-2 * self.top - 2)}" if self.kind == "f" else "",
+        )
+        kinds = "0"
+        for kind, test in zip((FINITE, HIGHEST, LOWEST, NAN), tests, strict=True):
+            if test:
+                kinds = em.let(f"or i64 {kinds}, {em.select_i64(em.let(f'icmp {test}'), kind, 0)}")
+        keys = em.let(f"sub {self.word} {y_min}, {constant(self.top)}"), em.let(f"add {self.word} {z_max}, {constant(self.top)}")
+        numbers = [self._key(em, self.word, key, constant) for key in keys]
+        if self.bits < 64:
+            numbers = [em.let(f"{'sext' if self.kind == 'i' else 'zext'} {self.word} {x} to i64") for x in numbers]
+        for word, value in enumerate((*numbers, kinds, *found[5:])):
+            em.store("i64", value, em.at("i64", place, word), 8)
+
+
+def _signed(value: int, bits: int) -> int:
+    """The integer of so many bits, as LLVM writes it, that is `value` modulo their number."""
+    return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+
+
+_pointer: Any = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.argtypes, _pointer.restype = (ctypes.py_object, ctypes.c_void_p), ctypes.c_void_p
+
+
+def reader(dtype: np.dtype[Any], isa: str | None = None) -> Callable[[Sequence[Array]], list[Found]]:
+    """What looks at arrays of a dtype, each contiguous or of two dimensions, in one call of the kernel (for the instruction set `isa`).
+
+    Raises
+    ------
+    SemiringError
+        Where no kernels are generated for this processor.
+    """
+    target = host(isa)
+    library = compile_library(("statistics", dtype.str), target, lambda: link([StatisticsKernel(dtype, target).function()]))
+    function = library.function("statistics")
+    number = {"i": "q", "f": "f4x" if dtype.itemsize == 4 else "d"}.get(dtype.kind, "Q")
+    unpack, room = Struct(f"<{number}{number}qqq").unpack_from, (0,) * _WORDS
+
+    def read(arrays: Sequence[Array]) -> list[Found]:
+        count = len(arrays)
+        capsules = [v.__array_struct__ for v in arrays]  # which keep what their pointers lead to
+        args = array("q", (count, *[_pointer(c, None) for c in capsules], *room * count))
+        function(args.buffer_info()[0])
+        return [unpack(args, 8 * (1 + count + _WORDS * i)) for i in range(count)]
+
+    return read

@@ -1,0 +1,236 @@
+"""Value statistics: the range, signs, infinities, NaN and zeros of arrays, all told by one pass over each."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import SemiringError
+from semiring.algebra.namespace import on_gpu
+from semiring.kernels.cpu.threads import run, thread_count
+from semiring.kernels.infinities import absorbing
+
+__all__ = ["FINITE", "HIGHEST", "LOWEST", "NAN", "Found", "ValueStatistics", "begin_statistics", "surely_elements", "value_statistics"]
+
+Array = np.ndarray[Any, Any]
+
+_PIECE, _SMALL = 1 << 22, 1 << 20
+"""Bytes that one thread reads at a time, of which less than two are not worth a second thread; and of arrays that are read in one call."""
+
+FINITE, HIGHEST, LOWEST, NAN = (1 << bit for bit in range(4))
+"""The kinds: numbers between the ends, the end +∞ (or the dtype's highest integer), the end −∞ (or its lowest), NaN."""
+
+
+Found = tuple[float, float, int, int, int]
+"""What kernels tell of an array, before anyone says which integers stand for ±∞: the least and the greatest number between the ends, kinds
+of numbers, and how many are 0 and −0.0."""
+
+
+class ValueStatistics(NamedTuple):
+    """What some numbers of one dtype are.
+
+    Attributes
+    ----------
+    finite : tuple or None
+        The least and the greatest number, leaving out infinities; None where there is none.
+    positive_infinity, negative_infinity : bool
+        Whether there is one, or an integer that stands for it.
+    nan : bool
+        Whether there is one.
+    negative_zero : bool
+        Whether there is a −0.0.
+    zeros : int
+        How many numbers equal 0.
+    """
+
+    finite: tuple[float, float] | None = None
+    positive_infinity: bool = False
+    negative_infinity: bool = False
+    nan: bool = False
+    negative_zero: bool = False
+    zeros: int = 0
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude of finite numbers; 0 where there is none."""
+        return 0 if self.finite is None else max(-self.finite[0], self.finite[1])
+
+    @property
+    def negative(self) -> bool:
+        """Whether a finite number is negative."""
+        return self.finite is not None and self.finite[0] < 0
+
+    @property
+    def all_finite(self) -> bool:
+        """Whether there is neither an infinity nor NaN."""
+        return not (self.positive_infinity or self.negative_infinity or self.nan)
+
+    def lies_within(self, low: float, high: float) -> bool:
+        """Whether all are numbers from `low` to `high`."""
+        least, greatest = self.finite or (low, high)
+        beyond = (self.positive_infinity and high < math.inf) or (self.negative_infinity and low > -math.inf)
+        return low <= least and greatest <= high and not (beyond or self.nan)
+
+    def __or__(self, other: ValueStatistics) -> ValueStatistics:
+        """What these numbers and others are together."""
+        ranges = [s.finite for s in (self, other) if s.finite is not None]
+        return ValueStatistics(
+            (min(r[0] for r in ranges), max(r[1] for r in ranges)) if ranges else None,
+            self.positive_infinity or other.positive_infinity,
+            self.negative_infinity or other.negative_infinity,
+            self.nan or other.nan,
+            self.negative_zero or other.negative_zero,
+            self.zeros + other.zeros,
+        )
+
+
+def value_statistics(
+    arrays: Sequence[Any], infinities: tuple[int, ...] = (), *, off_diagonal_from: int | None = None, threads: int | None = None
+) -> tuple[ValueStatistics, ...]:
+    """What the numbers of some arrays are, each read once: on the host, or all on one GPU.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays with any strides
+        Truth values, integers or floats; of objects nothing is told.
+    infinities : tuple of int
+        Which of the least and the greatest value of an integer dtype stand for ±∞.
+    off_diagonal_from : int, optional
+        Count only the zeros off the diagonal, of arrays that are the block rows of matrices (…, n, n) from this row on.
+    threads : int, optional
+        Threads on the host; by default ``SEMIRING_NUM_THREADS``, or all cores.
+    """
+    if on_gpu(arrays[0]):
+        return begin_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)()
+    if off_diagonal_from is None:
+        return tuple(_on_host(arrays, infinities, threads))
+    diagonals = [v.diagonal(off_diagonal_from, -2, -1) for v in arrays]
+    found = _on_host([*arrays, *(d if d.ndim > 1 else d[None] for d in diagonals)], infinities, threads)
+    return tuple(s._replace(zeros=s.zeros - d.zeros) for s, d in zip(found, found[len(arrays) :], strict=False))
+
+
+def begin_statistics(
+    arrays: Sequence[Any], infinities: tuple[int, ...] = (), *, off_diagonal_from: int | None = None
+) -> Callable[[], tuple[ValueStatistics, ...]]:
+    """As `value_statistics`; what it returns waits for a GPU that looks at the arrays meanwhile."""
+    if not on_gpu(arrays[0]):
+        found = value_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)
+        return lambda: found
+    from semiring.kernels.cuda.reductions import survey
+
+    begun = [survey(v.view(np.uint8) if v.dtype.kind == "b" else v, infinities if v.dtype.kind in "iu" else ()) for v in arrays]
+    return lambda: tuple(wait() for wait in begun)
+
+
+def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Sequence[ValueStatistics] | None = None) -> bool:
+    """Whether value statistics tell that arrays, one a component, hold nothing but elements; False says nothing.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : sequence of arrays
+    statistics : sequence of ValueStatistics, optional
+        Theirs, where they are known.
+    """
+    dtypes = tuple(v.dtype for v in values)
+    if any(d.kind == "O" for d in dtypes):
+        return False
+    if semiring.carrier.contains_every(dtypes):
+        return True
+    return semiring.carrier.surely_contains(dtypes, statistics or value_statistics(values, absorbing(semiring, dtypes)))
+
+
+def _on_host(arrays: Sequence[Array], infinities: tuple[int, ...], threads: int | None) -> list[ValueStatistics]:
+    """In one call of the kernel if they are small and of one dtype, else piece by piece on several threads."""
+    dtype = arrays[0].dtype
+    if dtype.kind != "O" and all(v.dtype == dtype and v.nbytes <= _SMALL and (v.flags.forc or v.ndim == 2) for v in arrays):
+        return [_told(found, dtype, infinities) for found in _reader(dtype)(arrays)]
+    pieces = [list(_pieces(v)) for v in arrays]
+    parts = [p for some in pieces for p in some]
+    told = [ValueStatistics()] * len(parts)
+
+    def work(i: int, _: int) -> None:
+        dtype = parts[i].dtype
+        told[i] = _told(_reader(dtype)(parts[i : i + 1])[0], dtype, infinities)
+
+    large = sum(p.nbytes for p in parts) >= 2 * _PIECE
+    run(work, range(len(parts)), thread_count(threads) if large else 1)
+    if len(parts) == len(arrays):
+        return told
+    rest = iter(told)
+    return [functools.reduce(operator.or_, (next(rest) for _ in some), ValueStatistics()) for some in pieces]
+
+
+def _pieces(values: Array) -> Iterator[Array]:
+    """Parts of at most `_PIECE` bytes, as far as rows allow it, that are contiguous or have two dimensions."""
+    if values.dtype.kind == "O":
+        return
+    if values.flags.forc:
+        if values.nbytes <= _PIECE:
+            yield values
+            return
+        values, step = values.reshape(-1, order="A"), _PIECE // values.itemsize
+    elif values.ndim > 2:
+        shortest = int(np.argmin(values.shape))
+        for part in np.moveaxis(values, shortest, 0):
+            yield from _pieces(part)
+        return
+    else:
+        values = np.atleast_2d(values)
+        if values.strides[0] == values.itemsize:
+            values = values.T
+        step = max(1, _PIECE // (values.shape[1] * values.itemsize))
+    for start in range(0, len(values), step):
+        yield values[start : start + step]
+
+
+@functools.cache
+def _reader(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[Found]]:
+    """What looks at arrays that are contiguous or have two dimensions: generated code, or NumPy where none can be generated."""
+    from semiring.kernels.cpu.statistics import reader
+
+    try:
+        return reader(dtype)
+    except SemiringError:  # a processor without kernels, on which the reference engine computes
+        return lambda parts: list(map(_by_numpy, parts))
+
+
+def _told(found: Found, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> ValueStatistics:
+    """What is found, once it is known which integers stand for ±∞."""
+    least, greatest, kinds, zeros, negative_zeros = found
+    highest, lowest = kinds & HIGHEST != 0, kinds & LOWEST != 0
+    if dtype.kind != "f" and (highest or lowest):
+        bottom, top = _ends(dtype)
+        numbers = [least, greatest] if kinds & FINITE else []
+        numbers += [end for end, there in ((bottom, lowest), (top, highest)) if there and end not in infinities]
+        highest, lowest = highest and top in infinities, lowest and bottom in infinities
+        return ValueStatistics((min(numbers), max(numbers)) if numbers else None, highest, lowest, zeros=zeros)
+    finite = (least, greatest) if kinds & FINITE else None
+    return ValueStatistics(finite, highest, lowest, kinds & NAN != 0, negative_zeros > 0, zeros + negative_zeros)
+
+
+@functools.cache
+def _ends(dtype: np.dtype[Any]) -> tuple[int, int]:
+    info = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
+    return int(info.min), int(info.max)
+
+
+def _by_numpy(part: Array) -> Found:
+    """The same by NumPy."""
+    if part.dtype.kind == "f":
+        between, ends, nan = np.isfinite(part), (-math.inf, math.inf), bool(np.isnan(part).any())
+    else:
+        part = part.view(np.uint8) if part.dtype.kind == "b" else part
+        ends, nan = _ends(part.dtype), False
+        between = (part > ends[0]) & (part < ends[1])
+    finite = part[between]
+    least, greatest = (finite.min().item(), finite.max().item()) if finite.size else (0, 0)
+    kinds = FINITE * bool(finite.size) | HIGHEST * bool((part == ends[1]).any()) | LOWEST * bool((part == ends[0]).any()) | NAN * nan
+    negative = int(np.count_nonzero(np.signbit(part) & (part == 0))) if part.dtype.kind == "f" else 0
+    return least, greatest, kinds, part.size - int(np.count_nonzero(part)) - negative, negative
