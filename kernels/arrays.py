@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
 from semiring.kernels.engine import Immediate
 from semiring.kernels.reference.operations import Operations
@@ -18,11 +17,7 @@ class ArrayEngine(Immediate):
     """The part of `Engine` that no kernel is needed for."""
 
     granule = 1
-
-    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
-        self.semiring = semiring
-        self.dtypes = dtypes
-        self._operations = Operations(semiring, dtypes)
+    _operations: Operations
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
         """The block of the arrays themselves."""

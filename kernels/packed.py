@@ -9,7 +9,7 @@ from semiring.kernels.block import Block
 __all__ = ["PackedBlock"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class PackedBlock(Block):
     """A view of a bit-packed matrix.
 

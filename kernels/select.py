@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.forks import importing
 from semiring.algebra.laws import is_selective
+from semiring.kernels import cache
 from semiring.kernels.devices import gpu_number, is_gpu
 from semiring.kernels.engine import Engine
 from semiring.kernels.machine import begun
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["engine_for", "has_searches", "searches_for"]
 
+Dtypes = tuple[np.dtype[Any], ...]
+
 _NOT_SINGLE = {"exp", "expm1", "log", "log1p"}
 """Operations that are generated for vectors only."""
 
@@ -28,7 +33,7 @@ _WHOLE = {"floordiv", "mod"}
 
 def engine_for(
     semiring: Semiring,
-    dtypes: tuple[np.dtype[Any], ...],
+    dtypes: Dtypes,
     device: str = "auto",
     threads: int | None = None,
     *,
@@ -48,7 +53,7 @@ def engine_for(
     witness : bool
         Blocks will carry `via`, which bit-packed matrices cannot.
     """
-    if is_gpu(device):
+    if device != "cpu" and is_gpu(device):
         begun.add(device)
         if is_packed(semiring, dtypes, witness=witness):
             with importing:
@@ -59,23 +64,27 @@ def engine_for(
             from semiring.kernels.cuda.engine import CudaEngine
 
         return CudaEngine(semiring, dtypes, gpu_number(device))
-    if device == "reference" or any(d.kind == "O" for d in dtypes):
-        with importing:
+    return _maker(semiring, dtypes, device == "reference", witness)(semiring, dtypes, threads)
+
+
+@functools.lru_cache(maxsize=cache.LOADED)
+def _maker(semiring: Semiring, dtypes: Dtypes, reference: bool, witness: bool) -> Callable[[Semiring, Dtypes, int | None], Engine]:
+    """What makes engines of the host."""
+    with importing:
+        if reference or any(d.kind == "O" for d in dtypes):
             from semiring.kernels.reference.engine import ReferenceEngine
 
-        return ReferenceEngine(semiring, dtypes)
-    if is_packed(semiring, dtypes, witness=witness):
-        with importing:
+            return lambda semiring, dtypes, _: ReferenceEngine(semiring, dtypes)
+        if is_packed(semiring, dtypes, witness=witness):
             from semiring.kernels.cpu.packed import BooleanEngine
 
-        return BooleanEngine(semiring, dtypes, threads)
-    with importing:
+            return BooleanEngine
         from semiring.kernels.cpu.engine import CpuEngine
 
-    return CpuEngine(semiring, dtypes, threads)
+        return CpuEngine
 
 
-def searches_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: str, threads: int | None = None) -> Searches | None:
+def searches_for(semiring: Semiring, dtypes: Dtypes, device: str, threads: int | None = None) -> Searches | None:
     """The generated searches for rows of the closure of a sparse graph, or None where NumPy has to find them.
 
     Parameters
@@ -91,9 +100,14 @@ def searches_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: 
     return Searches(semiring, dtypes, threads)
 
 
-def has_searches(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: str = "cpu") -> bool:
+def has_searches(semiring: Semiring, dtypes: Dtypes, device: str = "cpu") -> bool:
     """Whether there are generated searches: they select among walks, with operations that single numbers have as instructions."""
-    if device == "reference" or any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
+    return device != "reference" and _selects_in_single_instructions(semiring, dtypes)
+
+
+@functools.lru_cache(maxsize=cache.LOADED)
+def _selects_in_single_instructions(semiring: Semiring, dtypes: Dtypes) -> bool:
+    if any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
         return False
     used = semiring.program.operations
     return not (used & _NOT_SINGLE or (used & _WHOLE and any(d.kind == "f" for d in dtypes)))

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
+from semiring.kernels import cache
 from semiring.kernels.arrays import ArrayEngine
 from semiring.kernels.block import Block
-from semiring.kernels.cpu.arguments import STATUS, Shared, pack
+from semiring.kernels.cpu.arguments import STATUS
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.operands import Operand, assign, copied, matrices
-from semiring.kernels.cpu.plan import plan, stripe
-from semiring.kernels.cpu.threads import run, thread_count
-from semiring.kernels.cpu.workspace import Workspace
-from semiring.kernels.overlap import matched
+from semiring.kernels.cpu.launch import Launch
+from semiring.kernels.cpu.operands import Operand, assign, copied
+from semiring.kernels.cpu.tasks import SERIAL, stripe
+from semiring.kernels.cpu.threads import Threaded, requested, run
+from semiring.kernels.overlap import address, matched
+from semiring.kernels.reference.operations import Operations
 
 __all__ = ["CpuEngine"]
 
 _SIDE_BY_SIDE = 512
 """Matrices of a batch up to this side run one a thread."""
 
+_operations = functools.lru_cache(maxsize=cache.LOADED)(Operations)
+_strides = operator.attrgetter("strides")
 
-class CpuEngine(ArrayEngine):
+
+class CpuEngine(ArrayEngine, Threaded):
     """`Engine` on NumPy arrays with kernels generated for this processor.
 
     Parameters
@@ -39,57 +47,60 @@ class CpuEngine(ArrayEngine):
     pivot = 128
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
-        super().__init__(semiring, dtypes)
-        self.threads = thread_count(threads)
+        self.semiring, self.dtypes, self.requested = semiring, dtypes, requested(threads)
         self._kernels = kernels_for(semiring, dtypes, isa)
-        self._workspaces = [Workspace() for _ in range(self.threads)]
+
+    @property
+    def _operations(self) -> Operations:  # type: ignore[override]
+        return _operations(self.semiring, self.dtypes)
 
     # The operations of `Engine`.
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B."""
-        self._products(A, B, C, fresh=False)
+        self._product(A, B, C, fresh=False)
 
     def multiply(self, A: Block, B: Block, C: Block) -> None:
         """C ← A⊗B."""
-        self._products(A, B, C, fresh=True)
+        self._product(A, B, C, fresh=True)
 
     def close(self, A: Block) -> None:
         """A ← A ⊕ A² ⊕ …."""
-        self._pivots("close" if A.via is None else "close_witness", A)
+        self._pivot("close" if A.via is None else "close_witness", A)
 
     def eliminate(self, A: Block) -> None:
         """A ← A*."""
-        self._pivots("eliminate", A)
+        self._pivot("eliminate", A)
 
     # Products.
 
-    def _products(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
-        """C ← C ⊕ A⊗B, or A⊗B where C is `fresh`, for each matrix of a batch: many small ones side by side, large ones one by one."""
-        if not C.batch:
-            self._product(A, B, C, fresh, self.threads, 0)
+    def _product(self, A: Block, B: Block, C: Block, *, fresh: bool, threads: int | None = None) -> None:
+        """C ← C ⊕ A⊗B, or A⊗B where C is `fresh`, by so many workers."""
+        if len(C.values[0].shape) > 2:
+            self._products(A, B, C, fresh)
             return
-        # One matrix of the result is complete before another one begins.
-        A, B = (X if all(matched(v, w) for v in X.values for w in C.values) else copied(X) for X in (A, B))
+        kernel, launch, places = self._launch(A, B, C, fresh, threads)
+        if launch.takes(places):
+            launch.run(kernel, places, A.column)
+        elif 0 not in C.shape:
+            self._product_with_copies(A, B, C, fresh, threads)
 
-        def one(index: tuple[int, ...], threads: int, slot: int) -> None:
-            self._product(A.at(index), B.at(index), C.at(index), fresh, threads, slot)
+    def _launch(
+        self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, hold_a: bool = False, hold_b: bool = False
+    ) -> tuple[Callable[[int], None], Launch, list[int]]:
+        """The kernel of a product, how it is run, and the addresses of its matrices."""
+        (m, k), (_, n), witness = A.values[0].shape, C.values[0].shape, C.via is not None
+        threads = 1 if m * n * k < SERIAL else threads or self.threads
+        matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
+        launch = self._kernels.product_launch(m, n, k, threads, fresh, self.signed, witness, hold_a, hold_b, *map(_strides, matrices))
+        return self._kernels.function("product_witness" if witness else "product"), launch, list(map(address, matrices))
 
-        indices = list(np.ndindex(C.batch))
-        if len(indices) >= self.threads > 1 and max(C.shape) <= _SIDE_BY_SIDE:
-            run(lambda index, slot: one(index, 1, slot), indices, self.threads)
-        else:
-            for index in indices:
-                one(index, self.threads, 0)
-
-    def _product(self, A: Block, B: Block, C: Block, fresh: bool, threads: int, slot: int) -> None:
-        """One product, by so many workers, the first of which is number `slot`."""
-        if 0 in C.shape:
-            return
+    def _product_with_copies(self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None) -> None:
+        """One product whose matrices kernels may not be able to take as they lie, or where an operand is part of the result."""
         a, b, c = Operand(A), Operand(B), Operand(C)
         if not c.writable:
             copy = copied(C, via=True)
-            self._product(A, B, copy, fresh, threads, slot)
+            self._product(A, B, copy, fresh=fresh, threads=threads)
             assign(C, copy)
             return
         a, b = (x if x.aligned else x.copied() for x in (a, b))
@@ -99,74 +110,55 @@ class CpuEngine(ArrayEngine):
             a, hold_a = a.copied(), False
         if hold_b and b.layouts != c.layouts:
             b, hold_b = b.copied(), False
-        if C.via is not None and not a.contiguous_rows:
-            a, hold_a = a.copied(), False
         if C.via is not None and hold_a:
+            # The winners are looked up in the rows of A after C has changed: copies of some rows take their place.
             (m, k), n = A.shape, C.shape[1]
-            rows = stripe(m, n, k, self._kernels.representation, threads)
-            if rows < m:
-                for part in (slice(top, top + rows) for top in range(0, m, rows)):
-                    self._product(copied(A[part, :]), B, C[part, :], fresh, threads, slot)
-                return
-        self._run(a, b, c, hold_a, hold_b, fresh, threads, slot)
+            rows = stripe(m, n, k, self._kernels.representation)
+            for part in (slice(top, top + rows) for top in range(0, m, rows)):
+                self._run(copied(A[part, :]), b.block, C[part, :], fresh, threads)
+            return
+        if C.via is not None and not a.contiguous_rows:
+            a = a.copied()
+        self._run(a.block, b.block, C, fresh, threads, hold_a, hold_b)
 
-    def _run(self, a: Operand, b: Operand, c: Operand, hold_a: bool, hold_b: bool, fresh: bool, threads: int, slot: int) -> None:
-        """One product whose operands lie as the kernels need them."""
-        (m, n), k = c.block.shape, a.block.shape[1]
-        kernels, witness = self._kernels, c.block.via is not None
-        tile = kernels.witness_tile if witness else kernels.tile
-        planned = plan(m, n, k, tile, kernels.representation, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
-        product = kernels.function("product_witness" if witness else "product")
-        threshold = kernels.representation.threshold(signed=self.signed)
+    def _run(
+        self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, hold_a: bool = False, hold_b: bool = False
+    ) -> None:
+        """One product whose matrices lie as the kernels need them."""
+        kernel, launch, places = self._launch(A, B, C, fresh, threads, hold_a, hold_b)
+        launch.run(kernel, places, A.column)
 
-        def work(task: tuple[int, int, int, int], worker: int) -> None:
-            top, bottom, left, right = task
-            workspace = self._workspaces[slot + worker]
-            places = matrices(a, b, c, top, left)
-            if witness and hold_a:
-                # The winners are looked up in the rows of A after C has changed: they are copied as they are, not only packed.
-                kept = [workspace.keep(f"held{i}", v[top:bottom]) for i, v in enumerate(a.block.values)]
-                places = [p._replace(A=address, A_rows=k) for p, address in zip(places, kept, strict=True)]
-            via, via_rows = c.via(top, left)
-            shared = Shared(
-                m=bottom - top,
-                n=right - left,
-                k=k,
-                first=a.block.column,
-                hold_a=hold_a and not witness,
-                hold_b=hold_b,
-                fresh=fresh,
-                threshold=threshold,
-                via=via,
-                via_rows=via_rows,
-                transposed_rows=planned.transposed_rows,
-                **{name: workspace.address(name, size) for name, size in planned.workspace.items()},
-            )
-            words = pack(shared, places)
-            product(words.buffer_info()[0])
+    def _products(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
+        """The products of a batch: many small ones side by side, large ones one by one."""
+        # One matrix of the result is complete before another one begins.
+        A, B = (X if all(matched(v, w) for v in X.values for w in C.values) else copied(X) for X in (A, B))
+        indices, (m, n) = list(np.ndindex(C.batch)), C.shape
+        threads = self.threads if len(indices) * m * n * A.shape[1] >= SERIAL else 1
+        aside = len(indices) >= threads > 1 and max(m, n) <= _SIDE_BY_SIDE
 
-        run(work, planned.tasks, planned.threads)
+        def one(index: tuple[int, ...], _: int) -> None:
+            self._product(A.at(index), B.at(index), C.at(index), fresh=fresh, threads=1 if aside else threads)
+
+        run(one, indices, threads if aside else 1)
 
     # Pivot blocks.
 
-    def _pivots(self, name: str, A: Block) -> None:
-        for matrix in (A.at(index) for index in np.ndindex(A.batch)) if A.batch else (A,):
-            self._pivot(name, matrix)
-
     def _pivot(self, name: str, A: Block) -> None:
-        if 0 in A.shape:
+        """Close a pivot block, or those of a batch."""
+        (*batch, n, _), matrices = A.values[0].shape, A.values if A.via is None else (*A.values, A.via)
+        if batch or n == 0:
+            for index in np.ndindex(*batch) if n else ():
+                self._pivot(name, A.at(index))
             return
-        a = Operand(A)
-        if not a.writable:
+        launch, places = self._kernels.pivot_launch(n, self.signed, *map(_strides, matrices)), list(map(address, matrices))
+        if not launch.takes(places):
             copy = copied(A, via=True)
             try:
                 self._pivot(name, copy)
             finally:
                 assign(A, copy)
             return
-        n, (via, via_rows) = A.shape[0], a.via()
-        threshold = self._kernels.representation.threshold(signed=self.signed)
-        words = pack(Shared(m=n, n=n, k=n, first=A.row, threshold=threshold, via=via, via_rows=via_rows), matrices(a, a, a))
+        words = launch.arguments(places, A.row)
         self._kernels.function(name)(words.buffer_info()[0])
         if words[STATUS] >= 0:
             raise HarmfulPivot(A.row + words[STATUS])

@@ -13,11 +13,15 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, flat
 from semiring.kernels import cache
 from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.launch import pivot_launch, product_launch
 from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.cpu.tile import choose
 
 __all__ = ["Kernels", "kernels_for"]
+
+_LAUNCHES = 64
+"""Ways in which matrices lie, whose launches are kept: a recursive or blocked closure has a dozen."""
 
 
 class Kernels:
@@ -27,6 +31,8 @@ class Kernels:
     ----------
     representation, tile, witness_tile, target
         What the code was generated from.
+    product_launch, pivot_launch : callable
+        Those of this representation and these tiles; what was used last is kept.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], target: Target) -> None:
@@ -35,6 +41,9 @@ class Kernels:
         self.tile = choose(self.representation, target)
         self.witness_tile = choose(self.representation, target, witness=True)
         self._functions: dict[str, Callable[[int], None]] = {}
+        tiles = (self.tile, self.witness_tile)
+        self.product_launch = functools.lru_cache(_LAUNCHES)(functools.partial(product_launch, self.representation, tiles))
+        self.pivot_launch = functools.lru_cache(_LAUNCHES)(functools.partial(pivot_launch, self.representation))
 
     def function(self, name: str) -> Callable[[int], None]:
         """``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, or what `search_name` gives."""

@@ -1,14 +1,13 @@
-"""Blocks as kernels address them: where their components lie, what they share, and when a copy has to take their place."""
+"""Blocks that kernels cannot take as they lie: what they share, and when a copy has to take their place."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from semiring.kernels.block import Block
-from semiring.kernels.cpu.arguments import Matrices
 from semiring.kernels.overlap import layout, share
 
-__all__ = ["Operand", "assign", "copied", "matrices"]
+__all__ = ["Operand", "assign", "copied"]
 
 
 class Operand:
@@ -45,25 +44,6 @@ class Operand:
             and all(x.address % x.size == x.down % x.size == 0 for x in self.layouts)
             and (via is None or via.strides[1] == via.itemsize or via.shape[1] == 1)
         )
-
-    def via(self, top: int = 0, left: int = 0) -> tuple[int, int]:
-        """The address of the construction matrix at (top, left) and its elements from row to row; 0 where there is none."""
-        if self.block.via is None:
-            return 0, 0
-        x = layout(self.block.via)
-        return x.address + top * x.down + left * x.size, x.down // x.size
-
-
-def matrices(a: Operand, b: Operand, c: Operand, top: int = 0, left: int = 0) -> list[Matrices]:
-    """The arguments that tell where the operands lie, for the tile of C that begins at (top, left)."""
-    return [
-        Matrices(
-            *(x.address + top * x.down, x.down // x.size, x.across // x.size),
-            *(y.address + left * y.across, y.down // y.size, y.across // y.size),
-            *(z.address + top * z.down + left * z.size, z.down // z.size, 1),
-        )
-        for x, y, z in zip(a.layouts, b.layouts, c.layouts, strict=True)
-    ]
 
 
 def copied(block: Block, *, via: bool = False) -> Block:

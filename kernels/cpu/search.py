@@ -17,7 +17,7 @@ from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.update import improve
 
-__all__ = ["FINISHED", "SearchKernel", "Words", "search_name"]
+__all__ = ["SearchKernel", "Words", "search_name"]
 
 
 class Words(NamedTuple):
@@ -37,8 +37,6 @@ class Words(NamedTuple):
     tree: int
     finished: int = 0
 
-
-FINISHED = Words._fields.index("finished")
 
 _POINTERS = {"starts", "heads", "queue"}
 
@@ -71,7 +69,7 @@ class SearchKernel:
         queue.push(x["source"], [Value(s.literal(v), s) for v, s in zip(rep.one, rep.outer, strict=True)])
 
         def finish(condition: str) -> None:
-            em.branch(condition, lambda: em.store("i64", "1", em.at("i64", "%args", FINISHED), 8))
+            em.branch(condition, lambda: em.store("i64", "1", em.at("i64", "%args", Words._fields.index("finished")), 8))
             em.returning(condition)
 
         def turn(_: str, __: list[str]) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 from array import array
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.search import FINISHED, Words, search_name
-from semiring.kernels.cpu.threads import run, thread_count
-from semiring.kernels.cpu.workspace import Workspace
+from semiring.kernels.cpu.scratch import give_back, take
+from semiring.kernels.cpu.search import Words, search_name
+from semiring.kernels.cpu.threads import Threaded, requested, run
+from semiring.kernels.overlap import address
 
 __all__ = ["Searches"]
 
@@ -26,8 +26,13 @@ _PATIENCE = 32
 _LINE = 64
 """Bytes between two arrays of a queue at most."""
 
+_SERIAL = 1 << 13
+"""Edges of all searches together, below which waking another thread costs more than it saves."""
 
-class Searches:
+_SOURCE, _QUEUE, _TREE, _FINISHED = map(Words._fields.index, ("source", "queue", "tree", "finished"))
+
+
+class Searches(Threaded):
     """The searches over a semiring whose ⊕ is selective, in dtypes for which it can be compiled.
 
     Parameters
@@ -38,9 +43,8 @@ class Searches:
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
-        self.threads = thread_count(threads)
+        self.requested = requested(threads)
         self._kernels = kernels_for(semiring, dtypes)
-        self._entry = 8 + sum(d.itemsize for d in dtypes)
 
     def rows(
         self,
@@ -74,37 +78,45 @@ class Searches:
         bool array of shape (s,)
         """
         starts, heads = (np.ascontiguousarray(a, dtype=np.int64) for a in graph[:2])
-        weights = tuple(map(np.ascontiguousarray, graph[2]))
+        weights = list(map(np.ascontiguousarray, graph[2]))
         function = self._kernels.function(search_name(best_first=best_first, backward=backward))
-        n, m = len(starts) - 1, len(heads)
+        count, n, m = len(sources), len(starts) - 1, len(heads)
         # Each vertex has its turn once a round, or once in all; then each edge adds an entry. The last turn finds none.
         room = m + 1
-        size = (room * self._entry + len(values) * _LINE + _LINE) * (1 if best_first else 2)
-        turns = room + 1 if best_first else _PATIENCE * room
-        workspaces = [Workspace() for _ in range(min(self.threads, len(sources)))]
-        incomplete, lock = len(sources), threading.Lock()
+        entry = 8 + sum([w.itemsize for w in weights])
+        size = (room * entry + len(values) * _LINE + _LINE) * (1 if best_first else 2)
+        first = Words(
+            source=0,
+            starts=address(starts),
+            heads=address(heads),
+            queue=0,
+            room=room,
+            turns=room + 1 if best_first else _PATIENCE * room,
+            rounds=n + 1,
+            tree=0 if tree is None else address(tree),
+        )
+        places = [address(a) for pair in zip(weights, values, strict=True) for a in pair]
+        template = array("q", (*first, *places))
+        # What is written to, and the bytes from the row of one source to that of the next.
+        rows = [(len(Words._fields) + 2 * c + 1, v.strides[0]) for c, v in enumerate(values)]
+        if tree is not None:
+            rows.append((_TREE, tree.strides[0]))
+        incomplete, lock = count, threading.Lock()
 
-        def search(i: int, worker: int) -> None:
+        def search(i: int, _: int) -> None:
             nonlocal incomplete
             if i > incomplete:
                 return
-            words = Words(
-                source=int(sources[i]),
-                starts=starts.ctypes.data,
-                heads=heads.ctypes.data,
-                queue=workspaces[worker].address("queue", size),
-                room=room,
-                turns=turns,
-                rounds=n + 1,
-                tree=0 if tree is None else tree[i].ctypes.data,
-            )
-            places = chain.from_iterable((w.ctypes.data, v[i].ctypes.data) for w, v in zip(weights, values, strict=True))
-            arguments = array("q", (*words, *places))
-            function(arguments.buffer_info()[0])
-            if not arguments[FINISHED]:
+            words, scratch = template[:], take(size)
+            words[_SOURCE], words[_QUEUE] = sources[i], scratch.address
+            for word, stride in rows:
+                words[word] += i * stride
+            function(words.buffer_info()[0])
+            give_back(scratch)
+            if not words[_FINISHED]:
                 with lock:
                     incomplete = min(incomplete, i)
 
-        run(search, range(len(sources)), self.threads)
-        complete: Array = np.arange(len(sources)) < incomplete
+        run(search, range(count), self.threads if count * (n + m) >= _SERIAL else 1)
+        complete: Array = np.arange(count) < incomplete
         return complete

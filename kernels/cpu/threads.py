@@ -14,7 +14,7 @@ from semiring.algebra.errors import SemiringError
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["run", "thread_count"]
+__all__ = ["Threaded", "requested", "run", "thread_count"]
 
 Task = TypeVar("Task")
 _pool: ThreadPoolExecutor | None = None
@@ -22,18 +22,39 @@ _size = 0
 _lock = forks.lock()
 
 
+class Threaded:
+    """Whoever runs on as many threads as were asked for, or else on all cores, which are counted where there is work for several."""
+
+    requested: int | None
+
+    @property
+    def threads(self) -> int:
+        """How many."""
+        return self.requested or _cores()
+
+
 def thread_count(threads: int | None = None) -> int:
     """`threads`, else ``SEMIRING_NUM_THREADS``, else the cores this process may use."""
+    return requested(threads) or _cores()
+
+
+def requested(threads: int | None) -> int | None:
+    """`threads`, else ``SEMIRING_NUM_THREADS``, else None."""
     if threads is None:
         chosen = os.environ.get("SEMIRING_NUM_THREADS", "").strip()
         if not chosen:
-            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            return None
         if not chosen.isdecimal() or int(chosen) < 1:
             raise SemiringError(f"SEMIRING_NUM_THREADS is {chosen!r}; it must be a whole number from 1")
         return int(chosen)
     if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
         raise SemiringError(f"threads is {threads!r}; it must be a whole number from 1, or None for the default")
     return int(threads)
+
+
+def _cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) -> None:

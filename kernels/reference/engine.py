@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import AssumptionWarning, HarmfulPivot, callers_level
 from semiring.kernels.arrays import ArrayEngine
 from semiring.kernels.block import Block
+from semiring.kernels.reference.operations import Operations
 
 __all__ = ["ReferenceEngine"]
 
@@ -22,6 +24,10 @@ class ReferenceEngine(ArrayEngine):
     """`Engine` on NumPy arrays of any dtype of the semiring, object included."""
 
     pivot = 64
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
+        self.semiring, self.dtypes = semiring, dtypes
+        self._operations = Operations(semiring, dtypes)
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B."""

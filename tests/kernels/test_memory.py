@@ -18,7 +18,7 @@ from semiring.kernels.cpu.bits import BitsKernel
 from semiring.kernels.cpu.compiler import link
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.plan import SCRATCH, plan, stripe
+from semiring.kernels.cpu.tasks import SCRATCH, stripe, tasks_of
 from semiring.kernels.overlap import layout, matched, overlap, share
 from semiring.product import matmul
 from tests.kernels.samples import ISAS, Array, name
@@ -105,11 +105,11 @@ TILES = [
 def test_a_plan_covers_each_element_once(m: int, n: int, k: int, threads: int, tiles: Any, hold: tuple[bool, bool], witness: bool) -> None:
     tile, witness_tile, rep = tiles
     tile = witness_tile if witness else tile
-    found = plan(m, n, k, tile, rep, threads, hold_a=hold[0], hold_b=hold[1], witness=witness)
-    assert 1 <= found.threads <= min(threads, len(found.tasks))
+    found = tasks_of(m, n, k, tile, rep, threads, hold_a=hold[0], hold_b=hold[1], witness=witness)
+    assert 1 <= found.threads <= min(threads, len(found.tiles))
     corners = Counter[tuple[int, int]]()
     area = 0
-    for top, bottom, left, right in found.tasks:
+    for top, bottom, left, right in found.tiles:
         assert 0 <= top < bottom <= m
         assert 0 <= left < right <= n
         assert not hold[0] or (left, right) == (0, n)
@@ -138,9 +138,9 @@ def test_scratch_is_limited(m: int, n: int, k: int, threads: int, tiles: Any, he
     *hold, witness = held
     tile, witness_tile, rep = tiles
     tile = witness_tile if witness else tile
-    found = plan(m, n, k, tile, rep, threads, hold_a=hold[0], hold_b=hold[1], witness=witness)
+    found = tasks_of(m, n, k, tile, rep, threads, hold_a=hold[0], hold_b=hold[1], witness=witness)
     size = sum(s.bytes for s in rep.inner)
-    needed = sum(found.workspace.values()) * found.threads
+    needed = sum(found.scratch.values()) * found.threads
     narrow = size * (k + 64) * tile.columns * 2 * threads  # where one panel of all of k is more
     wide = size * tile.depth * (n + tile.columns) * found.threads  # B's panel of a whole row of tasks
     assert needed <= max(64 << 20, 0.15 * m * n * size) + narrow + wide
@@ -153,14 +153,14 @@ def test_scratch_is_limited(m: int, n: int, k: int, threads: int, tiles: Any, he
 def test_plans_of_matrices_beyond_two_to_the_31(n: int, witness: bool, hold: tuple[bool, bool]) -> None:
     tile, witness_tile, rep = TILES[0]
     if hold[0] and witness:
-        rows = stripe(n, n, n, rep, 2)  # a copy of so many takes A's place
+        rows = stripe(n, n, n, rep)  # a copy of so many takes A's place
         assert 4 * rows * n <= 0.06 * 4 * n * n
         assert n // rows < 50
         hold = (False, False)
-    found = plan(n, n, n, witness_tile if witness else tile, rep, 2, hold_a=hold[0], hold_b=hold[1], witness=witness)
-    assert sum((bottom - top) * (right - left) for top, bottom, left, right in found.tasks) == n * n
-    assert sum(found.workspace.values()) * found.threads <= 0.15 * 4 * n * n
-    assert found.tasks[-1][1] == found.tasks[-1][3] == n
+    found = tasks_of(n, n, n, witness_tile if witness else tile, rep, 2, hold_a=hold[0], hold_b=hold[1], witness=witness)
+    assert sum((bottom - top) * (right - left) for top, bottom, left, right in found.tiles) == n * n
+    assert sum(found.scratch.values()) * found.threads <= 0.15 * 4 * n * n
+    assert found.tiles[-1][1] == found.tiles[-1][3] == n
 
 
 # Indices.

@@ -6,14 +6,13 @@ part of B is packed once for each row of tasks, and a part of A once for each co
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 
-__all__ = ["Plan", "plan", "stripe"]
+__all__ = ["SERIAL", "Tasks", "stripe", "tasks_of"]
 
 SCRATCH = 16 << 20
 """Bytes that all workers together may hold of B, of its transpose, and of A's rows, unless a twentieth of C is more."""
@@ -23,28 +22,22 @@ SERIAL = 160**3
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Tasks (top, bottom, left, right), the number of threads, and the bytes of each buffer of a worker."""
+class Tasks:
+    """Tiles (top, bottom, left, right), the number of threads, and the bytes of each buffer of a worker."""
 
-    tasks: tuple[tuple[int, int, int, int], ...]
+    tiles: tuple[tuple[int, int, int, int], ...]
     threads: int
-    workspace: dict[str, int]
+    scratch: dict[str, int]
     transposed_rows: int
 
 
-def stripe(m: int, n: int, k: int, rep: Representation, threads: int) -> int:
-    """How many rows of A = C a witness product takes at a time.
-
-    Its tasks are whole rows, so every worker holds all of Bᵀ. Where that is too much, a copy of some rows takes A's place, and tasks
-    are tiles.
-    """
+def stripe(m: int, n: int, k: int, rep: Representation) -> int:
+    """How many rows of A = C a witness product takes at a time: a copy of them takes A's place."""
     size = sum(s.bytes for s in rep.inner)
-    limit = max(SCRATCH, m * n * size // 20)
-    return m if n * k * size * threads <= limit else max(1, limit // (k * size))
+    return max(1, max(SCRATCH, m * n * size // 20) // max(1, k * size))
 
 
-@functools.lru_cache(maxsize=512)
-def plan(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, hold_a: bool, hold_b: bool, witness: bool) -> Plan:
+def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, hold_a: bool, hold_b: bool, witness: bool) -> Tasks:
     """Tasks of one product.
 
     Parameters
@@ -54,6 +47,7 @@ def plan(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, 
     threads : int
     hold_a, hold_b : bool
         The operand is C itself, so a task packs its whole part of it before it changes C: then tasks are whole rows (columns) of C.
+        With a witness that is B alone.
     witness : bool
         A task also holds its part of Bᵀ.
     """
@@ -68,23 +62,22 @@ def plan(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, 
         if m * n * k >= 64 * SERIAL:
             down, across = (down * 2, across) if not hold_b else (down, across * 2)
     long = -(-k // 32) * 32 + 32 if witness else 0
-    # Whole columns of B that one worker may hold.
-    if hold_b or witness:
-        columns = max(tile.columns, limit // (size * max(1, k)))
-        across = max(across, math.ceil(n / columns)) if not hold_a or witness else across
     if hold_a:
         down = max(down, math.ceil(m / max(tile.rows, limit // (size * max(1, k)))))
         across = 1
-    height = -(-math.ceil(m / down) // tile.rows) * tile.rows
-    width = -(-math.ceil(n / across) // tile.columns) * tile.columns
-    tasks = [(top, min(m, top + height), left, min(n, left + width)) for left in range(0, n, width) for top in range(0, m, height)]
+    elif hold_b or witness:
+        # Whole columns of B that one worker may hold.
+        across = max(across, math.ceil(n / max(tile.columns, limit // (size * max(1, k)))))
+    height = max(1, -(-math.ceil(m / down) // tile.rows)) * tile.rows
+    width = max(1, -(-math.ceil(n / across) // tile.columns)) * tile.columns
+    tiles = tuple((top, min(m, top + height), left, min(n, left + width)) for left in range(0, n, width) for top in range(0, m, height))
     height, width = min(height, -(-m // tile.rows) * tile.rows), min(width, -(-n // tile.columns) * tile.columns)
     depth = min(k, tile.depth)
     line = 64 * len(rep.inner)
-    workspace = {
-        "packed_a": (height * k if hold_a and not witness else tile.block * depth) * size + line,
+    scratch = {
+        "packed_a": (height * k if hold_a else tile.block * depth) * size + line,
         "packed_b": width * (k if hold_b else depth) * size + line,
     }
     if witness:
-        workspace["transposed"] = width * long * size + line
-    return Plan(tuple(tasks), min(threads, len(tasks)), workspace, long)
+        scratch["transposed"] = width * long * size + line
+    return Tasks(tiles, min(threads, len(tiles)), scratch, long)

@@ -1,0 +1,196 @@
+"""Launches: what follows from how matrices lie is worked out once, and a call only adds where they lie."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from semiring.kernels.cpu.arguments import Arguments, Matrices, Shared, pack
+from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.scratch import give_back, take
+from semiring.kernels.cpu.tasks import tasks_of
+from semiring.kernels.cpu.threads import run
+from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.overlap import Layout, extent
+
+__all__ = ["Launch", "pivot_launch", "product_launch"]
+
+Strides = tuple[int, ...]
+"""Bytes from row to row and from column to column."""
+
+Extent = tuple[int, int, int]
+"""The number of a matrix, and its first byte and the one after its last, seen from its address."""
+
+_BUFFERS = "packed_a", "packed_b", "transposed"
+_SCRATCH = tuple(map(Shared._fields.index, _BUFFERS))
+_FIRST, _VIA = map(Shared._fields.index, ("first", "via"))
+_WITNESS = 4
+"""Bytes of a witness."""
+
+
+class Launch:
+    """How a kernel is called on matrices that lie in one way.
+
+    Parameters
+    ----------
+    tasks : list of array of int
+        The arguments of each call, with offsets in place of addresses.
+    slots : list of int
+        Where in them the address of each matrix is added.
+    masks : list of int
+        The bits of each address that have to be clear.
+    direct : bool
+        Whether kernels can read and write matrices that lie like this.
+    operands, results : list of Extent
+        The matrices that are read, and those that are written.
+    threads, scratch : int
+        Workers, and bytes of scratch of each.
+    """
+
+    def __init__(
+        self,
+        tasks: list[array[int]],
+        slots: list[int],
+        masks: list[int],
+        *,
+        direct: bool,
+        operands: Sequence[Extent] = (),
+        results: Sequence[Extent] = (),
+        threads: int = 1,
+        scratch: int = 0,
+    ) -> None:
+        self._tasks, self._slots, self._masks, self._direct = tasks, slots, masks, direct
+        self._operands, self._results, self._threads, self._scratch = operands, results, threads, scratch
+
+    def takes(self, places: Sequence[int]) -> bool:
+        """Whether kernels can run on matrices at these addresses: all are aligned, and no operand's extent meets a result's."""
+        for place, mask in zip(places, self._masks, strict=True):
+            if place & mask:
+                return False
+        for i, low, high in self._operands:
+            start, stop = places[i] + low, places[i] + high
+            for j, first, last in self._results:
+                if start < places[j] + last and places[j] + first < stop:
+                    return False
+        return self._direct
+
+    def arguments(self, places: Sequence[int], first: int, task: array[int] | None = None) -> array[int]:
+        """The arguments of a task, or of the only one, on matrices at these addresses; `first` is the number of the first vertex."""
+        words = (task or self._tasks[0])[:]
+        for slot, place in zip(self._slots, places, strict=True):
+            words[slot] += place
+        words[_FIRST] = first
+        return words
+
+    def run(self, kernel: Callable[[int], None], places: Sequence[int], first: int) -> None:
+        """All tasks."""
+
+        def work(task: array[int], _: int) -> None:
+            words, scratch = self.arguments(places, first, task), take(self._scratch)
+            for slot in _SCRATCH:
+                words[slot] += scratch.address
+            kernel(words.buffer_info()[0])
+            give_back(scratch)
+
+        run(work, self._tasks, self._threads)
+
+
+def product_launch(
+    rep: Representation,
+    tiles: tuple[Tile, Tile],
+    m: int,
+    n: int,
+    k: int,
+    threads: int,
+    fresh: bool,
+    signed: bool,
+    witness: bool,
+    hold_a: bool,
+    hold_b: bool,
+    *strides: Strides,
+) -> Launch:
+    """How a product is launched on A, B and C, one matrix a component, and the construction matrix.
+
+    Parameters
+    ----------
+    rep : Representation
+    tiles : tuple of Tile
+        Without and with a witness.
+    m, n, k, threads : int
+    fresh, signed, witness : bool
+    hold_a, hold_b : bool
+        The operand is C itself, and is packed before C changes.
+    *strides : Strides
+        One for each matrix.
+    """
+    tile = tiles[witness]
+    tasks = tasks_of(m, n, k, tile, rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
+    count = len(rep.outer)
+    shapes = [shape for shape in ((m, k), (k, n), (m, n)) for _ in range(count)]
+    layouts = [Layout(0, *s, *shape, o.bytes) for s, shape, o in zip(strides, shapes, rep.outer * 3, strict=False)]
+    a, b, c = (layouts[i : i + count] for i in range(0, 3 * count, count))
+    via = Layout(0, *strides[-1], m, n, _WITNESS) if witness else None
+    *starts, scratch = accumulate((-(-size // 64) * 64 for size in tasks.scratch.values()), initial=0)
+
+    def task(top: int, bottom: int, left: int, right: int) -> array[int]:
+        shared = Shared(
+            m=bottom - top,
+            n=right - left,
+            k=k,
+            first=0,
+            hold_a=hold_a,
+            hold_b=hold_b,
+            fresh=fresh,
+            threshold=rep.threshold(signed=signed),
+            via=0 if via is None else top * via.down + left * via.size,
+            via_rows=0 if via is None else via.down // via.size,
+            transposed_rows=tasks.transposed_rows,
+            **dict(zip(tasks.scratch, starts, strict=True)),
+        )
+        matrices = [
+            Matrices(
+                *(top * x.down, x.down // x.size, x.across // x.size),
+                *(left * y.across, y.down // y.size, y.across // y.size),
+                *(top * z.down + left * z.size, z.down // z.size, 1),
+            )
+            for x, y, z in zip(a, b, c, strict=True)
+        ]
+        return pack(shared, matrices)
+
+    index = Arguments(count).index
+    written = [*c, *([] if via is None else [via])]
+    return Launch(
+        [task(*tile) for tile in tasks.tiles],
+        [*(index[name, i] for name in "ABC" for i in range(count)), *([] if via is None else [_VIA])],
+        [*(x.size - 1 for x in layouts), *([] if via is None else [0])],
+        direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, written if via is None else [*a, *written])),
+        operands=[(i, *extent(x)) for i, x in enumerate([*a, *b])],
+        results=[(i, *extent(x)) for i, x in enumerate(c, 2 * count)],
+        threads=tasks.threads,
+        scratch=scratch,
+    )
+
+
+def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -> Launch:
+    """How a pivot block of side n and its construction matrix are closed, with these strides."""
+    layouts = [Layout(0, *s, n, n, o.bytes) for s, o in zip(strides, rep.outer, strict=False)]
+    via = [Layout(0, *s, n, n, _WITNESS) for s in strides[len(layouts) :]]
+    index = Arguments(len(layouts)).index
+    shared = Shared(m=n, n=n, k=n, first=0, threshold=rep.threshold(signed=signed), via_rows=sum(v.down // v.size for v in via))
+    return Launch(
+        [pack(shared, [Matrices(*(0, 0, 0), *(0, 0, 0), *(0, x.down // x.size, 1)) for x in layouts])],
+        [*(index["C", i] for i in range(len(layouts))), *(_VIA for _ in via)],
+        [*(x.size - 1 for x in layouts), *(0 for _ in via)],
+        direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, [*layouts, *via])),
+    )
+
+
+def _is_aligned(x: Layout) -> bool:
+    """Whether elements of a matrix lie apart by multiples of their size, as kernels count; a field of packed records may lie between."""
+    return x.down % x.size == x.across % x.size == 0
+
+
+def _has_rows(x: Layout) -> bool:
+    """Whether the elements of a row lie side by side."""
+    return x.across == x.size or x.columns == 1
