@@ -73,7 +73,7 @@ def share(x: Layout, y: Layout) -> bool:
 
 def overlap(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
     """Whether two arrays share elements: of two dimensions as `share` tells, batches as far as their extents tell."""
-    return share(layout(x), layout(y)) if x.ndim == y.ndim == 2 else np.may_share_memory(x, y)
+    return np.may_share_memory(x, y) and (x.ndim != 2 or y.ndim != 2 or share(layout(x), layout(y)))
 
 
 def matched(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
@@ -102,6 +102,5 @@ def extent(x: Layout) -> tuple[int, int]:
     """The first byte of a matrix and the one after its last."""
     if x.rows == 0 or x.columns == 0:
         return x.address, x.address
-    ends = [(x.rows - 1) * x.down, (x.columns - 1) * x.across]
-    low = x.address + sum(e for e in ends if e < 0)
-    return low, x.address + sum(e for e in ends if e > 0) + x.size
+    down, across = (x.rows - 1) * x.down, (x.columns - 1) * x.across
+    return x.address + min(down, 0) + min(across, 0), x.address + max(down, 0) + max(across, 0) + x.size

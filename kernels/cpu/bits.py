@@ -8,6 +8,7 @@ A packed matrix is rows of 64-bit words, bit j of a row in word j // 64; its col
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from semiring.kernels.cpu.emitter import I64, Emitter
@@ -28,8 +29,15 @@ TABLE_SPACE = _TABLES * _TABLE_BYTES
 """Bytes of the tables of a group."""
 
 
+_UNROLLED = 4
+"""Rows that one turn of the closure's innermost loop handles."""
+
+
 class Words(NamedTuple):
-    """The arguments of both functions: addresses, strides in words (of A, in groups of bits), and sizes."""
+    """The arguments of all functions: addresses, strides in words (of A, in groups of bits), and sizes.
+
+    `bits_pack` and `bits_unpack` have the bytes in place of A, `a_groups` bytes from row to row, and k columns.
+    """
 
     a: int
     a_groups: int
@@ -40,19 +48,19 @@ class Words(NamedTuple):
     m: int
     words: int
     k: int
-    tables: int
-    own: int
+    tables: int = 0
+    own: int = 0
 
 
 _POINTERS = {"a", "b", "c", "tables", "own"}
 
 
 class BitsKernel:
-    """Generates ``bits_product`` and ``bits_close``, each of an array of `Words`."""
+    """Generates ``bits_product``, ``bits_close``, ``bits_identity``, ``bits_pack`` and ``bits_unpack``, each of an array of `Words`."""
 
     def functions(self) -> list[Emitter]:
-        """Both functions."""
-        return [self._product(), self._close()]
+        """All functions."""
+        return [self._product(), self._close(), self._identity(), self._pack(), self._unpack()]
 
     def _words(self, em: Emitter) -> dict[str, str]:
         return {x: em.load("ptr" if x in _POINTERS else "i64", em.at("i64", "%args", i), 8) for i, x in enumerate(Words._fields)}
@@ -117,28 +125,95 @@ class BitsKernel:
             em.loop(0, 1 << bit, 1, union)
 
     def _close(self) -> Emitter:
-        """Warshall's algorithm on the m × m block C: row i takes in row k wherever it has bit k."""
+        """Warshall's algorithm on the m × m block C: row i takes in row k wherever it has bit k, which it keeps."""
         em = Emitter("bits_close", "ptr %args")
         x = self._words(em)
+        whole = em.round_down(x["m"], _UNROLLED)
 
         def pivot(k: str, _: list[str]) -> None:
             row_k = em.at("i64", x["c"], em.mul(k, x["c_rows"]))
             word, bit = em.let(f"lshr i64 {k}, 6"), em.let(f"and i64 {k}, 63")
 
-            def row(i: str, _: list[str]) -> None:
-                row_i = em.at("i64", x["c"], em.mul(i, x["c_rows"]))
-                there = em.let(f"lshr i64 {em.load('i64', em.at('i64', row_i, word), 8)}, {bit}")
-                mask = em.splat(em.let(f"sub i64 0, {em.let(f'and i64 {there}, 1')}"), I64, _WORDS)
+            def strip(w: str, _: list[str]) -> None:
+                taken = em.load(_VECTOR, em.at("i64", row_k, w), 8)
 
-                def strip(w: str, _: list[str]) -> None:
+                def row(i: str | int) -> None:
+                    row_i = em.at("i64", x["c"], em.mul(i, x["c_rows"]))
+                    there = em.let(f"lshr i64 {em.load('i64', em.at('i64', row_i, word), 8)}, {bit}")
+                    mask = em.splat(em.let(f"sub i64 0, {em.let(f'and i64 {there}, 1')}"), I64, _WORDS)
                     place = em.at("i64", row_i, w)
-                    taken = em.let(f"and {_VECTOR} {mask}, {em.load(_VECTOR, em.at('i64', row_k, w), 8)}")
-                    em.store(_VECTOR, em.let(f"or {_VECTOR} {taken}, {em.load(_VECTOR, place, 8)}"), place, 8)
+                    new = em.let(f"or {_VECTOR} {em.let(f'and {_VECTOR} {mask}, {taken}')}, {em.load(_VECTOR, place, 8)}")
+                    em.store(_VECTOR, new, place, 8)
 
-                em.loop(0, x["words"], _WORDS, strip)
+                def several(i: str, _: list[str]) -> None:
+                    for r in range(_UNROLLED):
+                        row(em.add(i, r))
 
-            em.loop(0, x["m"], 1, row)
+                em.loop(0, whole, _UNROLLED, several)
+                em.loop(whole, x["m"], 1, lambda i, _: row(i))
+
+            em.loop(0, x["words"], _WORDS, strip)
 
         em.loop(0, x["m"], 1, pivot)
+        em.line("ret void")
+        return em
+
+    def _identity(self) -> Emitter:
+        """C ← I ∪ C for a square C."""
+        em = Emitter("bits_identity", "ptr %args")
+        x = self._words(em)
+
+        def row(i: str, _: list[str]) -> None:
+            place = em.at("i64", x["c"], em.add(em.mul(i, x["c_rows"]), em.let(f"lshr i64 {i}, 6")))
+            bit = em.let(f"shl i64 1, {em.let(f'and i64 {i}, 63')}")
+            em.store("i64", em.let(f"or i64 {em.load('i64', place, 8)}, {bit}"), place, 8)
+
+        em.loop(0, x["m"], 1, row)
+        em.line("ret void")
+        return em
+
+    def _pack(self) -> Emitter:
+        """C ← the bits of bytes, for m rows of k columns of a C that is 0."""
+
+        def pack(em: Emitter, octets: str, bits: str, column: str, count: int) -> None:
+            source, target = em.at("i8", octets, column), em.at("i8", bits, em.let(f"lshr i64 {column}, 3"))
+            values = em.load(f"<{count} x i8>", source, 1)
+            packed = em.let(f"bitcast <{count} x i1> {em.let(f'icmp ne <{count} x i8> {values}, zeroinitializer')} to i{count}")
+            if count == 1:
+                shift = em.let(f"trunc i64 {em.let(f'and i64 {column}, 7')} to i8")
+                bit = em.let(f"shl i8 {em.let(f'zext i1 {packed} to i8')}, {shift}")
+                em.store("i8", em.let(f"or i8 {em.load('i8', target, 1)}, {bit}"), target, 1)
+            else:
+                em.store(f"i{count}", packed, target, 1)
+
+        return self._converted("bits_pack", pack)
+
+    def _unpack(self) -> Emitter:
+        """Bytes 0 and 1 ← the bits of C, for m rows of k columns."""
+
+        def unpack(em: Emitter, octets: str, bits: str, column: str, count: int) -> None:
+            source, target = em.at("i8", bits, em.let(f"lshr i64 {column}, 3")), em.at("i8", octets, column)
+            if count == 1:
+                shift = em.let(f"trunc i64 {em.let(f'and i64 {column}, 7')} to i8")
+                octet = em.load("i8", source, 1)
+                em.store("i8", em.let(f"and i8 {em.let(f'lshr i8 {octet}, {shift}')}, 1"), target, 1)
+            else:
+                flags = em.let(f"bitcast i{count} {em.load(f'i{count}', source, 1)} to <{count} x i1>")
+                em.store(f"<{count} x i8>", em.let(f"zext <{count} x i1> {flags} to <{count} x i8>"), target, 1)
+
+        return self._converted("bits_unpack", unpack)
+
+    def _converted(self, name: str, convert: Callable[[Emitter, str, str, str, int], None]) -> Emitter:
+        """``convert(em, bytes, bits, column, count)`` along each row: 64 columns at a time, then 8, and one by one what is left."""
+        em = Emitter(name, "ptr %args")
+        x = self._words(em)
+        ends = [0, em.round_down(x["k"], 64), em.round_down(x["k"], 8), x["k"]]
+
+        def row(i: str, _: list[str]) -> None:
+            octets, bits = em.at("i8", x["a"], em.mul(i, x["a_groups"])), em.at("i64", x["c"], em.mul(i, x["c_rows"]))
+            for start, stop, count in zip(ends, ends[1:], (64, 8, 1), strict=False):
+                em.loop(start, stop, count, lambda j, _, count=count: convert(em, octets, bits, j, count))  # type: ignore[misc]
+
+        em.loop(0, x["m"], 1, row)
         em.line("ret void")
         return em

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from array import array
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
-from semiring.kernels.cpu.bits import GROUP, STRIP, TABLE_SPACE, BitsKernel, Words
+from semiring.kernels.cpu.bits import STRIP, TABLE_SPACE, BitsKernel, Words
 from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.scratch import give_back, take
 from semiring.kernels.cpu.target import host
-from semiring.kernels.cpu.threads import run, thread_count
+from semiring.kernels.cpu.threads import Threaded, requested, run
 from semiring.kernels.engine import Immediate
-from semiring.kernels.overlap import matched, overlap
+from semiring.kernels.overlap import address, matched, overlap
 from semiring.kernels.packed import PackedBlock
 
 __all__ = ["BooleanEngine"]
@@ -24,8 +27,11 @@ Array = np.ndarray[Any, Any]
 _ROWS = 2048
 """Rows of C in a task: enough to pay for the tables."""
 
+_CONVERTED = 1 << 20
+"""Elements that a thread packs or unpacks at a time."""
 
-class BooleanEngine(Immediate):
+
+class BooleanEngine(Immediate, Threaded):
     """`Engine` for (∨, ∧) on bits, without witnesses.
 
     Parameters
@@ -39,76 +45,83 @@ class BooleanEngine(Immediate):
     pivot = STRIP
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
-        self.semiring, self.dtypes, self.threads = semiring, dtypes, thread_count(threads)
-        target = host()
-        library = compile_library(("bits",), target, lambda: link(BitsKernel().functions()))
-        self._product, self._close = library.function("bits_product"), library.function("bits_close")
-        self._scratch = [np.empty(TABLE_SPACE + _ROWS * STRIP // 8 + 64, dtype=np.uint8) for _ in range(self.threads)]
+        self.semiring, self.dtypes, self.requested = semiring, dtypes, requested(threads)
 
     def load(self, values: tuple[Array, ...], via: Array | None = None, *, owned: bool = True) -> PackedBlock:
         """The block that holds `values` as bits."""
-        assert via is None
-        (a,) = values
-        n = a.shape[-1]
-        words = np.zeros((*a.shape[:-1], -(-n // STRIP) * (STRIP // 64)), dtype=np.uint64)
-        self._by_rows(a.shape[-2], lambda rows: _pack(a[..., rows, :], words[..., rows, :]))
-        return PackedBlock((words,), None, 0, 0, n, STRIP)
+        (a,), A = values, self.blank(values, via)
+        self._convert("bits_pack", a if a.strides[-1] == 1 else np.ascontiguousarray(a), A.values[0])
+        return A
 
     def blank(self, values: tuple[Array, ...], via: Array | None = None) -> PackedBlock:
         """The block that stands for what a product will be."""
-        return self.load(values, via)
+        assert via is None
+        *rows, n = values[0].shape
+        return PackedBlock((np.zeros((*rows, -(-n // STRIP) * (STRIP // 64)), dtype=np.uint64),), None, 0, 0, n, STRIP)
 
     def store(self, A: Block, values: tuple[Array, ...]) -> None:
         """Write the block's elements into `values`."""
         (words,), (to,) = A.values, values
-        self._by_rows(to.shape[-2], lambda rows: _unpack(words[..., rows, :], to[..., rows, :]))
+        if to.strides[-1] == 1:
+            self._convert("bits_unpack", to, words)
+        else:
+            rows = np.empty(to.shape, dtype=bool)
+            self._convert("bits_unpack", rows, words)
+            to[...] = rows
 
-    def _by_rows(self, m: int, work: Any) -> None:
-        pieces = [slice(i, min(m, i + 512)) for i in range(0, m, 512)]
-        run(lambda rows, _: work(rows), pieces, self.threads)
+    def _convert(self, name: str, octets: Array, words: Array) -> None:
+        """Between bytes, whose rows are contiguous, and bits."""
+        if words.ndim > 2:
+            for index in np.ndindex(words.shape[:-2]):
+                self._convert(name, octets[index], words[index])
+            return
+        m, n = octets.shape
+        rows = max(1, _CONVERTED // max(1, n))
+        places, down, across, convert = (address(octets), address(words)), octets.strides[0], words.strides[0], _functions()[name]
+
+        def work(i: int, _: int) -> None:
+            a, c = places[0] + i * down, places[1] + i * across
+            _call(convert, Words(a, down, 0, 0, c, across // 8, min(rows, m - i), 0, n))
+
+        run(work, range(0, m, rows), self.threads if m > rows else 1)
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ∪ A·B."""
-        (c,) = C.values
-        a, b = (v if matched(v, c) else v.copy() for v in (A.values[0], B.values[0]))
+        (a,), (b,), (c,), k = A.values, B.values, C.values, A.shape[1]
+        if c.ndim == 2:
+            self._multiply_add(_apart(a, c), _apart(b, c), c, k)
+            return
+        a, b = (v if matched(v, c) else v.copy() for v in (a, b))
         for index in np.ndindex(C.batch):
-            self._multiply_add(_apart(a[index], c[index]), _apart(b[index], c[index]), c[index], A.shape[1])
+            self._multiply_add(_apart(a[index], c[index]), _apart(b[index], c[index]), c[index], k)
 
     def _multiply_add(self, a: Array, b: Array, c: Array, k: int) -> None:
         m, words = c.shape
         if 0 in (m, words, k):
             return
+        threads = self.threads if m * words * k > 1 << 16 else 1
         strips = words * 64 // STRIP
-        parts = min(strips, 2 * self.threads)
-        wide = -(-strips // parts) * (STRIP // 64)
-        tasks = [(i, j) for j in range(0, words, wide) for i in range(0, m, _ROWS)]
-        groups = np.ascontiguousarray(a).view(f"<u{GROUP // 8}").T.copy()
+        wide = -(-strips // min(strips, 2 * threads)) * (STRIP // 64)
+        groups = a.T.copy()  # a word is a group
+        product, places = _functions()["bits_product"], (address(groups), address(b), address(c))
+        b_rows, c_rows = b.strides[0], c.strides[0]
 
-        def work(task: tuple[int, int], slot: int) -> None:
+        def work(task: tuple[int, int], _: int) -> None:
             i, j = task
-            rows = slice(i, min(m, i + _ROWS))
-            self._call(self._product, groups[:, rows], b[:, j : j + wide], c[rows, j : j + wide], k, slot)
+            rows = min(_ROWS, m - i)
+            scratch = take(TABLE_SPACE + rows * STRIP // 8)
+            _call(
+                product,
+                Words(
+                    *(places[0] + 8 * i, m),
+                    *(places[1] + 8 * j, b_rows // 8),
+                    *(places[2] + i * c_rows + 8 * j, c_rows // 8),
+                    *(rows, min(wide, words - j), k, scratch.address, scratch.address + TABLE_SPACE),
+                ),
+            )
+            give_back(scratch)
 
-        run(work, tasks, self.threads if m * words * k > 1 << 16 else 1)
-
-    def _call(self, kernel: Any, a: Array, b: Array, c: Array, k: int, slot: int) -> None:
-        scratch = self._scratch[slot].ctypes.data
-        scratch += -scratch % 64
-        words = Words(
-            a=a.ctypes.data,
-            a_groups=a.strides[0] // a.itemsize,
-            b=b.ctypes.data,
-            b_rows=b.strides[0] // b.itemsize,
-            c=c.ctypes.data,
-            c_rows=c.strides[0] // c.itemsize,
-            m=c.shape[0],
-            words=c.shape[1],
-            k=k,
-            tables=scratch,
-            own=scratch + TABLE_SPACE,
-        )
-        arguments = array("q", words)
-        kernel(arguments.buffer_info()[0])
+        run(work, [(i, j) for j in range(0, words, wide) for i in range(0, m, _ROWS)], threads)
 
     def multiply(self, A: Block, B: Block, C: Block) -> None:
         """C ← A·B."""
@@ -118,10 +131,7 @@ class BooleanEngine(Immediate):
 
     def close(self, A: Block) -> None:
         """A ← A ∪ A² ∪ …; every pivot is harmless."""
-        (a,) = A.values
-        for index in np.ndindex(A.batch):
-            if a[index].size:
-                self._call(self._close, a[index], a[index], a[index], A.shape[0], 0)
+        self._square("bits_close", A.values[0])
 
     def eliminate(self, A: Block) -> None:
         """A ← A*."""
@@ -130,18 +140,29 @@ class BooleanEngine(Immediate):
 
     def add_identity(self, A: Block) -> None:
         """A ← I ∪ A."""
-        i = np.arange(A.shape[0])
-        A.values[0][..., i, i // 64] |= np.uint64(1) << (i % 64).astype(np.uint64)
+        self._square("bits_identity", A.values[0])
+
+    def _square(self, name: str, a: Array) -> None:
+        """What is done to a square matrix, or to those of a batch."""
+        if a.ndim > 2:
+            for index in np.ndindex(a.shape[:-2]):
+                self._square(name, a[index])
+            return
+        m, words = a.shape
+        _call(_functions()[name], Words(0, 0, 0, 0, address(a), a.strides[0] // 8, m, words, m))
 
 
-def _pack(bits: Array, words: Array) -> None:
-    packed = np.packbits(bits, axis=-1, bitorder="little")
-    words.view(np.uint8)[..., : packed.shape[-1]] = packed
+@functools.cache
+def _functions() -> dict[str, Callable[[int], None]]:
+    """The machine code, which is one for all semirings of truth values."""
+    names = ("bits_product", "bits_close", "bits_identity", "bits_pack", "bits_unpack")
+    library = compile_library(("bits",), host(), lambda: link(BitsKernel().functions()))
+    return {name: library.function(name) for name in names}
 
 
-def _unpack(words: Array, bits: Array) -> None:
-    octets = np.ascontiguousarray(words).view(np.uint8)
-    bits[...] = np.unpackbits(octets, axis=-1, count=bits.shape[-1], bitorder="little").view(bool)
+def _call(kernel: Callable[[int], None], words: Words) -> None:
+    arguments = array("q", words)
+    kernel(arguments.buffer_info()[0])
 
 
 def _apart(operand: Array, c: Array) -> Array:
