@@ -80,10 +80,13 @@ class CpuEngine(ArrayEngine, Threaded):
             self._products(A, B, C, fresh)
             return
         kernel, launch, places = self._launch(A, B, C, fresh, threads)
-        if launch.takes(places):
-            launch.run(kernel, places, A.column)
-        elif 0 not in C.shape:
+        held = launch.held(places)
+        if held is None:
             self._product_with_copies(A, B, C, fresh, threads)
+        elif True in held:
+            self._run(A, B, C, fresh, threads, *held)
+        else:
+            launch.run(kernel, places, A.column)
 
     def _launch(
         self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, hold_a: bool = False, hold_b: bool = False
@@ -97,6 +100,8 @@ class CpuEngine(ArrayEngine, Threaded):
 
     def _product_with_copies(self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None) -> None:
         """One product whose matrices kernels may not be able to take as they lie, or where an operand is part of the result."""
+        if 0 in C.shape:
+            return
         a, b, c = Operand(A), Operand(B), Operand(C)
         if not c.writable:
             copy = copied(C, via=True)
@@ -151,7 +156,7 @@ class CpuEngine(ArrayEngine, Threaded):
                 self._pivot(name, A.at(index))
             return
         launch, places = self._kernels.pivot_launch(n, self.signed, *map(_strides, matrices)), list(map(address, matrices))
-        if not launch.takes(places):
+        if launch.held(places) is None:
             copy = copied(A, via=True)
             try:
                 self._pivot(name, copy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from array import array
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -12,7 +13,7 @@ from semiring.kernels.cpu.scratch import give_back, take
 from semiring.kernels.cpu.tasks import tasks_of
 from semiring.kernels.cpu.threads import run
 from semiring.kernels.cpu.tile import Tile
-from semiring.kernels.overlap import Layout, extent
+from semiring.kernels.overlap import Layout, extent, share
 
 __all__ = ["Launch", "pivot_launch", "product_launch"]
 
@@ -21,6 +22,12 @@ Strides = tuple[int, ...]
 
 Extent = tuple[int, int, int]
 """The number of a matrix, and its first byte and the one after its last, seen from its address."""
+
+Held = tuple[bool, bool]
+"""Whether A, and whether B, is C itself, and so is packed before C changes."""
+
+_RELATIONS = 32
+"""Ways in which operands and results lie to each other that a launch remembers: blocks of one matrix lie in few."""
 
 _BUFFERS = "packed_a", "packed_b", "transposed"
 _SCRATCH = tuple(map(Shared._fields.index, _BUFFERS))
@@ -44,6 +51,8 @@ class Launch:
         Whether kernels can read and write matrices that lie like this.
     operands, results : list of Extent
         The matrices that are read, and those that are written.
+    relation : callable
+        What `held` gives, where their extents meet: it follows from the addresses less the first of them.
     threads, scratch : int
         Workers, and bytes of scratch of each.
     """
@@ -57,23 +66,27 @@ class Launch:
         direct: bool,
         operands: Sequence[Extent] = (),
         results: Sequence[Extent] = (),
+        relation: Callable[..., Held | None] = lambda *_: None,
         threads: int = 1,
         scratch: int = 0,
     ) -> None:
         self._tasks, self._slots, self._masks, self._direct = tasks, slots, masks, direct
         self._operands, self._results, self._threads, self._scratch = operands, results, threads, scratch
+        self._relation = functools.lru_cache(_RELATIONS)(relation)
 
-    def takes(self, places: Sequence[int]) -> bool:
-        """Whether kernels can run on matrices at these addresses: all are aligned, and no operand's extent meets a result's."""
+    def held(self, places: Sequence[int]) -> Held | None:
+        """Which operand of matrices at these addresses is the result itself; None where a copy has to take the place of a matrix."""
         for place, mask in zip(places, self._masks, strict=True):
             if place & mask:
-                return False
+                return None
+        if not self._direct:
+            return None
         for i, low, high in self._operands:
             start, stop = places[i] + low, places[i] + high
             for j, first, last in self._results:
                 if start < places[j] + last and places[j] + first < stop:
-                    return False
-        return self._direct
+                    return self._relation(*[place - places[0] for place in places])
+        return False, False
 
     def arguments(self, places: Sequence[int], first: int, task: array[int] | None = None) -> array[int]:
         """The arguments of a task, or of the only one, on matrices at these addresses; `first` is the number of the first vertex."""
@@ -120,7 +133,7 @@ def product_launch(
     m, n, k, threads : int
     fresh, signed, witness : bool
     hold_a, hold_b : bool
-        The operand is C itself, and is packed before C changes.
+        See `Held`.
     *strides : Strides
         One for each matrix.
     """
@@ -167,6 +180,7 @@ def product_launch(
         direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, written if via is None else [*a, *written])),
         operands=[(i, *extent(x)) for i, x in enumerate([*a, *b])],
         results=[(i, *extent(x)) for i, x in enumerate(c, 2 * count)],
+        relation=functools.partial(_held, a, b, c, witness),
         threads=tasks.threads,
         scratch=scratch,
     )
@@ -184,6 +198,18 @@ def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
         direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, [*layouts, *via])),
     )
+
+
+def _held(a: list[Layout], b: list[Layout], c: list[Layout], witness: bool, *places: int) -> Held | None:
+    """`Launch.held` exactly, of matrices that lie like this at these addresses."""
+    count = len(c)
+    a, b, c = (
+        [x._replace(address=place) for x, place in zip(layouts, places[i * count :], strict=False)] for i, layouts in enumerate((a, b, c))
+    )
+    hold_a, hold_b = (any(share(x, z) for x in operand for z in c) for operand in (a, b))
+    # The winners of a witness product are looked up in the rows of A after C has changed.
+    copies = (hold_a and (hold_b or witness or a != c)) or (hold_b and b != c)
+    return None if copies else (hold_a, hold_b)
 
 
 def _is_aligned(x: Layout) -> bool:
