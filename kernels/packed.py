@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from semiring.kernels.block import Block
 
@@ -39,4 +39,4 @@ class PackedBlock(Block):
         assert right in (left, n) or right % strip == 0, right
         width = 8 * self.values[0].itemsize
         words = self.values[0][..., top : max(top, bottom), left // width : -(-right // strip) * (strip // width)]
-        return replace(self, values=(words,), row=self.row + top, column=self.column + left, columns=right - left)
+        return PackedBlock((words,), None, self.row + top, self.column + left, right - left, strip)

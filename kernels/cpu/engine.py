@@ -72,6 +72,16 @@ class CpuEngine(ArrayEngine, Threaded):
         """A ← A*."""
         self._pivot("eliminate", A)
 
+    def add_identity(self, A: Block) -> None:
+        """A ← I ⊕ A."""
+        rep = self._kernels.representation
+        if rep.extremum is None:
+            super().add_identity(A)
+            return
+        # The same operation, without the folding of its expression, which takes longer than a small closure.
+        diagonal = np.einsum("...ii->...i", A.values[0])  # a view
+        (np.fmin if rep.extremum == "min" else np.fmax)(rep.one[0], diagonal, out=diagonal)
+
     # Products.
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool, threads: int | None = None) -> None:
@@ -126,9 +136,7 @@ class CpuEngine(ArrayEngine, Threaded):
             a = a.copied()
         self._run(a.block, b.block, C, fresh, threads, hold_a, hold_b)
 
-    def _run(
-        self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, hold_a: bool = False, hold_b: bool = False
-    ) -> None:
+    def _run(self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, hold_a: bool = False, hold_b: bool = False) -> None:
         """One product whose matrices lie as the kernels need them."""
         kernel, launch, places = self._launch(A, B, C, fresh, threads, hold_a, hold_b)
         launch.run(kernel, places, A.column)

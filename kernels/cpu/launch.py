@@ -17,7 +17,7 @@ from semiring.kernels.overlap import Layout, extent, share
 
 __all__ = ["Launch", "pivot_launch", "product_launch"]
 
-Strides = tuple[int, ...]
+Strides = tuple[int, int]
 """Bytes from row to row and from column to column."""
 
 Extent = tuple[int, int, int]
