@@ -12,7 +12,7 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
 from semiring.kernels.statistics import ValueStatistics
 
-__all__ = ["Engine", "Immediate", "Sides"]
+__all__ = ["Engine", "Immediate", "Sides", "fresh"]
 
 
 class Sides(Protocol):
@@ -116,6 +116,13 @@ class Engine(Protocol):
 
     def add_identity(self, A: Block) -> None:
         """A ← I ⊕ A, for a square A."""
+
+
+def fresh(engine: Engine) -> Engine:
+    """The same engine, which may be told other things of its operands: it costs next to nothing, so that every call has one of its own."""
+    other: Engine = object.__new__(type(engine))
+    other.__dict__.update(engine.__dict__)
+    return other
 
 
 class Immediate(ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from semiring.kernels.devices import is_gpu
 __all__ = ["apart", "arrays_of", "dtypes_of", "elements", "leading_axes", "matching", "operand"]
 
 Array = np.ndarray[Any, Any]
+Dtypes = tuple[np.dtype[Any], ...]
+
+_array = operator.attrgetter("array")
 
 _GPU_PIECE = 1 << 22
 """Entries that are converted at once on a GPU, which takes as long to start as for a million."""
@@ -24,6 +28,8 @@ _GPU_PIECE = 1 << 22
 
 def operand(x: Any, semiring: Semiring, name: str) -> tuple[Borrowed, ...]:
     """The components of an operand, or of what the result is put into, where they lie."""
+    if type(x) is np.ndarray and x.dtype != object and semiring.components == 1:
+        return (Borrowed(x),)
     given = _components(x, semiring, name)
     if name == "out" and not all(map(lends_memory, given)):
         kinds = ", ".join(type(v).__name__ for v in given)
@@ -46,7 +52,7 @@ def operand(x: Any, semiring: Semiring, name: str) -> tuple[Borrowed, ...]:
 
 def arrays_of(parts: tuple[Borrowed, ...]) -> tuple[Array, ...]:
     """The arrays as NumPy or CuPy see them."""
-    return tuple(p.array for p in parts)
+    return tuple(map(_array, parts))
 
 
 def _components(x: Any, semiring: Semiring, name: str) -> tuple[Any, ...]:
@@ -58,8 +64,8 @@ def _components(x: Any, semiring: Semiring, name: str) -> tuple[Any, ...]:
     return tuple(x)
 
 
-def dtypes_of(left: tuple[Array, ...], right: tuple[Array, ...], semiring: Semiring) -> tuple[np.dtype[Any], ...]:
-    """The dtypes of the product."""
+def dtypes_of(left: Dtypes, right: Dtypes, semiring: Semiring) -> Dtypes:
+    """The dtypes of the product of operands of these dtypes."""
     common = tuple(widened(_common(x, y)) for x, y in zip(left, right, strict=True))
     if semiring.on_truth_values and common[0].kind in "iu":
         common = (np.dtype(bool),)
@@ -67,11 +73,11 @@ def dtypes_of(left: tuple[Array, ...], right: tuple[Array, ...], semiring: Semir
     return common
 
 
-def _common(x: Array, y: Array) -> np.dtype[Any]:
+def _common(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
     try:
         return np.result_type(x, y)
     except TypeError as error:
-        raise DTypeError(f"a and b have no common dtype: {x.dtype} and {y.dtype}") from error
+        raise DTypeError(f"a and b have no common dtype: {x} and {y}") from error
 
 
 def leading_axes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], bool, bool]:
@@ -89,9 +95,7 @@ def leading_axes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...
     return batch, row, column
 
 
-def matching(
-    parts: tuple[Borrowed, ...], dtypes: tuple[np.dtype[Any], ...], shape: tuple[int, ...], name: str, *, exact: bool
-) -> tuple[Array, ...]:
+def matching(parts: tuple[Borrowed, ...], dtypes: Dtypes, shape: tuple[int, ...], name: str, *, exact: bool) -> tuple[Array, ...]:
     """The arrays of `parts`, which have the result's shape and dtypes; `exact` for one that will be written to."""
     for part, dtype in zip(parts, dtypes, strict=True):
         array = part.array

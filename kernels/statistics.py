@@ -16,11 +16,14 @@ from semiring.algebra.namespace import on_gpu
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.infinities import absorbing
 
-__all__ = ["FINITE", "HIGHEST", "LOWEST", "NAN", "Found", "ValueStatistics", "begin_statistics", "surely_elements", "value_statistics"]
+__all__ = [
+    "FINITE", "HIGHEST", "LOWEST", "NAN", "SMALL", "Found", "ValueStatistics", "begin_statistics", "reader_for", "surely_elements",
+    "value_statistics",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
-_PIECE, _SMALL = 1 << 22, 1 << 20
+_PIECE, SMALL = 1 << 22, 1 << 20
 """Bytes that one thread reads at a time, of which less than two are not worth a second thread; and of arrays that are read in one call."""
 
 FINITE, HIGHEST, LOWEST, NAN = (1 << bit for bit in range(4))
@@ -149,15 +152,15 @@ def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Seque
 def _on_host(arrays: Sequence[Array], infinities: tuple[int, ...], threads: int | None) -> list[ValueStatistics]:
     """In one call of the kernel if they are small and of one dtype, else piece by piece on several threads."""
     dtype = arrays[0].dtype
-    if dtype.kind != "O" and all(v.dtype == dtype and v.nbytes <= _SMALL and (v.flags.forc or v.ndim == 2) for v in arrays):
-        return [_told(found, dtype, infinities) for found in _reader(dtype)(arrays)]
+    if dtype.kind != "O" and all(v.dtype == dtype and v.nbytes <= SMALL and (v.flags.forc or v.ndim == 2) for v in arrays):
+        return [_told(found, dtype, infinities) for found in reader_for(dtype)(arrays)]
     pieces = [list(_pieces(v)) for v in arrays]
     parts = [p for some in pieces for p in some]
     told = [ValueStatistics()] * len(parts)
 
     def work(i: int, _: int) -> None:
         dtype = parts[i].dtype
-        told[i] = _told(_reader(dtype)(parts[i : i + 1])[0], dtype, infinities)
+        told[i] = _told(reader_for(dtype)(parts[i : i + 1])[0], dtype, infinities)
 
     large = sum(p.nbytes for p in parts) >= 2 * _PIECE
     run(work, range(len(parts)), thread_count(threads) if large else 1)
@@ -191,7 +194,7 @@ def _pieces(values: Array) -> Iterator[Array]:
 
 
 @functools.cache
-def _reader(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[Found]]:
+def reader_for(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[Found]]:
     """What looks at arrays that are contiguous or have two dimensions: generated code, or NumPy where none can be generated."""
     from semiring.kernels.cpu.statistics import reader
 

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algebra.domain import require_inside
-from semiring.algebra.errors import LawError, ShapeError, noted, refuse_arrays
+from semiring.algebra.errors import LawError, SemiringError, ShapeError, about, refuse_arrays
 from semiring.algebra.exchange import Borrowed
 from semiring.algebra.laws import selective_counterexample
 from semiring.algebra.namespace import namespace, on_gpu
-from semiring.kernels.bounds import certify, depends_on_values
-from semiring.kernels.devices import is_gpu, on_device
-from semiring.kernels.infinities import absorbing
+from semiring.kernels.devices import on_device
 from semiring.kernels.operands import apart, arrays_of, dtypes_of, elements, leading_axes, matching, operand
 from semiring.kernels.room import require_room, with_scratch
-from semiring.kernels.select import engine_for
-from semiring.kernels.statistics import ValueStatistics, surely_elements, value_statistics
-from semiring.planning import Problem, location, plan
+from semiring.planning import Plan, Problem, location, plan
 
 __all__ = ["Witnessed", "matmul"]
 
 Array = np.ndarray[Any, Any]
+
+_dtype = operator.attrgetter("dtype")
 
 
 class Witnessed(NamedTuple):
@@ -119,64 +116,146 @@ def matmul(
     >>> matmul(hours, np.array([7.0, 1.0]), TROPICAL_ARGMIN)
     Witnessed(values=array([5., 1.]), witness=array([1, 1], dtype=int32))
     """
-    require_semiring(semiring)
-    refuse_arrays(witness=witness, device=device)
-    with noted("the product", semiring, a, b):
-        return _product(a, b, semiring, c, out, witness or semiring.witness, device, threads)
+    if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(device, "shape"):
+        require_semiring(semiring)
+        refuse_arrays(witness=witness, device=device)
+    try:
+        return _product(a, b, semiring, c, out, bool(witness or semiring.witness), device, threads)
+    except SemiringError as error:
+        about(error, "the product", semiring, a, b)
+        raise
 
 
 def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool, device: str, threads: int | None) -> Any:
-    if witness and (found := selective_counterexample(semiring)) is not None:
-        x, y, z = found
-        raise LawError(f"{semiring.name} has no witness: ⊕ is not selective ({x!r} ⊕ {y!r} = {z!r}), so no single k wins")
+    """Read, plan, and execute."""
     lent_a, lent_b = operand(a, semiring, "a"), operand(b, semiring, "b")
-    lent_c, lent_out = None if c is None else operand(c, semiring, "c"), None if out is None else operand(out, semiring, "out")
     left, right = arrays_of(lent_a), arrays_of(lent_b)
-    batch, row, column = leading_axes(left[0].shape, right[0].shape)
-    dtypes = dtypes_of(left, right, semiring)
-    m, n = left[0].shape[-2:-1], () if column else right[0].shape[-1:]
-    full, shape = (*batch, *(m or (1,)), *(n or (1,))), (*batch, *m, *n)
-    old = None if lent_c is None else matching(lent_c, dtypes, shape, "c", exact=False)
-    target = None if lent_out is None else matching(lent_out, dtypes, shape, "out", exact=True)
-    given = (*left, *right, *(old or ()))
-    results = math.prod(full) * (sum(d.itemsize for d in dtypes) * (target is None) + 4 * witness)
-    needed = with_scratch(results + sum(v.nbytes for v in given if not on_gpu(v)))
+    form = product_form(semiring, left[0].shape, tuple(map(_dtype, left)), right[0].shape, tuple(map(_dtype, right)), witness)
     place = location((*left, *right), device)
-    how = plan(Problem("product", semiring, dtypes, full, left[0].shape[-1], place, witness, device=device, threads=threads))
-    where, stays = how.device, how.problem.there
-    if target is not None and any(on_gpu(v) != stays for v in target):
-        raise ShapeError(f"out must lie {'on the GPU, as an operand does' if stays else 'on the host, as the operands do'}")
-    if old is not None and not stays and any(map(on_gpu, old)):
-        raise ShapeError("c lies on a GPU and the operands on the host; bring it to them, or them to it")
-    for name, lent in (("a", lent_a), ("b", lent_b), ("c", lent_c or ())):
-        if stays and any(p.restore is not None and not on_gpu(p.array) for p in lent):
-            raise ShapeError(
-                f"{name} lies on the host and another operand on a GPU, where only NumPy's go unasked; bring them to one device"
-            )
-    require_room(where, needed, f"pass fewer rows of a at a time{'' if stays else ', or device=' + repr('cpu')}")
-    with on_device(where):
-        left, right = elements(lent_a, dtypes, semiring, "a", where), elements(lent_b, dtypes, semiring, "b", where)
-        old = None if lent_c is None else elements(lent_c, dtypes, semiring, "c", where)
-        statistics = _statistics_of_elements(semiring, left, right, old, threads)
-        left = tuple(v[None, :] if row else v for v in left)
-        right = tuple(v[:, None] if column else v for v in right)
-        sent = is_gpu(where) and not stays
-        values, via = _compute(where, left, right, old, statistics, None if sent else target, shape, semiring, witness, threads)
-        if sent:
-            values, via = _received(values, target), None if via is None else _received((via,), None)[0]
-        restore = _restorer(lent_out or (*lent_a, *lent_b))
+    how = plan(Problem("product", semiring, form.dtypes, form.full, form.depth, place, witness, device=device, threads=threads))
+    if form.kept and c is out is None and type(a) is type(b) is np.ndarray and not how.gpu:  # nothing to convert, to move or to restore
+        values, via = _compute(how, form, left, right, None, None)
+        product = values[0] if form.shape else values[0][()]
+        return product if via is None else Witnessed(product, via[()])
+    lent_c = () if c is None else operand(c, semiring, "c")
+    lent_out = () if out is None else operand(out, semiring, "out")
+    old = matching(lent_c, form.dtypes, form.shape, "c", exact=False) if lent_c else None
+    target = matching(lent_out, form.dtypes, form.shape, "out", exact=True) if lent_out else None
+    _require_one_place(lent_a, lent_b, lent_c, old, target, there=how.problem.there)
+    if how.gpu:
+        _require_room(how, (*left, *right, *(old or ())), target)
+    with on_device(how.device):
+        return _execute(how, form, (lent_a, lent_b, lent_c, lent_out), target, out)
+
+
+def _execute(how: Plan, form: Form, lent: tuple[tuple[Borrowed, ...], ...], target: tuple[Any, ...] | None, out: Any) -> Any:
+    """Check, compute, hand back."""
+    lent_a, lent_b, lent_c, lent_out = lent
+    left, right = (elements(x, form.dtypes, how.semiring, name, how.device) for x, name in ((lent_a, "a"), (lent_b, "b")))
+    old = elements(lent_c, form.dtypes, how.semiring, "c", how.device) if lent_c else None
+    sent = how.gpu and not how.problem.there
+    values, via = _compute(how, form, left, right, old, None if sent else target)
+    if sent:
+        values, via = _received(values, target), None if via is None else _received((via,), None)[0]
+    restore = _restorer(lent_out or (*lent_a, *lent_b))
+    if restore is not None:
         values, via = tuple(map(restore, values)), None if via is None else restore(via)
-    product = out if out is not None else values if semiring.components > 1 else values[0]
+    elif not form.shape:  # a scalar of NumPy's
+        values, via = tuple(v[()] for v in values), None if via is None else via[()]
+    product = out if out is not None else values if len(values) > 1 else values[0]
     return product if via is None else Witnessed(product, via)
 
 
-def _restorer(operands: tuple[Borrowed, ...]) -> Callable[[Any], Any]:
-    """What makes a result one of the library of the first of them that is not NumPy's; of NumPy's it makes a scalar if it has no axes.
+class Form(NamedTuple):
+    """What a product is by the shapes and dtypes of its operands alone.
+
+    Attributes
+    ----------
+    dtypes : tuple of numpy.dtype
+    shape, full : tuple of int
+        Of the result, and of the same with a row or a column where an operand has one axis.
+    batch : tuple of int
+        Leading axes.
+    depth : int
+        Length of the sums.
+    row, column : bool
+        Whether a is a row, and b a column.
+    kept : bool
+        Whether the operands have the dtypes of the product.
+    """
+
+    dtypes: tuple[np.dtype[Any], ...]
+    shape: tuple[int, ...]
+    full: tuple[int, ...]
+    batch: tuple[int, ...]
+    depth: int
+    row: bool
+    column: bool
+    kept: bool
+
+
+@functools.lru_cache(maxsize=1024)
+def product_form(
+    semiring: Semiring,
+    a: tuple[int, ...],
+    kinds_a: tuple[np.dtype[Any], ...],
+    b: tuple[int, ...],
+    kinds_b: tuple[np.dtype[Any], ...],
+    witness: bool,
+) -> Form:
+    """The form of the product of operands of these shapes and dtypes.
+
+    Raises
+    ------
+    ShapeError, DTypeError, LawError
+        Where there is no such product, or no witness of it.
+    """
+    if witness and (found := selective_counterexample(semiring)) is not None:
+        x, y, z = found
+        raise LawError(f"{semiring.name} has no witness: ⊕ is not selective ({x!r} ⊕ {y!r} = {z!r}), so no single k wins")
+    batch, row, column = leading_axes(a, b)
+    m, n, dtypes = a[-2:-1], () if column else b[-1:], dtypes_of(kinds_a, kinds_b, semiring)
+    full = *batch, *(m or (1,)), *(n or (1,))
+    return Form(dtypes, (*batch, *m, *n), full, batch, a[-1], row, column, kinds_a == kinds_b == dtypes)
+
+
+def _require_one_place(
+    a: tuple[Borrowed, ...],
+    b: tuple[Borrowed, ...],
+    c: tuple[Borrowed, ...],
+    old: tuple[Any, ...] | None,
+    target: tuple[Any, ...] | None,
+    *,
+    there: bool,
+) -> None:
+    """Refuse operands of which some lie on a GPU and others do not, unless these are NumPy's."""
+    if target is not None and any(on_gpu(v) != there for v in target):
+        raise ShapeError(f"out must lie {'on the GPU, as an operand does' if there else 'on the host, as the operands do'}")
+    if old is not None and not there and any(map(on_gpu, old)):
+        raise ShapeError("c lies on a GPU and the operands on the host; bring it to them, or them to it")
+    for name, lent in (("a", a), ("b", b), ("c", c)):
+        if there and any(p.restore is not None and not on_gpu(p.array) for p in lent):
+            raise ShapeError(
+                f"{name} lies on the host and another operand on a GPU, where only NumPy's go unasked; bring them to one device"
+            )
+
+
+def _require_room(how: Plan, given: tuple[Any, ...], target: tuple[Any, ...] | None) -> None:
+    """Refuse what does not fit the GPU beside what lies there."""
+    results = how.problem.result_bytes - (0 if target is None else sum(v.nbytes for v in target))
+    needed = with_scratch(results + sum(v.nbytes for v in given if not on_gpu(v)))
+    require_room(how.device, needed, f"pass fewer rows of a at a time{'' if how.problem.there else ', or device=' + repr('cpu')}")
+
+
+def _restorer(operands: tuple[Borrowed, ...]) -> Callable[[Any], Any] | None:
+    """What makes a result one of the library of the first of them that is not NumPy's; None where all are.
 
     A result in the caller's own `out` is to be restored too, because that makes the stream of its library wait for it.
     """
-    others = (p.restore for p in operands if p.restore is not None or on_gpu(p.array))
-    return next(others, None) or operator.itemgetter(())
+    for p in operands:
+        if p.restore is not None or (type(p.array) is not np.ndarray and on_gpu(p.array)):
+            return p.restore
+    return None
 
 
 def _received(found: tuple[Any, ...], target: tuple[Array, ...] | None) -> tuple[Array, ...]:
@@ -191,52 +270,35 @@ def _received(found: tuple[Any, ...], target: tuple[Array, ...] | None) -> tuple
     return target
 
 
-def _statistics_of_elements(
-    semiring: Semiring, left: tuple[Any, ...], right: tuple[Any, ...], old: tuple[Any, ...] | None, threads: int | None
-) -> list[tuple[ValueStatistics, ...]]:
-    """What the numbers of each operand are, which hold nothing but elements; nothing where no more than that is asked."""
-    dtypes = tuple(v.dtype for v in left)
-    if not depends_on_values(semiring, dtypes):
-        return []
-    given = left, right, *(() if old is None else (old,))
-    found = value_statistics([v for part in given for v in part], absorbing(semiring, dtypes), threads=threads)
-    statistics = [found[i : i + len(dtypes)] for i in range(0, len(found), len(dtypes))]
-    for name, part, told in zip("abc", given, statistics, strict=False):
-        if not surely_elements(semiring, part, told):
-            require_inside(semiring, part, name)
-    return statistics
-
-
 def _compute(
-    where: str,
+    how: Plan,
+    form: Form,
     left: tuple[Any, ...],
     right: tuple[Any, ...],
     old: tuple[Any, ...] | None,
-    statistics: list[tuple[ValueStatistics, ...]],
     target: tuple[Any, ...] | None,
-    shape: tuple[int, ...],
-    semiring: Semiring,
-    witness: bool,
-    threads: int | None,
 ) -> tuple[tuple[Any, ...], Any]:
-    """The product of matrices (or stacks of them) of one dtype that lie where it is computed, of the shape `shape`, and its witness."""
-    xp, dtypes = namespace(left[0]), tuple(v.dtype for v in left)
-    batch = np.broadcast_shapes(left[0].shape[:-2], right[0].shape[:-2]) if left[0].ndim > 2 or right[0].ndim > 2 else ()
-    full = (*batch, left[0].shape[-2], right[0].shape[-1])
-    engine = engine_for(semiring, dtypes, where, threads, witness=witness)
-    if statistics:
-        engine.signed = 0 not in full and certify(semiring, dtypes, *statistics, k=left[0].shape[-1])
-        engine.statistics = functools.reduce(operator.or_, (told[0] for told in statistics))
-    results = target or tuple(xp.empty(shape, dtype=d) for d in dtypes)
-    work = tuple(v.reshape(full) if v.flags.c_contiguous else xp.empty(full, dtype=v.dtype) for v in results)
-    via = xp.full(full, -1, dtype=np.int32) if witness else None
+    """The product of matrices (or stacks of them) of one dtype that lie where it is computed, and its witness, once numbers are checked."""
+    xp: Any = namespace(left[0]) if how.gpu else np
+    shape, full, dtypes = form.shape, form.full, form.dtypes
+    engine = how.engine()
+    operands = (left, right) if old is None else (left, right, old)
+    engine.signed, engine.statistics = how.checks.look(operands, how.problem.threads)
+    if form.row:
+        left = tuple(v[None, :] for v in left)
+    if form.column:
+        right = tuple(v[:, None] for v in right)
+    results = work = target or tuple(map(xp.empty, repeat(shape), dtypes))
+    if shape != full or target is not None:
+        work = tuple(v.reshape(full) if v.flags.c_contiguous else xp.empty(full, dtype=v.dtype) for v in results)
+    via = xp.full(full, -1, dtype=np.int32) if how.paths else None
     if old is not None:
         left, right = (apart(x, work) for x in (left, right))
         old = apart(old, work) if len(old) > 1 else old
         for w, v in zip(work, old, strict=True):
             w[...] = v.reshape(full)
-    if batch:  # broadcast_to takes as long as a small product
-        left, right = (tuple(xp.broadcast_to(v, (*batch, *v.shape[-2:])) for v in x) for x in (left, right))
+    if form.batch:  # broadcast_to takes as long as a small product
+        left, right = (tuple(xp.broadcast_to(v, (*form.batch, *v.shape[-2:])) for v in x) for x in (left, right))
     A, B = engine.load(left, owned=False), engine.load(right, owned=False)
     if old is None:
         C = engine.blank(work, via)
@@ -245,7 +307,8 @@ def _compute(
         C = engine.load(work, via)
         engine.multiply_add(A, B, C)
     engine.store(C, work)
-    for v, w in zip(results, work, strict=True):
-        if not xp.may_share_memory(v, w):
-            v[...] = w.reshape(shape)
-    return results, None if via is None else via.reshape(shape)
+    if work is not results:
+        for v, w in zip(results, work, strict=True):
+            if not xp.may_share_memory(v, w):
+                v[...] = w.reshape(shape)
+    return results, via if via is None or shape == full else via.reshape(shape)

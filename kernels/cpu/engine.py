@@ -19,7 +19,7 @@ from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.launch import Launch
 from semiring.kernels.cpu.operands import Operand, assign, copied
 from semiring.kernels.cpu.tasks import SERIAL, stripe
-from semiring.kernels.cpu.threads import Threaded, requested, run
+from semiring.kernels.cpu.threads import Threaded, run
 from semiring.kernels.overlap import address, matched
 from semiring.kernels.reference.operations import Operations
 
@@ -47,7 +47,7 @@ class CpuEngine(ArrayEngine, Threaded):
     pivot = 128
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
-        self.semiring, self.dtypes, self.requested = semiring, dtypes, requested(threads)
+        self.semiring, self.dtypes, self.requested = semiring, dtypes, threads
         self._kernels = kernels_for(semiring, dtypes, isa)
 
     @property

@@ -106,7 +106,10 @@ class Launch:
             kernel(words.buffer_info()[0])
             give_back(scratch)
 
-        run(work, self._tasks, self._threads)
+        if len(self._tasks) == 1:
+            work(self._tasks[0], 0)
+        else:
+            run(work, self._tasks, self._threads)
 
 
 def product_launch(

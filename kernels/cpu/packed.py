@@ -15,7 +15,7 @@ from semiring.kernels.cpu.bits import STRIP, TABLE_SPACE, BitsKernel, Words
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.scratch import give_back, take
 from semiring.kernels.cpu.target import host
-from semiring.kernels.cpu.threads import Threaded, requested, run
+from semiring.kernels.cpu.threads import Threaded, run
 from semiring.kernels.engine import Immediate
 from semiring.kernels.overlap import address, matched, overlap
 from semiring.kernels.packed import PackedBlock
@@ -45,7 +45,7 @@ class BooleanEngine(Immediate, Threaded):
     pivot = STRIP
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
-        self.semiring, self.dtypes, self.requested = semiring, dtypes, requested(threads)
+        self.semiring, self.dtypes, self.requested = semiring, dtypes, threads
 
     def load(self, values: tuple[Array, ...], via: Array | None = None, *, owned: bool = True) -> PackedBlock:
         """The block that holds `values` as bits."""

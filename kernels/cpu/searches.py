@@ -12,7 +12,7 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.scratch import give_back, take
 from semiring.kernels.cpu.search import Words, search_name
-from semiring.kernels.cpu.threads import Threaded, requested, run
+from semiring.kernels.cpu.threads import Threaded, run
 from semiring.kernels.overlap import address
 
 __all__ = ["Searches"]
@@ -43,7 +43,7 @@ class Searches(Threaded):
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
-        self.requested = requested(threads)
+        self.requested = threads
         self._kernels = kernels_for(semiring, dtypes)
 
     def rows(

@@ -17,8 +17,10 @@ so minima and maxima of these, without a branch, tell the range of finite number
 from __future__ import annotations
 
 import ctypes
+import operator
 from array import array
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from struct import Struct
 from typing import Any
 
@@ -188,6 +190,7 @@ def _signed(value: int, bits: int) -> int:
     return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
+_capsule = operator.attrgetter("__array_struct__")
 _pointer: Any = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.argtypes, _pointer.restype = (ctypes.py_object, ctypes.c_void_p), ctypes.c_void_p
 
@@ -208,9 +211,10 @@ def reader(dtype: np.dtype[Any], isa: str | None = None) -> Callable[[Sequence[A
 
     def read(arrays: Sequence[Array]) -> list[Found]:
         count = len(arrays)
-        capsules = [v.__array_struct__ for v in arrays]  # which keep what their pointers lead to
-        args = array("q", (count, *[_pointer(c, None) for c in capsules], *room * count))
+        capsules = list(map(_capsule, arrays))  # which keep what their pointers lead to
+        args = array("q", (count, *map(_pointer, capsules, repeat(None)), *room * count))
         function(args.buffer_info()[0])
-        return [unpack(args, 8 * (1 + count + _WORDS * i)) for i in range(count)]
+        first = 8 * (1 + count)
+        return list(map(unpack, repeat(args), range(first, first + 8 * _WORDS * count, 8 * _WORDS)))
 
     return read

@@ -14,7 +14,7 @@ from semiring.algebra.errors import SemiringError
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["Threaded", "requested", "run", "thread_count"]
+__all__ = ["Threaded", "run", "thread_count"]
 
 Task = TypeVar("Task")
 _pool: ThreadPoolExecutor | None = None
@@ -30,20 +30,15 @@ class Threaded:
     @property
     def threads(self) -> int:
         """How many."""
-        return self.requested or _cores()
+        return thread_count(self.requested)
 
 
 def thread_count(threads: int | None = None) -> int:
     """`threads`, else ``SEMIRING_NUM_THREADS``, else the cores this process may use."""
-    return requested(threads) or _cores()
-
-
-def requested(threads: int | None) -> int | None:
-    """`threads`, else ``SEMIRING_NUM_THREADS``, else None."""
     if threads is None:
         chosen = os.environ.get("SEMIRING_NUM_THREADS", "").strip()
         if not chosen:
-            return None
+            return _cores()
         if not chosen.isdecimal() or int(chosen) < 1:
             raise SemiringError(f"SEMIRING_NUM_THREADS is {chosen!r}; it must be a whole number from 1")
         return int(chosen)

@@ -153,7 +153,7 @@ class Semiring:
                     undefined = where(infinite, const(True), undefined)
         return undefined
 
-    @property
+    @cached_property
     def components(self) -> int:
         """How many scalars an element has: 1, or the length of the tuple."""
         return len(self.zero) if isinstance(self.zero, tuple) else 1

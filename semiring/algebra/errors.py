@@ -194,7 +194,12 @@ class noted:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, SemiringError):
             operation, semiring, operands = self._about
-            error.add_note(f"in {operation} of {' and '.join(map(_described, operands))} over {semiring.name}")
+            about(error, operation, semiring, *operands)
+
+
+def about(error: SemiringError, operation: str, semiring: Any, *operands: Any) -> None:
+    """Add to the error what was being computed; see `noted`."""
+    error.add_note(f"in {operation} of {' and '.join(map(_described, operands))} over {semiring.name}")
 
 
 def _described(operand: Any) -> str:

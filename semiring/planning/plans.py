@@ -10,10 +10,13 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.forks import cached_property
 from semiring.algebra.html import Shown
+from semiring.kernels.checks import ProductChecks, checks_for
 from semiring.kernels.devices import is_gpu
+from semiring.kernels.engine import Engine, fresh
 from semiring.kernels.machine import Speed, speed_of
 from semiring.kernels.outline import BlockSides, Outline, outline, sides_of
 from semiring.kernels.room import format_bytes
+from semiring.kernels.select import engine_for
 from semiring.kernels.streaming.block_rows import BlockRows
 from semiring.kernels.truth import is_packed
 from semiring.planning.problem import Problem
@@ -70,27 +73,27 @@ class Plan(Shown):
     room: int = 0
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def semiring(self) -> Semiring:
         """That of the problem."""
         return self.problem.semiring
 
-    @property
+    @cached_property
     def n(self) -> int:
         """The number of vertices, or of columns of a product."""
         return self.problem.n
 
-    @property
+    @cached_property
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         """Of the computation."""
         return self.problem.dtypes
 
-    @property
+    @cached_property
     def paths(self) -> bool:
         """Whether the construction matrix is computed too."""
         return self.problem.paths
 
-    @property
+    @cached_property
     def device(self) -> str:
         """The first of the devices."""
         return self.devices[0]
@@ -99,6 +102,19 @@ class Plan(Shown):
     def gpu(self) -> bool:
         """Whether the devices are GPUs."""
         return is_gpu(self.devices[0])
+
+    @cached_property
+    def checks(self) -> ProductChecks:
+        """What the operands of a product have to be."""
+        return checks_for(self.semiring, self.dtypes, self.problem.depth)
+
+    def engine(self) -> Engine:
+        """An engine of the first device that knows nothing of operands yet."""
+        return fresh(self._prototype)
+
+    @cached_property
+    def _prototype(self) -> Engine:
+        return engine_for(self.semiring, self.dtypes, self.device, self.problem.threads, witness=self.paths)
 
     @property
     def speed(self) -> Speed | None:

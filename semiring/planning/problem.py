@@ -153,10 +153,12 @@ def location(arrays: tuple[Any, ...], device: Any) -> str:
     SemiringError
         Where they lie on several.
     """
+    if {*map(type, arrays)} == {np.ndarray} or not any(map(on_gpu, arrays)):
+        return "cpu"
     there = {v.device.id for v in arrays if on_gpu(v)}
     if len(there) > 1:
         raise SemiringError(f"the arrays lie on the GPUs {sorted(there)}, and device is {str(device)!r}; bring them to one GPU")
-    return gpu_name(*there) if there else "cpu"
+    return gpu_name(*there)
 
 
 def size_of(limit: int | str) -> int:

@@ -21,10 +21,10 @@ from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.packed import BooleanEngine
 from semiring.kernels.cpu.scratch import give_back, take
-from semiring.kernels.matmul import matmul
 from semiring.kernels.overlap import address
 from semiring.kernels.reference.engine import ReferenceEngine
 from semiring.kernels.select import engine_for, searches_for
+from semiring.product import matmul
 from tests.kernels.samples import Array
 
 F4, F8 = (np.dtype(np.float32),), (np.dtype(np.float64),)

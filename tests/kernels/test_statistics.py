@@ -142,7 +142,7 @@ def test_every_instruction_set(dtype: str, isa: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int64"])
 def test_many_pieces_on_several_threads(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "_PIECE", 1 << 10)
-    monkeypatch.setattr(statistics, "_SMALL", 1 << 9)
+    monkeypatch.setattr(statistics, "SMALL", 1 << 9)
     rng = np.random.default_rng(3)
     values = rng.integers(-50, 1000, (3, 47, 101)).astype(dtype)
     values[2, 46, 100], values[0, 0, 0], values[1, 5, 7] = -100, 2000, 0

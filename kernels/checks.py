@@ -1,0 +1,147 @@
+"""What the operands of a product have to be: elements, of which no product leaves its dtype; found by one pass over each.
+
+Nearly all operands are well inside of what is safe. That is a range of numbers, worked out once for a semiring, its dtypes and the length
+of the sums: finite numbers within it, and the infinities that are elements, need no more looking at.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.domain import require_inside
+from semiring.algebra.errors import SemiringError
+from semiring.kernels.bounds import certify, depends_on_values
+from semiring.kernels.infinities import absorbing, crosses_infinity, tropical
+from semiring.kernels.statistics import (
+    FINITE,
+    HIGHEST,
+    LOWEST,
+    SMALL,
+    ValueStatistics,
+    reader_for,
+    surely_elements,
+    value_statistics,
+)
+
+__all__ = ["ProductChecks", "checks_for"]
+
+Values = tuple[Any, ...]
+
+_MAGNITUDES = tuple(2.0**e for e in (256, 128, 62, 48, 32, 30, 24, 20, 16, 14, 12, 8, 6, 4, 2, 0))
+"""Of which the largest that is safe is taken."""
+
+
+class _Safe(NamedTuple):
+    """Numbers from `low` to `high`, and the kinds of ends that are none of these numbers but elements."""
+
+    low: float
+    high: float
+    kinds: int
+
+
+class ProductChecks:
+    """What has to be known of the operands of products over a semiring in some dtypes, with sums of k terms.
+
+    Attributes
+    ----------
+    needed : bool
+        Whether it depends on the numbers at all.
+    """
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -> None:
+        self.semiring, self.dtypes, self.k = semiring, dtypes, k
+        self.needed = depends_on_values(semiring, dtypes)
+        alike = len(set(dtypes)) == 1 and dtypes[0].kind != "O"
+        self._safe = _safe_range(semiring, dtypes, k) if self.needed and alike else None
+        self._read = reader_for(dtypes[0]) if self._safe else None
+
+    def look(self, operands: Sequence[Values], threads: int | None = None, *, refuse: bool = True) -> tuple[bool, ValueStatistics | None]:
+        """Whether a finite element could pull a sum with ∞ back from it, and what the numbers are if that was worked out.
+
+        Parameters
+        ----------
+        operands : sequence of tuples of arrays
+            Of a, of b and of c, if there is one; where the product is computed.
+        threads : int, optional
+        refuse : bool
+            Whether what is no element, and what could leave the dtype, is refused.
+
+        Raises
+        ------
+        DomainError, OverflowRiskError
+        """
+        if not self.needed or self._are_safe(operands):
+            return False, None
+        width = len(self.dtypes)
+        arrays = [v for part in operands for v in part]
+        found = value_statistics(arrays, absorbing(self.semiring, self.dtypes), threads=threads)
+        told = [found[i : i + width] for i in range(0, len(found), width)]
+        if not refuse:
+            return self._is_signed(told), functools.reduce(operator.or_, (some[0] for some in told))
+        for name, part, some in zip("abc", operands, told, strict=False):
+            if not surely_elements(self.semiring, part, some):
+                require_inside(self.semiring, part, name)
+        empty = any(v.size == 0 for v in arrays)
+        signed = not empty and certify(self.semiring, self.dtypes, *told, k=self.k)
+        return signed, functools.reduce(operator.or_, (some[0] for some in told))
+
+    def _are_safe(self, operands: Sequence[Values]) -> bool:
+        """Whether all numbers are in the safe range: of small arrays of the host, others are read by several threads."""
+        if self._safe is None or self._read is None:
+            return False
+        arrays = [*operands[0], *operands[1]] if len(operands) == 2 else [v for part in operands for v in part]
+        for v in arrays:
+            if type(v) is not np.ndarray or v.nbytes > SMALL or not (v.ndim == 2 or v.flags.forc):
+                return False
+        low, high, kinds = self._safe
+        for least, greatest, found, _, _ in self._read(arrays):
+            if found & ~kinds or (found & FINITE and not (low <= least and greatest <= high)):
+                return False
+        return True
+
+    def _is_signed(self, told: Sequence[Sequence[ValueStatistics]]) -> bool:
+        if not tropical(self.semiring, self.dtypes):
+            return False
+        (infinity,) = absorbing(self.semiring, self.dtypes)
+        return any(some[0].finite is not None and crosses_infinity(infinity, some[0].finite) for some in told[:2])
+
+
+checks_for = functools.lru_cache(maxsize=1024)(ProductChecks)
+
+
+def _safe_range(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -> _Safe | None:
+    """The largest range of which it is known that no combination of its numbers is refused, nor any of them an obstacle."""
+
+    def safe(told: ValueStatistics) -> bool:
+        operand = (told,) * len(dtypes)
+        try:
+            inside = semiring.carrier.surely_contains(dtypes, operand)
+            return inside and not certify(semiring, dtypes, operand, operand, operand, k=max(k, 1))
+        except SemiringError:
+            return False
+
+    dtype, infinities = dtypes[0], absorbing(semiring, dtypes)
+    info = np.iinfo(dtype) if dtype.kind in "iu" else None
+    for size in _MAGNITUDES:
+        if info is not None and size >= info.max:
+            continue
+        for low in (-size, 0.0):
+            bounds = (low, size) if info is None else (max(int(low), int(info.min)), int(size))
+            if not safe(ValueStatistics(bounds)):
+                continue
+            kinds = FINITE
+            for kind, told, end in (
+                (HIGHEST, ValueStatistics(bounds, positive_infinity=True), None if info is None else info.max),
+                (LOWEST, ValueStatistics(bounds, negative_infinity=True), None if info is None else info.min),
+            ):
+                stands = end is None or int(end) in infinities
+                if safe(told) if stands else bounds[0] <= int(end or 0) <= bounds[1]:
+                    kinds |= kind
+            return _Safe(bounds[0], bounds[1], kinds)
+    return None
