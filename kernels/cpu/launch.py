@@ -29,8 +29,7 @@ Held = tuple[bool, bool]
 _RELATIONS = 32
 """Ways in which operands and results lie to each other that a launch remembers: blocks of one matrix lie in few."""
 
-_BUFFERS = "packed_a", "packed_b", "transposed"
-_SCRATCH = tuple(map(Shared._fields.index, _BUFFERS))
+_SCRATCH = tuple(map(Shared._fields.index, ("packed_a", "packed_b", "transposed")))
 _FIRST, _VIA = map(Shared._fields.index, ("first", "via"))
 _WITNESS = 4
 """Bytes of a witness."""
@@ -140,13 +139,12 @@ def product_launch(
     *strides : Strides
         One for each matrix.
     """
-    tile = tiles[witness]
-    tasks = tasks_of(m, n, k, tile, rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
+    tasks = tasks_of(m, n, k, tiles[witness], rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
     count = len(rep.outer)
     shapes = [shape for shape in ((m, k), (k, n), (m, n)) for _ in range(count)]
     layouts = [Layout(0, *s, *shape, o.bytes) for s, shape, o in zip(strides, shapes, rep.outer * 3, strict=False)]
     a, b, c = (layouts[i : i + count] for i in range(0, 3 * count, count))
-    via = Layout(0, *strides[-1], m, n, _WITNESS) if witness else None
+    via = [Layout(0, *s, m, n, _WITNESS) for s in strides[len(layouts) :]]
     *starts, scratch = accumulate((-(-size // 64) * 64 for size in tasks.scratch.values()), initial=0)
 
     def task(top: int, bottom: int, left: int, right: int) -> array[int]:
@@ -159,8 +157,8 @@ def product_launch(
             hold_b=hold_b,
             fresh=fresh,
             threshold=rep.threshold(signed=signed),
-            via=0 if via is None else top * via.down + left * via.size,
-            via_rows=0 if via is None else via.down // via.size,
+            via=sum(top * v.down + left * v.size for v in via),
+            via_rows=sum(v.down // v.size for v in via),
             transposed_rows=tasks.transposed_rows,
             **dict(zip(tasks.scratch, starts, strict=True)),
         )
@@ -175,12 +173,11 @@ def product_launch(
         return pack(shared, matrices)
 
     index = Arguments(count).index
-    written = [*c, *([] if via is None else [via])]
     return Launch(
         [task(*tile) for tile in tasks.tiles],
-        [*(index[name, i] for name in "ABC" for i in range(count)), *([] if via is None else [_VIA])],
-        [*(x.size - 1 for x in layouts), *([] if via is None else [0])],
-        direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, written if via is None else [*a, *written])),
+        [*(index[name, i] for name in "ABC" for i in range(count)), *(_VIA for _ in via)],
+        [*(x.size - 1 for x in layouts), *(0 for _ in via)],
+        direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, [*c, *via, *(a if witness else ())])),
         operands=[(i, *extent(x)) for i, x in enumerate([*a, *b])],
         results=[(i, *extent(x)) for i, x in enumerate(c, 2 * count)],
         relation=functools.partial(_held, a, b, c, witness),
