@@ -20,7 +20,7 @@ from semiring.kernels.cpu.tile import choose
 
 __all__ = ["Kernels", "kernels_for"]
 
-_LAUNCHES = 64
+_LAUNCHES = 128
 """Ways in which matrices lie, whose launches are kept: a recursive or blocked closure has a dozen."""
 
 

@@ -26,8 +26,8 @@ Extent = tuple[int, int, int]
 Held = tuple[bool, bool]
 """Whether A, and whether B, is C itself, and so is packed before C changes."""
 
-_RELATIONS = 32
-"""Ways in which operands and results lie to each other that a launch remembers: blocks of one matrix lie in few."""
+_RELATIONS = 512
+"""Ways in which operands and results lie to each other that are remembered: blocks of one matrix lie in few."""
 
 _SCRATCH = tuple(map(Shared._fields.index, ("packed_a", "packed_b", "transposed")))
 _FIRST, _VIA = map(Shared._fields.index, ("first", "via"))
@@ -71,7 +71,7 @@ class Launch:
     ) -> None:
         self._tasks, self._slots, self._masks, self._direct = tasks, slots, masks, direct
         self._operands, self._results, self._threads, self._scratch = operands, results, threads, scratch
-        self._relation = functools.lru_cache(_RELATIONS)(relation)
+        self._relation = relation
 
     def held(self, places: Sequence[int]) -> Held | None:
         """Which operand of matrices at these addresses is the result itself; None where a copy has to take the place of a matrix."""
@@ -172,15 +172,14 @@ def product_launch(
         ]
         return pack(shared, matrices)
 
-    index = Arguments(count).index
     return Launch(
         [task(*tile) for tile in tasks.tiles],
-        [*(index[name, i] for name in "ABC" for i in range(count)), *(_VIA for _ in via)],
+        [*_slots("ABC", count), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
         direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, [*c, *via, *(a if witness else ())])),
         operands=[(i, *extent(x)) for i, x in enumerate([*a, *b])],
         results=[(i, *extent(x)) for i, x in enumerate(c, 2 * count)],
-        relation=functools.partial(_held, a, b, c, witness),
+        relation=functools.partial(_held, tuple(a), tuple(b), tuple(c), witness),
         threads=tasks.threads,
         scratch=scratch,
     )
@@ -190,22 +189,27 @@ def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -
     """How a pivot block of side n and its construction matrix are closed, with these strides."""
     layouts = [Layout(0, *s, n, n, o.bytes) for s, o in zip(strides, rep.outer, strict=False)]
     via = [Layout(0, *s, n, n, _WITNESS) for s in strides[len(layouts) :]]
-    index = Arguments(len(layouts)).index
     shared = Shared(m=n, n=n, k=n, first=0, threshold=rep.threshold(signed=signed), via_rows=sum(v.down // v.size for v in via))
     return Launch(
         [pack(shared, [Matrices(*(0, 0, 0), *(0, 0, 0), *(0, x.down // x.size, 1)) for x in layouts])],
-        [*(index["C", i] for i in range(len(layouts))), *(_VIA for _ in via)],
+        [*_slots("C", len(layouts)), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
         direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, [*layouts, *via])),
     )
 
 
-def _held(a: list[Layout], b: list[Layout], c: list[Layout], witness: bool, *places: int) -> Held | None:
+@functools.lru_cache(maxsize=16)
+def _slots(names: str, components: int) -> list[int]:
+    """Where the addresses of matrices stand among the arguments."""
+    index = Arguments(components).index
+    return [index[name, c] for name in names for c in range(components)]
+
+
+@functools.lru_cache(maxsize=_RELATIONS)
+def _held(A: tuple[Layout, ...], B: tuple[Layout, ...], C: tuple[Layout, ...], witness: bool, *places: int) -> Held | None:
     """`Launch.held` exactly, of matrices that lie like this at these addresses."""
-    count = len(c)
-    a, b, c = (
-        [x._replace(address=place) for x, place in zip(layouts, places[i * count :], strict=False)] for i, layouts in enumerate((a, b, c))
-    )
+    placed = [x._replace(address=place) for x, place in zip((*A, *B, *C), places, strict=False)]
+    a, b, c = (placed[i : i + len(C)] for i in range(0, 3 * len(C), len(C)))
     hold_a, hold_b = (any(share(x, z) for x in operand for z in c) for operand in (a, b))
     # The winners of a witness product are looked up in the rows of A after C has changed.
     copies = (hold_a and (hold_b or witness or a != c)) or (hold_b and b != c)
