@@ -111,11 +111,7 @@ def value_statistics(
     """
     if on_gpu(arrays[0]):
         return begin_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)()
-    if off_diagonal_from is None:
-        return tuple(_on_host(arrays, infinities, threads))
-    diagonals = [v.diagonal(off_diagonal_from, -2, -1) for v in arrays]
-    found = _on_host([*arrays, *(d if d.ndim > 1 else d[None] for d in diagonals)], infinities, threads)
-    return tuple(s._replace(zeros=s.zeros - d.zeros) for s, d in zip(found, found[len(arrays) :], strict=False))
+    return _without(len(arrays), _on_host([*arrays, *_diagonals(arrays, off_diagonal_from)], infinities, threads))
 
 
 def begin_statistics(
@@ -125,10 +121,23 @@ def begin_statistics(
     if not on_gpu(arrays[0]):
         found = value_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)
         return lambda: found
-    from semiring.kernels.cuda.reductions import survey
+    from semiring.kernels.cuda.statistics import begin
 
-    begun = [survey(v.view(np.uint8) if v.dtype.kind == "b" else v, infinities if v.dtype.kind in "iu" else ()) for v in arrays]
-    return lambda: tuple(wait() for wait in begun)
+    given = [v.view(np.uint8) if v.dtype.kind == "b" else v for v in (*arrays, *_diagonals(arrays, off_diagonal_from))]
+    wait, dtypes = begin(given), [v.dtype for v in given]
+    return lambda: _without(len(arrays), [_told(found, dtype, infinities) for found, dtype in zip(wait(), dtypes, strict=True)])
+
+
+def _diagonals(arrays: Sequence[Any], start: int | None) -> list[Any]:
+    """The diagonals of block rows of matrices from row `start` on; none for None."""
+    return [] if start is None else [v.diagonal(start, -2, -1)[..., None, :] for v in arrays]
+
+
+def _without(count: int, found: Sequence[ValueStatistics]) -> tuple[ValueStatistics, ...]:
+    """The statistics of the first arrays, whose zeros do not count where they are among those of the others, their diagonals."""
+    if len(found) == count:
+        return tuple(found)
+    return tuple(s._replace(zeros=s.zeros - d.zeros) for s, d in zip(found[:count], found[count:], strict=True))
 
 
 def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Sequence[ValueStatistics] | None = None) -> bool:

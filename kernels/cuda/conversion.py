@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["halved", "has_ordered_bits", "restore"]
+__all__ = ["halved", "mend_zeros", "restore"]
 
 
 def halved(values: Any, half: int, *, owned: bool) -> Any:
@@ -50,33 +50,15 @@ def _restore_both() -> Any:
     )
 
 
-def has_ordered_bits(values: Any, *, mend: bool) -> bool:
-    """Whether no float32 is negative but −∞, so that they sort like the integers of their bits; `mend` makes 0.0 of −0.0 on the way."""
-    import cupy
-
-    negative = cupy.zeros(1, dtype=np.int32)
+def mend_zeros(values: Any) -> None:
+    """Makes 0.0 of each −0.0 of float32, in its place."""
     bits = values.view(np.int32)
-    if mend:
-        _mend_and_look()(bits, bits, negative)
-    else:
-        _look()(bits, negative)
-    return not int(negative[0])
-
-
-# Bits are looked at as integers, because CuPy's own arithmetic takes subnormals for zeros.
-_MENDED = "y = x == (int)0x80000000 ? 0 : x"
-_NEGATIVE = "if (y < 0 && y != (int)0xff800000) negative[0] = 1"
+    _mend()(bits, bits)
 
 
 @functools.cache
-def _mend_and_look() -> Any:
+def _mend() -> Any:
     import cupy
 
-    return cupy.ElementwiseKernel("int32 x", "int32 y, raw int32 negative", f"{_MENDED}; {_NEGATIVE}", "semiring_mend_and_look")
-
-
-@functools.cache
-def _look() -> Any:
-    import cupy
-
-    return cupy.ElementwiseKernel("int32 x", "raw int32 negative", f"const int y = x; {_NEGATIVE}", "semiring_look")
+    # Bits are looked at as integers, because CuPy's own arithmetic takes subnormals for zeros.
+    return cupy.ElementwiseKernel("int32 x", "int32 y", "y = x == (int)0x80000000 ? 0 : x", "semiring_mend_zeros")

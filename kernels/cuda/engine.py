@@ -11,14 +11,14 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.kernels.block import Block
-from semiring.kernels.cuda.conversion import halved, has_ordered_bits, restore
+from semiring.kernels.cuda.conversion import halved, mend_zeros, restore
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.harmful import NONE, earlier, nothing
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_sides, pivot_threads
 from semiring.kernels.cuda.operands import batches, matrix, of_one_layout, stacked, via_arguments
 from semiring.kernels.cuda.products import CudaProducts
 from semiring.kernels.infinities import threshold
-from semiring.kernels.statistics import ValueStatistics
+from semiring.kernels.statistics import ValueStatistics, value_statistics
 
 __all__ = ["CudaEngine"]
 
@@ -60,9 +60,11 @@ class CudaEngine(CudaProducts):
 
     def _orders_bits(self, values: Any, *, owned: bool) -> bool:
         """Whether floats sort as the integers of their bits, once −0.0 is 0.0 where they are owned."""
-        if self.statistics is not None and (self.statistics.negative or not self.statistics.negative_zero):
-            return not self.statistics.negative
-        return has_ordered_bits(values, mend=owned)
+        told = self.statistics or value_statistics((values,))[0]
+        if told.negative_zero and owned and not told.negative:
+            mend_zeros(values)
+            return True
+        return not (told.negative or told.negative_zero)
 
     def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
         """The block of arrays that a product is written to."""

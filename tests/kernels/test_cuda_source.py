@@ -20,8 +20,8 @@ from semiring.kernels.cuda import bits, compiler
 from semiring.kernels.cuda.choice import choose, divide, is_near
 from semiring.kernels.cuda.emission import function
 from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, problem_for, reads_vectors, step_for
-from semiring.kernels.cuda.reductions import survey_source
 from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, postponed
 from semiring.kernels.cuda.tile import Device, Problem, Tile, candidates
 from semiring.kernels.cuda.trees import trees_source
@@ -94,10 +94,9 @@ def test_kernels_of_paths_compile(arch: int) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_surveys_compile(arch: int) -> None:
-    for dtype in ("float32", "float64", "int16", "uint64"):
-        for contiguous in (True, False):
-            assert compile_and_report(survey_source(np.dtype(dtype), (0, 2**15 - 1), contiguous=contiguous), arch)[1] == 0
+def test_value_statistics_compile(arch: int) -> None:
+    for dtype in ("float32", "float64", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
+        assert compile_and_report(statistics_source(np.dtype(dtype)), arch)[1] == 0
 
 
 @pytest.mark.slow

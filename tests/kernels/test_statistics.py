@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from functools import reduce
 from operator import or_
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,7 @@ from semiring.algebra.catalogue import MAX_TIMES, MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.kernels import statistics
 from semiring.kernels.cpu.statistics import reader
+from semiring.kernels.matmul import matmul
 from semiring.kernels.statistics import ValueStatistics, surely_elements, value_statistics
 from tests.kernels.samples import ISAS
 
@@ -195,8 +200,6 @@ def test_what_is_surely_an_element_is_one(data: st.DataObject, dtype: np.dtype[A
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (257, 131), (1024, 1031)])
 def test_floats(dtype: str, shape: tuple[int, int]) -> None:
     cupy = pytest.importorskip("cupy")
-    from semiring.kernels.cuda.reductions import survey
-
     rng, info = np.random.default_rng(0), np.finfo(dtype)
     tiny = float(info.smallest_subnormal)
     single: list[float] = [np.inf, -np.inf, np.nan, -np.nan, -0.0, 0.0, tiny, -tiny, float(info.max), -float(info.max)]
@@ -207,10 +210,10 @@ def test_floats(dtype: str, shape: tuple[int, int]) -> None:
             places = rng.choice(values.size, min(len(special), values.size), replace=False)
             values.ravel()[places] = special[: len(places)]
             for part in layouts(values):
-                assert survey(on_gpu(cupy, part))() == expected(part), (special, low, part.strides)
+                assert value_statistics((on_gpu(cupy, part),)) == (expected(part),), (special, low, part.strides)
     for value in (np.inf, -np.inf, np.nan, -0.0, tiny):
         values = np.full(shape, value, dtype)
-        assert survey(cupy.asarray(values))() == expected(values)
+        assert value_statistics((cupy.asarray(values),)) == (expected(values),)
 
 
 def on_gpu(cupy: Any, part: np.ndarray[Any, Any]) -> Any:
@@ -228,8 +231,6 @@ def on_gpu(cupy: Any, part: np.ndarray[Any, Any]) -> Any:
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers(dtype: str) -> None:
     cupy = pytest.importorskip("cupy")
-    from semiring.kernels.cuda.reductions import survey
-
     rng, info = np.random.default_rng(1), np.iinfo(dtype)
     for shape in ((1, 1), (7, 3), (1000, 1003), (3, 40, 41)):
         for infinities in ((), (info.max,), (info.min,), (info.min, info.max)):
@@ -238,9 +239,9 @@ def test_integers(dtype: str) -> None:
                 for special in ((), (info.max,), (info.min,)):
                     values.ravel()[: len(special)] = special
                     for part in layouts(values) if values.ndim == 2 else [values, values[:, ::-1, ::2], values[1:, 1:]]:
-                        assert survey(on_gpu(cupy, part), infinities)() == expected(part, infinities)
+                        assert value_statistics((on_gpu(cupy, part),), infinities) == (expected(part, infinities),)
             values = np.full(shape, info.max, dtype)
-            assert survey(cupy.asarray(values), infinities)() == expected(values, infinities)
+            assert value_statistics((cupy.asarray(values),), infinities) == (expected(values, infinities),)
 
 
 @pytest.mark.gpu
@@ -248,18 +249,82 @@ def test_integers(dtype: str) -> None:
 def test_batches_of_batches(dtype: str) -> None:
     """Among them those whose matrices do not follow each other at one stride."""
     cupy = pytest.importorskip("cupy")
-    from semiring.kernels.cuda.reductions import survey
-
     numbers = np.arange(4 * 5 * 6 * 7).reshape(4, 5, 6, 7).astype(dtype) - 100
     for values in (numbers, -numbers):
         for part in (values[:, 1:4], values[::-1, :2, ::2], values.transpose(1, 0, 3, 2)[2:], values[1:, ::-2, :, :1]):
-            assert survey(on_gpu(cupy, part))() == expected(part), part.strides
+            assert value_statistics((on_gpu(cupy, part),)) == (expected(part),), part.strides
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0, 0)])
 def test_nothing(shape: tuple[int, ...]) -> None:
     cupy = pytest.importorskip("cupy")
-    from semiring.kernels.cuda.reductions import survey
+    assert value_statistics((cupy.empty(shape, np.float32),)) == (ValueStatistics(),)
+    assert value_statistics((cupy.empty(shape, np.float32), cupy.asarray([2.0, 0.0]))) == (
+        ValueStatistics(),
+        ValueStatistics((0, 2), zeros=1),
+    )
 
-    assert survey(cupy.empty(shape, np.float32))() == ValueStatistics()
+
+@pytest.mark.gpu
+def test_arrays_of_several_dtypes_and_layouts() -> None:
+    """More of one dtype than a launch takes, among others."""
+    cupy = pytest.importorskip("cupy")
+    rng = np.random.default_rng(4)
+    given = [rng.integers(-3, 9, (i + 1, 2 * i + 1)).astype(("float32", "int64", "float32", "bool")[i % 4]) for i in range(40)]
+    given += [given[30].T, given[32][::2, ::-3], np.zeros((1000, 1001), np.float32), np.full((70, 3), -0.0, np.float32)]
+    assert value_statistics([on_gpu(cupy, v) for v in given]) == tuple(map(expected, given))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("first", [0, 3, 8])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float64"])
+def test_zeros_off_the_diagonal_on_a_gpu(dtype: str, first: int) -> None:
+    cupy = pytest.importorskip("cupy")
+    numbers = np.random.default_rng(first).integers(0, 2, (3, 9, 9)).astype(dtype)
+    numbers[0] *= -1
+    for values in (numbers, numbers[0], numbers[1].T, numbers[::-1]):
+        part = values[..., first : first + 4, :]
+        assert value_statistics((on_gpu(cupy, part),), off_diagonal_from=first) == value_statistics((part,), off_diagonal_from=first)
+
+
+@pytest.mark.gpu
+def test_a_product_is_looked_at_by_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupy = pytest.importorskip("cupy")
+    from semiring.kernels.cuda import statistics as on_device
+
+    looks: list[int] = []
+
+    def begin(arrays: Any) -> Any:
+        looks.append(len(arrays))
+        return look(arrays)
+
+    look = on_device.begin
+    monkeypatch.setattr(on_device, "begin", begin)
+    a = np.arange(20, dtype=np.float32).reshape(4, 5) - 7
+    for dtype, c in ((np.float32, None), (np.float32, np.zeros((4, 4))), (np.int32, None), (np.int32, np.zeros((4, 4)))):
+        looks.clear()
+        x, old = a.astype(dtype), None if c is None else c.astype(dtype)
+        found = matmul(cupy.asarray(x), cupy.asarray(x.T), MIN_PLUS, c=None if old is None else cupy.asarray(old))
+        np.testing.assert_array_equal(found.get(), matmul(x, x.T, MIN_PLUS, c=old))
+        assert looks == [2 if c is None else 3]
+
+
+@pytest.mark.gpu
+def test_nothing_is_compiled_by_cupy_for_checks(tmp_path: Path) -> None:
+    pytest.importorskip("cupy")
+    script = """
+import cupy, numpy as np
+from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
+from semiring.algorithms.ranges import strays
+from semiring.kernels.statistics import surely_elements, value_statistics
+for dtype in (np.float32, np.float64, np.int32, bool):
+    values = cupy.asarray(np.arange(99).reshape(9, 11).astype(dtype))
+    for part in (values, values.T, values[::2, 1:]):
+        value_statistics((part, part), off_diagonal_from=0)
+        assert surely_elements(BOOLEAN if dtype is bool else MIN_PLUS, (part,))
+        assert not strays(MIN_PLUS, (part,))
+"""
+    environment = {**os.environ, "CUPY_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+    assert not list(tmp_path.rglob("*.cubin"))

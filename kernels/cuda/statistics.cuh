@@ -1,0 +1,119 @@
+// Value statistics: the least and the greatest finite number of arrays, what else there is, and how many are 0.
+#pragma once
+
+#include "arithmetic.cuh"
+
+// Kinds of numbers: those between the ends, the end +oo or the highest integer, the end -oo or the lowest, NaN.
+enum Kind : unsigned { FINITE = 1, HIGHEST = 2, LOWEST = 4, NOT_A_NUMBER = 8 };
+
+template <int BYTES> struct WordOf { using type = uint32; };
+template <> struct WordOf<8> { using type = uint64; };
+template <class T> using Word = typename WordOf<sizeof(T)>::type;
+
+// A number's place: a word that sorts as the numbers do. Floats are told from their bits, so that no subnormal passes for 0.
+template <class T> __device__ __forceinline__ Word<T> place(T x) {
+  constexpr Word<T> top = Word<T>(1) << (8 * sizeof(Word<T>) - 1);
+  return T(-1) < T(0) ? Word<T>(x) ^ top : Word<T>(x);
+}
+template <> __device__ __forceinline__ uint32 place(float x) {
+  const int32 bits = __float_as_int(x);
+  return bits < 0 ? ~uint32(bits) : uint32(bits) ^ 0x80000000u;
+}
+template <> __device__ __forceinline__ uint64 place(double x) {
+  const int64 bits = __double_as_longlong(x);
+  return bits < 0 ? ~uint64(bits) : uint64(bits) ^ 0x8000000000000000ull;
+}
+
+template <class T> __device__ __forceinline__ unsigned kind(T x) {
+  constexpr bool with_sign = T(-1) < T(0);
+  constexpr T lowest = with_sign ? T(uint64(1) << (8 * sizeof(T) - 1)) : T(0), highest = T(~lowest);
+  return x == highest ? HIGHEST : x == lowest ? LOWEST : FINITE;
+}
+template <class T> __device__ __forceinline__ unsigned kind_of_float(T x) {
+  const Word<T> infinity = place(T(__int_as_float(0x7f800000))), x_place = place(x);
+  if (x_place > infinity || x_place < ~infinity) return NOT_A_NUMBER;
+  return x_place == infinity ? HIGHEST : x_place == ~infinity ? LOWEST : FINITE;
+}
+template <> __device__ __forceinline__ unsigned kind<float>(float x) { return kind_of_float(x); }
+template <> __device__ __forceinline__ unsigned kind<double>(double x) { return kind_of_float(x); }
+
+// The place of -0.0 among floats, which is that of no other number; integers have no such place.
+template <class T> __device__ __forceinline__ bool is_negative_zero(T) { return false; }
+template <> __device__ __forceinline__ bool is_negative_zero(float x) { return place(x) == place(0.0f) - 1; }
+template <> __device__ __forceinline__ bool is_negative_zero(double x) { return place(x) == place(0.0) - 1; }
+
+// What is found of an array: the greatest place, the greatest complement of a place, all kinds, and the numbers of 0 and of -0.0.
+struct Found { uint64 high, low, kinds, zeros, negative_zeros; };
+
+// An array: `size` numbers side by side if n is 0, else matrices of m x n, whose strides are in elements.
+template <class T> struct Numbers { const T* start; int64 size, m, n, apart, row, column; };
+template <class T, int COUNT> struct Given { Numbers<T> arrays[COUNT]; };
+
+// Numbers that a thread has on the way from memory at a time.
+constexpr int TOGETHER = 8;
+
+// found <- what there is of all numbers, by all threads of a grid's row, of a `found` that begins with zeros.
+template <class T, class At> __device__ __forceinline__ void look(const T* numbers, int64 size, At at, Found* found) {
+  __shared__ Word<T> greatest[2];
+  __shared__ unsigned kinds;
+  __shared__ uint64 counts[2];
+  if (threadIdx.x == 0) greatest[0] = greatest[1] = kinds = counts[0] = counts[1] = 0;
+  __syncthreads();
+
+  Word<T> high = 0, low = 0;
+  unsigned all = 0, zeros = 0, negative_zeros = 0;
+  const int64 threads = int64(gridDim.x) * blockDim.x;
+  const auto take_in = [&](T x) {
+    const unsigned own = kind<T>(x);
+    all |= own;
+    zeros += place(x) == place(T(0));
+    negative_zeros += is_negative_zero(x);
+    if (own & FINITE) {
+      high = maximum(high, place(x));
+      low = maximum(low, Word<T>(~place(x)));
+    }
+  };
+  int64 i = int64(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (; i + (TOGETHER - 1) * threads < size; i += TOGETHER * threads) {
+    T x[TOGETHER];
+#pragma unroll
+    for (int t = 0; t < TOGETHER; t++) x[t] = numbers[at(i + t * threads)];
+#pragma unroll
+    for (int t = 0; t < TOGETHER; t++) take_in(x[t]);
+  }
+  for (; i < size; i += threads) take_in(numbers[at(i)]);
+#pragma unroll
+  for (int apart = 16; apart; apart /= 2) {
+    high = maximum(high, __shfl_xor_sync(0xffffffff, high, apart));
+    low = maximum(low, __shfl_xor_sync(0xffffffff, low, apart));
+    all |= __shfl_xor_sync(0xffffffff, all, apart);
+    zeros += __shfl_xor_sync(0xffffffff, zeros, apart);
+    negative_zeros += __shfl_xor_sync(0xffffffff, negative_zeros, apart);
+  }
+  if (threadIdx.x % 32 == 0) {
+    atomicMax(greatest, high);
+    atomicMax(greatest + 1, low);
+    atomicOr(&kinds, all);
+    atomicAdd(counts, uint64(zeros));
+    atomicAdd(counts + 1, uint64(negative_zeros));
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    atomicMax(&found->high, uint64(greatest[0]));
+    atomicMax(&found->low, uint64(greatest[1]));
+    atomicOr(&found->kinds, uint64(kinds));
+    if (counts[0]) atomicAdd(&found->zeros, counts[0]);
+    if (counts[1]) atomicAdd(&found->negative_zeros, counts[1]);
+  }
+}
+
+// Statistics of the array that a block's row of the grid is for.
+template <class T> __device__ __forceinline__ void statistics(const Numbers<T>& numbers, Found* found) {
+  if (int64(blockIdx.x) * blockDim.x >= numbers.size) return;
+  if (numbers.n == 0) {
+    look(numbers.start, numbers.size, [](int64 i) { return i; }, found);
+  } else {
+    const int64 m = numbers.m, n = numbers.n, apart = numbers.apart, row = numbers.row, column = numbers.column;
+    look(numbers.start, numbers.size, [=](int64 i) { return i / n / m * apart + i / n % m * row + i % n * column; }, found);
+  }
+}
