@@ -45,6 +45,7 @@ def wider(dtype: np.dtype[Any]) -> str:
     return following.get(f"{dtype.kind}{dtype.itemsize}", "float64")
 
 
+@functools.lru_cache(maxsize=256)
 def depends_on_values(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
     """Whether it depends on the numbers if they are elements, and `certify` says what it says."""
     integers = any(d.kind in "iu" for d in dtypes) and semiring.program.operations & _ARITHMETIC

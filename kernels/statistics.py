@@ -151,11 +151,16 @@ def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Seque
         Theirs, where they are known.
     """
     dtypes = tuple(v.dtype for v in values)
-    if any(d.kind == "O" for d in dtypes):
-        return False
-    if semiring.carrier.contains_every(dtypes):
-        return True
-    return semiring.carrier.surely_contains(dtypes, statistics or value_statistics(values, absorbing(semiring, dtypes)))
+    bounds = _bounds(semiring, dtypes)
+    if bounds is None or not any(bounds):
+        return bounds is not None
+    found = statistics or value_statistics(values, absorbing(semiring, dtypes))
+    return all(ends is None or told.lies_within(*ends) for ends, told in zip(bounds, found, strict=True))
+
+
+@functools.lru_cache(maxsize=256)
+def _bounds(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[tuple[Any, Any] | None, ...] | None:
+    return semiring.carrier.bounds(dtypes)
 
 
 def _on_host(arrays: Sequence[Array], infinities: tuple[int, ...], threads: int | None) -> list[ValueStatistics]:

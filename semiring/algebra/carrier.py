@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Number, Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -147,14 +147,6 @@ def _predicate(function: Callable[[Any], Any], components: int) -> Predicate:
 Part = Interval | Predicate | frozenset[Any] | None
 
 
-class Statistics(Protocol):
-    """What is known of some numbers."""
-
-    def lies_within(self, low: float, high: float) -> bool:
-        """Whether all are numbers from `low` to `high`; integers that stand for ±∞ are those."""
-        ...
-
-
 @dataclass(frozen=True)
 class Carrier:
     """What the elements of a semiring are.
@@ -229,10 +221,19 @@ class Carrier:
         """Whether every value of these dtypes is an element, so that nothing needs to be looked at."""
         return self.joint is None and all(map(_is_every, self.parts, dtypes))
 
-    def surely_contains(self, dtypes: Sequence[np.dtype[Any]], statistics: Sequence[Statistics]) -> bool:
-        """Whether what is known of each component's numbers tells that every entry is an element; False says nothing."""
-        known = zip(self.parts, dtypes, statistics, strict=True)
-        return self.joint is None and all(_is_every(part, dtype) or _is_within(part, dtype, told) for part, dtype, told in known)
+    def bounds(self, dtypes: Sequence[np.dtype[Any]]) -> tuple[tuple[Any, Any] | None, ...] | None:
+        """Bounds of each component's numbers that are elements, None for a component of which every value is; None where none tell."""
+        if self.joint is not None or any(d.kind == "O" for d in dtypes):
+            return None
+        found: list[tuple[Any, Any] | None] = []
+        for part, dtype in zip(self.parts, dtypes, strict=True):
+            if _is_every(part, dtype):
+                found.append(None)
+            elif part is None or isinstance(part, Interval):
+                found.append((-math.inf, math.inf) if part is None else part.bounds(dtype))
+            else:
+                return None
+        return tuple(found)
 
 
 def _is_infinite(value: Any) -> bool:
@@ -263,12 +264,6 @@ def _is_every(part: Part, dtype: np.dtype[Any]) -> bool:
         case "b" | "i" | "u", None:
             return True
     return False
-
-
-def _is_within(part: Part, dtype: np.dtype[Any], told: Statistics) -> bool:
-    if part is None:
-        return told.lies_within(-math.inf, math.inf)
-    return isinstance(part, Interval) and told.lies_within(*part.bounds(dtype))
 
 
 def _each(test: Callable[..., bool], *arrays: Array) -> Array:
