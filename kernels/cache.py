@@ -27,7 +27,7 @@ _DIGEST = 32
 _ONLY_FILES = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """Flags to open a file with: not what a link leads to, and without waiting for whoever would write to a pipe."""
 
-_turns = [forks.lock() for _ in range(16)]
+_turns = [forks.lock() for _ in range(256)]
 """Held while a code is read or compiled, so that one thread compiles it and the others read it; codes by their digest."""
 
 
@@ -35,7 +35,7 @@ def compiled(identity: str, suffix: str, compile_now: Callable[[], bytes]) -> by
     """The code for `identity`, which is everything that it depends on: from the folder, else compiled now and kept there."""
     digest = hashlib.sha256(identity.encode()).digest()
     name = digest.hex()[:40] + suffix
-    with _turns[digest[0] % len(_turns)]:  # several GPUs need the same kernels at the same time
+    with _turns[digest[0]]:  # several GPUs need the same kernels at the same time
         code = _read(name, digest)
         if code is None:
             code = compile_now()

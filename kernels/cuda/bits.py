@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from semiring.algebra.html import Shown
-from semiring.kernels.cuda.compiler import compile_source
 from semiring.kernels.cuda.device import device
-from semiring.kernels.cuda.kernels import DYNAMIC_SHARED_BYTES
+from semiring.kernels.cuda.loading import Kernel, Rehearsals
 from semiring.kernels.cuda.tile import Device
 
 __all__ = [
@@ -152,34 +151,28 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
 
 
 class BitKernels:
-    """Loaded kernels on one GPU.
+    """Kernels on one GPU.
 
     Attributes
     ----------
     device : Device
+    rehearse : Rehearsals
     """
 
     def __init__(self, number: int) -> None:
         self.device = device(number)
-        self._functions: dict[Any, Any] = {}
+        self.rehearse = Rehearsals()
+        self._number = number
+        self._functions: dict[Any, Kernel] = {}
 
-    def function(self, name: str, tile: BitTile | None = None, words: int = 0) -> Any:
+    def function(self, name: str, tile: BitTile | None = None, words: int = 0) -> Kernel:
         """A kernel, which is called with a grid, a block, its arguments and its shared memory; see `bits_source`."""
         key = (name, tile, words)
         found = self._functions.get(key)
         if found is None:
-            found = self._functions[key] = self._load(*key)
+            kernel = Kernel(name, lambda: bits_source(*key), self._number, tile.shared_bytes if tile else 0)
+            found = self._functions.setdefault(key, kernel)
         return found
-
-    def _load(self, name: str, tile: BitTile | None, words: int) -> Any:
-        import cupy
-
-        module: Any = cupy.cuda.Module()
-        module.load(compile_source(bits_source(name, tile, words), self.device.arch))
-        function = module.get_function(name)
-        if tile is not None:
-            cast("Any", cupy.cuda.driver).funcSetAttribute(function.ptr, DYNAMIC_SHARED_BYTES, tile.shared_bytes)
-        return function
 
 
 @functools.cache

@@ -12,7 +12,9 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
 from semiring.kernels.cuda.bits import GRANULE, PIVOT, PIVOT_WORDS, SPAN, WARPS, choose_bits, kernels_for_bits
 from semiring.kernels.cuda.graphs import recording
+from semiring.kernels.cuda.loading import rehearsing
 from semiring.kernels.cuda.operands import shares, stacked
+from semiring.kernels.cuda.rows import copy_rows
 from semiring.kernels.engine import Immediate
 from semiring.kernels.packed import PackedBlock
 
@@ -92,7 +94,7 @@ class CudaBooleanEngine(Immediate):
         if 0 in (m, n, batch):
             return
         if shares(A, C):
-            A = replace(A, values=(A.values[0].copy(),))
+            A = replace(A, values=(_copied(A.values[0]),))
         transposed = self._transposed(B)
         tile = choose_bits(m, n, batch, self._kernels.device)
         grid = -(-m // tile.rows) * -(-n // tile.columns) * batch
@@ -129,13 +131,25 @@ class CudaBooleanEngine(Immediate):
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
         """``schedule(A)``; where launches would take longer than the work, as a CUDA graph from its second use on."""
-        recorded = None
+        if rehearsing():
+            schedule(A)
+            return
+        recorded, key = None, ("bits", self.number, A.values[0].shape, A.shape, name)
+        self._kernels.rehearse(key, lambda: schedule(A))
         if A.shape[0] > self.pivot and A.values[0].nbytes <= _SMALL:
-            recorded = recording(("bits", self.number, A.values[0].shape, A.shape, name), A, schedule)
+            recorded = recording(key, A, schedule)
         if recorded is None:
             schedule(A)
         else:
             recorded.play(A)
+
+
+def _copied(words: Any) -> Any:
+    import cupy
+
+    copied = cupy.empty(words.shape, words.dtype)
+    copy_rows(words, copied)
+    return copied
 
 
 def _words(n: int) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
-__all__ = ["halved", "mend_zeros", "restore"]
+from semiring.kernels.cuda.elements import for_each
+
+__all__ = ["halved", "mend", "restore", "without_paths"]
 
 
 def halved(values: Any, half: int, *, owned: bool) -> Any:
@@ -15,50 +16,31 @@ def halved(values: Any, half: int, *, owned: bool) -> Any:
     import cupy
 
     out = values if owned else cupy.empty(values.shape, values.dtype)
-    beyond = cupy.minimum if half > 0 else cupy.maximum
-    return beyond(values, values.dtype.type(half), out=out)
+    beyond = "x > half" if half > 0 else "x < half"
+    for_each(f"y = {beyond} ? half : x", {"x": values, "y": out}, half=int(half))
+    return out
 
 
 def restore(values: Any, via: Any, threshold: int, infinity: int) -> None:
     """Everything at or beyond the threshold is ∞ again, in its place, and no path."""
-    limits = values.dtype.type(threshold), values.dtype.type(infinity), infinity > 0
+    beyond = "x >= threshold" if infinity > 0 else "x <= threshold"
+    limits = {"threshold": int(threshold), "infinity": int(infinity)}
     if via is None:
-        _restore()(values, *limits, values)
+        for_each(f"if ({beyond}) x = infinity", {"x": values}, **limits)
     else:
-        _restore_both()(values, via, *limits, values, via)
+        for_each(f"if ({beyond}) x = infinity, via = -1", {"x": values, "via": via}, **limits)
 
 
-_BEYOND = "(up ? x >= threshold : x <= threshold)"
-
-
-@functools.cache
-def _restore() -> Any:
+def without_paths(shape: tuple[int, ...]) -> Any:
+    """A construction matrix of −1 everywhere, which needs no kernel."""
     import cupy
 
-    return cupy.ElementwiseKernel("T x, T threshold, T infinity, bool up", "T y", f"y = {_BEYOND} ? infinity : x", "semiring_restore")
+    via = cupy.empty(shape, np.int32)
+    if via.size:
+        via.data.memset_async(0xFF, via.nbytes)
+    return via
 
 
-@functools.cache
-def _restore_both() -> Any:
-    import cupy
-
-    return cupy.ElementwiseKernel(
-        "T x, int32 v, T threshold, T infinity, bool up",
-        "T y, int32 w",
-        f"const bool beyond = {_BEYOND}; y = beyond ? infinity : x; w = beyond ? -1 : v",
-        "semiring_restore_with_via",
-    )
-
-
-def mend_zeros(values: Any) -> None:
-    """Makes 0.0 of each −0.0 of float32, in its place."""
-    bits = values.view(np.int32)
-    _mend()(bits, bits)
-
-
-@functools.cache
-def _mend() -> Any:
-    import cupy
-
-    # Bits are looked at as integers, because CuPy's own arithmetic takes subnormals for zeros.
-    return cupy.ElementwiseKernel("int32 x", "int32 y", "y = x == (int)0x80000000 ? 0 : x", "semiring_mend_zeros")
+def mend(values: Any) -> None:
+    """0.0 in the place of −0.0, which sorts below −∞ among the integers of their bits."""
+    for_each("if (x == int32(0x80000000)) x = 0", {"x": values.view(np.int32)})

@@ -11,12 +11,14 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.kernels.block import Block
-from semiring.kernels.cuda.conversion import halved, mend_zeros, restore
+from semiring.kernels.cuda.conversion import halved, mend, restore
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.harmful import NONE, earlier, nothing
-from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_sides, pivot_threads
+from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
+from semiring.kernels.cuda.loading import rehearsing
 from semiring.kernels.cuda.operands import batches, matrix, of_one_layout, stacked, via_arguments
 from semiring.kernels.cuda.products import CudaProducts
+from semiring.kernels.cuda.rows import move
 from semiring.kernels.infinities import threshold
 from semiring.kernels.statistics import ValueStatistics, value_statistics
 
@@ -35,6 +37,12 @@ class CudaEngine(CudaProducts):
     dtypes : tuple of numpy.dtype
     number : int
         The GPU.
+
+    Attributes
+    ----------
+    asynchronous : bool
+        Whether nothing but `verify` waits for the GPU, as where the current stream is recorded: floats of which `statistics` do not tell that
+        they have no sign are then taken to have one. Set it before the first operation.
     """
 
     granule = 1
@@ -42,35 +50,42 @@ class CudaEngine(CudaProducts):
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int = 0) -> None:
         super().__init__(semiring, dtypes, number)
-        self.signed = False
+        self.signed, self.asynchronous = False, False
         self.statistics: ValueStatistics | None = None
-        self._sides = pivot_sides(self._representation)
-        self.pivot, self.block = max(self._sides), min(self._sides)
+        self._sides = self._kernels.sides
+        self.pivot, self.block = self._sides[-1], self._sides[0]
         self._harmful: Any = None
+        self._untested: Block | None = None
 
     # The operations of `Engine`.
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
         """The block of the arrays themselves, or of copies if they have to change and are not owned."""
-        r, block = self._representation, self.blank(values, via)
-        if r.halved:
-            return replace(block, values=(halved(block.values[0], r.zero[0], owned=owned),))
-        self._ordered_bits = self._ordered_bits and self._orders_bits(block.values[0], owned=owned)
+        block = self.blank(values, via)
+        if self._representation.halved:
+            return replace(block, values=(halved(block.values[0], self._representation.zero[0], owned=owned),))
+        if self._ordered_bits:
+            self._ordered_bits = self._orders_bits(block.values[0], owned=owned)
         return block
 
     def _orders_bits(self, values: Any, *, owned: bool) -> bool:
         """Whether floats sort as the integers of their bits, once −0.0 is 0.0 where they are owned."""
-        told = self.statistics or value_statistics((values,))[0]
-        if told.negative_zero and owned and not told.negative:
-            mend_zeros(values)
-            return True
-        return not (told.negative or told.negative_zero)
+        known = self.statistics
+        if known is None:
+            if self.asynchronous:
+                return False
+            (known,) = value_statistics((values,))
+        if known.negative:
+            return False
+        if known.negative_zero and owned:
+            mend(values)
+        return owned or not known.negative_zero
 
     def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
         """The block of arrays that a product is written to."""
-        as_held = (v if v.dtype == d else v.view(d) for v, d in zip(values, self._representation.dtypes, strict=True))
-        arrays = of_one_layout(tuple(map(stacked, as_held)))
-        return Block(arrays, None if via is None else stacked(via))
+        dtypes = self._representation.dtypes
+        arrays = tuple([stacked(v if v.dtype == d else v.view(d)) for v, d in zip(values, dtypes, strict=True)])
+        return Block(arrays if len(arrays) == 1 else of_one_layout(arrays), None if via is None else stacked(via))
 
     def store(self, A: Block, values: tuple[Any, ...]) -> None:
         """Give elements back their own form, in `values`."""
@@ -80,11 +95,11 @@ class CudaEngine(CudaProducts):
             restore(A.values[0], A.via, threshold(half, signed=self.signed), infinity)
         for source, target in zip(A.values, values, strict=True):
             if source.data.ptr != target.data.ptr:
-                target[...] = source.view(target.dtype).reshape(target.shape)
+                move(source.view(target.dtype).reshape(target.shape), target)
 
     def close(self, A: Block) -> None:
         """A ← A ⊕ A² ⊕ …."""
-        self._close("close" if A.via is None else "close_witness", A)
+        self._close("close" if A.via is None else "close_witness", A, int(self._tests(A)))
 
     def eliminate(self, A: Block) -> None:
         """A ← A*."""
@@ -100,13 +115,16 @@ class CudaEngine(CudaProducts):
 
         A schedule may run others on parts of A, of which those that are small are recorded if the whole is not.
         """
+        if rehearsing():
+            self._told(schedule, A)
+            return
         # The kernels themselves are in the key, so that they live as long as what launches them.
         key = (self._kernels, A.values[0].shape, A.via is None, self._ordered_bits, name)
-        small = self.pivot < A.shape[0] and sum(v.nbytes for v in A.values) <= _SMALL
+        self._kernels.rehearse(key, lambda: self._told(schedule, A))
+        small = self.pivot < A.shape[0] and sum([v.nbytes for v in A.values]) <= _SMALL
         recorded = recording(key, A, lambda block: self._told(schedule, block)) if small else None
         if recorded is None:
-            schedule(A)
-            self._test_loops(A)
+            self._tested(schedule, A)
         else:
             if self._harmful is recorded.harmful:  # which the recording begins anew
                 self._harmful = self._harmful.copy()
@@ -120,8 +138,7 @@ class CudaEngine(CudaProducts):
         """Where ``schedule(A)``, while it is recorded, tells of harmful pivots."""
         outer, self._harmful = self._harmful, None
         try:
-            schedule(A)
-            self._test_loops(A)
+            self._tested(schedule, A)
             return self._found(len(A.values[0]))
         finally:
             self._harmful = outer
@@ -130,27 +147,39 @@ class CudaEngine(CudaProducts):
         """Raise what `close` and `eliminate` found since the last call; this waits for the GPU."""
         if self._harmful is None:
             return
-        least = int(self._harmful.get().min(initial=NONE))
+        least = min(self._harmful.get().tolist(), default=NONE)
         self._harmful = None
         if least != NONE:
             raise HarmfulPivot(least)
 
     # Pivot blocks.
 
-    def _close(self, name: str, A: Block) -> None:
+    def _close(self, name: str, A: Block, *more: int) -> None:
         n, count = A.shape[0], len(A.values[0])
         if n and count:
-            side = min(s for s in self._sides if n <= s)
+            side = self._sides[0] if n <= self._sides[0] else self._sides[-1]
             function = self._kernels.function(name, ordered_bits=self._ordered_bits, side=side)
-            arguments = (*matrix(A), n, *via_arguments(A), A.row, self._found(count).data.ptr)
+            arguments = (*matrix(A), n, *via_arguments(A), A.row, self._found(count).data.ptr, *more)
             function((count, 1, 1), (pivot_threads(self._representation, side), 1, 1), arguments)
 
-    def _test_loops(self, A: Block) -> None:
-        """Tell `verify` of loops that rounding made harmful after their pivot was tested."""
-        if any(d.kind == "f" for d in self.dtypes):
-            found = self._found(len(A.values[0]))
-            for start, some in batches(A):
-                self._along_diagonal("test_loops", some, A.row, found.data.ptr + found.itemsize * start)
+    def _tested(self, schedule: Callable[[Block], None], A: Block) -> None:
+        """``schedule(A)``, and tell `verify` of loops that rounding made harmful after their pivot was tested."""
+        outer, self._untested = self._untested, A if self._kernels.rounds else None
+        try:
+            schedule(A)
+            if self._tests(A):
+                found = self._found(len(A.values[0]))
+                for start, some in batches(A):
+                    self._along_diagonal("test_loops", some, A.row, found.data.ptr + found.itemsize * start)
+        finally:
+            self._untested = outer
+
+    def _tests(self, A: Block) -> bool:
+        """Whether A is a whole matrix whose loops have to be tested, which whoever asks does."""
+        if self._untested is not A:
+            return False
+        self._untested = None
+        return True
 
     def _along_diagonal(self, name: str, A: Block, *more: int) -> None:
         n = A.shape[0]

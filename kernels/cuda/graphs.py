@@ -6,7 +6,6 @@ A recursive closure of 1,000 vertices is a hundred launches of a few microsecond
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -15,7 +14,8 @@ from typing import Any
 
 from semiring.algebra import forks
 from semiring.kernels.block import Block
-from semiring.kernels.cuda.transfer import move
+from semiring.kernels.cuda.elements import for_each
+from semiring.kernels.cuda.rows import move
 
 __all__ = ["Recording", "recording"]
 
@@ -55,17 +55,8 @@ class Recording:
         for array, work in zip(A.values, self.workspace.values, strict=True):
             move(work, array)
         if A.via is not None:
-            _renumbered()(self.workspace.via, A.via, A.row, A.via)
-
-
-@functools.cache
-def _renumbered() -> Any:
-    """What a graph wrote to its construction matrix, in which everything was −1, with vertices counted from `row`."""
-    import cupy
-
-    return cupy.ElementwiseKernel(
-        "int32 found, int32 old, int32 row", "int32 via", "via = found < 0 ? old : found + row", "semiring_renumber"
-    )
+            # Vertices are counted from 0 there, and everything was −1.
+            for_each("if (found >= 0) via = found + row", {"found": self.workspace.via, "via": A.via}, row=A.row)
 
 
 def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Recording | None:

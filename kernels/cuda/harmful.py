@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
+
+from semiring.kernels.cuda.elements import for_each
 
 __all__ = ["NONE", "earlier", "nothing"]
 
@@ -25,12 +26,4 @@ def nothing(count: int) -> Any:
 
 def earlier(whole: Any, part: Any, row: int) -> None:
     """whole ← the lesser of `whole` and of `part`, which counts from vertex `row`."""
-    _earlier()(whole, part, np.int32(row), whole)
-
-
-@functools.cache
-def _earlier() -> Any:
-    import cupy
-
-    lesser = f"least = part == {NONE} ? whole : min(whole, part + row)"
-    return cupy.ElementwiseKernel("int32 whole, int32 part, int32 row", "int32 least", lesser, "semiring_earlier")
+    for_each(f"if (part != {NONE} && part + row < whole) whole = part + row", {"whole": whole[None], "part": part[None]}, row=row)

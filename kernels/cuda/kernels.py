@@ -1,23 +1,27 @@
-"""The compiled kernels of one semiring in its dtypes for one GPU, each made at its first use."""
+"""The kernels of one semiring in its dtypes for one GPU."""
 
 from __future__ import annotations
 
 import functools
-from typing import Any, cast
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels import cache
-from semiring.kernels.cuda.compiler import compile_source
 from semiring.kernels.cuda.device import device
+from semiring.kernels.cuda.loading import Kernel, Rehearsals
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.steps import Operations, Step, best_step
 from semiring.kernels.cuda.tile import Problem, Tile
 
+if TYPE_CHECKING:
+    from semiring.kernels.cuda.launches import LaunchPlan
+
 __all__ = [
-    "DYNAMIC_SHARED_BYTES", "GROUP", "PLAIN_THREADS", "Kernels", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
+    "GROUP", "PLAIN_THREADS", "Kernels", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
     "problem_for", "reads_vectors", "step_for",
 ]  # fmt: skip
 
@@ -29,9 +33,6 @@ PLAIN_THREADS = 256
 
 _SEARCHES = {"product": "none", "product_witness": "far", "product_near_witness": "near"}
 """Where products look for their witness."""
-
-DYNAMIC_SHARED_BYTES = 8
-"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
 
 def pivot_sides(r: Representation) -> tuple[int, ...]:
@@ -146,6 +147,9 @@ def kernel_source(
             case _:
                 arguments.append("int* via, long long via_row, long long via_batch, long long first, int* harmful")
                 values.append("Via{via, via_row, via_batch, int(first)}, harmful")
+                if name != "eliminate":
+                    arguments.append("long long loops")
+                    values.append("loops")
                 threads = pivot_threads(r, side)
                 rows, columns = _pivot_tile(r, side)
                 rest = {"close": ", false", "close_witness": ", true", "eliminate": ""}[name]
@@ -157,19 +161,31 @@ def kernel_source(
 
 
 class Kernels:
-    """Loaded kernels of one semiring in its dtypes on one GPU.
+    """Kernels of one semiring in its dtypes on one GPU.
 
     Attributes
     ----------
     representation : Representation
     device : Device
+    sides : tuple of int
+        See `pivot_sides`.
+    rounds : bool
+        Whether elements have floats.
+    plans : dict
+        The launches of products that need one, by how their operands lie; None for those that need more.
+    rehearse : Rehearsals
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int) -> None:
         self.representation = represent(semiring, dtypes)
         self.device = device(number)
+        self.sides = pivot_sides(self.representation)
+        self.rounds = any(d.kind == "f" for d in dtypes)
+        self.plans: dict[Hashable, LaunchPlan | None] = {}
+        self._number = number
+        self.rehearse = Rehearsals()
         self._steps: dict[tuple[bool, bool], Step | None] = {}
-        self._functions: dict[Any, Any] = {}
+        self._functions: dict[Any, Kernel] = {}
 
     def step(self, *, ordered_bits: bool, pairs: bool) -> Step | None:
         """The row of the table of steps; with `pairs`, two small numbers may share a register."""
@@ -178,29 +194,20 @@ class Kernels:
             self._steps[key] = step_for(self.representation, self.device.arch, ordered_bits=ordered_bits, pairs=pairs)
         return self._steps[key]
 
-    def function(self, name: str, *, ordered_bits: bool = False, tile: Tile | None = None, **how: Any) -> Any:
+    def function(self, name: str, *, ordered_bits: bool = False, tile: Tile | None = None, **how: Any) -> Kernel:
         """A kernel, which is called with a grid, a block, its arguments and its shared memory. For `tile` and `how` see `kernel_source`."""
         key = (name, ordered_bits, tile, *how.items())
         found = self._functions.get(key)
         if found is None:
-            found = self._functions.setdefault(key, self._load(name, ordered_bits, tile, how))
+            found = self._functions.setdefault(key, self._kernel(name, ordered_bits, tile, how))
         return found
 
-    def _load(self, name: str, ordered_bits: bool, tile: Tile | None, how: dict[str, Any]) -> Any:
-        import cupy
-
-        r = self.representation
-        source = kernel_source(r, self.step(ordered_bits=ordered_bits, pairs=name == "product"), name, tile, **how)
-        module: Any = cupy.cuda.Module()
-        module.load(compile_source(source, self.device.arch))
-        function = module.get_function(name)
+    def _kernel(self, name: str, ordered_bits: bool, tile: Tile | None, how: dict[str, Any]) -> Kernel:
+        r, step = self.representation, self.step(ordered_bits=ordered_bits, pairs=name == "product")
+        shared_bytes = 0
         if tile is not None:
-            cast("Any", cupy.cuda.driver).funcSetAttribute(
-                function.ptr,
-                DYNAMIC_SHARED_BYTES,
-                tile.shared_bytes(r.size, witness=name.endswith("_witness"), near=_SEARCHES[name] == "near"),
-            )
-        return function
+            shared_bytes = tile.shared_bytes(r.size, witness=name.endswith("_witness"), near=_SEARCHES[name] == "near")
+        return Kernel(name, lambda: kernel_source(r, step, name, tile, **how), self._number, shared_bytes)
 
 
 @functools.lru_cache(maxsize=cache.LOADED)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels.block import Block
-from semiring.kernels.cuda.rows import copy_rows
+from semiring.kernels.cuda.rows import contiguous, copy_rows
 from semiring.kernels.overlap import Layout, share, span
 
 __all__ = [
@@ -43,18 +43,16 @@ def stacked(array: Any) -> Any:
 
 def of_one_layout(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
     """The components of a matrix; contiguous copies where they do not lie alike."""
-    import cupy
-
-    if len({tuple(s // v.itemsize for s in v.strides) for v in arrays}) == 1:
+    if len(arrays) == 1 or len({tuple(s // v.itemsize for s in v.strides) for v in arrays}) == 1:
         return arrays
-    return tuple(map(cupy.ascontiguousarray, arrays))
+    return tuple(map(contiguous, arrays))
 
 
 def matrix(block: Block) -> list[int]:
     """The arguments that tell where a block lies: an address a component, and strides in elements."""
     first = block.values[0]
-    apart, row, column = (s // first.itemsize for s in first.strides)
-    return [*(v.data.ptr for v in block.values), row, column, apart]
+    size, (apart, row, column) = first.itemsize, first.strides
+    return [*[v.data.ptr for v in block.values], row // size, column // size, apart // size]
 
 
 def access(block: Block, *, vectors: bool = True) -> str:
@@ -80,8 +78,8 @@ def via_arguments(block: Block) -> list[int]:
     """The arguments that tell where the construction matrix lies, and the vertex that its first row stands for."""
     if block.via is None:
         return [0, 0, 0]
-    batch, row, _ = (s // block.via.itemsize for s in block.via.strides)
-    return [block.via.data.ptr, row, batch]
+    size, (batch, row, _) = block.via.itemsize, block.via.strides
+    return [block.via.data.ptr, row // size, batch // size]
 
 
 def shares(x: Block, y: Block) -> bool:

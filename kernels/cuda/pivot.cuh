@@ -113,12 +113,19 @@ template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
   }
 };
 
-// harmful[batch] <- the least vertex whose pivot p has 1 + p != 1; the values mean nothing then.
+// *harmful <- the least vertex whose loop p has 1 + p != 1, as `here` threads find it, of which this is number `begin`.
+template <class S> __device__ __forceinline__ void find_harmful(const Matrix<S>& A, int n, int begin, int here, int first, int* harmful) {
+  for (int i = begin; i < n; i += here)
+    if (!S::harmless(S::get(A.pointers, A.at(i, i)))) atomicMin(harmful, first + i);
+}
+
+// harmful[batch] <- the least vertex whose pivot p has 1 + p != 1; the values mean nothing then. With `loops`, those that rounding made
+// harmful after their pivot was tested are told of too.
 //
 // Two vertices k and l = k + 1 a barrier: every thread brings its parts of l's row and column to where k leaves them, so that both steps
 // follow from what was there before k's. With a witness, whose registers would not suffice for that, it is one.
 template <class S, int P, int TM, int TN, bool WITNESS>
-__device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* harmful) {
+__device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* harmful, bool loops) {
   using E = typename S::Element;
   constexpr int COUNT = WITNESS ? 1 : 2;
   using Block = Pivot<S, P, TM, TN, COUNT>;
@@ -184,6 +191,10 @@ __device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* ha
     end.template each_element<1>([&](int i, int j, long long) {
       if (through[i][j] != -2) via.data[blockIdx.x * via.batch + end.row(i) * via.row + end.column(j)] = through[i][j];
     });
+  if (loops) {
+    __syncthreads();
+    find_harmful(A, n, threadIdx.x, blockDim.x, via.first, harmful + blockIdx.x);
+  }
 }
 
 // a_ij <- a_ij + a_ik p* a_kj for i, j != k; a_ik <- a_ik p*; a_kj <- p* a_kj; a_kk <- p*. harmful[batch] <- the first vertex without a star.
@@ -233,6 +244,5 @@ template <class S> __device__ __forceinline__ void include_identity(Matrix<S> A,
 // harmful[batch] <- the least vertex whose loop p has 1 + p != 1.
 template <class S> __device__ __forceinline__ void test_loops(Matrix<S> A, int n, int first, int* harmful) {
   S::advance(A.pointers, blockIdx.y * A.batch);
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-    if (!S::harmless(S::get(A.pointers, A.at(i, i)))) atomicMin(harmful + blockIdx.y, first + i);
+  find_harmful(A, n, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x, first, harmful + blockIdx.y);
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
 from semiring.kernels.cuda.choice import Division, choose, divide, is_near
 from semiring.kernels.cuda.kernels import GROUP, PLAIN_THREADS, kernels_for, problem_for, reads_vectors
-from semiring.kernels.cuda.operands import BATCH, access, batches, by_value, copy, matrix, parts, same, shares, via_arguments
+from semiring.kernels.cuda.launches import LaunchPlan, Operands, arrangement, planned
+from semiring.kernels.cuda.operands import BATCH, access, batches, by_value, copy, matrix, parts, same, shares
 from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Problem, Tile, launch
 
@@ -31,8 +31,8 @@ _LARGE, _WIDE, _DEEP = 1 << 29, 512, 512
 _BLOCK = 64
 """Rows and columns that one tile covers of a result that is an operand too, so that it needs no copy."""
 
-Operands = tuple[Block, Block, Block]
-"""A, B and C of a product."""
+_PLANS = 4096
+"""Launches that are kept."""
 
 
 class CudaProducts:
@@ -58,8 +58,9 @@ class CudaProducts:
 
     def multiply_add_each(self, *products: Operands) -> None:
         """C ← C ⊕ A⊗B for products that do not depend on each other: in one launch where no operand has to be copied."""
-        if self._in_one_launch(products):
-            self._launch(products, None, fresh=False, side=_BLOCK)
+        plan = self._planned(products, fresh=False, together=True) if products else None
+        if plan is not None:
+            plan(products)
         else:
             for operands in products:
                 self.multiply_add(*operands)
@@ -74,20 +75,64 @@ class CudaProducts:
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """One launch, or one for each part of C for which copies of operands fit the scratch memory."""
-        if 0 in C.shape or C.values[0].size == 0:
+        if C.values[0].size == 0:
             return
-        if len(C.values[0]) > BATCH:
+        plan = self._planned([(A, B, C)], fresh=fresh, together=False)
+        if plan is not None:
+            plan([(A, B, C)])
+        elif len(C.values[0]) > BATCH:
             # No part may change what another one reads.
-            A, B = (replace(X, values=tuple(v.copy() for v in X.values)) if shares(X, C) and not same(X, C) else X for X in (A, B))
+            A, B = (copy(X) if shares(X, C) and not same(X, C) else X for X in (A, B))
             for start, some in batches(C):
                 those = slice(start, start + BATCH)
                 self._product(A.at(those), B.at(those), some, fresh=fresh)
-            return
-        limit = max(_SCRATCH, C.values[0].nbytes // 50)
-        shared_a, shared_b = shares(A, C), shares(B, C)
-        if (shared_a or shared_b) and self._in_one_launch([(A, B, C)]):
-            self._launch([(A, B, C)], None, fresh=fresh, side=_BLOCK)
-            return
+        else:
+            self._kernels.rehearse((C.shape, A.shape, C.via is None, fresh, self._ordered_bits), lambda: self._by_rows(A, B, C, fresh))
+            self._by_rows(A, B, C, fresh)
+
+    def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> LaunchPlan | None:
+        """The one launch that products need; None where they need more. `together` there may be several of them."""
+        arrangements = [arrangement(*operands) for operands in products]
+        if None in arrangements:
+            return self._plan(products, fresh=fresh, together=together)
+        plans, key = self._kernels.plans, (fresh, together, self._ordered_bits, *arrangements)
+        if key not in plans:
+            if len(plans) >= _PLANS:
+                plans.clear()
+            plans[key] = self._plan(products, fresh=fresh, together=together)
+        return plans[key]
+
+    def _plan(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> LaunchPlan | None:
+        A, B, C = products[0]
+        if together or shares(A, C) or shares(B, C):
+            whole, side = self._in_one_launch(products), _BLOCK
+        else:
+            whole, side = self._as_it_lies(A, B, C), 0
+        if not whole:
+            return None
+        problem = self._problem(products, side=side, near=C.via is not None)
+        tile = self.tile_for(problem)
+        if divide(problem, tile, self._kernels.device) is not None:
+            return None
+        return self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh) for operands in products], None)
+
+    def _as_it_lies(self, A: Block, B: Block, C: Block) -> bool:
+        """Whether a product with whose result the operands share nothing needs neither copies nor slabs."""
+        if len(C.values[0]) > BATCH or A.shape[1] > _SLAB or (C.via is not None and not self._is_near([(A, B, C)])):
+            return False
+        return not any(self._copied(A, B, C))
+
+    def _copied(self, A: Block, B: Block, C: Block) -> list[bool]:
+        """Whether copies of A and of B in aligned rows pay: each is read once for each row or column of tiles."""
+        (m, n), k = C.shape, A.shape[1]
+        large = m * n * k >= _LARGE and self._reads_vectors(witness=C.via is not None)
+        copied = [large and side >= _WIDE and access(X) != "vectors" for X, side in ((A, n), (B, m))]
+        size = sum(X.values[0].nbytes for X, aside in zip((A, B), copied, strict=True) if aside)
+        return copied if size * _DEEP <= _scratch(C) * k else [False, False]
+
+    def _by_rows(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
+        """The product of no more matrices than one launch can number, of copies of the operands that C shares elements with."""
+        limit, shared_a, shared_b = _scratch(C), shares(A, C), shares(B, C)
         if shared_a and (shared_b or not same(A, C)):
             A, shared_a = copy(A), False
         if shared_b and not same(B, C):
@@ -110,17 +155,11 @@ class CudaProducts:
 
     def _by_slabs(self, A: Block, B: Block, C: Block, transposed: Block | None, limit: int, fresh: bool) -> None:
         """The product of operands that C shares nothing with, in slabs of steps; where it pays, of copies in aligned rows."""
-        (m, n), k = C.shape, A.shape[1]
-        vectors = self._reads_vectors(witness=C.via is not None)
-        large = vectors and m * n * k >= _LARGE
-        # A copy is read once for each row or column of tiles.
-        apart = [large and side >= _WIDE and access(X) != "vectors" for X, side in ((A, n), (B, m))]
-        size = sum(X.values[0].nbytes for X, aside in zip((A, B), apart, strict=True) if aside)
-        if size * _DEEP > limit * k:
-            apart, size = [False, False], 0
+        k, copied = A.shape[1], self._copied(A, B, C)
+        size = sum(X.values[0].nbytes for X, aside in zip((A, B), copied, strict=True) if aside)
         for steps in parts(max(k, 1), size, limit, _SLAB):
-            left, right = (copy(X) if aside else X for X, aside in zip((A[:, steps], B[steps, :]), apart, strict=True))
-            self._launch([(left, right, C)], transposed and transposed[:, steps], fresh=fresh and steps.start == 0)
+            left, right = (copy(X) if aside else X for X, aside in zip((A[:, steps], B[steps, :]), copied, strict=True))
+            self._launch((left, right, C), transposed and transposed[:, steps], fresh=fresh and steps.start == 0)
 
     def _in_one_launch(self, products: Sequence[Operands]) -> bool:
         """Whether products need no copies: of C each tile reads nothing but itself, and no witness is looked for in device memory."""
@@ -163,15 +202,15 @@ class CudaProducts:
         r, step = self._representation, self._step(witness=witness)
         return problem_for(r, step, shape, witness=witness, light=light, side=side, near=near, divisible=divisible)
 
-    def _launch(self, products: Sequence[Operands], transposed: Block | None, *, fresh: bool, side: int = 0) -> None:
-        """Products of one batch and access, of as many steps; a single one where a witness is looked for in the transpose of B."""
-        problem = self._problem(products, side=side, near=transposed is None and products[0][2].via is not None)
+    def _launch(self, operands: Operands, transposed: Block | None, *, fresh: bool) -> None:
+        """A product without copies, in whole tiles or in parts of some."""
+        problem = self._problem([operands], near=transposed is None and operands[2].via is not None)
         tile = self.tile_for(problem)
         division = divide(problem, tile, self._kernels.device)
         if division is None:
-            self._launch_tiles(problem, tile, [(*operands, operands[0].shape[1], fresh) for operands in products], transposed)
+            self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh)], transposed)([operands], transposed)
         else:
-            self._launch_parts(problem, tile, division, products[0], fresh=fresh)
+            self._launch_parts(problem, tile, division, operands, fresh=fresh)
 
     def _launch_parts(self, problem: Problem, tile: Tile, division: Division, operands: Operands, *, fresh: bool) -> None:
         """A product, of which the last rows are sums of parts."""
@@ -181,34 +220,32 @@ class CudaProducts:
         whole, rest = slice(division.rows), slice(division.rows, None)
         parts = Block(tuple(cupy.empty((division.parts, *v[0, rest].shape), v.dtype) for v in C.values))
         products = [(A[whole, :], B, C[whole, :], A.shape[1], fresh)] if division.rows else []
-        self._launch_tiles(problem, tile, [*products, (A[rest, :], B, parts, division.depth, True)], None)
+        products.append((A[rest, :], B, parts, division.depth, True))
+        self._tiles(problem, tile, products, None)([(left, right, result) for left, right, result, _, _ in products])
         below = C[rest, :]
         arguments = (by_value(matrix(below)), by_value(matrix(parts)), *below.shape, division.parts, int(fresh))
         self._kernels.function("add_parts")((-(-math.prod(below.shape) // PLAIN_THREADS), 1, 1), (PLAIN_THREADS, 1, 1), arguments)
 
-    def _launch_tiles(
+    def _tiles(
         self, problem: Problem, tile: Tile, products: Sequence[tuple[Block, Block, Block, int, bool]], transposed: Block | None
-    ) -> None:
-        """Products with the steps of their parts, each fresh or not."""
-        count = 1 if len(products) == 1 else GROUP
-        function = self._kernels.function(
+    ) -> LaunchPlan:
+        """The launch of products of one batch and access, with the steps of their parts, each fresh or not."""
+        # Those that may be launched together are launched alone by the same kernel.
+        count = 1 if len(products) == 1 and problem.side == 0 else GROUP
+        kernel = self._kernels.function(
             "product" if not problem.witness else "product_near_witness" if problem.near else "product_witness",
             ordered_bits=self._ordered_bits,
             tile=tile,
             access=self._access(*products[0][:2], witness=problem.witness),
             count=count,
         )
-        tiles = [tile.count(*C.shape) * max(1, -(-A.shape[1] // max(1, depth))) for A, _, C, depth, _ in products]
-        # The fields of `Product` in product.cuh.
-        fields = [
-            [
-                *(number for X in (A, B, C) for number in matrix(X)),
-                *(*C.shape, A.shape[1], some, fresh, depth),
-                *(*matrix(transposed or B), *via_arguments(C), A.column),
-            ]
-            for (A, B, C, depth, fresh), some in zip(products, tiles, strict=True)
+        each = [
+            (A, B, C, tile.count(*C.shape) * max(1, -(-A.shape[1] // max(1, depth))), depth, fresh) for A, B, C, depth, fresh in products
         ]
-        arguments = np.zeros((count, len(fields[0])), dtype=np.int64)
-        arguments[: len(fields)] = fields
-        shape = launch(problem, tile, sum(tiles))
-        function((*shape.grid, 1), (shape.threads, 1, 1), (by_value(arguments),), shape.shared_bytes)
+        shape = launch(problem, tile, sum(tiles for *_, tiles, _, _ in each))
+        return planned(kernel, (*shape.grid, 1), shape.threads, shape.shared_bytes, count, each, transposed)
+
+
+def _scratch(C: Block) -> int:
+    """Bytes that copies of operands may have together."""
+    return max(_SCRATCH, int(C.values[0].nbytes) // 50)

@@ -5,14 +5,37 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from semiring.kernels.cuda.compiler import compile_source
-from semiring.kernels.cuda.device import device
+from semiring.kernels.cuda.loading import Kernel
 
-__all__ = ["copy_rows"]
+__all__ = ["contiguous", "copy_rows", "move"]
 
 _TILE = 32
-_MOST = 65535 * _TILE
-"""Rows that one launch can number."""
+_BATCH, _MOST = 65535, 65535 * _TILE
+"""Matrices and rows that one launch can number."""
+
+
+def move(source: Any, target: Any) -> None:
+    """target ← source, of one shape on one GPU, without a kernel of CuPy's wherever target has contiguous rows."""
+    if source.size == 0:
+        return
+    if source.flags.c_contiguous and target.flags.c_contiguous and source.dtype == target.dtype:
+        target.data.copy_from_device_async(source.data, source.nbytes)
+    elif source.ndim in (2, 3) and target.strides[-1] == target.itemsize <= 8 and source.dtype == target.dtype:
+        old, new = ((v if v.ndim == 3 else v[None]) for v in (source, target))
+        copy_rows(old, new)
+    else:
+        target[...] = source
+
+
+def contiguous(array: Any) -> Any:
+    """The array, or a C-contiguous copy where it is not that."""
+    import cupy
+
+    if array.flags.c_contiguous:
+        return array
+    copy = cupy.empty(array.shape, array.dtype)
+    move(array, copy)
+    return copy
 
 
 def copy_rows(source: Any, target: Any) -> None:
@@ -21,21 +44,20 @@ def copy_rows(source: Any, target: Any) -> None:
 
     if source.size == 0:
         return
-    kernel = _kernel(source.itemsize, cupy.cuda.Device().id)
+    kernel = _kernel(source.itemsize, cupy.cuda.runtime.getDevice())
     size, (count, m, n) = source.itemsize, source.shape
-    for top in range(0, m, _MOST):
-        old, new = source[:, top : top + _MOST], target[:, top : top + _MOST]
-        apart, row, column = (s // size for s in old.strides)
-        new_apart, pitch, _ = (s // size for s in new.strides)
-        grid = -(-n // _TILE), -(-old.shape[1] // _TILE), count
-        kernel(grid, (_TILE, 8, 1), (old.data.ptr, row, column, apart, new.data.ptr, pitch, new_apart, old.shape[1], n))
+    for first in range(0, count, _BATCH):
+        for top in range(0, m, _MOST):
+            old, new = (v[first : first + _BATCH, top : top + _MOST] for v in (source, target))
+            apart, row, column = (s // size for s in old.strides)
+            new_apart, pitch, _ = (s // size for s in new.strides)
+            grid = -(-n // _TILE), -(-old.shape[1] // _TILE), len(old)
+            kernel(grid, (_TILE, 8, 1), (old.data.ptr, row, column, apart, new.data.ptr, pitch, new_apart, old.shape[1], n))
 
 
 @functools.cache
-def _kernel(size: int, number: int) -> Any:
+def _kernel(size: int, number: int) -> Kernel:
     """The kernel for numbers of `size` bytes on a GPU."""
-    import cupy
-
     kind = f"uint{8 * size}"
     source = (
         '#include "rows.cuh"\n\n'
@@ -43,6 +65,4 @@ def _kernel(size: int, number: int) -> Any:
         "long long pitch, long long target_apart, long long m, long long n) {\n"
         "  copy_tiles(source, row, column, apart, target, pitch, target_apart, int(m), int(n));\n}\n"
     )
-    module: Any = cupy.cuda.Module()
-    module.load(compile_source(source, device(number).arch))
-    return module.get_function("copy_rows")
+    return Kernel("copy_rows", lambda: source, number)

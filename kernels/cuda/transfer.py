@@ -1,4 +1,4 @@
-"""Matrices between the memory of the host and the current GPU, at the full speed of the link, and within the GPU."""
+"""Matrices between the memory of the host and the current GPU, at the full speed of the link."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import forks
+from semiring.kernels.cuda.rows import contiguous
 
-__all__ = ["download", "locked", "move", "upload"]
+__all__ = ["download", "locked", "upload"]
 
 Array = np.ndarray[Any, Any]
 
@@ -39,19 +40,11 @@ def upload(array: Array) -> Any:
     return target
 
 
-def move(source: Any, target: Any) -> None:
-    """target ← source on a GPU. CuPy's own ways take the host several times as long, and the GPU ten times for bytes."""
-    if source.flags.c_contiguous and target.flags.c_contiguous:
-        target.data.copy_from_device_async(source.data, source.nbytes)
-    else:
-        target[...] = source
-
-
 def download(array: Any, target: Array | None = None) -> Array:
     """A copy on the host, in the C-contiguous `target` if there is one."""
     import cupy
 
-    source = cupy.ascontiguousarray(array)
+    source = contiguous(array)
     target = np.empty(array.shape, array.dtype) if target is None else target
     with _locked(target) as address:
         stream = cupy.cuda.get_current_stream()

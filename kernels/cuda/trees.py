@@ -12,7 +12,7 @@ from semiring.kernels import cache
 from semiring.kernels.block import Block
 from semiring.kernels.cuda.compiler import compile_source
 from semiring.kernels.cuda.device import device
-from semiring.kernels.cuda.kernels import DYNAMIC_SHARED_BYTES
+from semiring.kernels.cuda.loading import DYNAMIC_SHARED_BYTES
 from semiring.kernels.cuda.operands import matrix, of_one_layout, stacked
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import semiring_struct

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.kernels.cuda.compiler import compile_source
-from semiring.kernels.cuda.device import device
+from semiring.kernels.cuda.loading import Kernel
 
 __all__ = ["SOURCE", "walks"]
 
@@ -68,9 +67,5 @@ def _expand(via: Any, sources: np.ndarray[Any, Any], targets: np.ndarray[Any, An
 
 
 @functools.cache
-def _function(number: int) -> Any:
-    import cupy
-
-    module: Any = cupy.cuda.Module()
-    module.load(compile_source(SOURCE, device(number).arch))
-    return module.get_function("walks")
+def _function(number: int) -> Kernel:
+    return Kernel("walks", lambda: SOURCE, number)

@@ -88,7 +88,7 @@ def _copy(array: Any) -> Any:
     """A C-contiguous copy."""
     copy = namespace(array).empty(array.shape, array.dtype)
     if on_gpu(array):
-        from semiring.kernels.cuda.transfer import move
+        from semiring.kernels.cuda.rows import move
 
         move(array, copy)
     else:

@@ -1,0 +1,118 @@
+"""Kernels as they are called: compiled and loaded at their first launch, or many of them together in a rehearsal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, cast
+
+from semiring.kernels.cpu import threads
+from semiring.kernels.cuda.compiler import compile_source
+from semiring.kernels.cuda.device import device
+
+__all__ = ["DYNAMIC_SHARED_BYTES", "Kernel", "Rehearsals", "rehearse", "rehearsing"]
+
+DYNAMIC_SHARED_BYTES = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
+
+
+_KNOWN = 4096
+"""Rehearsals that are remembered."""
+
+
+class _Rehearsal(threading.local):
+    """What this thread would launch; None where it launches."""
+
+    kernels: dict[Kernel, None] | None = None
+
+
+_rehearsal = _Rehearsal()
+
+
+class Kernel:
+    """A kernel of one GPU.
+
+    Parameters
+    ----------
+    name : str
+    source : callable
+        Gives its CUDA C++.
+    number : int
+        The GPU, which is the current one whenever the kernel is launched.
+    shared_bytes : int
+        The most dynamic shared memory that it is launched with.
+    """
+
+    __slots__ = ("_code", "_function", "_name", "_number", "_shared_bytes", "_source")
+
+    def __init__(self, name: str, source: Callable[[], str], number: int, shared_bytes: int = 0) -> None:
+        self._name, self._source, self._number, self._shared_bytes = name, source, number, shared_bytes
+        self._code: bytes | None = None
+        self._function: Any = None
+
+    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], shared_bytes: int = 0) -> None:
+        """Launch it in the current stream."""
+        if _rehearsal.kernels is not None:
+            if self._function is None:
+                _rehearsal.kernels[self] = None
+            return
+        (self._function or self.load())(grid, block, arguments, shared_bytes)
+
+    def compile(self) -> bytes:
+        """Its machine code."""
+        self._code = compile_source(self._source(), device(self._number).arch)
+        return self._code
+
+    def load(self) -> Any:
+        """Bring it to the GPU, as CuPy's function."""
+        import cupy
+
+        module: Any = cupy.cuda.Module()
+        module.load(self._code or self.compile())
+        function = module.get_function(self._name)
+        if self._shared_bytes:
+            cast("Any", cupy.cuda.driver).funcSetAttribute(function.ptr, DYNAMIC_SHARED_BYTES, self._shared_bytes)
+        self._function, self._code = function, None
+        return function
+
+
+def rehearsing() -> bool:
+    """Whether nothing is launched by this thread, so that nothing comes to be known of what it computes."""
+    return _rehearsal.kernels is not None
+
+
+def rehearse(work: Callable[[], None]) -> None:
+    """Compile the kernels that ``work()`` launches side by side, and load them, without launching any.
+
+    NVRTC takes a fraction of a second for each, on one core; one after the other, at their first launches, they would take several.
+    """
+    if rehearsing():
+        return work()
+    _rehearsal.kernels = wanted = dict[Kernel, None]()
+    try:
+        work()
+    finally:
+        _rehearsal.kernels = None
+    kernels = list(wanted)
+    threads.run(_compile, kernels, threads.thread_count())
+    for kernel in kernels:
+        kernel.load()
+
+
+class Rehearsals:
+    """What has been rehearsed, some thousands of times at most."""
+
+    def __init__(self) -> None:
+        self._known: set[Hashable] = set()
+
+    def __call__(self, key: Hashable, work: Callable[[], None]) -> None:
+        """``rehearse(work)``, once for a key."""
+        if key not in self._known:
+            if len(self._known) >= _KNOWN:
+                self._known.clear()
+            self._known.add(key)
+            rehearse(work)
+
+
+def _compile(kernel: Kernel, slot: int) -> None:
+    kernel.compile()
