@@ -193,6 +193,7 @@ def _like(array: np.ndarray[Any, Any]) -> Any:
 @pytest.mark.parametrize("witness", [False, True])
 def test_operands_that_are_part_of_the_result(witness: bool, batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("semiring.kernels.cuda.products._SCRATCH", 20_000)
+    kernels_for.cache_clear()  # and the launches that were planned with other limits
     rng, d = np.random.default_rng(5), (np.dtype(np.float32),)
     n = 300
     a = elements(MIN_PLUS, d, (*batch, n, n), rng)
@@ -238,6 +239,7 @@ def test_batches() -> None:
 @pytest.mark.parametrize("witness", [False, True])
 def test_a_result_that_is_an_operand_of_many_parts(witness: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("semiring.kernels.cuda.products._SCRATCH", 20_000)
+    kernels_for.cache_clear()  # and the launches that were planned with other limits
     rng, d = np.random.default_rng(7), (np.dtype(np.float32),)
     a, b = elements(MIN_PLUS, d, (300, 300), rng), elements(MIN_PLUS, d, (300, 300), rng)
     for left in (True, False):
@@ -319,6 +321,7 @@ def test_large_products_of_unaligned_operands(dtype: str, witness: bool, monkeyp
     """Operands are copied in aligned rows, slab by slab, whatever the layout."""
     for limit, value in (("_LARGE", 1), ("_WIDE", 1), ("_DEEP", 1), ("_SCRATCH", 100_000)):
         monkeypatch.setattr(f"semiring.kernels.cuda.products.{limit}", value)
+    kernels_for.cache_clear()  # and the launches that were planned with other limits
     rng, d = np.random.default_rng(12), (np.dtype(dtype),)
     a, b, c = (elements(MIN_PLUS, d, shape, rng) for shape in ((131, 521), (521, 203), (131, 203)))
     for layout in ("C", "Fortran", "inner block"):
@@ -360,6 +363,7 @@ def test_vectors_that_reach_beyond_a_row(dtype: str) -> None:
 
 def test_long_sums_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("semiring.kernels.cuda.products._SLAB", 128)
+    kernels_for.cache_clear()  # and the launches that were planned with other limits
     for semiring, dtype in ((MIN_PLUS, "float32"), (MIN_PLUS, "int16"), (PLUS_TIMES, "float64")):
         rng, d = np.random.default_rng(14), (np.dtype(dtype),)
         a, b, c = (elements(semiring, d, shape, rng) for shape in ((33, 700), (700, 65), (33, 65)))
@@ -385,6 +389,7 @@ def test_sums_of_parts(semiring: Semiring, dtypes: DTypes, monkeypatch: pytest.M
     monkeypatch.setattr(module, "divide", spy)
     rng = np.random.default_rng(16)
     for multiprocessors in (1, 5, 100):
+        kernels_for.cache_clear()  # and the launches that were planned with other limits
         few = replace(engine(semiring, dtypes)._kernels.device, multiprocessors=multiprocessors)
         monkeypatch.setattr(kernels_for(semiring, dtypes, 0), "device", few)
         for m, n, k in ((203, 131, 200), (771, 203, 130), (1, 700, 300)):

@@ -1,0 +1,225 @@
+"""What the CUDA engine launches, without a GPU: arrays at addresses that nobody reads, and kernels that are only noted."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import SemiringError
+from semiring.algorithms.schedules import Pivots, schedule_for
+from semiring.kernels.block import Block
+from semiring.kernels.cuda import kernels, loading
+from semiring.kernels.cuda.device import H200
+from semiring.kernels.survey import Survey
+from tests.kernels.samples import DTypes
+
+cupy = pytest.importorskip("cupy")
+
+F4 = (np.dtype("float32"),)
+SIGNLESS = Survey((0.0, 1.0))
+
+
+class _Functions:
+    """Stands for what CuPy loads; `launches` are the names, grids, arguments and shared memory."""
+
+    def __init__(self) -> None:
+        self.launches: list[tuple[Any, ...]] = []
+        self.loaded: list[str] = []
+
+    def load(self, kernel: loading.Kernel) -> Any:
+        name = kernel._name
+        kernel.compile()
+        self.loaded.append(name)
+
+        def launch(grid: Any, block: Any, arguments: tuple[Any, ...], shared_bytes: int) -> None:
+            told = tuple(x.tobytes() if isinstance(x, np.ndarray) else int(x) for x in arguments)
+            self.launches.append((name, grid, block, told, shared_bytes))
+
+        kernel._function = launch
+        return launch
+
+
+class _Memory:
+    """Hands out addresses, one behind the other."""
+
+    def __init__(self) -> None:
+        self.next = 1 << 30
+
+    def empty(self, shape: Any, dtype: Any = np.float64) -> Any:
+        shape, dtype = (shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype)
+        array = array_at(self.next, shape, dtype)
+        self.next += -(-max(1, array.nbytes) // 512) * 512
+        return array
+
+
+def array_at(address: int, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None) -> Any:
+    memory = cupy.cuda.UnownedMemory(address, 1 << 40, None, 0)
+    return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0), strides)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
+    functions = _Functions()
+    kernels.kernels_for.cache_clear()
+    for module in (kernels, loading):
+        monkeypatch.setattr(module, "device", lambda number: H200)
+    monkeypatch.setattr(loading, "compile_source", lambda source, arch: source.encode())
+    monkeypatch.setattr(loading.Kernel, "load", lambda kernel: functions.load(kernel))  # a method, as a bound one is none
+    monkeypatch.setattr(cupy, "empty", _Memory().empty)
+    monkeypatch.setattr(
+        "semiring.kernels.cuda.rows._kernel", functools.cache(lambda size, number: loading.Kernel(f"copy{size}", str, number))
+    )
+    monkeypatch.setattr("semiring.kernels.cuda.engine.nothing", lambda count: array_at(64, (count,), np.int32))
+    monkeypatch.setattr("semiring.kernels.cuda.engine._SMALL", 0)
+    monkeypatch.setattr(cupy.cuda.runtime, "getDevice", lambda: 0)
+    yield functions
+    kernels.kernels_for.cache_clear()
+
+
+def engine(semiring: Semiring = MIN_PLUS, dtypes: DTypes = F4) -> Any:
+    from semiring.kernels.cuda.engine import CudaEngine
+
+    found = CudaEngine(semiring, dtypes)
+    found.seen = SIGNLESS
+    return found
+
+
+def block(address: int, m: int, n: int, dtypes: DTypes = F4, *, pitch: int | None = None, via: bool = False, column: int = 0) -> Block:
+    pitch = n if pitch is None else pitch
+    values = [
+        array_at(address + c * (1 << 34), (1, m, n), d, (m * pitch * d.itemsize, pitch * d.itemsize, d.itemsize))
+        for c, d in enumerate(dtypes)
+    ]
+    return Block(tuple(values), array_at(address + (1 << 36), (1, m, n), np.int32) if via else None, 0, column)
+
+
+@pytest.mark.parametrize(("semiring", "dtypes"), [(MIN_PLUS, F4), (PLUS_TIMES, (np.dtype("f8"),)), (DISTANCE_HOPS, F4 * 2)], ids=str)
+@pytest.mark.parametrize("witness", [False, True])
+def test_a_plan_is_what_would_be_planned_anew(gpu: _Functions, semiring: Semiring, dtypes: DTypes, witness: bool) -> None:
+    """Also where operands that lie alike lie elsewhere, begin at other vertices, or share their elements with the result."""
+    if witness and semiring is PLUS_TIMES:
+        pytest.skip("no witness")
+    for (m, n, k), pitch in itertools.product(((5, 7, 3), (64, 64, 64), (130, 61, 40)), (None, 200)):
+        for method, (offset, column) in itertools.product(("multiply", "multiply_add"), ((0, 0), (16 * 4096, 9), (4, 0), (48, 1))):
+            shapes = ((m, k), (k, n), (m, n))
+            A, B, C = (
+                block((1 << 30) + offset + (i << 28), *shape, dtypes, pitch=pitch, via=witness and i == 2, column=column)
+                for i, shape in enumerate(shapes)
+            )
+            launched = []
+            for anew in (False, True, True):
+                if anew:
+                    kernels.kernels_for(semiring, dtypes, 0).plans.clear()
+                gpu.launches.clear()
+                getattr(engine(semiring, dtypes), method)(A, B, C)
+                launched.append(list(gpu.launches))
+            assert launched[0] == launched[2]
+
+
+def test_operands_that_share_elements_otherwise_are_planned_otherwise(gpu: _Functions) -> None:
+    whole = block(1 << 30, 256, 256)
+    pivot, panel, rest = whole[:64, :64], whole[:64, 64:128], whole[64:128, 64:128]
+    apart = block(1 << 32, 64, 64, pitch=256)
+    for A, B, C, copies in (
+        (pivot, panel, panel, 0), (pivot, panel, rest, 0), (pivot, apart, rest, 0), (apart, pivot, pivot, 0),
+        (pivot, whole[:64, 65:129], panel, 1), (whole[:64, 1:65], whole[:64, 65:129], whole[:64, 64:128], 2),
+    ):  # fmt: skip
+        for _ in range(2):
+            gpu.launches.clear()
+            engine().multiply_add(A, B, C)
+            assert [name for name, *_ in gpu.launches] == ["copy4"] * copies + ["product"]
+
+
+@pytest.mark.parametrize("n", [50, 128, 200, 1024, 1500])
+@pytest.mark.parametrize("witness", [False, True])
+def test_a_rehearsal_has_every_kernel_compiled(gpu: _Functions, n: int, witness: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is compiled by a launch, and nothing is launched by a rehearsal."""
+    launched_at_load = []
+
+    def load(kernel: loading.Kernel) -> Any:
+        launched_at_load.append(len(gpu.launches))
+        return gpu.load(kernel)
+
+    monkeypatch.setattr(loading.Kernel, "load", load)
+    e, A = engine(), block(1 << 30, n, n, via=witness)
+    e.run("auto", lambda A: schedule_for("auto", None, eliminate=False)(Pivots(e), A), A)
+    assert launched_at_load
+    assert set(launched_at_load) == {0}
+    assert set(gpu.loaded) == {name for name, *_ in gpu.launches}
+    assert n > 1024 or len(gpu.loaded) <= 4
+
+
+def test_kernels_of_a_rehearsal_compile_side_by_side(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMIRING_NUM_THREADS", "3")
+    together = threading.Barrier(3, timeout=20)
+    monkeypatch.setattr(loading, "compile_source", lambda source, arch: bytes(together.wait()))
+    monkeypatch.setattr(loading.Kernel, "load", lambda kernel: None)
+    made = [loading.Kernel(str(i), str, 0) for i in range(3)]
+
+    def work() -> None:
+        for kernel in made * 2:
+            kernel((1, 1, 1), (1, 1, 1), ())
+
+    loading.rehearse(work)
+    assert not loading.rehearsing()
+
+
+def test_what_the_compiler_refuses_in_a_rehearsal_is_told(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: str, arch: int) -> bytes:
+        raise SemiringError("NVRTC refuses")
+
+    monkeypatch.setattr(loading, "compile_source", refuse)
+    with pytest.raises(SemiringError, match="NVRTC refuses"):
+        loading.rehearse(lambda: loading.Kernel("f", str, 0)((1, 1, 1), (1, 1, 1), ()))
+    assert not loading.rehearsing()
+
+
+def test_a_small_product_takes_few_functions(gpu: _Functions) -> None:
+    a, b, c = (array_at((1 << 30) + i * (1 << 20), (64, 64), np.float32) for i in range(3))
+
+    def product() -> None:
+        e = engine()
+        A, B, C = e.load((a,), owned=False), e.load((b,), owned=False), e.blank((c,))
+        e.multiply(A, B, C)
+        e.store(C, (c,))
+
+    product()
+    assert _functions_called(product) <= 40
+
+
+def test_a_small_closure_takes_few_functions(gpu: _Functions) -> None:
+    a = array_at(1 << 30, (64, 64), np.float32)
+
+    def closure() -> None:
+        e = engine()
+        A = e.load((a,))
+        e.run("auto", e.close, A)
+        e.store(A, (a,))
+
+    closure()
+    assert _functions_called(closure) <= 40
+    assert [name for name, *_ in gpu.launches[-1:]] == ["close"]
+
+
+def _functions_called(work: Any) -> int:
+    count = 0
+
+    def called(frame: Any, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call" and "tests" not in frame.f_code.co_filename
+
+    sys.setprofile(called)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
