@@ -17,7 +17,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError
 from semiring.algorithms.schedules import Pivots, schedule_for
 from semiring.kernels.block import Block
-from semiring.kernels.cuda import kernels, loading
+from semiring.kernels.cuda import elements, kernels, loading
 from semiring.kernels.cuda.device import H200
 from semiring.kernels.survey import Survey
 from tests.kernels.samples import DTypes
@@ -69,7 +69,9 @@ def array_at(address: int, shape: tuple[int, ...], dtype: Any, strides: tuple[in
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
     functions = _Functions()
-    kernels.kernels_for.cache_clear()
+    kept = (kernels.kernels_for, elements._kernel)
+    for cache in kept:
+        cache.cache_clear()
     for module in (kernels, loading):
         monkeypatch.setattr(module, "device", lambda number: H200)
     monkeypatch.setattr(loading, "compile_source", lambda source, arch: source.encode())
@@ -82,7 +84,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
     monkeypatch.setattr("semiring.kernels.cuda.engine._SMALL", 0)
     monkeypatch.setattr(cupy.cuda.runtime, "getDevice", lambda: 0)
     yield functions
-    kernels.kernels_for.cache_clear()
+    for cache in kept:
+        cache.cache_clear()
 
 
 def engine(semiring: Semiring = MIN_PLUS, dtypes: DTypes = F4) -> Any:
@@ -181,6 +184,42 @@ def test_what_the_compiler_refuses_in_a_rehearsal_is_told(gpu: _Functions, monke
     with pytest.raises(SemiringError, match="NVRTC refuses"):
         loading.rehearse(lambda: loading.Kernel("f", str, 0)((1, 1, 1), (1, 1, 1), ()))
     assert not loading.rehearsing()
+
+
+def test_an_asynchronous_engine_only_launches(gpu: _Functions) -> None:
+    """What is not known of the operands it does not look for, because that would wait for the GPU: they may have any sign."""
+    e, (a, b, c) = engine(), (array_at((1 << 30) + i * (1 << 20), (64, 64), np.float32) for i in range(3))
+    e.seen, e.asynchronous = None, True
+    e.multiply(e.load((a,), owned=False), e.load((b,), owned=False), e.blank((c,)))
+    assert [name for name, *_ in gpu.launches] == ["product"]
+    assert [key[1] for key in kernels.kernels_for(MIN_PLUS, F4, 0)._functions] == [False]
+
+
+@pytest.mark.parametrize(("seen", "owned", "launched", "ordered"), [
+    (Survey((0.0, 1.0)), True, 0, True),
+    (Survey((-1.0, 1.0)), True, 0, False),
+    (Survey((-1.0, 1.0), negative_zero=True), True, 0, False),
+    (Survey((0.0, 1.0), negative_zero=True), True, 1, True),
+    (Survey((0.0, 1.0), negative_zero=True), False, 0, False),
+])  # fmt: skip
+def test_what_is_seen_of_signs_is_not_looked_for(gpu: _Functions, seen: Survey, owned: bool, launched: int, ordered: bool) -> None:
+    e = engine()
+    e.seen = seen
+    e.load((array_at(1 << 30, (64, 64), np.float32),), owned=owned)
+    assert len(gpu.launches) == launched
+    assert e._ordered_bits == ordered
+
+
+def test_elements_wherever_they_lie(gpu: _Functions) -> None:
+    """Contiguous arrays are one long row; others are read along what is contiguous."""
+    contiguous, tall = array_at(1 << 30, (3, 70, 50), np.int32), array_at(1 << 32, (3, 70, 50), np.int32, (14000, 4, 280))
+    elements.for_each("x = y", {"x": contiguous, "y": contiguous})
+    elements.for_each("x = y", {"x": tall, "y": contiguous}, top=2**64 - 1)
+    (_, grid, _, first, _), (_, turned, _, second, _) = gpu.launches
+    assert grid == (-(-3 * 70 * 50 // 256), 1, 1)
+    assert first == (1 << 30, 0, 1, 0, 1 << 30, 0, 1, 0, 1, 1, 10500)
+    assert turned == (1, 50, 3)
+    assert second == (1 << 32, 70, 1, 3500, 1 << 30, 1, 50, 3500, 3, 50, 70, -1)
 
 
 def test_a_small_product_takes_few_functions(gpu: _Functions) -> None:

@@ -18,6 +18,7 @@ from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.kernels import source
 from semiring.kernels.cuda import bits, compiler
 from semiring.kernels.cuda.choice import choose, divide, is_near
+from semiring.kernels.cuda.elements import elements_source
 from semiring.kernels.cuda.emission import function
 from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, problem_for, reads_vectors, step_for
 from semiring.kernels.cuda.representation import represent
@@ -97,6 +98,17 @@ def test_kernels_of_paths_compile(arch: int) -> None:
 def test_value_statistics_compile(arch: int) -> None:
     for dtype in ("float32", "float64", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
         assert compile_and_report(statistics_source(np.dtype(dtype)), arch)[1] == 0
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_kernels_of_elements_compile(arch: int) -> None:
+    for body, names, dtypes, numbers in (
+        ("y = x > half ? half : x", "xy", ("int16", "int16"), ("half",)),
+        ("if (x >= threshold) x = infinity, v = -1", "xv", ("uint64", "int32"), ("threshold", "infinity")),
+        ("if (x < 0) *reinterpret_cast<int*>(flag) = 1", "x", ("int32",), ("flag",)),
+    ):
+        arrays = tuple(zip(names, map(np.dtype, dtypes), strict=True))
+        assert compile_and_report(elements_source(body, arrays, numbers), arch)[1] == 0
 
 
 @pytest.mark.slow
