@@ -8,7 +8,7 @@ from typing import Any
 
 from semiring.algebra.html import Shown
 from semiring.kernels.cuda.device import device
-from semiring.kernels.cuda.loading import Kernel, Rehearsals
+from semiring.kernels.cuda.loading import Kernel
 from semiring.kernels.cuda.tile import Device
 
 __all__ = [
@@ -156,12 +156,10 @@ class BitKernels:
     Attributes
     ----------
     device : Device
-    rehearse : Rehearsals
     """
 
     def __init__(self, number: int) -> None:
         self.device = device(number)
-        self.rehearse = Rehearsals()
         self._number = number
         self._functions: dict[Any, Kernel] = {}
 

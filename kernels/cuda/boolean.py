@@ -10,9 +10,9 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
+from semiring.kernels.cuda import loading
 from semiring.kernels.cuda.bits import GRANULE, PIVOT, PIVOT_WORDS, SPAN, WARPS, choose_bits, kernels_for_bits
 from semiring.kernels.cuda.graphs import recording
-from semiring.kernels.cuda.loading import rehearsing
 from semiring.kernels.cuda.operands import shares, stacked
 from semiring.kernels.cuda.rows import copy_rows
 from semiring.kernels.engine import Immediate
@@ -131,15 +131,11 @@ class CudaBooleanEngine(Immediate):
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
         """``schedule(A)``; where launches would take longer than the work, as a CUDA graph from its second use on."""
-        if rehearsing():
-            schedule(A)
-            return
-        recorded, key = None, ("bits", self.number, A.values[0].shape, A.shape, name)
-        self._kernels.rehearse(key, lambda: schedule(A))
-        if A.shape[0] > self.pivot and A.values[0].nbytes <= _SMALL:
-            recorded = recording(key, A, schedule)
+        recorded = None
+        if A.shape[0] > self.pivot and A.values[0].nbytes <= _SMALL and not loading.rehearsing():
+            recorded = recording(("bits", self.number, A.values[0].shape, A.shape, name), A, schedule)
         if recorded is None:
-            schedule(A)
+            loading.run(lambda: schedule(A), lambda: schedule(A))
         else:
             recorded.play(A)
 

@@ -11,11 +11,11 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.kernels.block import Block
+from semiring.kernels.cuda import loading
 from semiring.kernels.cuda.conversion import halved, mend, restore
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.harmful import NONE, earlier, nothing
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
-from semiring.kernels.cuda.loading import rehearsing
 from semiring.kernels.cuda.operands import batches, matrix, of_one_layout, stacked, via_arguments
 from semiring.kernels.cuda.products import CudaProducts
 from semiring.kernels.cuda.rows import move
@@ -115,16 +115,12 @@ class CudaEngine(CudaProducts):
 
         A schedule may run others on parts of A, of which those that are small are recorded if the whole is not.
         """
-        if rehearsing():
-            self._told(schedule, A)
-            return
         # The kernels themselves are in the key, so that they live as long as what launches them.
         key = (self._kernels, A.values[0].shape, A.via is None, self._ordered_bits, name)
-        self._kernels.rehearse(key, lambda: self._told(schedule, A))
-        small = self.pivot < A.shape[0] and sum([v.nbytes for v in A.values]) <= _SMALL
+        small = not loading.rehearsing() and self.pivot < A.shape[0] and sum([v.nbytes for v in A.values]) <= _SMALL
         recorded = recording(key, A, lambda block: self._told(schedule, block)) if small else None
         if recorded is None:
-            self._tested(schedule, A)
+            loading.run(lambda: self._tested(schedule, A), lambda: self._told(schedule, A))
         else:
             if self._harmful is recorded.harmful:  # which the recording begins anew
                 self._harmful = self._harmful.copy()

@@ -11,7 +11,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.kernels import cache
 from semiring.kernels.cuda.device import device
-from semiring.kernels.cuda.loading import Kernel, Rehearsals
+from semiring.kernels.cuda.loading import Kernel
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.steps import Operations, Step, best_step
@@ -173,7 +173,6 @@ class Kernels:
         Whether elements have floats.
     plans : dict
         The launches of products that need one, by how their operands lie; None for those that need more.
-    rehearse : Rehearsals
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int) -> None:
@@ -183,7 +182,6 @@ class Kernels:
         self.rounds = any(d.kind == "f" for d in dtypes)
         self.plans: dict[Hashable, LaunchPlan | None] = {}
         self._number = number
-        self.rehearse = Rehearsals()
         self._steps: dict[tuple[bool, bool], Step | None] = {}
         self._functions: dict[Any, Kernel] = {}
 

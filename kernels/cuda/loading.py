@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, cast
 
 from semiring.kernels.cpu import threads
 from semiring.kernels.cuda.compiler import compile_source
 from semiring.kernels.cuda.device import device
 
-__all__ = ["DYNAMIC_SHARED_BYTES", "Kernel", "Rehearsals", "rehearse", "rehearsing"]
+__all__ = ["DYNAMIC_SHARED_BYTES", "Kernel", "rehearse", "rehearsing", "run"]
 
 DYNAMIC_SHARED_BYTES = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
 
-_KNOWN = 4096
-"""Rehearsals that are remembered."""
+class _Thread(threading.local):
+    """What one thread does.
+
+    Attributes
+    ----------
+    rehearsed : dict or None
+        What it would launch; None where it launches.
+    ahead : callable or None
+        Launches what is going to be launched.
+    """
+
+    rehearsed: dict[Kernel, None] | None = None
+    ahead: Callable[[], object] | None = None
 
 
-class _Rehearsal(threading.local):
-    """What this thread would launch; None where it launches."""
-
-    kernels: dict[Kernel, None] | None = None
-
-
-_rehearsal = _Rehearsal()
+_thread = _Thread()
 
 
 class Kernel:
@@ -52,10 +57,13 @@ class Kernel:
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], shared_bytes: int = 0) -> None:
         """Launch it in the current stream."""
-        if _rehearsal.kernels is not None:
+        if _thread.rehearsed is not None:
             if self._function is None:
-                _rehearsal.kernels[self] = None
+                _thread.rehearsed[self] = None
             return
+        if self._function is None and _thread.ahead is not None:
+            ahead, _thread.ahead = _thread.ahead, None
+            rehearse(ahead)
         (self._function or self.load())(grid, block, arguments, shared_bytes)
 
     def compile(self) -> bytes:
@@ -78,40 +86,41 @@ class Kernel:
 
 def rehearsing() -> bool:
     """Whether nothing is launched by this thread, so that nothing comes to be known of what it computes."""
-    return _rehearsal.kernels is not None
+    return _thread.rehearsed is not None
 
 
-def rehearse(work: Callable[[], None]) -> None:
+def rehearse(work: Callable[[], object]) -> None:
     """Compile the kernels that ``work()`` launches side by side, and load them, without launching any.
 
     NVRTC takes a fraction of a second for each, on one core; one after the other, at their first launches, they would take several.
     """
     if rehearsing():
-        return work()
-    _rehearsal.kernels = wanted = dict[Kernel, None]()
+        work()
+        return
+    _thread.rehearsed = wanted = dict[Kernel, None]()
     try:
         work()
     finally:
-        _rehearsal.kernels = None
+        _thread.rehearsed = None
     kernels = list(wanted)
     threads.run(_compile, kernels, threads.thread_count())
     for kernel in kernels:
         kernel.load()
 
 
-class Rehearsals:
-    """What has been rehearsed, some thousands of times at most."""
+def run(work: Callable[[], object], rehearsal: Callable[[], object]) -> None:
+    """``work()``; should a kernel of it not be loaded, ``rehearse(rehearsal)`` before that is launched.
 
-    def __init__(self) -> None:
-        self._known: set[Hashable] = set()
-
-    def __call__(self, key: Hashable, work: Callable[[], None]) -> None:
-        """``rehearse(work)``, once for a key."""
-        if key not in self._known:
-            if len(self._known) >= _KNOWN:
-                self._known.clear()
-            self._known.add(key)
-            rehearse(work)
+    Of works within each other the outermost is rehearsed.
+    """
+    if rehearsing() or _thread.ahead is not None:
+        work()
+        return
+    _thread.ahead = rehearsal
+    try:
+        work()
+    finally:
+        _thread.ahead = None
 
 
 def _compile(kernel: Kernel, slot: int) -> None:

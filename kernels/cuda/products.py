@@ -10,6 +10,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
+from semiring.kernels.cuda import loading
 from semiring.kernels.cuda.choice import Division, choose, divide, is_near
 from semiring.kernels.cuda.kernels import GROUP, PLAIN_THREADS, kernels_for, problem_for, reads_vectors
 from semiring.kernels.cuda.launches import LaunchPlan, Operands, arrangement, planned
@@ -87,8 +88,11 @@ class CudaProducts:
                 those = slice(start, start + BATCH)
                 self._product(A.at(those), B.at(those), some, fresh=fresh)
         else:
-            self._kernels.rehearse((C.shape, A.shape, C.via is None, fresh, self._ordered_bits), lambda: self._by_rows(A, B, C, fresh))
-            self._by_rows(A, B, C, fresh)
+
+            def work() -> None:
+                self._by_rows(A, B, C, fresh)
+
+            loading.run(work, work)
 
     def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> LaunchPlan | None:
         """The one launch that products need; None where they need more. `together` there may be several of them."""

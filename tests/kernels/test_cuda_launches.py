@@ -161,6 +161,19 @@ def test_a_rehearsal_has_every_kernel_compiled(gpu: _Functions, n: int, witness:
     assert n > 1024 or len(gpu.loaded) <= 4
 
 
+def test_what_is_loaded_is_not_rehearsed(gpu: _Functions) -> None:
+    e, A, begun = engine(), block(1 << 30, 300, 300), []
+
+    def schedule(A: Block) -> None:
+        begun.append(loading.rehearsing())
+        schedule_for("auto", None, eliminate=False)(Pivots(e), A)
+
+    for _ in range(2):
+        e.run("auto", schedule, A)
+    assert begun == [False, True, False]
+    assert gpu.launches[: len(gpu.launches) // 2] == gpu.launches[len(gpu.launches) // 2 :]
+
+
 def test_kernels_of_a_rehearsal_compile_side_by_side(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEMIRING_NUM_THREADS", "3")
     together = threading.Barrier(3, timeout=20)
