@@ -41,8 +41,8 @@ class CudaEngine(CudaProducts):
     Attributes
     ----------
     asynchronous : bool
-        Whether nothing but `verify` waits for the GPU, as where the current stream is recorded: floats of which `statistics` do not tell that
-        they have no sign are then taken to have one. Set it before the first operation.
+        Whether nothing but `verify` waits for the GPU, as where the current stream is recorded: floats of which `statistics` do not tell
+        that they have no sign are then taken to have one. Set it before the first operation.
     """
 
     granule = 1

@@ -19,13 +19,13 @@ from semiring.algorithms.schedules import Pivots, schedule_for
 from semiring.kernels.block import Block
 from semiring.kernels.cuda import elements, kernels, loading
 from semiring.kernels.cuda.device import H200
-from semiring.kernels.survey import Survey
+from semiring.kernels.statistics import ValueStatistics
 from tests.kernels.samples import DTypes
 
 cupy = pytest.importorskip("cupy")
 
 F4 = (np.dtype("float32"),)
-SIGNLESS = Survey((0.0, 1.0))
+SIGNLESS = ValueStatistics((0.0, 1.0))
 
 
 class _Functions:
@@ -92,7 +92,7 @@ def engine(semiring: Semiring = MIN_PLUS, dtypes: DTypes = F4) -> Any:
     from semiring.kernels.cuda.engine import CudaEngine
 
     found = CudaEngine(semiring, dtypes)
-    found.seen = SIGNLESS
+    found.statistics = SIGNLESS
     return found
 
 
@@ -202,22 +202,22 @@ def test_what_the_compiler_refuses_in_a_rehearsal_is_told(gpu: _Functions, monke
 def test_an_asynchronous_engine_only_launches(gpu: _Functions) -> None:
     """What is not known of the operands it does not look for, because that would wait for the GPU: they may have any sign."""
     e, (a, b, c) = engine(), (array_at((1 << 30) + i * (1 << 20), (64, 64), np.float32) for i in range(3))
-    e.seen, e.asynchronous = None, True
+    e.statistics, e.asynchronous = None, True
     e.multiply(e.load((a,), owned=False), e.load((b,), owned=False), e.blank((c,)))
     assert [name for name, *_ in gpu.launches] == ["product"]
     assert [key[1] for key in kernels.kernels_for(MIN_PLUS, F4, 0)._functions] == [False]
 
 
 @pytest.mark.parametrize(("seen", "owned", "launched", "ordered"), [
-    (Survey((0.0, 1.0)), True, 0, True),
-    (Survey((-1.0, 1.0)), True, 0, False),
-    (Survey((-1.0, 1.0), negative_zero=True), True, 0, False),
-    (Survey((0.0, 1.0), negative_zero=True), True, 1, True),
-    (Survey((0.0, 1.0), negative_zero=True), False, 0, False),
+    (ValueStatistics((0.0, 1.0)), True, 0, True),
+    (ValueStatistics((-1.0, 1.0)), True, 0, False),
+    (ValueStatistics((-1.0, 1.0), negative_zero=True), True, 0, False),
+    (ValueStatistics((0.0, 1.0), negative_zero=True), True, 1, True),
+    (ValueStatistics((0.0, 1.0), negative_zero=True), False, 0, False),
 ])  # fmt: skip
-def test_what_is_seen_of_signs_is_not_looked_for(gpu: _Functions, seen: Survey, owned: bool, launched: int, ordered: bool) -> None:
+def test_what_is_seen_of_signs_is_not_looked_for(gpu: _Functions, seen: ValueStatistics, owned: bool, launched: int, ordered: bool) -> None:
     e = engine()
-    e.seen = seen
+    e.statistics = seen
     e.load((array_at(1 << 30, (64, 64), np.float32),), owned=owned)
     assert len(gpu.launches) == launched
     assert e._ordered_bits == ordered
