@@ -117,11 +117,12 @@ checks_for = functools.lru_cache(maxsize=1024)(ProductChecks)
 
 def _safe_range(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -> _Safe | None:
     """The largest range of which it is known that no combination of its numbers is refused, nor any of them an obstacle."""
+    nothing = tuple(np.empty(0, d) for d in dtypes)
 
     def safe(told: ValueStatistics) -> bool:
         operand = (told,) * len(dtypes)
         try:
-            inside = semiring.carrier.surely_contains(dtypes, operand)
+            inside = surely_elements(semiring, nothing, operand)
             return inside and not certify(semiring, dtypes, operand, operand, operand, k=max(k, 1))
         except SemiringError:
             return False

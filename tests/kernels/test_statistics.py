@@ -21,8 +21,8 @@ from semiring.algebra.catalogue import MAX_TIMES, MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.kernels import statistics
 from semiring.kernels.cpu.statistics import reader
-from semiring.kernels.matmul import matmul
 from semiring.kernels.statistics import ValueStatistics, surely_elements, value_statistics
+from semiring.product import matmul
 from tests.kernels.samples import ISAS
 
 INF = math.inf
