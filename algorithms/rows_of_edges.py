@@ -5,8 +5,9 @@ nothing that continues Δ_v adds to what continues D_v. After k rounds Δ has wa
 unless a cycle c has 1 ⊕ c ≠ 1: every longer walk repeats a vertex, and is absorbed by the one without that cycle. ⊕ need not be
 idempotent. For distances this is Bellman's and Ford's algorithm, and for reachability breadth-first search.
 
-Where ⊕ selects, compiled searches do the same one walk at a time, best first where no edge improves on 1. They say of no row what is wrong
-with it: one that they leave incomplete is found by the rounds above, which judge cycles.
+Where ⊕ selects, compiled searches do the same one walk at a time, best first where no edge improves on 1. If all edges are one such w
+besides, that needs no heap: w^k ⊕ w^(k+1) = w^k, so that rounds are breadth-first search. Searches say of no row what is wrong with it:
+one that they leave incomplete is found by the rounds above, which judge cycles.
 """
 
 from __future__ import annotations
@@ -86,11 +87,11 @@ def rows_of_edges(
 
     Notes
     -----
-    O(m log m) steps a source where a compiled search goes best first, else O(r·m) for paths of at most r edges, fewer where little
-    changes in a round. Memory for the result, and scratch for the edges on each thread (for a million, if they are fewer, without
-    compiled searches). Both ways give the same elements, floats bit for bit, but of paths that tie they may take different ones. Floats
-    with negative weights are within n·ε of the largest magnitude, as in the closure: where only rounding makes a cycle improve, n
-    rounds are as exact as arithmetic is.
+    O(m log m) steps a source where a compiled search goes best first, O(m) where all edges are equal and harmless, else O(r·m) for paths
+    of at most r edges, fewer where little changes in a round. Memory for the result, and scratch for the edges on each thread (for a
+    million, if they are fewer, without compiled searches). Both ways give the same elements, floats bit for bit, but of paths that tie
+    they may take different ones. Floats with negative weights are within n·ε of the largest magnitude, as in the closure: where only
+    rounding makes a cycle improve, n rounds are as exact as arithmetic is.
     """
     require_closure_laws(semiring, edges.dtypes, paths=tree is not None)
     guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
@@ -120,7 +121,8 @@ class _Search:
         if self.reflexive:
             _put(results, (np.arange(len(sources)), sources), self.operations.one)
         graph = (self.edges.starts, self.edges.heads, self.edges.weights)
-        complete = searches.rows(graph, sources, results, tree, best_first=not self._doubtful, backward=self.backward)
+        best_first = not (self._doubtful or self._alike)
+        complete = searches.rows(graph, sources, results, tree, best_first=best_first, backward=self.backward)
         left = np.flatnonzero(~complete)
         _put(results, left, self.operations.zero)
         if tree is not None:
@@ -177,6 +179,11 @@ class _Search:
     def _doubtful(self) -> bool:
         """Whether an edge is harmful: if 1 ⊕ a = 1 for each, the same holds for their products."""
         return not self.operations.harmless(self.given.weights)
+
+    @cached_property
+    def _alike(self) -> bool:
+        """Whether all edges are equal."""
+        return all(bool((w == w[0]).all()) for w in self.given.weights)
 
     def _reached(self, source: int) -> tuple[Judge, tuple[Any, ...], int]:
         """The graph that a source reaches (or that reaches it), in which a cycle is looked for, and the number of the source there."""

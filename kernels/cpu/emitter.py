@@ -131,9 +131,9 @@ class Emitter:
         """x rounded down to a multiple of step, for x ≥ 0."""
         return self.mul(self.let(f"sdiv i64 {x}, {step}"), step)
 
-    def select_i64(self, condition: str, yes: str | int, no: str | int) -> str:
-        """``yes if condition else no``."""
-        return self.let(f"select i1 {condition}, i64 {yes}, i64 {no}")
+    def select_i64(self, condition: str, yes: str | int, no: str | int, *, unpredictable: bool = False) -> str:
+        """``yes if condition else no``; never by a branch if that would be `unpredictable`."""
+        return self.let(f"select i1 {condition}, i64 {yes}, i64 {no}{', !unpredictable !{}' if unpredictable else ''}")
 
     # Memory.
 

@@ -16,6 +16,9 @@ __all__ = ["Heap", "Queue", "Rounds"]
 Better = Callable[[Sequence[Value], Sequence[Value]], str]
 """Emits whether one element is strictly better than another."""
 
+Entry = tuple[str, list[Value]]
+"""A place or a vertex, and an element."""
+
 _CHILDREN = 4
 """Of an entry of the heap: their elements fill less than a cache line."""
 
@@ -109,13 +112,10 @@ class Heap:
             """Of a place: itself, its best child, and the element of that one."""
             # Beyond the end is the last entry, where it still stands, and it is not better than itself.
             first = em.add(em.mul(i, _CHILDREN), 1)
-            child, *others = (em.smin(em.add(first, number), last) for number in range(_CHILDREN))
-            best = self.entries.element(child)
-            for place in others:
-                other = self.entries.element(place)
-                better = self.better(other, best)
-                child = em.select_i64(better, place, child)
-                best = [Value(self.low.select(better, s, o.name, b.name), s) for s, o, b in zip(self.scalars, other, best, strict=True)]
+            rivals = [(place, self.entries.element(place)) for place in (em.smin(em.add(first, c), last) for c in range(_CHILDREN))]
+            while len(rivals) > 1:  # a knockout: two comparisons one after the other instead of three
+                rivals = [self._winner(*pair) for pair in zip(rivals[::2], rivals[1::2], strict=True)]
+            ((child, best),) = rivals
             return [i, child, *(v.name for v in best)]
 
         def element_of(values: list[str]) -> list[Value]:
@@ -135,6 +135,13 @@ class Heap:
         place, *_ = em.repeat(carried, deeper, sink)
         self.entries.store(place, vertex, element)
         return first
+
+    def _winner(self, one: Entry, other: Entry) -> Entry:
+        """The better of two places with their elements, among equals the first."""
+        (here, element), (there, rival) = one, other
+        better = self.better(rival, element)
+        best = [Value(self.low.select(better, s, r.name, e.name), s) for s, r, e in zip(self.scalars, rival, element, strict=True)]
+        return self.low.em.select_i64(better, there, here, unpredictable=True), best
 
 
 class Rounds:

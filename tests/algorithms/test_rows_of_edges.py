@@ -307,6 +307,38 @@ def test_compiled_searches_finish(shape: str, best_first: bool) -> None:
     np.testing.assert_allclose(values, csgraph.dijkstra(matrix(edges)))
 
 
+@pytest.mark.parametrize("reflexive", [True, False])
+@pytest.mark.parametrize("weight", [0.0, 0.1, 3.0])
+def test_equal_edges(weight: float, reflexive: bool) -> None:
+    """Breadth-first search gives what NumPy's rounds do, and paths of as few edges."""
+    n = 80
+    rng = np.random.default_rng(6)
+    edges = edges_of((np.where(rng.random((n, n)) < 0.03, weight, INF),), (INF,))
+    trees = [np.full((n, n), -1, dtype=np.int32) for _ in range(2)]
+    found, expected = (
+        rows(sr.MIN_PLUS, edges, np.arange(n), tree=tree, device=device, reflexive=reflexive)[0]
+        for device, tree in zip(("cpu", "reference"), trees, strict=True)
+    )
+    assert np.array_equal(found, expected)
+    assert_trees(sr.MIN_PLUS, edges, np.arange(n), (found,), trees[0], reflexive=reflexive, backward=False)
+
+
+@pytest.mark.parametrize(("weights", "best_first"), [((2.0, 2.0), False), ((2.0, 3.0), True), ((-1.0, 2.0), False), ((-1.0, -1.0), False)])
+def test_what_is_searched_best_first(weights: tuple[float, float], best_first: bool) -> None:
+    """Edges that differ, of which none is negative: others need no heap, or must not be final at once."""
+    asked = []
+
+    class Spy(Searches):
+        def rows(self, *graph: Any, best_first: bool, backward: bool) -> Array:
+            asked.append(best_first)
+            return super().rows(*graph, best_first=best_first, backward=backward)
+
+    edges = min_plus(3, [(0, 1, weights[0]), (1, 2, weights[1])])
+    found = rows_of_edges(sr.MIN_PLUS, edges, np.array([0]), searches=Spy(sr.MIN_PLUS, edges.dtypes))
+    assert found[0].tolist() == [[0, weights[0], sum(weights)]]
+    assert asked == [best_first]
+
+
 def test_threads() -> None:
     n = 200
     rng = np.random.default_rng(5)
