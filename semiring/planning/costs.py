@@ -1,68 +1,152 @@
-"""What each strategy is predicted to take, in seconds of the whole call, from what is asked and the constants of `kernels.machine`."""
+"""Predicted seconds of each strategy for shortest paths, as functions of sizes.
+
+The constants are least-squares fits, of relative errors, to graphs of the kinds in `benchmarks.problems` with 8 to 10,000 vertices.
+`python -m benchmarks.regret` prints how far predictions are from what it measures. Other machines shift most constants alike, and a choice
+only matters where strategies differ widely.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any, Literal
 
-from semiring.kernels.cpu.threads import thread_count
-from semiring.kernels.devices import is_gpu
-from semiring.kernels.machine import call_seconds, speed_of
-from semiring.planning.problem import Problem
+import numpy as np
 
-__all__ = ["closure_seconds", "product_seconds", "rows_seconds", "scipy_seconds", "search_seconds"]
+__all__ = ["Order", "closure", "dijkstra", "floyd_warshall", "johnson", "products", "reading", "searches"]
 
-ROUNDS = 20
-"""How many products of a few rows the closure of as many vertices is worth: paths of a dense graph have few edges."""
+Order = Literal["best", "levels", "rounds"]
+"""How a compiled search goes: best first; breadth first, where all edges are equal; in rounds, where an edge is harmful."""
 
-EDGES, NUMPY_EDGES, EXACT_EDGES = 3e7, 3e6, 3e5
-"""Edges a second of a compiled search on one core, of one by NumPy, and by Python's own numbers."""
+# All measured 2026-11-22 on an AMD EPYC (Zen 5, AVX-512, 2 cores), in seconds on one thread.
 
-TREE = 2e-8
-"""Seconds for each entry of the predecessors of a closure."""
+_READ, _READ_EDGE = 7e-5, 5e-9
+"""Of reading a sparse graph, and of each of its edges."""
 
-READY, QUEUE, EDGE, ROUND = 1.5e-9, 5.5e-9, 8e-10, 9e-10
-"""Of SciPy's Dijkstra, seconds for each vertex before it begins, for one that it finds, times log₂ n · log₂(1 + degree), and for an edge;
-of an edge in a round of Bellman–Ford."""
+_SEARCHES, _SOURCE = 5e-5, 6.7e-6
+"""Of any call of compiled searches, beside reading the graph; of a source, while no other thread can start its own."""
 
+_FOUND = {"best": 2.2e-9, "levels": 1.2e-8, "rounds": 1.0e-9}
+"""Of a vertex that a search finds; times log₂ n · log₂(1 + degree) where it may be found again."""
 
-def product_seconds(problem: Problem, device: str) -> float:
-    """Of a product of m × k and k × n elements."""
-    *_, m, n = problem.shape
-    k = problem.depth
-    moved = problem.matrices * (m * k + k * n) * problem.element_bytes + problem.result_bytes
-    return _seconds(problem, device, float(problem.matrices) * m * n * k, moved)
+_EDGE = {"best": 9e-10, "levels": 7e-10, "rounds": 2.2e-9}
+"""Of an edge that leaves it."""
 
+_DEPTH = 70
+"""Levels from which on rounds find vertices again and again, in proportion to them."""
 
-def closure_seconds(problem: Problem, device: str) -> float:
-    """Of the closure as a whole, with the copies to a GPU and back."""
-    steps = float(problem.matrices) * problem.n**3
-    return _seconds(problem, device, steps, 2 * problem.result_bytes)
+_ENTRY, _TREE = 3e-10, 4.5e-9
+"""Of an entry of the rows, and of one of the trees of their paths."""
 
+_CLOSURE, _BIT_CLOSURE = 1.5e-4, 9e-4
+"""Of any closure, and of one on packed bits."""
 
-def rows_seconds(problem: Problem, device: str) -> float:
-    """Of rows of a dense matrix, which are multiplied by it until nothing changes."""
-    count = problem.n if problem.searches is None else problem.searches
-    steps = float(problem.matrices) * min(ROUNDS * count, problem.n) * problem.n**2
-    return _seconds(problem, device, steps, problem.result_bytes)
+_PASS = {8: 9e-9, 4: 5.5e-9, 2: 4.8e-9, 1: 9e-10}
+"""Of an entry of the matrix in base cases, copies and checks, by the bytes of the dtype; one byte is a Boolean's."""
 
+_STEP = {8: 2.1e-11, 4: 9.3e-12, 2: 3e-12, 1: 3e-13}
+"""Of a step in products, which all threads share."""
 
-def search_seconds(problem: Problem, *, compiled: bool) -> float:
-    """Of searches of a sparse graph from each vertex that is asked for."""
-    edges = problem.edges or 0
-    count = problem.n if problem.searches is None else problem.searches
-    rate = EXACT_EDGES if problem.exact else EDGES if compiled else NUMPY_EDGES
-    return call_seconds("cpu") + count * (edges + problem.n) / rate / (thread_count(problem.threads) if compiled else 1)
+_WITNESS, _BIT_WITNESS = 1.75, 7.0
+"""How many times as long a closure takes that remembers its paths."""
 
+_PRODUCTS, _PRODUCTS_ENTRY, _PRODUCTS_ROW = 1.9e-4, 2.8e-10, 5e-8
+"""Of rows by products: of any call, of a byte of the matrix, and of an entry of the rows."""
 
-def scipy_seconds(problem: Problem) -> float:
-    """Of SciPy's searches: Dijkstra's algorithm from each source, with negative edges Johnson's, n rounds over all edges first."""
-    n, edges = problem.n, problem.edges or 0
-    count = n if problem.searches is None else problem.searches
-    search = n * QUEUE * math.log2(n + 1) * math.log2(1 + edges / max(1, n)) + edges * EDGE
-    return count * (problem.reach * search + n * READY) + bool(problem.signed) * n * edges * ROUND
+_PRODUCTS_STEP = 1.9e-11
+"""Of a byte of the matrix for each row, in the few rounds that a complete graph takes; all threads share them."""
+
+_FLOYD_WARSHALL, _FLOYD_WARSHALL_ENTRY, _FLOYD_WARSHALL_STEP = 3e-5, 1.4e-8, 4.1e-10
+"""SciPy's: of any call, of an entry of the matrix, and of a step."""
+
+_SCIPY, _SCIPYS_ENTRY, _ROUND = 2e-5, 1.5e-10, 1.6e-9
+"""SciPy's: of any call, of an entry of the rows, and of an edge in one of the n rounds of Bellman–Ford that its Johnson begins with."""
+
+_SCIPYS_FOUND, _SCIPYS_EDGE = {False: 3.7e-9, True: 2.6e-9}, {False: 1.8e-9, True: 4e-10}
+"""Of a vertex that SciPy's Dijkstra finds, times log₂ n · log₂(1 + degree), and of an edge. True: where all weights are equal."""
 
 
-def _seconds(problem: Problem, device: str, steps: float, moved: float) -> float:
-    speed = speed_of(device, problem.semiring, problem.dtypes, witness=problem.paths, threads=problem.threads)
-    copies = moved / speed.link if is_gpu(device) and not problem.there else 0.0
-    return call_seconds(device) + steps / speed.steps + copies
+def searches(
+    n: int,
+    edges: int,
+    sources: int,
+    *,
+    order: Order,
+    threads: int,
+    paths: bool,
+    reach: float = 1.0,
+    levels: float = 0.0,
+) -> float:
+    """Rows of the closure of a sparse graph by compiled searches, see `rows_of_edges`.
+
+    Parameters
+    ----------
+    n, edges, sources : int
+    order : {"best", "levels", "rounds"}
+    threads : int
+    paths : bool
+        Whether the trees of their paths come along.
+    reach : float
+        The share of the vertices that a search finds.
+    levels : float
+        Edges of the longest of the paths from a source that have fewest edges; 0 if unknown. Rounds depend on it.
+    """
+    again = 1.0 if order == "levels" else _logarithms(n, edges)
+    search = reach * (n * again * _FOUND[order] + edges * _EDGE[order])
+    if order == "rounds":
+        search *= max(1.0, levels / _DEPTH)
+    search += n * (_ENTRY + _TREE * paths)
+    each, workers = _SOURCE + search, min(threads, sources)
+    if workers > 1:  # they take turns to start a search
+        each = max(_SOURCE + min(search, _SOURCE), each / workers)
+    return _SEARCHES + sources * each
+
+
+def reading(edges: int) -> float:
+    """Reading a sparse graph, which every strategy does."""
+    return _READ + edges * _READ_EDGE
+
+
+def closure(n: int, *, threads: int, paths: bool, dtype: np.dtype[Any]) -> float:
+    """The closure of a dense matrix on the CPU; of one that falls into components, the sum over these.
+
+    Parameters
+    ----------
+    n : int
+    threads : int
+    paths : bool
+        Whether the construction matrix comes along.
+    dtype : numpy.dtype
+    """
+    size = min(8, dtype.itemsize)
+    work = _PASS[size] * n**2 + _STEP[size] * n**3 / threads
+    if size == 1:
+        return _BIT_CLOSURE + work * (_BIT_WITNESS if paths else 1.0)
+    return _CLOSURE + work * (_WITNESS if paths else 1.0)
+
+
+def products(n: int, sources: int, *, threads: int, paths: bool, dtype: np.dtype[Any]) -> float:
+    """Rows of the closure of a dense matrix by products of them, see `rows_of_matrix`. `paths`: with their trees."""
+    size = min(8, dtype.itemsize)
+    rounds = size * n**2 * (_PRODUCTS_ENTRY + _PRODUCTS_STEP * sources / threads) + sources * n * _PRODUCTS_ROW
+    return _PRODUCTS + rounds * (_WITNESS if paths else 1.0)
+
+
+def floyd_warshall(n: int, *, paths: bool) -> float:
+    """SciPy's Floyd–Warshall, which computes in float64. `paths`: with predecessors, which cost little."""
+    return _FLOYD_WARSHALL + (1.05 if paths else 1.0) * (_FLOYD_WARSHALL_ENTRY * n**2 + _FLOYD_WARSHALL_STEP * n**3)
+
+
+def dijkstra(n: int, edges: int, sources: int, *, paths: bool, reach: float = 1.0, equal: bool = False) -> float:
+    """SciPy's Dijkstra. `equal`: all weights are the same; the others as of `searches`."""
+    search = reach * (n * _logarithms(n, edges) * _SCIPYS_FOUND[equal] + edges * _SCIPYS_EDGE[equal])
+    return _SCIPY + sources * (search + n * (_SCIPYS_ENTRY + _TREE / 4 * paths))
+
+
+def johnson(n: int, edges: int, sources: int, *, paths: bool, reach: float = 1.0) -> float:
+    """SciPy's Johnson, which begins with n rounds over all edges, whatever they change."""
+    return float(n) * edges * _ROUND + dijkstra(n, edges, sources, paths=paths, reach=reach)
+
+
+def _logarithms(n: int, edges: int) -> float:
+    """How often a vertex is found again grows with the logarithm of its degree, and what a heap takes with that of n."""
+    return math.log2(n + 1) * math.log2(1 + edges / max(1, n))

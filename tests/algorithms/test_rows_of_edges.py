@@ -329,9 +329,18 @@ def test_what_is_searched_best_first(weights: tuple[float, float], best_first: b
     asked = []
 
     class Spy(Searches):
-        def rows(self, *graph: Any, best_first: bool, backward: bool) -> Array:
+        def rows(
+            self,
+            graph: tuple[Array, Array, Values],
+            sources: Array,
+            values: Values,
+            tree: Array | None,
+            *,
+            best_first: bool,
+            backward: bool,
+        ) -> Array:
             asked.append(best_first)
-            return super().rows(*graph, best_first=best_first, backward=backward)
+            return super().rows(graph, sources, values, tree, best_first=best_first, backward=backward)
 
     edges = min_plus(3, [(0, 1, weights[0]), (1, 2, weights[1])])
     found = rows_of_edges(sr.MIN_PLUS, edges, np.array([0]), searches=Spy(sr.MIN_PLUS, edges.dtypes))
