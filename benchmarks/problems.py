@@ -110,10 +110,11 @@ def graph(problem: Problem) -> Any:
     make = KINDS[problem.kind]
     tails, heads = _ends(problem.kind, n, rng) if make is None else make(n, problem.degree, rng)
     edges = np.unique(np.stack([tails, heads])[:, tails != heads], axis=1)
-    # Whole numbers, which every dtype adds exactly; and 1 + h(v) − h(u) is negative on some edges, but on a cycle 1 for each.
-    weights = np.ones(edges.shape[1]) if problem.weights == "unit" else rng.integers(1, 1000, edges.shape[1]).astype(float)
+    # Whole numbers, which every dtype adds exactly. w + h(v) − h(u) is negative on some edges, but on a cycle the sum of w; it is odd, so
+    # that no weight is 0, which dense matrices cannot have everywhere.
+    weights = np.ones(edges.shape[1]) if problem.weights == "unit" else 2.0 * rng.integers(0, 500, edges.shape[1]) + 1
     if problem.weights == "negative":
-        height = rng.integers(0, 1000, n)
+        height = 2.0 * rng.integers(0, 500, n)
         weights += height[edges[1]] - height[edges[0]]
     if problem.kind != "complete":
         return sp.csr_array((weights.astype(dtype), tuple(edges)), shape=(n, n))

@@ -22,8 +22,8 @@ Order = Literal["best", "levels", "rounds"]
 _READ, _READ_EDGE = 7e-5, 5e-9
 """Of reading a sparse graph, and of each of its edges."""
 
-_SEARCHES, _SOURCE = 5e-5, 6.7e-6
-"""Of any call of compiled searches, beside reading the graph; of a source, while no other thread can start its own."""
+_SEARCHES, _THREADS, _SOURCE = 5e-5, 3.5e-5, 6.7e-6
+"""Of any call of compiled searches, beside reading the graph; of waking threads; of a source, while no other thread can start its own."""
 
 _FOUND = {"best": 2.2e-9, "levels": 1.2e-8, "rounds": 1.0e-9}
 """Of a vertex that a search finds; times log₂ n · log₂(1 + degree) where it may be found again."""
@@ -35,21 +35,21 @@ _DEPTH = 70
 """Levels from which on rounds find vertices again and again, in proportion to them."""
 
 _ENTRY, _TREE = 3e-10, 4.5e-9
-"""Of an entry of the rows, and of one of the trees of their paths."""
+"""Of an entry of the rows, or of the trees of their paths; of a vertex in such a tree."""
 
 _CLOSURE, _BIT_CLOSURE = 1.5e-4, 9e-4
 """Of any closure, and of one on packed bits."""
 
-_PASS = {8: 9e-9, 4: 5.5e-9, 2: 4.8e-9, 1: 9e-10}
-"""Of an entry of the matrix in base cases, copies and checks, by the bytes of the dtype; one byte is a Boolean's."""
+_PASS = {8: 9e-9, 4: 5.5e-9, 2: 4.8e-9, 1: 4e-9, 0: 9e-10}
+"""Of an entry of the matrix in base cases, copies and checks, by the bytes of the dtype; 0 stands for packed bits."""
 
-_STEP = {8: 2.1e-11, 4: 9.3e-12, 2: 3e-12, 1: 3e-13}
+_STEP = {8: 2.1e-11, 4: 9.3e-12, 2: 3e-12, 1: 8.5e-13, 0: 3e-13}
 """Of a step in products, which all threads share."""
 
-_WITNESS, _BIT_WITNESS = 1.75, 7.0
-"""How many times as long a closure takes that remembers its paths."""
+_WITNESS = 1.75
+"""How many times as long it takes that paths are remembered, of which packed bits know nothing."""
 
-_PRODUCTS, _PRODUCTS_ENTRY, _PRODUCTS_ROW = 1.9e-4, 2.8e-10, 5e-8
+_PRODUCTS, _PRODUCTS_ENTRY, _PRODUCTS_ROW = 1.5e-4, 2.8e-10, 5e-8
 """Of rows by products: of any call, of a byte of the matrix, and of an entry of the rows."""
 
 _PRODUCTS_STEP = 1.9e-11
@@ -91,13 +91,13 @@ def searches(
         Edges of the longest of the paths from a source that have fewest edges; 0 if unknown. Rounds depend on it.
     """
     again = 1.0 if order == "levels" else _logarithms(n, edges)
-    search = reach * (n * again * _FOUND[order] + edges * _EDGE[order])
+    search = reach * (n * (again * _FOUND[order] + _TREE * paths) + edges * _EDGE[order])
     if order == "rounds":
         search *= max(1.0, levels / _DEPTH)
-    search += n * (_ENTRY + _TREE * paths)
+    search += n * _ENTRY * (1 + paths)
     each, workers = _SOURCE + search, min(threads, sources)
     if workers > 1:  # they take turns to start a search
-        each = max(_SOURCE + min(search, _SOURCE), each / workers)
+        return _SEARCHES + _THREADS + sources * max(_SOURCE + min(search, _SOURCE), each / workers)
     return _SEARCHES + sources * each
 
 
@@ -117,11 +117,9 @@ def closure(n: int, *, threads: int, paths: bool, dtype: np.dtype[Any]) -> float
         Whether the construction matrix comes along.
     dtype : numpy.dtype
     """
-    size = min(8, dtype.itemsize)
+    size = 0 if dtype.kind == "b" and not paths else min(8, dtype.itemsize)
     work = _PASS[size] * n**2 + _STEP[size] * n**3 / threads
-    if size == 1:
-        return _BIT_CLOSURE + work * (_BIT_WITNESS if paths else 1.0)
-    return _CLOSURE + work * (_WITNESS if paths else 1.0)
+    return (_CLOSURE if size else _BIT_CLOSURE) + work * (_WITNESS if paths else 1.0)
 
 
 def products(n: int, sources: int, *, threads: int, paths: bool, dtype: np.dtype[Any]) -> float:
@@ -139,7 +137,7 @@ def floyd_warshall(n: int, *, paths: bool) -> float:
 def dijkstra(n: int, edges: int, sources: int, *, paths: bool, reach: float = 1.0, equal: bool = False) -> float:
     """SciPy's Dijkstra. `equal`: all weights are the same; the others as of `searches`."""
     search = reach * (n * _logarithms(n, edges) * _SCIPYS_FOUND[equal] + edges * _SCIPYS_EDGE[equal])
-    return _SCIPY + sources * (search + n * (_SCIPYS_ENTRY + _TREE / 4 * paths))
+    return _SCIPY + sources * (search + n * _SCIPYS_ENTRY * (1 + paths))
 
 
 def johnson(n: int, edges: int, sources: int, *, paths: bool, reach: float = 1.0) -> float:

@@ -37,7 +37,7 @@ def test_more_work_costs_more(name: str, data: st.DataObject) -> None:
     assert cost(2 * n, 2 * n * degree, sources, threads=threads, paths=paths) >= seconds
     assert cost(n, n * (degree + 1), sources, threads=threads, paths=paths) >= seconds
     assert cost(n, n * degree, sources + 1, threads=threads, paths=paths) >= seconds
-    assert cost(n, n * degree, sources, threads=threads, paths=True) >= seconds
+    assert name == "bits" or cost(n, n * degree, sources, threads=threads, paths=True) >= seconds  # paths of bits are not packed
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int16", "uint16", "float32", "int32", "float64", "int64", "longdouble"])
