@@ -56,6 +56,10 @@ _FIRST = 2.0
 """Seconds that a call in a process of its own may take longer, as it loads or compiles its code."""
 
 
+_TRIED = 8
+"""Vertices from which it is tried how much of a graph searches find."""
+
+
 class Budget(NamedTuple):
     """What the measurement of one problem may take.
 
@@ -107,22 +111,19 @@ class Strategy(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The number of edges, the share of the vertices that searches find, and how many levels these have; from a few vertices."""
+    """The number of edges, and from a few vertices the share of all that a search finds."""
 
     edges: int
     reach: float
-    levels: float
 
     @classmethod
     def of(cls, g: Any) -> Seen:
         """Of a graph."""
         n = int(g.shape[0])
         if not sp.issparse(g):
-            return cls(n * n, 1.0, 1.0)
-        tried = np.linspace(0, n - 1, min(n, 8)).astype(int)
-        hops = scipys.dijkstra(sp.csr_array((np.ones(g.nnz), g.indices, g.indptr), shape=(n, n)), indices=tried)
-        found = np.isfinite(hops)
-        return cls(g.nnz, float(found.mean()), float(np.where(found, hops, 0).max(axis=1).mean()))
+            return cls(n * n, 1.0)
+        tried = np.linspace(0, n - 1, min(n, _TRIED)).astype(int)
+        return cls(g.nnz, float(np.mean([len(scipys.breadth_first_order(g, v, return_predecessors=False)) / n for v in tried])))
 
 
 def _closure(p: Problem, g: Any, which: Any) -> Callable[[], object]:
@@ -160,7 +161,7 @@ def _floyd_warshall(p: Problem, g: Any, which: Any) -> Callable[[], object]:
 
 def _predicted_searches(p: Problem, seen: Seen) -> float:
     order: costs.Order = "levels" if p.weights == "unit" else "rounds" if p.weights == "negative" else "best"
-    how: dict[str, Any] = {"threads": thread_count(), "paths": p.paths, "reach": seen.reach, "levels": seen.levels}
+    how: dict[str, Any] = {"threads": thread_count(), "paths": p.paths, "reach": seen.reach}
     return costs.reading(seen.edges) + costs.searches(p.n, seen.edges, p.sources, order=order, **how)
 
 

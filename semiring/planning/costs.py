@@ -31,9 +31,6 @@ _FOUND = {"best": 2.2e-9, "levels": 1.2e-8, "rounds": 1.0e-9}
 _EDGE = {"best": 9e-10, "levels": 7e-10, "rounds": 2.2e-9}
 """Of an edge that leaves it."""
 
-_DEPTH = 70
-"""Levels from which on rounds find vertices again and again, in proportion to them."""
-
 _ENTRY, _TREE = 3e-10, 4.5e-9
 """Of an entry of the rows, or of the trees of their paths; of a vertex in such a tree."""
 
@@ -74,7 +71,6 @@ def searches(
     threads: int,
     paths: bool,
     reach: float = 1.0,
-    levels: float = 0.0,
 ) -> float:
     """Rows of the closure of a sparse graph by compiled searches, see `rows_of_edges`.
 
@@ -86,14 +82,10 @@ def searches(
     paths : bool
         Whether the trees of their paths come along.
     reach : float
-        The share of the vertices that a search finds.
-    levels : float
-        Edges of the longest of the paths from a source that have fewest edges; 0 if unknown. Rounds depend on it.
+        The share of the vertices that a search finds. A few vertices tell it well enough, and it decides where it is small.
     """
     again = 1.0 if order == "levels" else _logarithms(n, edges)
     search = reach * (n * (again * _FOUND[order] + _TREE * paths) + edges * _EDGE[order])
-    if order == "rounds":
-        search *= max(1.0, levels / _DEPTH)
     search += n * _ENTRY * (1 + paths)
     each, workers = _SOURCE + search, min(threads, sources)
     if workers > 1:  # they take turns to start a search

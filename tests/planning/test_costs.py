@@ -16,7 +16,7 @@ DOUBLE = np.dtype(np.float64)
 COSTS: dict[str, Any] = {
     "best": lambda n, m, s, **how: costs.searches(n, m, s, order="best", **how),
     "levels": lambda n, m, s, **how: costs.searches(n, m, s, order="levels", **how),
-    "rounds": lambda n, m, s, **how: costs.searches(n, m, s, order="rounds", levels=100, **how),
+    "rounds": lambda n, m, s, **how: costs.searches(n, m, s, order="rounds", **how),
     "closure": lambda n, m, s, **how: costs.closure(n, dtype=DOUBLE, **how),
     "bits": lambda n, m, s, **how: costs.closure(n, dtype=np.dtype(bool), **how),
     "products": lambda n, m, s, **how: costs.products(n, s, dtype=DOUBLE, **how),
