@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.forks import cached_property
 from semiring.algorithms.cycles import exact_weight, find_cycle
 from semiring.algorithms.divergence import Judge
 from semiring.algorithms.edges import Edges
@@ -27,12 +26,15 @@ from semiring.algorithms.laws import require_closure_laws
 from semiring.algorithms.ranges import guard_for, statistics_of
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.algorithms.runs import combine_runs
-from semiring.kernels.reference.operations import Operations
+from semiring.kernels.reference.operations import operations_for
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["rows_of_edges"]
+__all__ = ["Order", "rows_of_edges", "search_order"]
+
+Order = Literal["best", "levels", "rounds"]
+"""Best first, breadth first, or in rounds."""
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -54,6 +56,7 @@ def rows_of_edges(
     tree: Array | None = None,
     name: Callable[[int], Any] = int,
     searches: Searches | None = None,
+    order: Order | None = None,
 ) -> Values:
     """Rows of A*, or of A⁺: the elements from each source to all vertices.
 
@@ -73,6 +76,8 @@ def rows_of_edges(
         The caller's name of a vertex, for errors.
     searches : Searches, optional
         The compiled ones, where there are any: see `searches_for`.
+    order : {"best", "levels", "rounds"}, optional
+        What `search_order` says, where that is known.
 
     Returns
     -------
@@ -96,7 +101,7 @@ def rows_of_edges(
     require_closure_laws(semiring, edges.dtypes, paths=tree is not None)
     guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
     guard.before(statistics_of(semiring, edges.weights))
-    search = _Search(semiring, edges, reflexive, backward, name)
+    search = _Search(semiring, edges, reflexive, backward, name, order or search_order(semiring, edges))
     results = tuple(filled((len(sources), edges.n), z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True))
     step = max(1, _AT_ONCE // max(1, edges.n, len(edges.heads)))
     left = [slice(start, start + step) for start in range(0, len(sources), step)]
@@ -108,21 +113,33 @@ def rows_of_edges(
     return results
 
 
+def search_order(semiring: Semiring, edges: Edges) -> Order:
+    """How searches go: breadth first where all edges are equal, best first where none improves on 1, else in rounds.
+
+    If 1 ⊕ a = 1 for each edge, the same holds for their products, so that no cycle is harmful.
+    """
+    if not len(edges.heads):
+        return "best"
+    if not operations_for(semiring, edges.dtypes).harmless(edges.weights):
+        return "rounds"
+    return "levels" if all(bool((w == w[0]).all()) for w in edges.weights) else "best"
+
+
 class _Search:
     """The rounds from some sources at a time. A place is the number of an entry of the result: row · n + vertex."""
 
-    def __init__(self, semiring: Semiring, edges: Edges, reflexive: bool, backward: bool, name: Callable[[int], Any]) -> None:
+    def __init__(self, semiring: Semiring, edges: Edges, reflexive: bool, backward: bool, name: Callable[[int], Any], order: Order) -> None:
+        self.order = order
         self.semiring, self.given, self.reflexive, self.backward, self.name = semiring, edges, reflexive, backward, name
         self.edges = edges.transposed() if backward else edges
-        self.operations = Operations(semiring, edges.dtypes)
+        self.operations = operations_for(semiring, edges.dtypes)
 
     def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None) -> list[int]:
         """Fill rows of zeros by compiled searches, and give those that are zeros again because something may be wrong."""
         if self.reflexive:
             _put(results, (np.arange(len(sources)), sources), self.operations.one)
         graph = (self.edges.starts, self.edges.heads, self.edges.weights)
-        best_first = not (self._doubtful or self._alike)
-        complete = searches.rows(graph, sources, results, tree, best_first=best_first, backward=self.backward)
+        complete = searches.rows(graph, sources, results, tree, best_first=self.order == "best", backward=self.backward)
         left = np.flatnonzero(~complete)
         _put(results, left, self.operations.zero)
         if tree is not None:
@@ -175,15 +192,10 @@ class _Search:
         with np.errstate(all="ignore"):
             return self.operations.mul(weights, walks) if self.backward else self.operations.mul(walks, weights)
 
-    @cached_property
+    @property
     def _doubtful(self) -> bool:
-        """Whether an edge is harmful: if 1 ⊕ a = 1 for each, the same holds for their products."""
-        return not self.operations.harmless(self.given.weights)
-
-    @cached_property
-    def _alike(self) -> bool:
-        """Whether all edges are equal."""
-        return all(bool((w == w[0]).all()) for w in self.given.weights)
+        """Whether a cycle may be harmful."""
+        return self.order == "rounds"
 
     def _reached(self, source: int) -> tuple[Judge, tuple[Any, ...], int]:
         """The graph that a source reaches (or that reaches it), in which a cycle is looked for, and the number of the source there."""

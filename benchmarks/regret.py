@@ -6,7 +6,7 @@
 
 Half of the problems come from a fixed seed, and half from `--seed`, which otherwise is a fresh one. For each problem every strategy that
 applies is timed, then the public call as it chooses. Its ratio is its time beside that of the best strategy; the second ratio is that of
-the strategy which `semiring.planning.costs` predicts to be fastest.
+the strategy which the plan predicts to be fastest.
 
 What would take long is estimated, and marked so: ~ is a search from some of the sources, scaled to all of them; ≈ a closure (or SciPy's
 Floyd–Warshall) of a smaller graph of the same kind, scaled by n³. The public call runs in a process of its own, which is ended where it
@@ -28,7 +28,6 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.sparse import csgraph as scipys
 
 import semiring as sr
@@ -38,10 +37,8 @@ from semiring import csgraph
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import rows_of_matrix
 from semiring.graphs import read_edges
-from semiring.kernels.cpu.threads import thread_count
 from semiring.kernels.select import engine_for, searches_for
-from semiring.planning import costs
-from semiring.whole_or_rows import whole_fits, whole_is_faster
+from semiring.planning import Plan
 
 _FIXED = 2026
 """The seed of half of the problems."""
@@ -54,10 +51,6 @@ _REPEATS, _SHORT, _LONG = 3, 0.05, 1.0
 
 _FIRST = 2.0
 """Seconds that a call in a process of its own may take longer, as it loads or compiles its code."""
-
-
-_TRIED = 8
-"""Vertices from which it is tried how much of a graph searches find."""
 
 
 class Budget(NamedTuple):
@@ -100,30 +93,14 @@ class Strategy(NamedTuple):
         Of a problem, its graph and the vertices that paths begin at: what is to be timed.
     by_sources : bool
         Whether its time is proportional to the sources, besides a constant; otherwise it is to n³.
-    predicted : callable
-        Seconds, of a problem and what was seen of its graph.
+    name : str
+        That of a plan's strategy; "" for what is never planned.
     """
 
     applies: Callable[[Problem], bool]
     work: Callable[[Problem, Any, Any], Callable[[], object]]
     by_sources: bool
-    predicted: Callable[[Problem, Seen], float]
-
-
-class Seen(NamedTuple):
-    """The number of edges, and from a few vertices the share of all that a search finds."""
-
-    edges: int
-    reach: float
-
-    @classmethod
-    def of(cls, g: Any) -> Seen:
-        """Of a graph."""
-        n = int(g.shape[0])
-        if not sp.issparse(g):
-            return cls(n * n, 1.0)
-        tried = np.linspace(0, n - 1, min(n, _TRIED)).astype(int)
-        return cls(g.nnz, float(np.mean([len(scipys.breadth_first_order(g, v, return_predecessors=False)) / n for v in tried])))
+    name: str = ""
 
 
 def _closure(p: Problem, g: Any, which: Any) -> Callable[[], object]:
@@ -159,38 +136,12 @@ def _floyd_warshall(p: Problem, g: Any, which: Any) -> Callable[[], object]:
     return partial(scipys.floyd_warshall, g, return_predecessors=p.paths)
 
 
-def _predicted_searches(p: Problem, seen: Seen) -> float:
-    order: costs.Order = "levels" if p.weights == "unit" else "rounds" if p.weights == "negative" else "best"
-    how: dict[str, Any] = {"threads": thread_count(), "paths": p.paths, "reach": seen.reach}
-    return costs.reading(seen.edges) + costs.searches(p.n, seen.edges, p.sources, order=order, **how)
-
-
-def _predicted_scipy(p: Problem, seen: Seen) -> float:
-    if p.weights == "negative":
-        return costs.johnson(p.n, seen.edges, p.sources, paths=p.paths, reach=seen.reach)
-    return costs.dijkstra(p.n, seen.edges, p.sources, paths=p.paths, reach=seen.reach, equal=p.weights == "unit")
-
-
-def _predicted_closure(p: Problem, seen: Seen) -> float:
-    read = 0.0 if p.kind == "complete" else costs.reading(seen.edges)
-    return read + costs.closure(p.n, threads=thread_count(), paths=p.paths, dtype=np.dtype(p.dtype))
-
-
-def _predicted_products(p: Problem, seen: Seen) -> float:
-    return costs.products(p.n, p.sources, threads=thread_count(), paths=p.paths, dtype=np.dtype(p.dtype))
-
-
 STRATEGIES: Mapping[str, Strategy] = {
-    "searches": Strategy(lambda p: p.kind != "complete", _searches, True, _predicted_searches),
-    "SciPy's searches": Strategy(lambda p: p.face == "csgraph", _scipys_searches, True, _predicted_scipy),
-    "products": Strategy(lambda p: p.kind == "complete" and p.sources < p.n, _products, True, _predicted_products),
-    "closure": Strategy(lambda p: True, _closure, False, _predicted_closure),
-    "Floyd–Warshall": Strategy(
-        lambda p: p.face == "csgraph" and p.kind == "complete" and p.sources == p.n,
-        _floyd_warshall,
-        False,
-        lambda p, seen: costs.floyd_warshall(p.n, paths=p.paths),
-    ),
+    "searches": Strategy(lambda p: p.kind != "complete", _searches, True, "search"),
+    "SciPy's searches": Strategy(lambda p: p.face == "csgraph", _scipys_searches, True, "SciPy"),
+    "products": Strategy(lambda p: p.kind == "complete" and p.sources < p.n, _products, True, "rows by products"),
+    "closure": Strategy(lambda p: True, _closure, False, "whole"),
+    "Floyd–Warshall": Strategy(lambda p: p.face == "csgraph" and p.kind == "complete" and p.sources == p.n, _floyd_warshall, False),
 }
 """The strategies by name, those first that are cheap to estimate."""
 
@@ -206,17 +157,15 @@ def public(p: Problem, g: Any) -> Callable[[], object]:
     return partial(sr.apsp, g, dtype=p.dtype, paths=p.paths, **ends)
 
 
-def chosen(p: Problem, g: Any) -> str:
-    """The strategy that the call takes."""
+def planned(p: Problem, g: Any) -> Plan:
+    """The plan of the call."""
     if p.face == "csgraph":
         indices = None if p.sources == p.n else p.which
-        choice = csgraph.explain(g, indices=indices, return_predecessors=p.paths, dtype=p.dtype)
-        return "closure" if choice.engine == "semiring" else "SciPy's searches"
-    if p.sources == p.n:
-        return "closure"
-    edges = g.nnz if sp.issparse(g) else None
-    whole = whole_is_faster(p.n, p.sources, edges) and whole_fits(p.n, (np.dtype(p.dtype),), "cpu", paths=p.paths)
-    return "closure" if whole else "products" if edges is None else "searches"
+        return csgraph.explain(g, indices=indices, return_predecessors=p.paths, dtype=p.dtype)
+    ends: dict[str, Any] = {} if p.sources == p.n else {"sources": p.which}
+    if p.targets == 1:
+        ends = {"sources": int(p.which[0]), "targets": p.n - 1}
+    return sr.explain(g, dtype=p.dtype, paths=p.paths, **ends)
 
 
 def measured(strategy: Strategy, p: Problem, g: Any, budget: Budget, best: float) -> Time:
@@ -295,7 +244,7 @@ class Outcome(NamedTuple):
     @property
     def cheapest(self) -> str:
         """The strategy that is predicted to be fastest."""
-        return min(self.predicted, key=lambda name: self.predicted[name])
+        return min(self.predicted.keys() & self.times.keys(), key=lambda name: self.predicted[name])
 
     @property
     def regret(self) -> float:
@@ -316,13 +265,15 @@ class Outcome(NamedTuple):
 def examine(p: Problem, budget: Budget) -> Outcome:
     """Time what solves a problem."""
     g = graph(p)
-    seen = Seen.of(g)
     times: dict[str, Time] = {}
     for name, strategy in STRATEGIES.items():
         if strategy.applies(p):
             times[name] = measured(strategy, p, g, budget, min((t.seconds for t in times.values()), default=math.inf))
-    predicted = {name: STRATEGIES[name].predicted(p, seen) for name in times}
-    choice, limit = chosen(p, g), _STOP * min(t.seconds for t in times.values())
+    plan = planned(p, g)
+    costs = dict(plan.considered) or {plan.strategy: plan.seconds or 0.0}
+    predicted = {name: costs[s.name] for name, s in STRATEGIES.items() if s.name in costs}
+    choice = next(name for name, s in STRATEGIES.items() if s.name == plan.strategy)
+    limit = _STOP * min(t.seconds for t in times.values())
     call = called(p, g, limit, long=times[choice].seconds > max(limit, _LONG))
     return Outcome(p, times, call, choice, predicted)
 
@@ -336,9 +287,9 @@ def report(outcomes: Sequence[Outcome], worst: int) -> None:
         print(f"{name}: {within}, worst {max(ratios):.1f} × ({len(ratios)} problems)")
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
     for o in outcomes:
-        for name, t in o.times.items():
+        for name in o.times.keys() & o.predicted.keys():
             for group in ("all", o.problem.kind):
-                groups[name, group].append(o.predicted[name] / t.seconds)
+                groups[name, group].append(o.predicted[name] / o.times[name].seconds)
     rows = [(f"{name}, {kind}", str(len(ratios)), *_percentiles(ratios)) for (name, kind), ratios in sorted(groups.items())]
     print_table(("predicted / measured", "problems", "10 %", "50 %", "90 %"), rows)
 
@@ -358,7 +309,7 @@ def main() -> None:
     budget = Budget(0.1, 1200, 5000) if options.quick else Budget(0.5, 2500, 20_000)
     count = (min(options.problems, 64) if options.quick else options.problems) // 2
     print(f"{machine()}, SciPy {version('scipy')}; seeds {_FIXED} and {seed}")
-    multiprocessing.get_context("forkserver").set_forkserver_preload(["benchmarks.problems", "semiring.csgraph", "semiring.planning.costs"])
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["benchmarks.problems", "semiring.csgraph", "semiring.closing"])
     outcomes = []
     for p in (*draw(count, _FIXED, most=budget.most), *draw(count, seed, most=budget.most)):
         o = examine(p, budget)

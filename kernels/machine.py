@@ -1,7 +1,9 @@
 """What there is to compute with, and what it costs: every constant that a plan reckons with, and where it was measured.
 
-Steps a second follow from what a step is (how many operations on how many bytes) and from the machine: cores and the width of their
-vectors, multiprocessors and their clock. They are rough: a choice is only wrong where both ways take nearly as long.
+Seconds, unless something else is said. The fits are least squares of relative errors on graphs of the kinds in `benchmarks.problems`, with
+8 to 10,000 vertices; `python -m benchmarks.regret` prints how far predictions are from what it measures. Other machines shift most constants
+alike, and a choice only matters where strategies differ widely. What a step takes follows from what it is, how many operations on how
+many bytes, and from the machine: cores and the width of their vectors, multiprocessors.
 """
 
 from __future__ import annotations
@@ -24,6 +26,80 @@ __all__ = ["Speed", "begun", "call_seconds", "speed_of"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
+# Products and closures. 2 cores of AMD Zen 5 (AVX-512), 2026-11-22; one NVIDIA H200 with 132 multiprocessors, 2026-11-22.
+
+CPU_BYTES = 4.0e11
+"""Bytes of elements a second that a core with vectors of 64 bytes combines by two operations, a step of min-plus."""
+
+GPU_BYTES, MULTIPROCESSORS = 6.3e13, 132
+"""The same of a GPU with so many multiprocessors."""
+
+CPU_BITS, GPU_BITS = 3.3e12, 2.7e15
+"""Steps a second on truth values that are packed into bits: of a core, and of that GPU."""
+
+SERIES = 25
+"""How many operations an exponential or a logarithm is worth."""
+
+EXACT_STEPS = 3.0e6
+"""Steps a second of Python's own numbers."""
+
+WITNESS = 1.75
+"""How many times as long products take that remember which k won."""
+
+PASS, PASS_BYTE, PASS_BIT = 3.5e-9, 7e-10, 9e-10
+"""Of an entry of the matrix in base cases, copies and checks of a closure on a core, and of each of its bytes; of a truth value."""
+
+PRODUCT_CALL, CLOSURE_CALL, PATHS_CALL = 1.5e-5, 3e-5, 1e-5
+"""Of any warm call on the CPU, and of its paths."""
+
+GPU_CALL, GPU_START = 2.0e-4, 2.0
+"""Of any warm call on a GPU with operands of the host; and of CuPy's import, the context and the first kernels of a process."""
+
+GPU_LINK = 1.5e10
+"""Bytes a second between pageable memory and a GPU, pages of new results included; pinned memory is three times as fast."""
+
+# Rows of a dense matrix by products. The same 2 cores.
+
+ROWS_CALL, ROWS_BYTE, ROWS_ENTRY = 1.5e-4, 2.8e-10, 5e-8
+"""Of any call, of a byte of the matrix, and of an entry of the rows."""
+
+ROWS_STEP = 1.9e-11
+"""Of a byte of the matrix for each row, in the few rounds that a complete graph takes; all threads share them."""
+
+# Searches of sparse graphs. The same 2 cores.
+
+READ_CALL, READ_EDGE = 7e-5, 5e-9
+"""Of reading a sparse graph, and of each of its edges."""
+
+SEARCH_CALL, SEARCH_THREADS, SEARCH = 5e-5, 3.5e-5, 6.7e-6
+"""Of any call of searches; of waking threads; and of one search, while no other thread can start its own."""
+
+FOUND = {"best": 2.2e-9, "levels": 1.2e-8, "rounds": 1.0e-9}
+"""Of a vertex that a search finds, best first, breadth first or in rounds; times log₂ n · log₂(1 + degree) where it may be found again."""
+
+EDGE = {"best": 9e-10, "levels": 7e-10, "rounds": 2.2e-9}
+"""Of an edge that leaves it."""
+
+ENTRY, TREE = 3e-10, 4.5e-9
+"""Of an entry of the rows, or of the trees of their paths; of a vertex in such a tree."""
+
+NUMPY_SEARCH, EXACT_SEARCH = 10, 100
+"""How many times as long searches take by NumPy, and with Python's own numbers."""
+
+# Peers: SciPy 1.17 and NetworkX 3.6 on the same machine.
+
+SCIPY_CALL, SCIPY_ENTRY, SCIPY_ROUND = 6e-5, 1.5e-10, 1.6e-9
+"""Of any call, of an entry of the rows, and of an edge in one of the n rounds of Bellman–Ford that SciPy's Johnson begins with."""
+
+SCIPY_FOUND = {"best": 3.7e-9, "levels": 2.6e-9, "rounds": 3.7e-9}
+"""Of a vertex that SciPy's Dijkstra finds, times log₂ n · log₂(1 + degree)."""
+
+SCIPY_EDGE = {"best": 1.8e-9, "levels": 4e-10, "rounds": 1.8e-9}
+"""Of an edge that leaves it."""
+
+begun: set[str] = set()
+"""The GPUs that this process has computed on."""
+
 
 @dataclass(frozen=True)
 class Speed:
@@ -41,44 +117,10 @@ class Speed:
     link: float
 
 
-CPU_BYTES = 2.0e11
-"""Bytes of elements that a core with vectors of 64 bytes combines a second by two operations (2 cores of AMD Zen 5, float32, float64)."""
-
-GPU_BYTES = 6.3e13
-"""The same of a GPU with 132 multiprocessors (one NVIDIA H200: 15.7e12 steps of float32)."""
-
-MULTIPROCESSORS = 132
-"""Those of that GPU."""
-
-CPU_BITS, GPU_BITS = 1.0e12, 2.7e15
-"""Steps on truth values, packed into bits: of a core, and of that GPU."""
-
-SERIES = 25
-"""How many operations an exponential or a logarithm is worth (LOG, float32, on both)."""
-
-EXACT_STEPS = 3.0e6
-"""Steps a second of Python's own numbers (Fractions)."""
-
-CPU_LINK, GPU_LINK = math.inf, 1.5e10
-"""Pageable memory to an H200 and back, pages of new results included; pinned memory is three times as fast."""
-
-CPU_CALL, GPU_CALL = 2.0e-5, 2.0e-4
-"""Seconds that any warm call takes."""
-
-GPU_START = 2.0
-"""Seconds that CuPy's import, the context and the first kernels take, where a process has not computed on a GPU yet."""
-
-WITNESS = 1.75
-"""How much longer products take that remember which k won."""
-
-begun: set[str] = set()
-"""The GPUs that this process has computed on."""
-
-
-def call_seconds(device: str) -> float:
-    """What a call takes beside its steps."""
+def call_seconds(device: str, host: float) -> float:
+    """What a call takes beside its work: on a GPU, or on the CPU as it is told."""
     if not is_gpu(device):
-        return CPU_CALL
+        return host
     return GPU_CALL if begun else GPU_START
 
 
@@ -100,13 +142,14 @@ def speed_of(
     threads : int, optional
     """
     gpu = is_gpu(device)
+    link = GPU_LINK if gpu else math.inf
     if device == "reference" or any(d.kind == "O" for d in dtypes):
-        return Speed(EXACT_STEPS, CPU_LINK)
+        return Speed(EXACT_STEPS, link)
     workers = _relative_size(device) if gpu else thread_count(threads)
     if packed and is_packed(semiring, dtypes, witness=witness):
-        return Speed((GPU_BITS if gpu else CPU_BITS) * workers, GPU_LINK if gpu else CPU_LINK)
+        return Speed((GPU_BITS if gpu else CPU_BITS) * workers, link)
     rate = (GPU_BYTES if gpu else CPU_BYTES * _relative_width()) * workers / (_cost(semiring, dtypes) * (WITNESS if witness else 1))
-    return Speed(rate, GPU_LINK if gpu else CPU_LINK)
+    return Speed(rate, link)
 
 
 @functools.lru_cache(maxsize=256)

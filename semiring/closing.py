@@ -14,7 +14,7 @@ from semiring.graphs import Graph, read_edges, require_memory
 from semiring.graphs.by_rows import rows_of_graph
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.options import Options
-from semiring.planning import closure_problem, plan
+from semiring.planning import closure_problem, edges_problem, plan
 
 __all__ = ["solve"]
 
@@ -45,8 +45,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
 
 def _of_edges(edges: Edges, labels: Any, semiring: Semiring, options: Options, *, reflexive: bool) -> Any:
     """The closure of a sparse graph: by searches, or that of a matrix which is made where it is closed."""
-    shape = (edges.n, edges.n)
-    how = plan(closure_problem(semiring, edges.dtypes, shape, options, edges=len(edges.heads), symbolic=edges.symbolic))
+    how = plan(edges_problem(semiring, edges, options))
     require_memory(edges.n, edges.dtypes, via=how.paths)
     if how.strategy == "search":
         from semiring.execution.rows import search_all

@@ -15,7 +15,7 @@ from semiring.graphs import read_edges
 from semiring.graphs.memory import require_memory
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.options import Options
-from semiring.planning import Plan, Problem, closure_problem, plan
+from semiring.planning import Plan, Problem, closure_problem, edges_problem, plan
 
 __all__ = ["explain"]
 
@@ -111,9 +111,7 @@ def _of_graph(graph: Any, semiring: Semiring, options: Options) -> Problem:
     listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=semiring.on_truth_values)
     if listed is not None:
         edges, labels = listed
-        searches = _searches(options, edges.n, labels)
-        more: dict[str, Any] = {"edges": len(edges.heads), "symbolic": edges.symbolic, "searches": searches}
-        return closure_problem(semiring, edges.dtypes, (edges.n, edges.n), options, **more)
+        return edges_problem(semiring, edges, options, _searches(options, edges.n, labels))
     given = GivenMatrix.of(graph, semiring, reading_of(semiring, options.nonedge, options.dtype))
     searches = _searches(options, given.shape[-1], given.sources[0].labels)
     return closure_problem(semiring, given.dtypes, given.shape, options, place=given.place, searches=searches)

@@ -22,7 +22,7 @@ from semiring.graphs import Graph, read_edges, read_graph
 from semiring.kernels.devices import device_of
 from semiring.kernels.room import fits
 from semiring.options import Options
-from semiring.planning import closure_problem, plan
+from semiring.planning import closure_problem, edges_problem, plan
 
 if TYPE_CHECKING:
     from semiring.progress import Progress
@@ -205,10 +205,11 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
 def _whole_is_the_way(graph: Edges | Graph, options: Options) -> bool:
     """Whether the closure of all vertices is the way to all of its rows: it is planned for them, and fits half of the free memory."""
     if isinstance(graph, Edges):
-        place, more = "cpu", {"edges": len(graph.heads)}
+        place, problem = "cpu", edges_problem(MIN_PLUS, graph, options)
     else:
-        place, more = device_of(graph.values[0]), {}
-    how = plan(closure_problem(MIN_PLUS, graph.dtypes, (graph.n, graph.n), options, place=place, **more))
+        place = device_of(graph.values[0])
+        problem = closure_problem(MIN_PLUS, graph.dtypes, (graph.n, graph.n), options, place=place)
+    how = plan(problem)
     return how.strategy != "search" and fits(2 * how.problem.result_bytes, place)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
-from semiring.kernels import cache
 from semiring.kernels.arrays import ArrayEngine
 from semiring.kernels.block import Block
 from semiring.kernels.cpu.arguments import STATUS
@@ -21,14 +19,13 @@ from semiring.kernels.cpu.operands import Operand, assign, copied
 from semiring.kernels.cpu.tasks import SERIAL, stripe
 from semiring.kernels.cpu.threads import Threaded, run
 from semiring.kernels.overlap import address, matched
-from semiring.kernels.reference.operations import Operations
+from semiring.kernels.reference.operations import Operations, operations_for
 
 __all__ = ["CpuEngine"]
 
 _SIDE_BY_SIDE = 512
 """Matrices of a batch up to this side run one a thread."""
 
-_operations = functools.lru_cache(maxsize=cache.LOADED)(Operations)
 _strides = operator.attrgetter("strides")
 
 
@@ -52,7 +49,7 @@ class CpuEngine(ArrayEngine, Threaded):
 
     @property
     def _operations(self) -> Operations:  # type: ignore[override]
-        return _operations(self.semiring, self.dtypes)
+        return operations_for(self.semiring, self.dtypes)
 
     # The operations of `Engine`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -13,10 +14,11 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.algebra.errors import DivergenceError, DTypeError, OverflowRiskError, SemiringError, brief
 from semiring.algebra.expression import Expr, evaluate
+from semiring.kernels import cache
 from semiring.kernels.infinities import absorbing, own
 from semiring.kernels.truth import truth_table
 
-__all__ = ["Operations", "is_sympy"]
+__all__ = ["Operations", "is_sympy", "operations_for"]
 
 Values = Sequence[Any]
 
@@ -157,6 +159,14 @@ class Operations:
             return None
         parts = result if isinstance(result, tuple) else (result,)
         return parts if carrier.admits(parts) else None
+
+
+def operations_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Operations:
+    """The operations in some dtypes: of numbers always the same, of objects new ones, which note what is undecided."""
+    return Operations(semiring, dtypes) if any(d.kind == "O" for d in dtypes) else _of_numbers(semiring, dtypes)
+
+
+_of_numbers = functools.lru_cache(maxsize=cache.LOADED)(Operations)
 
 
 def is_sympy(value: Any) -> bool:

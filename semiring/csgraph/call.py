@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.errors import DTypeError
 from semiring.algebra.forks import cached_property
+from semiring.algorithms.rows_of_edges import Order
 from semiring.algorithms.trees import NONE
 from semiring.csgraph.arcs import Array
 from semiring.csgraph.errors import NegativeCycleError
@@ -101,7 +102,7 @@ class Call:
                 place="cpu" if dense is None else device_of(dense),
                 edges=min(edges, n * n),
                 searches=None if self.sources is None else sources,
-                signed=self.negative,
+                order=self._order,
                 reach=self._reach(sources),
                 scipy=True,
                 nearest=bool(request.min_only),
@@ -112,6 +113,11 @@ class Call:
     def bytes(self) -> int:
         """What the closure needs: the matrix, and the construction matrix and the predecessors of its paths."""
         return int(self.graph.n**2 * (self.dtype.itemsize + 8 * bool(self.request.return_predecessors)))
+
+    @property
+    def _order(self) -> Order:
+        """How searches go."""
+        return "levels" if self.request.unweighted else "rounds" if self.negative else "best"
 
     def _reach(self, sources: int) -> float:
         """The share of the vertices that a search finds, by a few that do not weigh; 1 where there are edges enough to find nearly all."""

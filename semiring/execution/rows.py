@@ -27,7 +27,7 @@ from semiring.kernels.statistics import ValueStatistics
 from semiring.options import Options
 from semiring.paths import Paths
 from semiring.paths_between import PathsBetween, shown
-from semiring.planning import Plan, closure_problem, plan
+from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.vertices import Vertices, chosen
 
 __all__ = ["block_of_rows", "search_all", "solve_between"]
@@ -119,11 +119,11 @@ def search_all(how: Plan, edges: Edges, labels: Sequence[Hashable] | None, *, re
     every = Vertices(np.arange(edges.n))
     task = _Task(how.semiring, Options(threads=how.problem.threads), reflexive, False, edges.n, labels, every, every, backward=False)
     with noted("the closure", how.semiring, edges.arrays()):
-        values, _ = _by_searches(task, edges)
+        values, _ = _by_searches(task, edges, how)
         return Graph((), owned=True).answer(*values)
 
 
-def _by_searches(task: _Task, edges: Edges) -> tuple[Values, Any]:
+def _by_searches(task: _Task, edges: Edges, plan: Plan) -> tuple[Values, Any]:
     """Rows of the closure of a sparse graph, and the trees of their paths."""
     tree = np.full((len(task.roots), edges.n), -1, dtype=np.int32) if task.paths else None
     how: dict[str, Any] = {
@@ -132,6 +132,7 @@ def _by_searches(task: _Task, edges: Edges) -> tuple[Values, Any]:
         "tree": tree,
         "name": task.name,
         "searches": searches_for(task.semiring, edges.dtypes, str(task.options.device), task.options.threads),
+        "order": plan.problem.order,
     }
     values = rows_of_edges(task.semiring, edges, task.roots, **how)
     if task.backward:
@@ -142,10 +143,10 @@ def _by_searches(task: _Task, edges: Edges) -> tuple[Values, Any]:
 def _of_edges(edges: Edges, labels: Sequence[Hashable] | None, ask: Callable[[int, Any], _Task]) -> Any:
     """The answer for a sparse graph, which stays sparse where few sources are asked."""
     task = ask(edges.n, labels)
-    how = task.plan(edges.weights, edges=len(edges.heads))
+    how = plan(edges_problem(task.semiring, edges, task.options, len(task.roots)))
     if how.strategy == "search":
         require_rows(task.shape, edges.dtypes, "cpu", paths=task.paths, backward=task.backward)
-        values, tree = _by_searches(task, edges)
+        values, tree = _by_searches(task, edges, how)
     else:
         vertices = (edges.transposed() if task.backward else edges).reachable(task.roots)
         require_memory(len(vertices), edges.dtypes, via=task.paths)

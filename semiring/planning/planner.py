@@ -46,6 +46,8 @@ _WORTH_SHARING = 1 << 14
 _OURS = 0.95
 """The share of free memory that is taken where there is no limit."""
 
+_SEARCHES = {"best": "best-first search", "levels": "breadth-first search", "rounds": "rounds of relaxation"}
+
 _KEPT = 1024
 """Plans that are kept."""
 
@@ -276,7 +278,7 @@ def _sparse(problem: Problem) -> Plan | None:
     if strategy == "whole":
         alone = problem.searches is None and not problem.scipy
         return None if alone else replace(_whole(problem, device), considered=ways)
-    algorithm = "best-first search" if strategy == "search" else "johnson" if problem.signed else "dijkstra"
+    algorithm = _SEARCHES[problem.order] if strategy == "search" else "johnson" if problem.order == "rounds" else "dijkstra"
     count = problem.n if problem.searches is None else problem.searches
     size = count * problem.n * problem.entry_bytes
     return Plan(problem, (device,), strategy, algorithm, seconds=seconds, memory={device: size}, considered=ways)

@@ -11,11 +11,16 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError
 from semiring.algebra.namespace import on_gpu
+from semiring.algorithms.edges import Edges
+from semiring.algorithms.rows_of_edges import Order, search_order
 from semiring.kernels.devices import gpu_name, is_gpu
 
-__all__ = ["Problem", "closure_problem", "location", "size_of"]
+__all__ = ["Problem", "closure_problem", "edges_problem", "location", "size_of"]
 
 DTypes = tuple[np.dtype[Any], ...]
+
+_MANY, _FEW = 64, 4
+"""Searches from which on a few more count for nothing, and edges a vertex with which searches may end soon."""
 
 
 class Problem(NamedTuple):
@@ -45,8 +50,8 @@ class Problem(NamedTuple):
         Whether the work is kept in a folder.
     symbolic : bool
         Whether entries are formulas, of which it is unknown whether a walk changes anything.
-    signed : bool or None
-        Whether an edge of a sparse graph is negative; None where that is unknown.
+    order : {"best", "levels", "rounds"}
+        How searches of a sparse graph go, see `search_order`.
     reach : float
         The share of the vertices that a search finds.
     scipy : bool
@@ -73,7 +78,7 @@ class Problem(NamedTuple):
     memory_limit: int | None = None
     checkpoint: bool = False
     symbolic: bool = False
-    signed: bool | None = None
+    order: Order = "best"
     reach: float = 1.0
     scipy: bool = False
     nearest: bool = False
@@ -143,6 +148,15 @@ def closure_problem(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], 
         checkpoint=options.checkpoint is not None,
         **more,
     )
+
+
+def edges_problem(semiring: Semiring, edges: Edges, options: Any, searches: int | None = None) -> Problem:
+    """The closure of a sparse graph, or so many of its rows."""
+    count = edges.n if searches is None else searches
+    # A few searches tell how far the others get; where vertices have more edges, nearly all are found.
+    reach = edges.reach() if count > _MANY and len(edges.heads) <= _FEW * edges.n else 1.0
+    more: dict[str, Any] = {"edges": len(edges.heads), "searches": searches, "symbolic": edges.symbolic, "reach": reach}
+    return closure_problem(semiring, edges.dtypes, (edges.n, edges.n), options, order=search_order(semiring, edges), **more)
 
 
 def location(arrays: tuple[Any, ...], device: Any) -> str:

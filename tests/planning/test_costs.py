@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,21 +11,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiring.planning import costs
+import semiring as sr
+from semiring.algorithms.rows_of_edges import Order
+from semiring.options import Options
+from semiring.planning import Problem, closure_problem, costs
 
-DOUBLE = np.dtype(np.float64)
-
-COSTS: dict[str, Any] = {
-    "best": lambda n, m, s, **how: costs.searches(n, m, s, order="best", **how),
-    "levels": lambda n, m, s, **how: costs.searches(n, m, s, order="levels", **how),
-    "rounds": lambda n, m, s, **how: costs.searches(n, m, s, order="rounds", **how),
-    "closure": lambda n, m, s, **how: costs.closure(n, dtype=DOUBLE, **how),
-    "bits": lambda n, m, s, **how: costs.closure(n, dtype=np.dtype(bool), **how),
-    "products": lambda n, m, s, **how: costs.products(n, s, dtype=DOUBLE, **how),
-    "dijkstra": lambda n, m, s, threads, **how: costs.dijkstra(n, m, s, **how),
-    "johnson": lambda n, m, s, threads, **how: costs.johnson(n, m, s, **how),
-    "floyd_warshall": lambda n, m, s, threads, **how: costs.floyd_warshall(n, **how),
+COSTS: dict[str, tuple[Callable[[Problem], float], dict[str, Any]]] = {
+    "best": (partial(costs.search_seconds, compiled=True), {}),
+    "levels": (partial(costs.search_seconds, compiled=True), {"order": "levels"}),
+    "rounds": (partial(costs.search_seconds, compiled=True), {"order": "rounds"}),
+    "NumPy": (partial(costs.search_seconds, compiled=False), {}),
+    "closure": (lambda problem: costs.closure_seconds(problem, "cpu"), {}),
+    "on a GPU": (lambda problem: costs.closure_seconds(problem, "cuda"), {}),
+    "products": (lambda problem: costs.rows_seconds(problem, "cpu"), {}),
+    "dijkstra": (costs.scipy_seconds, {}),
+    "johnson": (costs.scipy_seconds, {"order": "rounds"}),
 }
+
+
+def problem(n: int, m: int, s: int, *, dtype: str = "f8", threads: int | None = None, paths: bool = False, **more: Any) -> Problem:
+    semiring = sr.BOOLEAN if dtype == "bool" else sr.MIN_PLUS
+    return closure_problem(semiring, (np.dtype(dtype),), (n, n), Options(paths, threads=threads), edges=m, searches=s, **more)
 
 
 @pytest.mark.parametrize("name", COSTS)
@@ -31,25 +39,27 @@ COSTS: dict[str, Any] = {
 def test_more_work_costs_more(name: str, data: st.DataObject) -> None:
     n, degree = data.draw(st.integers(1, 100_000)), data.draw(st.integers(0, 100))
     sources, threads, paths = data.draw(st.integers(1, n)), data.draw(st.integers(1, 64)), data.draw(st.booleans())
-    cost = COSTS[name]
-    seconds = cost(n, n * degree, sources, threads=threads, paths=paths)
+    cost, more = COSTS[name]
+    how = {"threads": threads, "paths": paths, **more}
+    seconds = cost(problem(n, n * degree, sources, **how))
     assert seconds > 0
-    assert cost(2 * n, 2 * n * degree, sources, threads=threads, paths=paths) >= seconds
-    assert cost(n, n * (degree + 1), sources, threads=threads, paths=paths) >= seconds
-    assert cost(n, n * degree, sources + 1, threads=threads, paths=paths) >= seconds
-    assert name == "bits" or cost(n, n * degree, sources, threads=threads, paths=True) >= seconds  # paths of bits are not packed
+    assert cost(problem(2 * n, 2 * n * degree, sources, **how)) >= seconds
+    assert cost(problem(n, n * (degree + 1), sources, **how)) >= seconds
+    assert cost(problem(n, n * degree, sources + 1, **how)) >= seconds
+    assert cost(problem(n, n * degree, sources, **how | {"paths": True})) >= seconds
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int16", "uint16", "float32", "int32", "float64", "int64", "longdouble"])
-def test_every_dtype_has_a_cost(dtype: str) -> None:
-    how: dict[str, Any] = {"threads": 2, "paths": False, "dtype": np.dtype(dtype)}
-    assert costs.closure(100, **how) <= costs.closure(100, threads=2, paths=False, dtype=DOUBLE) or dtype == "bool"
-    assert costs.products(100, 3, **how) > 0
+@pytest.mark.parametrize("dtype", ["bool", "int16", "uint16", "float32", "int32", "float64", "int64"])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_every_dtype_has_a_cost(dtype: str, device: str) -> None:
+    asked = problem(1000, 5000, 3, dtype=dtype)
+    assert 0 < costs.closure_seconds(asked, device) <= costs.closure_seconds(problem(1000, 5000, 3), device)
+    assert costs.rows_seconds(asked, device) > 0
 
 
 def test_threads_share_long_work() -> None:
-    for cost in (COSTS["best"], COSTS["closure"], COSTS["products"]):
-        one, four = (cost(20_000, 100_000, 10_000, threads=t, paths=False) for t in (1, 4))
+    for name in ("best", "closure", "products"):
+        one, four = (COSTS[name][0](problem(20_000, 100_000, 10_000, threads=t)) for t in (1, 4))
         assert 2.5 * four < one
 
 
@@ -65,13 +75,12 @@ def test_threads_share_long_work() -> None:
         (64, 4, 64, "best", "closure"),
     ],
 )
-def test_the_faster_way(n: int, degree: float, sources: int, order: costs.Order, faster: str) -> None:
-    """Where one was measured to be several times as fast as the other."""
-    searched = costs.searches(n, int(n * degree), sources, order=order, threads=2, paths=False)
-    closed = costs.closure(n, threads=2, paths=False, dtype=DOUBLE)
-    assert (searched < closed) == (faster == "searches")
+def test_the_faster_way(n: int, degree: float, sources: int, order: Order, faster: str) -> None:
+    """Where one was measured to be several times as fast as the other, on two threads."""
+    asked = problem(n, int(n * degree), sources, order=order, threads=2)
+    assert (costs.search_seconds(asked, compiled=True) < costs.closure_seconds(asked, "cpu")) == (faster == "searches")
 
 
 def test_a_search_that_reaches_little_costs_little() -> None:
-    how: dict[str, Any] = {"order": "best", "threads": 1, "paths": False}
-    assert 5 * costs.searches(5000, 10_000, 5000, reach=0.01, **how) < costs.searches(5000, 10_000, 5000, **how)
+    little, much = (costs.search_seconds(problem(5000, 10_000, 5000, reach=reach, threads=1), compiled=True) for reach in (0.01, 1.0))
+    assert 5 * little < much

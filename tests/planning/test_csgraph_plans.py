@@ -35,7 +35,7 @@ def test_dense_graphs_are_closed_and_sparse_ones_searched() -> None:
     assert planned(2000, 1999).strategy == "whole"
     assert planned(2000, 1999, 1).strategy in ("search", "SciPy")
     assert planned(20000, 2).strategy in ("search", "SciPy")
-    assert planned(20000, 2, signed=True).strategy in ("search", "SciPy")
+    assert planned(20000, 2, order="rounds").strategy in ("search", "SciPy")
 
 
 def test_the_predicted_fastest_is_taken() -> None:
@@ -74,8 +74,8 @@ def test_explain_says_it() -> None:
     assert text.startswith("closure of 1,500 vertices and 2,250,000 edges over min-plus in float64")
     assert "considered" in text
     assert csgraph.explain(-complete).strategy == "whole"
-    assert csgraph.explain(-sparse, indices=[0, 1]).problem.signed
-    assert not csgraph.explain(-sparse, indices=[0, 1], unweighted=True).problem.signed
+    assert csgraph.explain(-sparse, indices=[0, 1]).problem.order == "rounds"
+    assert csgraph.explain(-sparse, indices=[0, 1], unweighted=True).problem.order == "levels"
     assert csgraph.explain(complete, "D", indices=0).strategy != "whole"
     assert csgraph.explain(complete, min_only=True, device="cpu").strategy == "SciPy"
     with pytest.raises(ValueError, match="Cannot specify indices"):
