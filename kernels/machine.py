@@ -1,9 +1,9 @@
 """What there is to compute with, and what it costs: every constant that a plan reckons with, and where it was measured.
 
-Seconds, unless something else is said. The fits are least squares of relative errors on graphs of the kinds in `benchmarks.problems`, with
-8 to 10,000 vertices; `python -m benchmarks.regret` prints how far predictions are from what it measures. Other machines shift most constants
-alike, and a choice only matters where strategies differ widely. What a step takes follows from what it is, how many operations on how
-many bytes, and from the machine: cores and the width of their vectors, multiprocessors.
+Seconds, unless something else is said. The fits are least squares of relative errors on graphs of the kinds in `benchmarks.problems`, of
+8 to 10,000 vertices; `python -m benchmarks.regret` prints how far predictions are from what it measures. Other machines shift most
+constants alike, and a choice only matters where strategies differ widely. What a step takes follows from what it is, how many operations
+on how many bytes, and from the machine: cores and the width of their vectors, multiprocessors.
 """
 
 from __future__ import annotations
