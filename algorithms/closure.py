@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DivergenceError, HarmfulPivot, SemiringError
 from semiring.algebra.namespace import host, on_gpu, to_gpu
 from semiring.algorithms import components
@@ -80,31 +82,34 @@ def closure(
     0 cannot be told from 0. A cycle that is negative by less may go unreported.
     """
     semiring, dtypes = engine.semiring, engine.dtypes
-    require_closure_laws(semiring, dtypes, paths=via is not None)
-    eliminate = eliminates(semiring, dtypes, paths=via is not None)
-    plan = _Plan(engine, schedule_for(method, block, eliminate=eliminate), eliminate, reflexive, (method, block))
+    task = _Task(engine, *_steps(semiring, dtypes, method, block, reflexive, via is not None, semiring.running(dtypes)))
     if 0 in values[0].shape:
         return
-    if on_gpu(values[0]):
-        _close_on_gpu(plan, values, via, kept, names, verify)
+    if type(values[0]) is not np.ndarray and on_gpu(values[0]):
+        _close_on_gpu(task, values, via, kept, names, verify)
         return
-    batch, statistics = values[0].shape[:-2], verify()
+    batch, name = values[0].shape[:-2], int if names is None else names.__getitem__
+    if not batch:
+        _close_matrix(task, values, via, verify() or statistics_of(semiring, values), Judge(semiring, kept, name))
+        return
+    verify()
     for index in np.ndindex(batch):
 
         def input_matrix(index: tuple[int, ...] = index) -> Values | None:
             arrays = kept()
             return None if arrays is None else tuple(v[index] for v in arrays)
 
-        judge = Judge(semiring, input_matrix, lambda v: v if names is None else names[v])
+        judge, matrix = Judge(semiring, input_matrix, name), tuple(v[index] for v in values)
         try:
-            _close_matrix(plan, tuple(v[index] for v in values), None if via is None else via[index], () if batch else statistics, judge)
+            _close_matrix(task, matrix, None if via is None else via[index], statistics_of(semiring, matrix), judge)
         except SemiringError as error:
-            if batch:
-                error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
+            error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
             raise
 
 
-class _Plan(NamedTuple):
+class _Task(NamedTuple):
+    """An engine, and what it is to do with each matrix."""
+
     engine: Engine
     schedule: Schedule
     eliminate: bool
@@ -112,8 +117,24 @@ class _Plan(NamedTuple):
     name: tuple[str, int | None]
 
 
+@functools.lru_cache(maxsize=1024)
+def _steps(
+    semiring: Semiring,
+    dtypes: tuple[np.dtype[Any], ...],
+    method: str,
+    block: int | None,
+    reflexive: bool,
+    paths: bool,
+    running: tuple[Any, ...],
+) -> tuple[Schedule, bool, bool, tuple[str, int | None]]:
+    """What a `_Task` has beside its engine, once the semiring has the laws that this needs."""
+    require_closure_laws(semiring, dtypes, paths=paths)
+    eliminate = eliminates(semiring, dtypes, paths=paths)
+    return schedule_for(method, block, eliminate=eliminate), eliminate, reflexive, (method, block)
+
+
 def _close_on_gpu(
-    plan: _Plan,
+    task: _Task,
     values: Values,
     via: Array | None,
     kept: Callable[[], Values | None],
@@ -121,62 +142,62 @@ def _close_on_gpu(
     verify: Callable[[], Sequence[ValueStatistics]],
 ) -> None:
     """All matrices of a batch at once, because what runs on a GPU tells only in the end whether a pivot was harmful."""
-    engine, n = plan.engine, values[0].shape[-1]
-    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if plan.reflexive else n)
+    engine, n = task.engine, values[0].shape[-1]
+    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n)
     statistics = verify() or statistics_of(engine.semiring, values)
     guard.before(statistics)
     engine.signed, engine.statistics = guard.signed, statistics[0]
     try:
-        if plan.eliminate:
-            _run_elimination(plan, values)
+        if task.eliminate:
+            _run_elimination(task, values)
         else:
-            _accumulate(plan, values, via)
+            _accumulate(task, values, via)
     except HarmfulPivot as stop:
         if (given := kept()) is None:
-            raise Judge(engine.semiring, lambda: None, lambda v: v if names is None else names[v]).error(None, None, stop.vertex) from None
-        _close_on_host(plan, values, via, given, names)
+            raise Judge(engine.semiring, lambda: None, int if names is None else names.__getitem__).error(None, None, stop.vertex) from None
+        _close_on_host(task, values, via, given, names)
     guard.after(values, via)
-    if plan.eliminate:
+    if task.eliminate:
         _require_elements(engine, values)
 
 
-def _close_on_host(plan: _Plan, values: Values, via: Array | None, given: Values, names: Sequence[Any] | None) -> None:
+def _close_on_host(task: _Task, values: Values, via: Array | None, given: Values, names: Sequence[Any] | None) -> None:
     """The closure once more on the CPU, which finds the cycle that keeps it from converging, or that only rounding made one."""
     edges = tuple(map(host, given))
     arrays = tuple(v.copy() for v in edges)
     on_host = None if via is None else np.full(via.shape, -1, dtype=np.int32)
-    engine = engine_for(plan.engine.semiring, plan.engine.dtypes, "auto", witness=via is not None)
-    closure(engine, arrays, on_host, reflexive=plan.reflexive, kept=lambda: edges, names=names)
+    engine = engine_for(task.engine.semiring, task.engine.dtypes, "auto", witness=via is not None)
+    closure(engine, arrays, on_host, reflexive=task.reflexive, kept=lambda: edges, names=names)
     for v, w in zip(values, arrays, strict=True):
         v[...] = to_gpu(w)
     if via is not None:
         via[...] = to_gpu(on_host)
 
 
-def _close_matrix(plan: _Plan, values: Values, via: Array | None, statistics: Sequence[ValueStatistics], judge: Judge) -> None:
+def _close_matrix(task: _Task, values: Values, via: Array | None, statistics: Sequence[ValueStatistics], judge: Judge) -> None:
     """One matrix: what it may reach, then component by component."""
-    engine, n = plan.engine, len(values[0])
-    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if plan.reflexive else n)
-    guard.before(statistics or statistics_of(engine.semiring, values))
+    engine, n = task.engine, len(values[0])
+    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n)
+    guard.before(statistics)
     engine.signed = guard.signed
     label = None
     if via is None and is_reachability(engine.semiring, engine.dtypes):
         condensed = components.condense(values[0]) if n >= components.LARGE else None
         if condensed is not None:
-            _close_condensed(plan, values[0], *condensed, judge)
+            _close_condensed(task, values[0], *condensed, judge)
             return
     elif n >= components.SMALLEST:
         zero, _ = engine.semiring.identities(engine.dtypes)
         label = components.weak(values, zero)
     found = None if label is None else components.groups(label, max(_FEW, engine.granule))
     if found is None:
-        _close_block(plan, values, via, judge, np.arange(n))
+        _close_block(task, values, via, judge, np.arange(n))
     else:
-        _close_groups(plan, values, via, judge, *found)
+        _close_groups(task, values, via, judge, *found)
     guard.after(values, via)
 
 
-def _close_groups(plan: _Plan, values: Values, via: Array | None, judge: Judge, order: Array, ranges: list[slice]) -> None:
+def _close_groups(task: _Task, values: Values, via: Array | None, judge: Judge, order: Array, ranges: list[slice]) -> None:
     """Close the diagonal blocks that remain when the vertices are ordered by component."""
     matrices = values if via is None else (*values, via)
     for matrix in matrices:
@@ -184,9 +205,9 @@ def _close_groups(plan: _Plan, values: Values, via: Array | None, judge: Judge, 
     for r in ranges:
         block = tuple(v[r, r] for v in values)
         if via is None:
-            _close_block(plan, block, None, judge, order[r])
+            _close_block(task, block, None, judge, order[r])
         else:
-            _close_block(plan, block, via[r, r], judge, order[r])
+            _close_block(task, block, via[r, r], judge, order[r])
             for row in via[r, r]:
                 row[row >= 0] = order[r][row[row >= 0]]
     place = np.empty_like(order)
@@ -195,51 +216,51 @@ def _close_groups(plan: _Plan, values: Values, via: Array | None, judge: Judge, 
         components.permute(matrix, place)
 
 
-def _close_condensed(plan: _Plan, edges: Array, component: Array, between: Array, judge: Judge) -> None:
+def _close_condensed(task: _Task, edges: Array, component: Array, between: Array, judge: Judge) -> None:
     """Reachability between strongly connected components, spread out to their vertices."""
     # The members of a component reach each other; a component of one vertex needs its own loop, which it has kept.
     size = np.bincount(component)
     between[np.diag_indices(len(between))] |= size > 1
-    _close_block(plan, (between,), None, judge, np.arange(len(between)))
+    _close_block(task, (between,), None, judge, np.arange(len(between)))
     for c in range(len(between)):
         edges[component == c if size[c] > 1 else np.flatnonzero(component == c)] = between[c, component]
 
 
-def _close_block(plan: _Plan, values: Values, via: Array | None, judge: Judge, vertices: Array) -> None:
+def _close_block(task: _Task, values: Values, via: Array | None, judge: Judge, vertices: Array) -> None:
     """The closure of one matrix as a whole. `vertices` tells the vertex of each row."""
-    engine = plan.engine
-    if plan.eliminate:
-        _eliminate(plan, values, judge, vertices)
+    engine = task.engine
+    if task.eliminate:
+        _eliminate(task, values, judge, vertices)
         return
     try:
-        _accumulate(plan, values, via)
-        stopped = harmful_loop(engine.semiring, tuple(np.diagonal(v) for v in values))
+        _accumulate(task, values, via)
+        stopped = harmful_loop(engine.semiring, [v.diagonal() for v in values])
     except HarmfulPivot as stop:
         stopped = stop.vertex
     if stopped is not None:
-        _reweighed(plan, values, via, judge.potentials(stopped, values, via, vertices), judge, vertices)
+        _reweighed(task, values, via, judge.potentials(stopped, values, via, vertices), judge, vertices)
 
 
-def _accumulate(plan: _Plan, values: Values, via: Array | None) -> None:
+def _accumulate(task: _Task, values: Values, via: Array | None) -> None:
     """values ← A⁺ or I ⊕ A⁺ for an idempotent ⊕. Where a pivot is harmful, all elements are still sums over some paths."""
-    engine = plan.engine
+    engine = task.engine
     A = engine.load(values, via)
 
     def steps(block: Block) -> None:
-        if plan.reflexive:
+        if task.reflexive:
             engine.add_identity(block)
-        plan.schedule(Pivots(engine), block)
+        task.schedule(Pivots(engine), block)
 
     try:
-        engine.run((*plan.name, plan.reflexive), steps, A)
+        engine.run((*task.name, task.reflexive), steps, A)
     finally:
         engine.store(A, values)
     engine.verify()
 
 
-def _reweighed(plan: _Plan, values: Values, via: Array | None, p: Values, judge: Judge, vertices: Array) -> None:
+def _reweighed(task: _Task, values: Values, via: Array | None, p: Values, judge: Judge, vertices: Array) -> None:
     """The closure when rounding made a cycle improve: by potentials, so that none can."""
-    engine = plan.engine
+    engine = task.engine
     back = inverse(engine.semiring, p)
     if back is None:
         raise judge.no_inverse(engine.dtypes)
@@ -256,29 +277,29 @@ def _reweighed(plan: _Plan, values: Values, via: Array | None, p: Values, judge:
     elif kept is not None:
         via[...] = -1
     reweigh(engine.semiring, values, p, back, clamp=True)
-    _accumulate(plan, values, via)
+    _accumulate(task, values, via)
     reweigh(engine.semiring, values, back, p)
     resum(engine.semiring, values, via, edges)
-    if plan.reflexive:
+    if task.reflexive:
         A = engine.load(values)
         engine.add_identity(A)
         engine.store(A, values)
 
 
-def _eliminate(plan: _Plan, values: Values, judge: Judge, vertices: Array) -> None:
+def _eliminate(task: _Task, values: Values, judge: Judge, vertices: Array) -> None:
     try:
-        _run_elimination(plan, values)
+        _run_elimination(task, values)
     except HarmfulPivot as stop:
-        raise judge.elimination(int(vertices[stop.vertex]), plan.engine.dtypes) from None
-    _require_elements(plan.engine, values)
+        raise judge.elimination(int(vertices[stop.vertex]), task.engine.dtypes) from None
+    _require_elements(task.engine, values)
 
 
-def _run_elimination(plan: _Plan, values: Values) -> None:
-    engine = plan.engine
-    result = values if plan.reflexive else tuple(v.copy() for v in values)
+def _run_elimination(task: _Task, values: Values) -> None:
+    engine = task.engine
+    result = values if task.reflexive else tuple(v.copy() for v in values)
     A = engine.load(result)
-    plan.schedule(Pivots(engine), A)
-    if not plan.reflexive:
+    task.schedule(Pivots(engine), A)
+    if not task.reflexive:
         # A⁺ = A ⊗ A*
         star, A = A, engine.load(values)
         engine.multiply(A, star, A)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -12,10 +13,11 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief, printable
+from semiring.algebra.expression import var
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.algorithms.cycles import exact_weight, find_cycle, rounding
 from semiring.algorithms.extraction import cycle_through
-from semiring.kernels.reference.operations import Operations
+from semiring.kernels.reference.operations import Operations, operations_for
 
 __all__ = ["Judge", "harmful_loop", "is_min_plus"]
 
@@ -153,18 +155,35 @@ class Judge:
         return kind(f"{problem}: {_shown(named)}, weight {_number(weight)}", named)
 
 
-def harmful_loop(semiring: Semiring, loops: Values) -> int | None:
+def harmful_loop(semiring: Semiring, loops: Sequence[Array]) -> int | None:
     """A vertex whose loop rounding has made harmful after its pivot was tested."""
+    if len(loops) == 1 and (extremum := _extremum(semiring)) is not None:
+        (loop,) = loops
+        if loop.dtype.kind != "f":
+            return None
+        # 1 ⊕ p = 1 unless p is less than 1 (greater, for a maximum).
+        (unit,) = semiring.identities((loop.dtype,))[1]
+        worst = extremum.reduce(loop)
+        return int(np.flatnonzero(loop == worst)[0]) if (worst < unit if extremum is np.fmin else worst > unit) else None
     dtypes = tuple(v.dtype for v in loops)
     if all(d.kind != "f" for d in dtypes):
         return None
-    _, one = semiring.identities(dtypes)
-    if all((loop == unit).all() for loop, unit in zip(loops, one, strict=True)):
-        return None
-    operations = Operations(semiring, dtypes)
+    operations = operations_for(semiring, dtypes)
     if operations.harmless(loops):
         return None
     return next(v for v in range(len(loops[0])) if not operations.harmless(tuple(d[v] for d in loops)))
+
+
+@functools.lru_cache(maxsize=256)
+def _extremum(semiring: Semiring) -> np.ufunc | None:
+    """The minimum or maximum that ⊕ is, and nothing else."""
+    try:
+        (add, *_) = semiring.program.add
+    except TraceError:
+        return None
+    if add.op not in ("min", "max") or {*add.args} != {var(0), var(1)}:
+        return None
+    return np.fmin if add.op == "min" else np.fmax
 
 
 def is_min_plus(semiring: Semiring) -> bool:

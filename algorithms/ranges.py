@@ -313,6 +313,7 @@ def strays(semiring: Semiring, values: Values) -> bool:
     return False
 
 
+@functools.lru_cache(maxsize=16)
 def _limit(dtype: np.dtype[Any]) -> float:
     """Half of the largest float, which leaves room for rounding."""
     return float(np.finfo(dtype).max) / 2

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import noted
+from semiring.algebra.errors import SemiringError, about
 from semiring.algorithms.edges import Edges
-from semiring.execution.whole import close_edges, close_given, made_of_edges
+from semiring.execution.whole import close_whole, made_of_edges, read_whole
 from semiring.graphs import Graph, read_edges, require_memory
 from semiring.graphs.by_rows import rows_of_graph
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.options import Options
-from semiring.planning import closure_problem, edges_problem, plan
+from semiring.planning import Plan, closure_problem, edges_problem, plan
 
 __all__ = ["solve"]
 
@@ -35,12 +35,25 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         from semiring.execution.rows import solve_between  # only where it is wanted: a first call should be quick
 
         return solve_between(graph, semiring, options, reflexive=reflexive, presence=presence)
-    with noted("the closure", semiring, graph):
+    subject = graph
+    try:
+        listed = None
         if not isinstance(graph, np.ndarray):
             listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence)
-            if listed is not None:
-                return _of_edges(*listed, semiring, options, reflexive=reflexive)
-        return _of_matrix(graph, semiring, options, reflexive=reflexive, presence=presence)
+        if listed is not None:
+            return _of_edges(*listed, semiring, options, reflexive=reflexive)
+        paths = bool(options.paths or semiring.witness)
+        reading = reading_of(semiring, options.nonedge, options.dtype, overwrite=options.overwrite, presence=presence, paths=paths)
+        given = GivenMatrix.of(graph, semiring, reading)
+        how = plan(closure_problem(semiring, given.form.dtypes, given.shape, options, place=given.place))
+        if how.strategy != "whole":
+            return _by_rows(how, given, options, reflexive=reflexive)
+        read = read_whole(how, given)
+        subject = read.values
+        return close_whole(how, read, lambda: given.read(overwrite=False), reflexive=reflexive, returns=how.gpu and not how.problem.there)
+    except SemiringError as error:
+        about(error, "the closure", semiring, subject)
+        raise
 
 
 def _of_edges(edges: Edges, labels: Any, semiring: Semiring, options: Options, *, reflexive: bool) -> Any:
@@ -53,22 +66,17 @@ def _of_edges(edges: Edges, labels: Any, semiring: Semiring, options: Options, *
         return search_all(how, edges, labels, reflexive=reflexive)
     graph = made_of_edges(how, edges, labels)
     if how.strategy == "whole":
-        return close_edges(how, edges, graph, reflexive=reflexive)
+        return close_whole(how, graph, lambda: Graph(edges.dense(), owned=True), reflexive=reflexive, returns=how.gpu)
     from semiring.execution.block_rows import close_by_rows
 
     return close_by_rows(how, rows_of_graph(graph), graph, options._replace(overwrite=True), reflexive=reflexive)
 
 
-def _of_matrix(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool) -> Any:
-    """The closure of a dense matrix, or of several."""
-    how = {"overwrite": options.overwrite, "presence": presence, "paths": bool(options.paths or semiring.witness)}
-    given = GivenMatrix.of(graph, semiring, reading_of(semiring, options.nonedge, options.dtype, **how))
-    planned = plan(closure_problem(semiring, given.dtypes, given.shape, options, place=given.place))
-    if planned.strategy == "whole":
-        return close_given(planned, given, reflexive=reflexive)
+def _by_rows(how: Plan, given: GivenMatrix, options: Options, *, reflexive: bool) -> Any:
+    """The closure of a dense matrix by block rows."""
     from semiring.execution.block_rows import close_by_rows
 
     if given.plain:
-        return close_by_rows(planned, given.rows(), Graph(given.arrays, owned=False), options, reflexive=reflexive)
+        return close_by_rows(how, given.rows(), Graph(given.arrays, owned=False), options, reflexive=reflexive)
     read = given.read()
-    return close_by_rows(planned, rows_of_graph(read), read, options._replace(overwrite=read.owned), reflexive=reflexive)
+    return close_by_rows(how, rows_of_graph(read), read, options._replace(overwrite=read.owned), reflexive=reflexive)

@@ -38,8 +38,9 @@ class Options(NamedTuple):
         ------
         SemiringError
         """
-        if any(hasattr(value, "shape") for value in (reflexive, *self)):
-            refuse_arrays(reflexive=reflexive, **self._replace(nonedge=None, sources=None, targets=None)._asdict())
+        for value in (reflexive, *self):
+            if hasattr(value, "shape"):
+                refuse_arrays(reflexive=reflexive, **self._replace(nonedge=None, sources=None, targets=None)._asdict())
 
     @property
     def needs_block_rows(self) -> bool:

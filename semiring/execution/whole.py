@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.errors import SemiringError, noted
+from semiring.algebra.errors import SemiringError
 from semiring.algebra.namespace import namespace, on_gpu
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.edges import Edges
@@ -17,28 +17,20 @@ from semiring.graphs import Graph, require_memory
 from semiring.graphs.read import GivenMatrix
 from semiring.kernels.devices import on_device
 from semiring.kernels.room import fits, with_scratch
-from semiring.kernels.select import engine_for
 from semiring.planning import Plan
 
-__all__ = ["close_edges", "close_given", "close_whole", "made_of_edges", "paths_of", "shares"]
+__all__ = ["close_whole", "made_of_edges", "paths_of", "read_whole", "shares"]
 
 Array = np.ndarray[Any, Any]
 
 
-def close_given(plan: Plan, given: GivenMatrix, *, reflexive: bool) -> Any:
-    """The closure of a dense graph, which goes to a GPU as it is and is read there where that is possible."""
-    to_gpu = plan.gpu and not plan.problem.there
-    if to_gpu:
-        for device in ("cpu", plan.device):  # the result, and what is computed on
-            require_memory(plan.n, plan.dtypes, via=plan.paths, batch=plan.problem.shape[:-2], device=device)
-    sent = given.uploaded(plan.device) if to_gpu else None
-    graph = (sent or given).read()
-    return close_whole(plan, graph, lambda: given.read(overwrite=False), reflexive=reflexive, returns=to_gpu)
-
-
-def close_edges(plan: Plan, edges: Edges, graph: Graph, *, reflexive: bool) -> Any:
-    """The closure of the matrix that `made_of_edges` gave."""
-    return close_whole(plan, graph, lambda: Graph(edges.dense(), owned=True), reflexive=reflexive, returns=plan.gpu)
+def read_whole(plan: Plan, given: GivenMatrix) -> Graph:
+    """A dense graph, read where it is closed: it goes to a GPU as it is, and is read there, where that is possible."""
+    if not plan.gpu or plan.problem.there:
+        return given.read()
+    for device in ("cpu", plan.device):  # the result, and what is computed on
+        require_memory(plan.n, plan.dtypes, via=plan.paths, batch=plan.problem.shape[:-2], device=device)
+    return (given.uploaded(plan.device) or given).read()
 
 
 def made_of_edges(plan: Plan, edges: Edges, labels: Any) -> Graph:
@@ -64,30 +56,30 @@ def close_whole(plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: b
     returns : bool
         Whether results go from a GPU to the host.
     """
-    where = plan.device
-    with noted("the closure", plan.semiring, g.values), on_device(where), ExitStack() as stack:
-        engine = engine_for(plan.semiring, plan.dtypes, where, plan.problem.threads, witness=plan.paths)
-        if plan.gpu and not on_gpu(g.values[0]):
-            values = _uploaded(g.values)
-        else:
-            values = tuple(map(_row_major, g.working()))
-        kept = _kept(g, values, read)
-        via = namespace(values[0]).full(values[0].shape, -1, dtype=np.int32) if plan.paths else None
-        arrive = _arrivals(values, via, stack) if returns else None
-        close(
-            engine,
-            values,
-            via,
-            method=plan.algorithm,
-            block=plan.block,
-            reflexive=reflexive,
-            kept=kept,
-            names=g.labels,
-            verify=g.verify,
-        )
-        if arrive is not None:
-            values, via = arrive()
-        return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
+    if plan.gpu:
+        with on_device(plan.device), ExitStack() as stack:
+            values = tuple(map(_row_major, g.working())) if on_gpu(g.values[0]) else _uploaded(g.values)
+            kept = _kept(g, values, read)
+            via = _no_paths(values[0].shape) if plan.paths else None
+            arrive = _arrivals(values, via, stack) if returns else None
+            _close(plan, g, values, via, kept, reflexive=reflexive)
+            if arrive is not None:
+                values, via = arrive()
+            return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
+    values = tuple(map(_row_major, g.working()))
+    kept = _kept(g, values, read)
+    via = None
+    if plan.paths:
+        via = np.empty(values[0].shape, np.int32)
+        via.fill(-1)
+    _close(plan, g, values, via, kept, reflexive=reflexive)
+    return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
+
+
+def _close(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> None:
+    """Everything between the matrices and their closure, in their place."""
+    how: dict[str, Any] = {"method": plan.algorithm, "block": plan.block, "reflexive": reflexive}
+    close(plan.engine(), values, via, kept=kept, names=g.labels, verify=g.verify, **how)
 
 
 def paths_of(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> Any:
@@ -95,6 +87,13 @@ def paths_of(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any
     from semiring.paths import Paths  # only where they are wanted: a first call should be quick
 
     return Paths(plan.semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore, library=g.library)
+
+
+def _no_paths(shape: tuple[int, ...]) -> Any:
+    """A construction matrix of −1 everywhere, on the current GPU."""
+    from semiring.kernels.cuda.conversion import without_paths
+
+    return without_paths(shape)
 
 
 def _uploaded(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -122,7 +121,7 @@ def _arrivals(values: tuple[Any, ...], via: Any, stack: ExitStack) -> Callable[[
 
 def _row_major(array: Any) -> Any:
     """The array itself if a closure can work on it: contiguous on a GPU, and else writable, with rows that are contiguous."""
-    if on_gpu(array):
+    if type(array) is not np.ndarray and on_gpu(array):
         suits = array.flags.c_contiguous
     else:
         suits = array.strides[-1:] == (array.itemsize,) and array.flags.writeable
@@ -131,7 +130,7 @@ def _row_major(array: Any) -> Any:
 
 def _kept(g: Graph, values: tuple[Array, ...], read: Callable[[], Graph]) -> Callable[[], tuple[Array, ...] | None]:
     """Gives the matrix as it was, if it still exists: the caller's own, or the graph read once more."""
-    if not any(shares(v, w) for v, w in zip(values, g.values, strict=True)):
+    if not g.owned or not any(shares(v, w) for v, w in zip(values, g.values, strict=True)):
         return lambda: g.values
 
     def again() -> tuple[Array, ...] | None:

@@ -13,15 +13,14 @@ from semiring.algebra.conversion import Array
 from semiring.algebra.definition import Semiring
 from semiring.algebra.namespace import on_gpu
 from semiring.graphs.dense import (
-    element_dtypes,
     has_infinity,
+    matrix_form,
     needs_no_change,
     overwritable,
     require_elements,
     rewrite,
     warn_of_zeros,
     zeros_may_mean_missing,
-    zeros_of,
 )
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.memory import entry_bytes
@@ -136,8 +135,8 @@ def given_rows(sources: tuple[Source, ...], semiring: Semiring, reading: Reading
     DTypeError
     """
     arrays = tuple(s.array for s in sources)
-    dtypes = element_dtypes(sources, semiring, reading)
-    zeros = zeros_of(sources, semiring, dtypes)
+    form = matrix_form(sources, semiring, reading)
+    dtypes, zeros = form.dtypes, form.zeros
     same = all(a.dtype == d for a, d in zip(arrays, dtypes, strict=True)) and needs_no_change(sources, semiring, reading.nonedge, zeros)
     if same:
         rows: tuple[Rows, ...] = tuple(map(rows_of, arrays))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import warnings
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,46 +18,104 @@ from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import DTypeError, ShapeError, callers_level
 from semiring.algebra.namespace import equal, namespace, on_gpu
 from semiring.graphs.graph import Graph, Reading
-from semiring.graphs.memory import require_memory, small
+from semiring.graphs.memory import require_memory
 from semiring.graphs.sources import Source
 from semiring.graphs.stripes import entry_name, matches, nonedges, stripes
 from semiring.graphs.warning import NonEdgeWarning
 from semiring.kernels.bounds import depends_on_values
 from semiring.kernels.devices import device_of
 from semiring.kernels.infinities import absorbing
+from semiring.kernels.room import ALWAYS_FITS
 from semiring.kernels.statistics import ValueStatistics, begin_statistics, surely_elements
 
-__all__ = ["read_dense"]
+__all__ = ["Form", "matrix_form", "read_dense"]
+
+Dtypes = tuple[np.dtype[Any], ...]
+
+_OBJECT = np.dtype(object)
+
+_BYTES_AT_MOST = 64
+"""Of an entry, so that small matrices need no closer look."""
+
+_array_of, _dtype_of, _shape_of = map(operator.attrgetter, ("array", "array.dtype", "array.shape"))
 
 
-def read_dense(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> Graph:
+class Form(NamedTuple):
+    """What a matrix over a semiring is by the dtypes of its sources alone.
+
+    Attributes
+    ----------
+    dtypes : tuple of numpy.dtype
+    zeros : tuple
+        The element of a missing edge.
+    kept : bool
+        Whether the sources have these dtypes.
+    looked_at : bool
+        Whether it depends on the numbers if they are elements, and on their range what a closure does.
+    infinities : tuple of int
+        Integers that stand for an infinite zero.
+    zeros_may_mean_missing : bool
+        Whether zeros off the diagonal deserve a warning where no entry is ∞.
+    """
+
+    dtypes: Dtypes
+    zeros: tuple[Any, ...]
+    kept: bool
+    looked_at: bool
+    infinities: tuple[int, ...]
+    zeros_may_mean_missing: bool
+
+
+def matrix_form(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> Form:
+    """The form of what is read from some sources.
+
+    Raises
+    ------
+    DTypeError
+    """
+    own = tuple(map(_dtype_of, sources))
+    if reading.dtype is None and _OBJECT not in own:
+        return _usual_form(semiring, own)
+    return _form(semiring, own, element_dtypes(sources, semiring, reading))
+
+
+@functools.lru_cache(maxsize=1024)
+def _usual_form(semiring: Semiring, own: Dtypes) -> Form:
+    return _form(semiring, own, (np.dtype(bool),) if semiring.on_truth_values else semiring.dtypes(tuple(map(widened, own))))
+
+
+def _form(semiring: Semiring, own: Dtypes, dtypes: Dtypes) -> Form:
+    looked_at = _OBJECT not in dtypes and depends_on_values(semiring, dtypes)
+    warns = semiring.components == 1 and zeros_may_mean_missing(semiring)
+    zeros = _zeros(semiring, own, dtypes)
+    return Form(dtypes, zeros, own == dtypes, looked_at, absorbing(semiring, dtypes) if looked_at else (), warns)
+
+
+def read_dense(sources: tuple[Source, ...], semiring: Semiring, reading: Reading, form: Form | None = None) -> Graph:
     """A `Graph` from one dense source for each component of an element; all of them on the host, or on the current GPU."""
-    shape, dtypes = matrix_shape(sources), element_dtypes(sources, semiring, reading)
-    zeros = zeros_of(sources, semiring, dtypes)
-    kept = all(s.array.dtype == d for s, d in zip(sources, dtypes, strict=True))
-    if not kept and sources[0].library is not None:
+    form = form or matrix_form(sources, semiring, reading)
+    dtypes, kept, (first, *_) = form.dtypes, form.kept, sources
+    if not kept and first.library is not None:
         for dtype in dtypes:  # whether the caller's library has them is better known before the work
-            sources[0].library(namespace(sources[0].array).empty(0, dtype))
+            first.library(namespace(first.array).empty(0, dtype))
     in_place = reading.overwrite and kept and overwritable(sources)
-    device = device_of(sources[0].array)
-    if not small(shape, dtypes, via=reading.paths):
-        helps = kept and overwritable(sources)
-        require_memory(shape[-1], () if in_place else dtypes, via=reading.paths, batch=shape[:-2], device=device, overwriting_helps=helps)
-    if kept and needs_no_change(sources, semiring, reading.nonedge, zeros):
-        values, owned = tuple(s.array for s in sources), in_place
+    if first.array.size * _BYTES_AT_MOST > ALWAYS_FITS:
+        shape, helps = matrix_shape(sources), kept and overwritable(sources)
+        how: dict[str, Any] = {"batch": shape[:-2], "device": device_of(first.array), "overwriting_helps": helps}
+        require_memory(shape[-1], () if in_place else dtypes, via=reading.paths, **how)
+    if kept and needs_no_change(sources, semiring, reading.nonedge, form.zeros):
+        values, owned = tuple(map(_array_of, sources)), in_place
     else:
-        empty = namespace(sources[0].array).empty
+        shape, empty = matrix_shape(sources), namespace(first.array).empty
         values, owned = tuple(s.array if in_place else empty(shape, d) for s, d in zip(sources, dtypes, strict=True)), True
-        rewrite(sources, values, semiring, reading, zeros)
-
-    graph = partial(Graph, values, owned, sources[0].labels, sources[0].restore, sources[0].library)
-    warns = reading.nonedge is None and semiring.components == 1 and zeros_may_mean_missing(semiring)
-    if any(d.kind == "O" for d in dtypes) or not depends_on_values(semiring, dtypes):
+        rewrite(sources, values, semiring, reading, form.zeros)
+    warns = reading.nonedge is None and form.zeros_may_mean_missing
+    if not form.looked_at:
         require_elements(semiring, values)
         if warns:
-            _warn_of_exact_zeros(values[0], semiring, zeros[0])
-        return graph()
-    begun = begin_statistics(values, absorbing(semiring, dtypes), off_diagonal_from=0 if warns else None)
+            _warn_of_exact_zeros(values[0], semiring, form.zeros[0])
+        return Graph(values, owned, first.labels, first.restore, first.library)
+    begun = begin_statistics(values, form.infinities, off_diagonal_from=0 if warns else None)
 
     def verify() -> Sequence[ValueStatistics]:
         statistics = begun()
@@ -65,10 +124,10 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, reading: Reading
             warn_of_zeros(statistics[0].zeros, semiring)
         return statistics
 
-    if on_gpu(values[0]):
-        return graph(verify)
+    if type(values[0]) is not np.ndarray and on_gpu(values[0]):
+        return Graph(values, owned, first.labels, first.restore, first.library, verify)
     statistics = verify()
-    return graph(lambda: statistics)
+    return Graph(values, owned, first.labels, first.restore, first.library, lambda: statistics)
 
 
 def require_elements(
@@ -90,7 +149,7 @@ def require_elements(
 
 def matrix_shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
     """The shape of square matrices, with the leading axes of several."""
-    shapes = {tuple(s.array.shape) for s in sources}
+    shapes = {*map(tuple, map(_shape_of, sources))}
     if len(shapes) > 1:
         raise ShapeError(f"the components of a matrix need one shape, not {' and '.join(map(str, sorted(shapes)))}")
     shape = shapes.pop()
@@ -99,7 +158,8 @@ def matrix_shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
     return tuple(map(int, shape))
 
 
-def element_dtypes(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> tuple[np.dtype[Any], ...]:
+def element_dtypes(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> Dtypes:
+    """The dtypes of the matrix: those that are asked for, truth values where these are elements, or the sources' own."""
     if reading.dtype is not None:
         for source in sources:
             if source.array.dtype.kind not in "biufO":
@@ -117,11 +177,11 @@ def _numbers(source: Source) -> bool:
     return all(isinstance(v, int | float | Fraction | np.generic) for v in there.flat)
 
 
-def zeros_of(sources: tuple[Source, ...], semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
+def _zeros(semiring: Semiring, own: Dtypes, dtypes: Dtypes) -> tuple[Any, ...]:
     try:
         return semiring.identities(dtypes)[0]
     except DTypeError as error:
-        if any(d.kind == "b" for d in dtypes) and any(s.array.dtype.kind == "b" for s in sources):
+        if any(d.kind == "b" for d in dtypes) and any(d.kind == "b" for d in own):
             raise DTypeError(f"{error} (dtype=np.float64, with nonedge=False where False means 'no edge')") from None
         raise
 
@@ -151,8 +211,9 @@ def _flag(array: Array, name: str) -> bool:
 
 def needs_no_change(sources: tuple[Source, ...], semiring: Semiring, nonedge: Any, zeros: tuple[Any, ...]) -> bool:
     """Whether matrices of the right dtypes already have the semiring's zero for every missing edge."""
-    if any(s.missing is not None or s.numbers or not _flag(s.array, "aligned") for s in sources):
-        return False
+    for s in sources:
+        if s.missing is not None or s.numbers or not _flag(s.array, "aligned"):
+            return False
     return nonedge is None or nonedge == semiring.zero or (nonedge if isinstance(nonedge, tuple) else (nonedge,)) == zeros
 
 

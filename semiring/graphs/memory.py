@@ -12,7 +12,7 @@ from semiring.algebra.errors import TooLargeError
 from semiring.kernels.devices import is_gpu
 from semiring.kernels.room import ALWAYS_FITS, fits, format_bytes, free_on, with_scratch
 
-__all__ = ["entry_bytes", "require_memory", "small"]
+__all__ = ["entry_bytes", "require_memory"]
 
 _VIA_BYTES = np.dtype(np.int32).itemsize
 
@@ -20,11 +20,6 @@ _VIA_BYTES = np.dtype(np.int32).itemsize
 def entry_bytes(dtypes: Sequence[np.dtype[Any]], *, via: bool) -> int:
     """Bytes of one entry of a matrix, of all components and, with `via`, of the construction matrix."""
     return sum(d.itemsize for d in dtypes) + _VIA_BYTES * via
-
-
-def small(shape: tuple[int, ...], dtypes: Sequence[np.dtype[Any]], *, via: bool) -> bool:
-    """Whether matrices are so small that nobody asks what memory is free."""
-    return math.prod(shape) * entry_bytes(dtypes, via=via) <= ALWAYS_FITS
 
 
 def require_memory(

@@ -14,7 +14,7 @@ from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.edges import Edges
 from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, square_arrays
 from semiring.graphs.coordinates import Coordinates, compressed, dense, sparse
-from semiring.graphs.dense import element_dtypes, matrix_shape, read_dense
+from semiring.graphs.dense import Form, matrix_form, matrix_shape, read_dense
 from semiring.graphs.edge_list import EdgeList, numbered, weights_of
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.sources import Source, comes_from, dense_source, is_sparse, to_scipy
@@ -87,22 +87,28 @@ class GivenMatrix:
     reading : Reading
     shape : tuple of int
         Leading axes, rows and columns.
-    dtypes : tuple of numpy.dtype
+    form : Form
         Of the matrix that is read from it.
     plain : bool
         Whether block rows can be read from it where it lies.
+    place : str
+        Where it lies: "cpu", "disk", or "cuda:0" and so on.
     """
 
     sources: tuple[Source, ...]
     semiring: Semiring
     reading: Reading
     shape: tuple[int, ...]
-    dtypes: tuple[np.dtype[Any], ...]
+    form: Form
     plain: bool
+    place: str
 
     @classmethod
     def of(cls, graph: Any, semiring: Semiring, reading: Reading) -> GivenMatrix:
         """What a caller calls a graph, and lists no edges."""
+        if type(graph) is np.ndarray and semiring.components == 1 and graph.ndim == 2 and graph.dtype.kind in "biuf":
+            own = (Source(graph),)
+            return cls(own, semiring, reading, matrix_shape(own), matrix_form(own, semiring, reading), True, "cpu")
         width = semiring.components
         arrays = square_arrays(graph, semiring)
         if arrays is not None:
@@ -114,12 +120,13 @@ class GivenMatrix:
         devices = {device_of(s.array) for s in sources}
         if len(devices) > 1:
             raise GraphError(f"the components of the matrix lie on {' and '.join(sorted(devices))}; bring them to one device")
-        return cls(sources, semiring, reading, matrix_shape(sources), element_dtypes(sources, semiring, reading), arrays is not None)
+        place = "disk" if arrays is not None and any(map(is_on_disk, arrays)) else devices.pop()
+        return cls(sources, semiring, reading, matrix_shape(sources), matrix_form(sources, semiring, reading), arrays is not None, place)
 
     @property
-    def place(self) -> str:
-        """Where it lies: "cpu", "disk", or "cuda:0" and so on."""
-        return "disk" if self.plain and any(is_on_disk(s.array) for s in self.sources) else device_of(self.sources[0].array)
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """Of the matrix that is read from it."""
+        return self.form.dtypes
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -129,9 +136,11 @@ class GivenMatrix:
     def read(self, *, overwrite: bool | None = None) -> Graph:
         """The matrix over the semiring, with its zero for every missing edge."""
         reading = self.reading if overwrite is None else self.reading._replace(overwrite=overwrite)
+        if self.place == "cpu":
+            return read_dense(self.sources, self.semiring, reading, self.form)
         sources = tuple(s if isinstance(s.array, np.ndarray) or on_gpu(s.array) else dense_source(s.array) for s in self.sources)  # Zarr's
-        with on_device(self.place if on_gpu(sources[0].array) else "cpu"):
-            return read_dense(sources, self.semiring, reading)
+        with on_device(self.place):
+            return read_dense(sources, self.semiring, reading, self.form)
 
     def rows(self) -> GivenRows:
         """The same by block rows, of which none has been looked at, where it is `plain`."""
@@ -149,7 +158,7 @@ class GivenMatrix:
 
         with on_device(device):
             sources = tuple(replace(s, array=upload(s.array)) for s in self.sources)
-        return replace(self, sources=sources, reading=self.reading._replace(overwrite=True), plain=False)
+        return replace(self, sources=sources, reading=self.reading._replace(overwrite=True), plain=False, place=device)
 
 
 def read_edges(
