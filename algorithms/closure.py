@@ -15,8 +15,8 @@ from semiring.algorithms import components
 from semiring.algorithms.divergence import Judge, harmful_loop
 from semiring.algorithms.laws import eliminates, require_closure_laws
 from semiring.algorithms.potentials import inverse, resum, reweigh
-from semiring.algorithms.ranges import guard_for, statistics_of, strays
-from semiring.algorithms.schedules import Pivots, Schedule, schedule_for
+from semiring.algorithms.ranges import guard_for, may_improve, statistics_of, strays
+from semiring.algorithms.schedules import Schedule, schedule_for
 from semiring.kernels.block import Block
 from semiring.kernels.engine import Engine
 from semiring.kernels.select import engine_for
@@ -179,7 +179,7 @@ def _close_matrix(task: _Task, values: Values, via: Array | None, statistics: Se
     engine, n = task.engine, len(values[0])
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n)
     guard.before(statistics)
-    engine.signed = guard.signed
+    engine.signed, doubtful = guard.signed, may_improve(engine.semiring, statistics)
     label = None
     if via is None and is_reachability(engine.semiring, engine.dtypes):
         condensed = components.condense(values[0]) if n >= components.LARGE else None
@@ -191,7 +191,7 @@ def _close_matrix(task: _Task, values: Values, via: Array | None, statistics: Se
         label = components.weak(values, zero)
     found = None if label is None else components.groups(label, max(_FEW, engine.granule))
     if found is None:
-        _close_block(task, values, via, judge, np.arange(n))
+        _close_block(task, values, via, judge, np.arange(n), doubtful=doubtful)
     else:
         _close_groups(task, values, via, judge, *found)
     guard.after(values, via)
@@ -226,15 +226,15 @@ def _close_condensed(task: _Task, edges: Array, component: Array, between: Array
         edges[component == c if size[c] > 1 else np.flatnonzero(component == c)] = between[c, component]
 
 
-def _close_block(task: _Task, values: Values, via: Array | None, judge: Judge, vertices: Array) -> None:
-    """The closure of one matrix as a whole. `vertices` tells the vertex of each row."""
+def _close_block(task: _Task, values: Values, via: Array | None, judge: Judge, vertices: Array, *, doubtful: bool = True) -> None:
+    """The closure of one matrix as a whole. `vertices` tells the vertex of each row; `doubtful` whether a cycle may be harmful."""
     engine = task.engine
     if task.eliminate:
         _eliminate(task, values, judge, vertices)
         return
     try:
         _accumulate(task, values, via)
-        stopped = harmful_loop(engine.semiring, [v.diagonal() for v in values])
+        stopped = harmful_loop(engine.semiring, [v.diagonal() for v in values]) if doubtful else None
     except HarmfulPivot as stop:
         stopped = stop.vertex
     if stopped is not None:
@@ -249,7 +249,7 @@ def _accumulate(task: _Task, values: Values, via: Array | None) -> None:
     def steps(block: Block) -> None:
         if task.reflexive:
             engine.add_identity(block)
-        task.schedule(Pivots(engine), block)
+        task.schedule(engine, block)
 
     try:
         engine.run((*task.name, task.reflexive), steps, A)
@@ -298,7 +298,7 @@ def _run_elimination(task: _Task, values: Values) -> None:
     engine = task.engine
     result = values if task.reflexive else tuple(v.copy() for v in values)
     A = engine.load(result)
-    task.schedule(Pivots(engine), A)
+    task.schedule(engine, A)
     if not task.reflexive:
         # A⁺ = A ⊗ A*
         star, A = A, engine.load(values)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -13,10 +13,10 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief, printable
-from semiring.algebra.expression import var
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.algorithms.cycles import exact_weight, find_cycle, rounding
 from semiring.algorithms.extraction import cycle_through
+from semiring.algorithms.ranges import extremum_of
 from semiring.kernels.reference.operations import Operations, operations_for
 
 __all__ = ["Judge", "harmful_loop", "is_min_plus"]
@@ -25,10 +25,11 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 
+@dataclass(eq=False)
 class Judge:
     """Decides for one matrix whether a harmful pivot is real.
 
-    Parameters
+    Attributes
     ----------
     semiring : Semiring
     kept : callable
@@ -37,9 +38,10 @@ class Judge:
         The caller's name of a vertex.
     """
 
-    def __init__(self, semiring: Semiring, kept: Callable[[], Values | None], name: Callable[[int], Any]) -> None:
-        self.semiring, self.kept, self.name = semiring, kept, name
-        self._potentials: Values | None = None
+    semiring: Semiring
+    kept: Callable[[], Values | None]
+    name: Callable[[int], Any]
+    _potentials: Values | None = None
 
     def potentials(self, vertex: int, values: Values, via: Array | None, vertices: Array) -> Values:
         """Raise unless only rounding made a pivot of an accumulating closure harmful; then give what `reweigh` needs.
@@ -157,33 +159,19 @@ class Judge:
 
 def harmful_loop(semiring: Semiring, loops: Sequence[Array]) -> int | None:
     """A vertex whose loop rounding has made harmful after its pivot was tested."""
-    if len(loops) == 1 and (extremum := _extremum(semiring)) is not None:
-        (loop,) = loops
-        if loop.dtype.kind != "f":
-            return None
-        # 1 ⊕ p = 1 unless p is less than 1 (greater, for a maximum).
-        (unit,) = semiring.identities((loop.dtype,))[1]
-        worst = extremum.reduce(loop)
-        return int(np.flatnonzero(loop == worst)[0]) if (worst < unit if extremum is np.fmin else worst > unit) else None
     dtypes = tuple(v.dtype for v in loops)
     if all(d.kind != "f" for d in dtypes):
         return None
+    extremum, (_, one) = extremum_of(semiring), semiring.identities(dtypes)
+    if extremum is not None and len(loops) == 1:
+        # 1 ⊕ p = 1 unless p is less than 1 (greater, for a maximum).
+        worst = extremum.reduce(loops[0])
+        harmful = worst < one[0] if extremum is np.fmin else worst > one[0]
+        return int(np.argmax(loops[0] == worst)) if harmful else None
     operations = operations_for(semiring, dtypes)
     if operations.harmless(loops):
         return None
     return next(v for v in range(len(loops[0])) if not operations.harmless(tuple(d[v] for d in loops)))
-
-
-@functools.lru_cache(maxsize=256)
-def _extremum(semiring: Semiring) -> np.ufunc | None:
-    """The minimum or maximum that ⊕ is, and nothing else."""
-    try:
-        (add, *_) = semiring.program.add
-    except TraceError:
-        return None
-    if add.op not in ("min", "max") or {*add.args} != {var(0), var(1)}:
-        return None
-    return np.fmin if add.op == "min" else np.fmax
 
 
 def is_min_plus(semiring: Semiring) -> bool:

@@ -32,7 +32,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import pieces
-from semiring.algebra.errors import OverflowRiskError
+from semiring.algebra.errors import OverflowRiskError, TraceError
 from semiring.algebra.expression import CHOOSING, chooses_operand, node, nodes, var
 from semiring.algebra.laws import is_selective
 from semiring.algebra.namespace import host, on_gpu
@@ -40,7 +40,7 @@ from semiring.kernels.bounds import Interval, certify, stays_inside, walks_fit, 
 from semiring.kernels.infinities import absorbing, crosses_infinity, tropical
 from semiring.kernels.statistics import ValueStatistics, surely_elements, value_statistics
 
-__all__ = ["Guard", "guard_for", "statistics_of", "strays"]
+__all__ = ["Guard", "extremum_of", "guard_for", "may_improve", "statistics_of", "strays"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -277,6 +277,38 @@ class _Between(_Unbounded):
         if self.found:
             hull = (functools.reduce(operator.or_, map(ValueStatistics, self.found), _statistics(values)[0]),)
             certify(self.semiring, self.dtypes, hull, hull, k=1)
+
+
+def may_improve(semiring: Semiring, statistics: Sequence[ValueStatistics]) -> bool:
+    """Whether a cycle may be harmful, by what the numbers of the edges are; False where none is, rounded or not.
+
+    If 1 ⊕ a = 1 for each edge, the same holds for their products; and rounding keeps the order of sums and products.
+    """
+    found, one = statistics[0], _one_of_ordered(semiring)
+    if one is None:
+        return True
+    least, greatest = found.finite or (one, one)
+    return least < one or found.negative_infinity if extremum_of(semiring) is np.fmin else greatest > one or found.positive_infinity
+
+
+@functools.lru_cache(maxsize=256)
+def _one_of_ordered(semiring: Semiring) -> Any:
+    """The one of a semiring of single numbers whose ⊕ is their minimum or maximum, and ⊗ an operation that rounding keeps monotone."""
+    if extremum_of(semiring) is None or semiring.program.mul[0].op not in ("add", "mul", "min", "max"):
+        return None
+    return semiring.one if {*semiring.program.mul[0].args} == {var(0), var(1)} else None
+
+
+@functools.lru_cache(maxsize=256)
+def extremum_of(semiring: Semiring) -> np.ufunc | None:
+    """The minimum or maximum that ⊕ of single numbers is, and nothing else."""
+    try:
+        add = semiring.program.add
+    except TraceError:
+        return None
+    if len(add) > 1 or add[0].op not in ("min", "max") or {*add[0].args} != {var(0), var(1)}:
+        return None
+    return np.fmin if add[0].op == "min" else np.fmax
 
 
 def statistics_of(semiring: Semiring, values: Values) -> tuple[ValueStatistics, ...]:

@@ -45,13 +45,16 @@ def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule
     require_method(method, block)
 
     def run(engine: Engine, A: Block) -> None:
-        name, side = settled(method, block, A.shape[0], engine, eliminate=eliminate)
-        if name == "iterative" and not eliminate:
-            iterative(engine, A)
+        n = A.shape[0]
+        name, side = settled(method, block, n, engine, eliminate=eliminate)
+        if name == "recursive" and n <= side and n <= engine.pivot:
+            (engine.eliminate if eliminate else engine.close)(A)
+        elif name == "iterative" and not eliminate:
+            iterative(Pivots(engine), A)
         elif name == "recursive":
-            (recursive_elimination if eliminate else recursive)(engine, A, side)
+            (recursive_elimination if eliminate else recursive)(Pivots(engine), A, side)
         else:  # elimination vertex by vertex is blocked elimination with the smallest blocks
-            (blocked_elimination if eliminate else blocked)(engine, A, side)
+            (blocked_elimination if eliminate else blocked)(Pivots(engine), A, side)
 
     return run
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels.block import Block
+from semiring.kernels.reference.operations import Operations
 from semiring.kernels.statistics import ValueStatistics
 
-__all__ = ["Engine", "Immediate", "Sides", "fresh"]
+__all__ = ["ArrayEngine", "Engine", "Immediate", "Sides", "fresh"]
 
 
 class Sides(Protocol):
@@ -148,3 +149,31 @@ class Immediate(ABC):
     def verify(self) -> None:
         """Nothing is left to be told."""
         return
+
+
+class ArrayEngine(Immediate):
+    """The part of `Engine` that no kernel is needed for."""
+
+    granule = 1
+    _operations: Operations
+
+    def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
+        """The block of the arrays themselves."""
+        return Block(values, via)
+
+    def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
+        """The block of arrays that a product is written to."""
+        return Block(values, via)
+
+    def store(self, A: Block, values: tuple[Any, ...]) -> None:
+        """Write a block's elements to `values`, unless it holds those very arrays."""
+        for source, target in zip(A.values, values, strict=True):
+            if source is not target:
+                target[...] = source
+
+    def add_identity(self, A: Block) -> None:
+        """A ← I ⊕ A."""
+        i = np.arange(A.shape[0])
+        diagonal = self._operations.add(self._operations.one, tuple(v[..., i, i] for v in A.values))
+        for v, d in zip(A.values, diagonal, strict=True):
+            v[..., i, i] = d

@@ -109,7 +109,7 @@ def value_statistics(
     threads : int, optional
         Threads on the host; by default ``SEMIRING_NUM_THREADS``, or all cores.
     """
-    if on_gpu(arrays[0]):
+    if type(arrays[0]) is not np.ndarray and on_gpu(arrays[0]):
         return begin_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)()
     return _without(len(arrays), _on_host([*arrays, *_diagonals(arrays, off_diagonal_from)], infinities, threads))
 

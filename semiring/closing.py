@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import SemiringError, about
+from semiring.algebra.errors import SemiringError, about, refuse_arrays
 from semiring.algorithms.edges import Edges
 from semiring.execution.whole import close_whole, made_of_edges, read_whole
 from semiring.graphs import Graph, read_edges, require_memory
@@ -30,7 +30,9 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
     presence : bool
         See `read_graph`.
     """
-    options.refuse_arrays(reflexive)
+    for value in (reflexive, *options):
+        if hasattr(value, "shape"):  # before anything asks an array whether it is true
+            refuse_arrays(reflexive=reflexive, **options._replace(nonedge=None, sources=None, targets=None)._asdict())
     if options.sources is not None or options.targets is not None:
         from semiring.execution.rows import solve_between  # only where it is wanted: a first call should be quick
 

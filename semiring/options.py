@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from semiring.algebra.errors import refuse_arrays
-
 if TYPE_CHECKING:
     from semiring.progress import Progress
 
@@ -30,17 +28,6 @@ class Options(NamedTuple):
     progress: Callable[[Progress], None] | bool | None = None
     sources: Any = None
     targets: Any = None
-
-    def refuse_arrays(self, reflexive: Any) -> None:
-        """Refuse an array where none belongs, before anything asks it whether it is true.
-
-        Raises
-        ------
-        SemiringError
-        """
-        for value in (reflexive, *self):
-            if hasattr(value, "shape"):
-                refuse_arrays(reflexive=reflexive, **self._replace(nonedge=None, sources=None, targets=None)._asdict())
 
     @property
     def needs_block_rows(self) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
@@ -22,15 +21,6 @@ from semiring.kernels.cpu.target import Target
 __all__ = ["Library", "assembly", "compile_library", "link"]
 
 _lock = forks.lock()
-
-
-def _lock_of_llvm() -> Any:
-    """The lock that llvmlite has around every call of LLVM, if it is imported; None also for a llvmlite that has it elsewhere."""
-    library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
-    return getattr(getattr(library, "_lock", None), "_lock", None)
-
-
-forks.hold(_lock_of_llvm)
 
 
 class Library:

@@ -10,7 +10,6 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
-from semiring.kernels.arrays import ArrayEngine
 from semiring.kernels.block import Block
 from semiring.kernels.cpu.arguments import STATUS
 from semiring.kernels.cpu.kernels import kernels_for
@@ -18,6 +17,7 @@ from semiring.kernels.cpu.launch import Launch
 from semiring.kernels.cpu.operands import Operand, assign, copied
 from semiring.kernels.cpu.tasks import SERIAL, stripe
 from semiring.kernels.cpu.threads import Threaded, run
+from semiring.kernels.engine import ArrayEngine
 from semiring.kernels.overlap import address, matched
 from semiring.kernels.reference.operations import Operations, operations_for
 
@@ -76,7 +76,8 @@ class CpuEngine(ArrayEngine, Threaded):
             super().add_identity(A)
             return
         # The same operation, without the folding of its expression, which takes longer than a small closure.
-        diagonal = np.einsum("...ii->...i", A.values[0])  # a view
+        (v,) = A.values
+        diagonal = v.reshape(-1)[:: v.shape[-1] + 1] if v.ndim == 2 and v.flags.c_contiguous else np.einsum("...ii->...i", v)  # views
         (np.fmin if rep.extremum == "min" else np.fmax)(rep.one[0], diagonal, out=diagonal)
 
     # Products.

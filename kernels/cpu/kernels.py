@@ -16,7 +16,7 @@ from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.launch import pivot_launch, product_launch
 from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.target import Target, host
-from semiring.kernels.cpu.tile import choose
+from semiring.kernels.cpu.tile import Tile, choose
 
 __all__ = ["Kernels", "kernels_for"]
 
@@ -31,6 +31,8 @@ class Kernels:
     ----------
     representation, tile, witness_tile, target
         What the code was generated from.
+    function : callable
+        ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, or what `search_name` gives, by its name.
     product_launch, pivot_launch : callable
         Those of this representation and these tiles; what was used last is kept.
     """
@@ -40,39 +42,39 @@ class Kernels:
         self.representation = represent(semiring, dtypes, order_keys=target.order_keys)
         self.tile = choose(self.representation, target)
         self.witness_tile = choose(self.representation, target, witness=True)
-        self._functions: dict[str, Callable[[int], None]] = {}
         tiles = (self.tile, self.witness_tile)
+        self.function = functools.cache(functools.partial(_function, self.representation, target, *tiles))
         self.product_launch = functools.lru_cache(_LAUNCHES)(functools.partial(product_launch, self.representation, tiles))
         self.pivot_launch = functools.lru_cache(_LAUNCHES)(functools.partial(pivot_launch, self.representation))
 
-    def function(self, name: str) -> Callable[[int], None]:
-        """``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, or what `search_name` gives."""
-        found = self._functions.get(name)
-        if found is None:
-            key = (name, *_identity(self.representation), self.tile, self.witness_tile)
-            library = compile_library(key, self.target, lambda: self.ir(name))
-            found = self._functions[name] = library.function(name)
-        return found
-
     def ir(self, name: str) -> str:
         """The LLVM IR of a function and those that it calls."""
-        # The generator is imported only where the cache does not have its output.
-        from semiring.kernels.cpu.pivot import PivotKernel
-        from semiring.kernels.cpu.product import ProductKernel
-        from semiring.kernels.cpu.search import SearchKernel
-        from semiring.kernels.cpu.witness import WitnessKernel
+        return _ir(self.representation, self.target, self.tile, self.witness_tile, name)
 
-        rep, target, tile = self.representation, self.target, self.tile
-        if name == "product":
-            functions = ProductKernel(rep, target, tile, witness=False).functions()
-        elif name == "product_witness":
-            tile = self.witness_tile
-            functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
-        elif name.startswith("search"):
-            functions = SearchKernel(rep, target, name).functions()
-        else:
-            functions = PivotKernel(rep, target, tile.width).functions(name)
-        return link(functions)
+
+def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> Callable[[int], None]:
+    """A function, compiled or from the cache."""
+    library = compile_library((name, *_identity(rep), tile, witness_tile), target, lambda: _ir(rep, target, tile, witness_tile, name))
+    return library.function(name)
+
+
+def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> str:
+    # The generator is imported only where the cache does not have its output.
+    from semiring.kernels.cpu.pivot import PivotKernel
+    from semiring.kernels.cpu.product import ProductKernel
+    from semiring.kernels.cpu.search import SearchKernel
+    from semiring.kernels.cpu.witness import WitnessKernel
+
+    if name == "product":
+        functions = ProductKernel(rep, target, tile, witness=False).functions()
+    elif name == "product_witness":
+        tile = witness_tile
+        functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
+    elif name.startswith("search"):
+        functions = SearchKernel(rep, target, name).functions()
+    else:
+        functions = PivotKernel(rep, target, tile.width).functions(name)
+    return link(functions)
 
 
 def _identity(rep: Representation) -> tuple[object, ...]:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
+from semiring.algebra import forks
 from semiring.algebra.errors import SemiringError
 from semiring.algebra.forks import importing
 
@@ -59,6 +62,15 @@ _NEEDS = {
     "sse2": ("sse2",),
     "neon": ("neon",),
 }
+
+
+def _lock_of_llvm() -> Any:
+    """The lock that llvmlite has around every call of LLVM, if it is imported; None also for a llvmlite that has it elsewhere."""
+    library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
+    return getattr(getattr(library, "_lock", None), "_lock", None)
+
+
+forks.hold(_lock_of_llvm)
 
 
 @functools.cache

@@ -13,8 +13,8 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import AssumptionWarning, HarmfulPivot, callers_level
-from semiring.kernels.arrays import ArrayEngine
 from semiring.kernels.block import Block
+from semiring.kernels.engine import ArrayEngine
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["ReferenceEngine"]

@@ -66,7 +66,7 @@ def close_whole(plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: b
             if arrive is not None:
                 values, via = arrive()
             return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
-    values = tuple(map(_row_major, g.working()))
+    values = tuple(map(_row_major, g.values)) if g.owned else tuple([np.array(v, order="C") for v in g.values])
     kept = _kept(g, values, read)
     via = None
     if plan.paths:

@@ -26,7 +26,7 @@ from semiring.kernels.bounds import depends_on_values
 from semiring.kernels.devices import device_of
 from semiring.kernels.infinities import absorbing
 from semiring.kernels.room import ALWAYS_FITS
-from semiring.kernels.statistics import ValueStatistics, begin_statistics, surely_elements
+from semiring.kernels.statistics import ValueStatistics, begin_statistics, surely_elements, value_statistics
 
 __all__ = ["Form", "matrix_form", "read_dense"]
 
@@ -115,6 +115,12 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, reading: Reading
         if warns:
             _warn_of_exact_zeros(values[0], semiring, form.zeros[0])
         return Graph(values, owned, first.labels, first.restore, first.library)
+    if type(values[0]) is np.ndarray or not on_gpu(values[0]):
+        statistics = value_statistics(values, form.infinities)
+        require_elements(semiring, values, statistics)
+        if warns and statistics[0].zeros and not has_infinity(statistics[0], semiring):
+            warn_of_zeros(statistics[0].zeros - _zeros_on_diagonal(values[0]), semiring)
+        return Graph(values, owned, first.labels, first.restore, first.library, lambda: statistics)
     begun = begin_statistics(values, form.infinities, off_diagonal_from=0 if warns else None)
 
     def verify() -> Sequence[ValueStatistics]:
@@ -124,10 +130,7 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, reading: Reading
             warn_of_zeros(statistics[0].zeros, semiring)
         return statistics
 
-    if type(values[0]) is not np.ndarray and on_gpu(values[0]):
-        return Graph(values, owned, first.labels, first.restore, first.library, verify)
-    statistics = verify()
-    return Graph(values, owned, first.labels, first.restore, first.library, lambda: statistics)
+    return Graph(values, owned, first.labels, first.restore, first.library, verify)
 
 
 def require_elements(
@@ -265,8 +268,11 @@ def _truth(chunk: Array, missing: Array, reading: Reading, where: Place) -> Arra
 def _warn_of_exact_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
     """Warn of zeros off the diagonal of a matrix of objects without a single ∞."""
     if not any(matches(matrix[part], zero).any() for part in stripes(matrix)):
-        zeros = int((matrix == 0).sum()) - int((matrix.diagonal(0, -2, -1) == 0).sum())
-        warn_of_zeros(zeros, semiring)
+        warn_of_zeros(int((matrix == 0).sum()) - _zeros_on_diagonal(matrix), semiring)
+
+
+def _zeros_on_diagonal(matrix: Array) -> int:
+    return int((matrix.diagonal(0, -2, -1) == 0).sum())
 
 
 def zeros_may_mean_missing(semiring: Semiring) -> bool:

@@ -26,7 +26,7 @@ class Reading(NamedTuple):
     paths: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Graph:
     """A matrix over a semiring, read from what the caller passed.
 
@@ -71,7 +71,7 @@ class Graph:
 
     def working(self) -> tuple[np.ndarray[Any, Any], ...]:
         """Arrays that a closure may overwrite: `values` where they are owned, C-contiguous copies otherwise."""
-        return self.values if self.owned else tuple([np.array(v, order="C") if type(v) is np.ndarray else _copy(v) for v in self.values])
+        return self.values if self.owned else tuple(map(_copy, self.values))
 
     def restore_part(self, rows: Array, columns: Array) -> Callable[[Array], Any] | None:
         """What `restore` is for some rows and columns of a result."""

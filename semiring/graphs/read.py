@@ -75,7 +75,7 @@ def read_graph(
     return GivenMatrix.of(graph, semiring, reading).read()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class GivenMatrix:
     """A dense graph as the caller passed it, of which no entry has been looked at.
 

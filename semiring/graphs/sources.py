@@ -17,7 +17,7 @@ from semiring.algebra.exchange import borrowed, lends_memory, lists_numbers, nam
 __all__ = ["Source", "comes_from", "dense_source", "is_pydata", "is_sparse", "to_scipy"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Source:
     """A dense matrix as it was passed.
 
