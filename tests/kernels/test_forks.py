@@ -29,7 +29,7 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, node
 from semiring.kernels import cache
-from semiring.kernels.cpu import compiler, threads
+from semiring.kernels.cpu import compiler, target, threads
 from semiring.kernels.streaming import lock as files
 from semiring.product import matmul
 
@@ -216,7 +216,7 @@ def test_forks_beside_threads_that_take_locks_in_any_order() -> None:
 def test_llvmlite_without_such_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     for stand_in in (None, object()):
         monkeypatch.setitem(sys.modules, "llvmlite.binding.ffi", stand_in)
-        assert compiler._lock_of_llvm() is None
+        assert target._lock_of_llvm() is None
         finished(forked(lambda: True))
 
 
