@@ -19,6 +19,7 @@ from semiring.algorithms.ranges import guard_for, may_improve, statistics_of, st
 from semiring.algorithms.schedules import Schedule, schedule_for
 from semiring.kernels.block import Block
 from semiring.kernels.engine import Engine
+from semiring.kernels.infinities import tropical
 from semiring.kernels.select import engine_for
 from semiring.kernels.statistics import ValueStatistics
 from semiring.kernels.truth import is_reachability
@@ -43,6 +44,7 @@ def closure(
     kept: Callable[[], Values | None] = lambda: None,
     names: Sequence[Any] | None = None,
     verify: Callable[[], Sequence[ValueStatistics]] = lambda: (),
+    check: bool = True,
 ) -> None:
     """values ← A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ …, in place.
 
@@ -65,6 +67,8 @@ def closure(
     verify : callable
         Raises what is wrong with a matrix on a GPU, which may still be looked at, and gives what the numbers of each component are;
         nothing if that is not known.
+    check : bool
+        Whether what could leave the dtype is refused.
 
     Raises
     ------
@@ -82,7 +86,7 @@ def closure(
     0 cannot be told from 0. A cycle that is negative by less may go unreported.
     """
     semiring, dtypes = engine.semiring, engine.dtypes
-    task = _Task(engine, *_steps(semiring, dtypes, method, block, reflexive, via is not None, semiring.running(dtypes)))
+    task = _Task(engine, check, *_steps(semiring, dtypes, method, block, reflexive, via is not None, semiring.running(dtypes)))
     if 0 in values[0].shape:
         return
     if type(values[0]) is not np.ndarray and on_gpu(values[0]):
@@ -90,7 +94,7 @@ def closure(
         return
     batch, name = values[0].shape[:-2], int if names is None else names.__getitem__
     if not batch:
-        _close_matrix(task, values, via, verify() or statistics_of(semiring, values), Judge(semiring, kept, name))
+        _close_matrix(task, values, via, verify(), Judge(semiring, kept, name))
         return
     verify()
     for index in np.ndindex(batch):
@@ -101,7 +105,7 @@ def closure(
 
         judge, matrix = Judge(semiring, input_matrix, name), tuple(v[index] for v in values)
         try:
-            _close_matrix(task, matrix, None if via is None else via[index], statistics_of(semiring, matrix), judge)
+            _close_matrix(task, matrix, None if via is None else via[index], (), judge)
         except SemiringError as error:
             error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
             raise
@@ -111,6 +115,7 @@ class _Task(NamedTuple):
     """An engine, and what it is to do with each matrix."""
 
     engine: Engine
+    check: bool
     schedule: Schedule
     eliminate: bool
     reflexive: bool
@@ -143,10 +148,11 @@ def _close_on_gpu(
 ) -> None:
     """All matrices of a batch at once, because what runs on a GPU tells only in the end whether a pivot was harmful."""
     engine, n = task.engine, values[0].shape[-1]
-    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n)
-    statistics = verify() or statistics_of(engine.semiring, values)
-    guard.before(statistics)
-    engine.signed, engine.statistics = guard.signed, statistics[0]
+    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
+    statistics = verify() or _needed(task, values)
+    if statistics:
+        guard.before(statistics)
+    engine.signed, engine.statistics, engine.asynchronous = guard.signed, statistics[0] if statistics else None, not statistics
     try:
         if task.eliminate:
             _run_elimination(task, values)
@@ -157,8 +163,14 @@ def _close_on_gpu(
             raise Judge(engine.semiring, lambda: None, int if names is None else names.__getitem__).error(None, None, stop.vertex) from None
         _close_on_host(task, values, via, given, names)
     guard.after(values, via)
-    if task.eliminate:
+    if task.eliminate and task.check:
         _require_elements(engine, values)
+
+
+def _needed(task: _Task, values: Values) -> Sequence[ValueStatistics]:
+    """What the numbers of a matrix are, where that is refused or decides how it is closed: integers may pull an ∞ back."""
+    engine = task.engine
+    return statistics_of(engine.semiring, values) if task.check or tropical(engine.semiring, engine.dtypes) else ()
 
 
 def _close_on_host(task: _Task, values: Values, via: Array | None, given: Values, names: Sequence[Any] | None) -> None:
@@ -177,9 +189,11 @@ def _close_on_host(task: _Task, values: Values, via: Array | None, given: Values
 def _close_matrix(task: _Task, values: Values, via: Array | None, statistics: Sequence[ValueStatistics], judge: Judge) -> None:
     """One matrix: what it may reach, then component by component."""
     engine, n = task.engine, len(values[0])
-    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n)
-    guard.before(statistics)
-    engine.signed, doubtful = guard.signed, may_improve(engine.semiring, statistics)
+    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
+    statistics = statistics or _needed(task, values)
+    if statistics:
+        guard.before(statistics)
+    engine.signed, doubtful = guard.signed, not statistics or may_improve(engine.semiring, statistics)
     label = None
     if via is None and is_reachability(engine.semiring, engine.dtypes):
         condensed = components.condense(values[0]) if n >= components.LARGE else None
@@ -291,7 +305,8 @@ def _eliminate(task: _Task, values: Values, judge: Judge, vertices: Array) -> No
         _run_elimination(task, values)
     except HarmfulPivot as stop:
         raise judge.elimination(int(vertices[stop.vertex]), task.engine.dtypes) from None
-    _require_elements(task.engine, values)
+    if task.check:
+        _require_elements(task.engine, values)
 
 
 def _run_elimination(task: _Task, values: Values) -> None:

@@ -50,9 +50,10 @@ _BLOCK = 1 << 20
 
 
 class Guard(Protocol):
-    """What is checked before and after a closure; `signed` is the engine's attribute of this name."""
+    """What is checked before and after a closure; `signed` is the engine's attribute of this name, `refuses` tells whether it refuses."""
 
     signed: bool
+    refuses: bool
 
     def before(self, statistics: Sequence[ValueStatistics]) -> None:
         """Refuse a matrix whose closure could wrap; the value statistics of each component, see `statistics_of`, tell."""
@@ -61,7 +62,7 @@ class Guard(Protocol):
         """Refuse a result that may have wrapped, and mend what is meant to be ∞."""
 
 
-def guard_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int) -> Guard:
+def guard_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int, *, check: bool = True) -> Guard:
     """The rule for a semiring in some dtypes.
 
     Parameters
@@ -70,13 +71,20 @@ def guard_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int)
     dtypes : tuple of numpy.dtype
     edges : int
         How many edges a simple path may have: n − 1, or n with cycles.
+    check : bool
+        Whether anything is refused; what else a rule does it does in any case.
 
     Raises
     ------
     OverflowRiskError
         Where nothing could be promised.
     """
-    return _rule(semiring, dtypes)(semiring, dtypes, edges)
+    rule = _rule(semiring, dtypes)
+    if check:
+        return rule(semiring, dtypes, edges)
+    guard = (rule if rule is _Tropical else _Unbounded)(semiring, dtypes, edges)
+    guard.refuses = False
+    return guard
 
 
 @functools.lru_cache(maxsize=256)
@@ -109,6 +117,7 @@ class _Unbounded:
     """Elements that cannot leave their dtype; and what the other rules have in common."""
 
     signed = False
+    refuses = True
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int) -> None:
         self.semiring, self.dtypes, self.edges = semiring, dtypes, edges
@@ -153,7 +162,7 @@ class _Tropical(_Unbounded):
         self.largest = statistics[0].largest
         self.signed = crosses_infinity(self.infinity, found)
         bound = 3 * self.edges * self.largest if self.signed else self.largest
-        if max(bound, self.largest) >= self.half:
+        if self.refuses and max(bound, self.largest) >= self.half:
             beyond = f"; with {self.edges} edges a path, three of them could reach {bound}" if self.signed else ""
             raise OverflowRiskError(
                 f"{self.semiring.name} in {self.dtype}: finite weights reach {self.largest}{beyond}, and the library can tell sums "
@@ -161,6 +170,8 @@ class _Tropical(_Unbounded):
             )
 
     def after(self, values: Values, via: Array | None) -> None:
+        if not (self.signed or self.refuses):
+            return
         (found,) = statistics_of(self.semiring, values)
         if self.signed:
             self._restore_infinity(values[0], via, found)

@@ -102,7 +102,7 @@ class Pivots:
         self.semiring: Semiring = engine.semiring
         self.dtypes: tuple[np.dtype[Any], ...] = engine.dtypes
         self.granule, self.pivot, self.signed, self.statistics = engine.granule, engine.pivot, engine.signed, engine.statistics
-        self.sweep, self.block = engine.sweep, engine.block
+        self.sweep, self.block, self.asynchronous = engine.sweep, engine.block, engine.asynchronous
         self.load, self.blank, self.store, self.verify = engine.load, engine.blank, engine.store, engine.verify
         self.run, self.add_identity = engine.run, engine.add_identity
         self.multiply_add, self.multiply_add_each, self.multiply = engine.multiply_add, engine.multiply_add_each, engine.multiply

@@ -54,6 +54,8 @@ class Engine(Protocol):
         Whether tropical integers may be negative, so that ∞ plus one of them has to count as ∞. Set it before the first operation.
     statistics : ValueStatistics or None
         What the numbers of the matrix are, if that is known. Set it before the first operation.
+    asynchronous : bool
+        Whether no operation may wait for a GPU, so that what only the numbers tell is not asked: variants for any numbers run.
     """
 
     semiring: Semiring
@@ -64,6 +66,7 @@ class Engine(Protocol):
     block: int
     signed: bool
     statistics: ValueStatistics | None
+    asynchronous: bool
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
         """The block that stands for `values` while an algorithm runs: the arrays themselves, or a copy in another form.
@@ -130,7 +133,7 @@ class Immediate(ABC):
     """The part of `Engine` of those that have done everything, and told it, when an operation returns."""
 
     sweep = block = 0
-    signed = False
+    signed = asynchronous = False
     statistics: ValueStatistics | None = None
 
     @abstractmethod

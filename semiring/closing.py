@@ -45,14 +45,16 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         if listed is not None:
             return _of_edges(*listed, semiring, options, reflexive=reflexive)
         paths = bool(options.paths or semiring.witness)
-        reading = reading_of(semiring, options.nonedge, options.dtype, overwrite=options.overwrite, presence=presence, paths=paths)
+        how_to_read = {"overwrite": options.overwrite, "presence": presence, "paths": paths, "check": options.check}
+        reading = reading_of(semiring, options.nonedge, options.dtype, **how_to_read)
         given = GivenMatrix.of(graph, semiring, reading)
         how = plan(closure_problem(semiring, given.form.dtypes, given.shape, options, place=given.place))
         if how.strategy != "whole":
             return _by_rows(how, given, options, reflexive=reflexive)
         read = read_whole(how, given)
         subject = read.values
-        return close_whole(how, read, lambda: given.read(overwrite=False), reflexive=reflexive, returns=how.gpu and not how.problem.there)
+        returns = how.gpu and not how.problem.there
+        return close_whole(how, read, lambda: given.read(overwrite=False), reflexive=reflexive, returns=returns, check=options.check)
     except SemiringError as error:
         about(error, "the closure", semiring, subject)
         raise
@@ -68,7 +70,7 @@ def _of_edges(edges: Edges, labels: Any, semiring: Semiring, options: Options, *
         return search_all(how, edges, labels, reflexive=reflexive)
     graph = made_of_edges(how, edges, labels)
     if how.strategy == "whole":
-        return close_whole(how, graph, lambda: Graph(edges.dense(), owned=True), reflexive=reflexive, returns=how.gpu)
+        return close_whole(how, graph, lambda: Graph(edges.dense(), owned=True), reflexive=reflexive, returns=how.gpu, check=options.check)
     from semiring.execution.block_rows import close_by_rows
 
     return close_by_rows(how, rows_of_graph(graph), graph, options._replace(overwrite=True), reflexive=reflexive)

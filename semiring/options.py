@@ -28,6 +28,7 @@ class Options(NamedTuple):
     progress: Callable[[Progress], None] | bool | None = None
     sources: Any = None
     targets: Any = None
+    check: bool = True
 
     @property
     def needs_block_rows(self) -> bool:

@@ -40,6 +40,7 @@ def apsp(
     progress: Callable[[Progress], None] | bool | None = None,
     sources: Any = None,
     targets: Any = None,
+    check: bool = True,
 ) -> Any:
     """All-pairs shortest paths: the weight of a shortest path between every two vertices, and the paths if wanted.
 
@@ -83,6 +84,10 @@ def apsp(
         Only the paths from these vertices, to those, or both. They are named by their labels where the graph has some (NetworkX, edge
         lists, pandas) and by their indices otherwise, in any order, also repeatedly. For a vertex by itself the result has no axis, as for
         SciPy's ``indices``.
+    check : bool
+        Refuse what is no element (NaN) and what could leave the dtype, and warn of zeros that are probably missing edges. With False
+        nobody looks for these where the matrix is closed as a whole, which saves reading it once more; for a graph that is accepted the
+        result is the same, and for any other one it is whatever comes out. A harmful cycle, such as a negative one, raises in any case.
 
     Returns
     -------
@@ -144,7 +149,7 @@ def apsp(
     array([345.,   0.])
     """
     options = Options(
-        paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets
+        paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets, check
     )
     return solve(graph, MIN_PLUS, options, reflexive=True)
 
@@ -167,6 +172,7 @@ def closure(
     progress: Callable[[Progress], None] | bool | None = None,
     sources: Any = None,
     targets: Any = None,
+    check: bool = True,
 ) -> Any:
     """The closure of a matrix over any semiring: A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ ….
 
@@ -179,7 +185,7 @@ def closure(
     semiring : Semiring
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
-    paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets
+    paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets, check
         As for `apsp`. Paths need a selective ⊕; a semiring with its witness (`Semiring.with_witness`) gives them unasked. ``nonedge``
         stands for the semiring's zero.
 
@@ -218,7 +224,7 @@ def closure(
     """
     require_semiring(semiring)
     options = Options(
-        paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets
+        paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets, check
     )
     return solve(a, semiring, options, reflexive=reflexive)
 
@@ -240,6 +246,7 @@ def transitive_closure(
     progress: Callable[[Progress], None] | bool | None = None,
     sources: Any = None,
     targets: Any = None,
+    check: bool = True,
 ) -> Any:
     """Which vertices can be reached from which.
 
@@ -250,7 +257,7 @@ def transitive_closure(
         listed edge, is an edge whatever it is, 0 too, as for `apsp`; a truth value is what it says, so that a stored False is no edge.
     reflexive : bool
         Every vertex reaches itself; otherwise only through a cycle.
-    paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets
+    paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets, check
         As for `apsp`; the only dtype is bool.
 
     Returns
@@ -276,7 +283,7 @@ def transitive_closure(
            [False, False, False]])
     """
     options = Options(
-        paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets
+        paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets, check
     )
     return solve(graph, BOOLEAN, options, reflexive=reflexive, presence=True)
 

@@ -42,7 +42,7 @@ def made_of_edges(plan: Plan, edges: Edges, labels: Any) -> Graph:
         return Graph(edges.dense(device), owned=True, labels=labels)
 
 
-def close_whole(plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: bool, returns: bool) -> Any:
+def close_whole(plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: bool, returns: bool, check: bool = True) -> Any:
     """The closure of matrices, in the caller's own kind, or its `Paths`.
 
     Parameters
@@ -55,6 +55,8 @@ def close_whole(plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: b
     reflexive : bool
     returns : bool
         Whether results go from a GPU to the host.
+    check : bool
+        See `semiring.apsp`.
     """
     if plan.gpu:
         with on_device(plan.device), ExitStack() as stack:
@@ -62,7 +64,7 @@ def close_whole(plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: b
             kept = _kept(g, values, read)
             via = _no_paths(values[0].shape) if plan.paths else None
             arrive = _arrivals(values, via, stack) if returns else None
-            _close(plan, g, values, via, kept, reflexive=reflexive)
+            _close(plan, g, values, via, kept, reflexive=reflexive, check=check)
             if arrive is not None:
                 values, via = arrive()
             return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
@@ -72,13 +74,13 @@ def close_whole(plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: b
     if plan.paths:
         via = np.empty(values[0].shape, np.int32)
         via.fill(-1)
-    _close(plan, g, values, via, kept, reflexive=reflexive)
+    _close(plan, g, values, via, kept, reflexive=reflexive, check=check)
     return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
 
 
-def _close(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> None:
+def _close(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool, check: bool) -> None:
     """Everything between the matrices and their closure, in their place."""
-    how: dict[str, Any] = {"method": plan.algorithm, "block": plan.block, "reflexive": reflexive}
+    how: dict[str, Any] = {"method": plan.algorithm, "block": plan.block, "reflexive": reflexive, "check": check}
     close(plan.engine(), values, via, kept=kept, names=g.labels, verify=g.verify, **how)
 
 

@@ -24,6 +24,7 @@ class Reading(NamedTuple):
     overwrite: bool
     presence: bool
     paths: bool
+    check: bool = True
 
 
 @dataclass(eq=False, slots=True)

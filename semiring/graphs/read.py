@@ -184,7 +184,14 @@ def _is_networkx(graph: Any) -> bool:
 
 
 def reading_of(
-    semiring: Semiring, nonedge: Any, dtype: Any, *, overwrite: bool = False, presence: bool = False, paths: bool = False
+    semiring: Semiring,
+    nonedge: Any,
+    dtype: Any,
+    *,
+    overwrite: bool = False,
+    presence: bool = False,
+    paths: bool = False,
+    check: bool = True,
 ) -> Reading:
     """How a graph is to be read.
 
@@ -198,7 +205,7 @@ def reading_of(
         raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")
     if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):
         raise GraphError(f"nonedge is one number, not {nonedge!r}")
-    return Reading(nonedge, dtype, overwrite, presence, paths)
+    return Reading(nonedge, dtype, overwrite, presence, paths, check)
 
 
 def _coordinates(graph: Any, semiring: Semiring, weight: str) -> Coordinates | None:
