@@ -43,13 +43,10 @@ def test_the_result_is_the_same(n: int, dtype: str, negative: bool, paths: bool,
 @pytest.mark.parametrize("shape", [(9, 9), (3, 5, 5)])
 def test_every_kind_of_semiring(semiring: sr.Semiring, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
-    part = -rng.random(shape) if semiring in (sr.MAX_PLUS, sr.LOG) else rng.random(shape) / 20
+    part = -5 - rng.random(shape) if semiring in (sr.MAX_PLUS, sr.LOG) else rng.random(shape) / 20
     a: Any = (part, np.ones(shape)) if semiring.components > 1 else part
     checked, unchecked = (sr.closure(a, semiring, nonedge=None, check=check) for check in (True, False))
-    for x, y in zip(
-        checked if isinstance(checked, tuple) else (checked,), unchecked if isinstance(unchecked, tuple) else (unchecked,), strict=True
-    ):
-        assert x.tobytes() == y.tobytes()
+    assert np.asarray(checked).tobytes() == np.asarray(unchecked).tobytes()
 
 
 def test_what_is_left_out() -> None:
