@@ -17,6 +17,7 @@ from semiring.algorithms.laws import eliminates, require_closure_laws
 from semiring.algorithms.potentials import inverse, resum, reweigh
 from semiring.algorithms.ranges import guard_for, may_improve, statistics_of, strays
 from semiring.algorithms.schedules import Schedule, schedule_for
+from semiring.kernels import machine
 from semiring.kernels.block import Block
 from semiring.kernels.engine import Engine
 from semiring.kernels.infinities import tropical
@@ -196,11 +197,11 @@ def _close_matrix(task: _Task, values: Values, via: Array | None, statistics: Se
     engine.signed, doubtful = guard.signed, not statistics or may_improve(engine.semiring, statistics)
     label = None
     if via is None and is_reachability(engine.semiring, engine.dtypes):
-        condensed = components.condense(values[0]) if n >= components.LARGE else None
+        condensed = components.condense(values[0]) if n >= machine.CONDENSED else None
         if condensed is not None:
             _close_condensed(task, values[0], *condensed, judge)
             return
-    elif n >= components.SMALLEST:
+    elif n >= machine.COMPONENTS:
         zero, _ = engine.semiring.identities(engine.dtypes)
         label = components.weak(values, zero)
     found = None if label is None else components.groups(label, max(_FEW, engine.granule))

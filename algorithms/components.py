@@ -12,18 +12,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LARGE", "SMALLEST", "condense", "groups", "permute", "weak"]
+__all__ = ["condense", "groups", "permute", "weak"]
 
 Array = np.ndarray[Any, Any]
 
 _BLOCK = 1 << 20
 """Entries of the matrix that are looked at together."""
-
-SMALLEST = 1024
-"""Vertices below which looking for components costs more than it saves."""
-
-LARGE = 1 << 13
-"""The same for reachability, whose closure is hardly slower than a look at its matrix."""
 
 
 def weak(values: tuple[Array, ...], zero: tuple[Any, ...]) -> Array | None:

@@ -97,6 +97,49 @@ SCIPY_FOUND = {"best": 3.7e-9, "levels": 2.6e-9, "rounds": 3.7e-9}
 SCIPY_EDGE = {"best": 1.8e-9, "levels": 4e-10, "rounds": 1.8e-9}
 """Of an edge that leaves it."""
 
+NETWORKX_SEARCH, NETWORKX_ROUNDS = 200e-9, 300e-9
+"""Of a vertex or an edge in a search of NetworkX's, and in its Bellman–Ford."""
+
+NETWORKX_STEP, NETWORKX_NUMPY_STEP = 60e-9, 1.2e-9
+"""Of a step of its Floyd–Warshall, and of that which is NumPy's."""
+
+NETWORKX_REACH, NETWORKX_ACYCLIC, NETWORKX_TRIANGLE = 1.1e-6, 5e-9, 2e-6
+"""Of a vertex or an edge for each vertex of its transitive closure, and of those of acyclic graphs; of two neighbours of a vertex in its
+local efficiency."""
+
+BACKEND_CALL, BACKEND_GRAPH, BACKEND_EDGE = 1e-3, 6e-7, 1e-6
+"""Of a call of the NetworkX backend, of an entry of the matrix that becomes a graph, and of an edge of the graph that it returns."""
+
+BACKEND_ENTRY = {"johnson": 1.2e-6, "paths": 5e-7, "lengths": 7e-8, "numbers": 1e-8}
+"""Of an entry of what it returns: a list of nodes that are copied twice, a list of nodes, a length in a dictionary, a part of a number."""
+
+BACKEND_PART, BACKEND_PART_STEPS = 1e-4, 20e9
+"""Of a graph of neighbours, and the steps a second of its closure."""
+
+# Where one way begins to be faster than another one. 2 cores of AMD Zen 5 and Zen 4; up to four NVIDIA H200.
+
+SERIAL = 160**3
+"""Steps of a product on the CPU below which waking another thread costs more than it saves."""
+
+COMPONENTS, CONDENSED = 1 << 10, 1 << 13
+"""Vertices below which looking for weakly connected components costs more than it saves; and for the strongly connected ones of
+reachability, whose closure is hardly slower than a look at its matrix."""
+
+SHARED = 1 << 14
+"""Vertices from which on several GPUs are faster than one."""
+
+BESIDE = 0.1
+"""How much of what happens beside something else costs time after all: memory and cores are shared."""
+
+LOST_DEPTH = 64
+"""Steps of depth that take as long as a product loses otherwise, because it begins and ends."""
+
+ASKED_STEPS = 13_000_000_000
+"""Steps that take as long on a GPU as it takes to ask for the update of a block row."""
+
+HIDDEN_STEPS = 1024
+"""Steps for each byte of an entry behind which its copies to a GPU and back can hide."""
+
 begun: set[str] = set()
 """The GPUs that this process has computed on."""
 

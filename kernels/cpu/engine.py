@@ -15,9 +15,10 @@ from semiring.kernels.cpu.arguments import STATUS
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.launch import Launch
 from semiring.kernels.cpu.operands import Operand, assign, copied
-from semiring.kernels.cpu.tasks import SERIAL, stripe
+from semiring.kernels.cpu.tasks import stripe
 from semiring.kernels.cpu.threads import Threaded, run
 from semiring.kernels.engine import ArrayEngine
+from semiring.kernels.machine import SERIAL
 from semiring.kernels.overlap import address, matched
 from semiring.kernels.reference.operations import Operations, operations_for
 

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.machine import SERIAL
 
-__all__ = ["SERIAL", "Tasks", "stripe", "tasks_of"]
+__all__ = ["Tasks", "stripe", "tasks_of"]
 
 SCRATCH = 16 << 20
 """Bytes that all workers together may hold of B, of its transpose, and of A's rows, unless a twentieth of C is more."""
-
-SERIAL = 160**3
-"""Steps below which waking another thread costs more than it saves."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from semiring.algebra.errors import TooLargeError
 from semiring.algebra.html import Shown
+from semiring.kernels import machine
 from semiring.kernels.machine import Speed
 from semiring.kernels.room import format_bytes
 
@@ -19,9 +20,6 @@ __all__ = ["GRANULE", "BlockRows", "block_rows", "default_side", "even_side", "s
 
 GRANULE = 64
 """Rows that the sides of block rows are multiples of, so that blocks begin at aligned addresses."""
-
-_SEEN = 0.1
-"""How much of what happens beside something else costs time after all: memory and cores are shared."""
 
 _LEAST, _OVERLAPPING = (2, 3), (5, 6)
 """Block rows that a device needs room for, and those with which copies go on beside products: of one device, and of each of several.
@@ -31,15 +29,6 @@ They are the row panel, the block row that is computed, the next row panel where
 
 _DEVICES = 8
 """Devices among which the block rows can be shared out evenly, whatever their number is."""
-
-_LOST = 64
-"""Steps of depth that take as long as a product loses otherwise, because it begins and ends."""
-
-_ASKED = 13_000_000_000
-"""Steps that take as long on a GPU as it takes to ask for the update of a block row."""
-
-_HIDDEN = 1024
-"""Steps for each byte of an entry behind which its copies to a GPU and back can hide."""
 
 _MOST = 1 << 32
 """Bytes of a block row at most, so that small devices have room for some."""
@@ -105,7 +94,7 @@ class BlockRows(Shown):
         if not self.overlaps:
             return self.computing + 2 * self.moving
         longer, shorter = max(self.computing, self.moving), min(self.computing, self.moving)
-        return longer + _SEEN * shorter + 2 * self.side * self.row_bytes / self.speed.link
+        return longer + machine.BESIDE * shorter + 2 * self.side * self.row_bytes / self.speed.link
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """What Jupyter shows."""
@@ -166,9 +155,9 @@ def default_side(n: int, row_bytes: int, limit: int | None = None) -> int:
     b³ = c n²/(4d). One interpreter asks for all (n/b)² updates of block rows, which must not take longer than the n³/d steps. Where they
     come and go, the copies of a round must hide behind its products.
     """
-    best = (_LOST * n * n / (4 * _DEVICES)) ** (1 / 3)
-    asked = math.isqrt(n**3 // (_DEVICES * _ASKED))
-    hidden = max(2 * _DEVICES, n * n / (_HIDDEN * row_bytes))
+    best = (machine.LOST_DEPTH * n * n / (4 * _DEVICES)) ** (1 / 3)
+    asked = math.isqrt(n**3 // (_DEVICES * machine.ASKED_STEPS))
+    hidden = max(2 * _DEVICES, n * n / (machine.HIDDEN_STEPS * row_bytes))
     count = max(min(n / best, asked, hidden), n * row_bytes / _MOST)
     side = min(n, _whole(-(-n // (_DEVICES * max(1, round(count / _DEVICES))))))
     if limit is None:

@@ -1,6 +1,6 @@
 """Predicted times, of NetworkX and of this library, by which `should_run` decides.
 
-The constants are those of `python -m benchmarks.networkx_backend`, rounded in favour of NetworkX.
+The constants, of `kernels.machine`, are those of `python -m benchmarks.networkx_backend`, rounded in favour of NetworkX.
 """
 
 from __future__ import annotations
@@ -10,16 +10,11 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
+from semiring.kernels import machine
 from semiring.options import Options
 from semiring.planning import closure_problem, plan
 
 __all__ = ["predicted", "slower"]
-
-_STEPS = 20e9
-"""Steps of min-plus per second of many small products."""
-
-_CALL = 1e-3
-"""Seconds that conversion and call take at least."""
 
 _ALONE = {
     "eccentricity": ("v",),
@@ -80,32 +75,32 @@ def _networkx(name: str, n: int, m: int, given: dict[str, Any]) -> float:
     """Seconds that NetworkX takes, with m directed edges."""
     method = given.get("method")
     if name == "floyd_warshall_numpy" or method == "floyd-warshall-numpy":
-        return 1.2e-9 * n**3
+        return machine.NETWORKX_NUMPY_STEP * n**3
     if name.startswith("floyd_warshall") or method == "floyd-warshall":
-        return 60e-9 * n**3
+        return machine.NETWORKX_STEP * n**3
     if name == "local_efficiency":
-        return 2e-6 * n * (m / max(1, n)) ** 2
+        return machine.NETWORKX_TRIANGLE * n * (m / max(1, n)) ** 2
     if name == "transitive_closure":
-        return 1.1e-6 * n * (n + m)
+        return machine.NETWORKX_REACH * n * (n + m)
     if name in _ACYCLIC:
-        return 5e-9 * n * (n + m)  # besides the edges of the result, which cost both the same
+        return machine.NETWORKX_ACYCLIC * n * (n + m)  # besides the edges of the result, which cost both the same
     if "bellman_ford" in name or method == "bellman-ford":
-        return 300e-9 * n * (n + m)
+        return machine.NETWORKX_ROUNDS * n * (n + m)
     if "dijkstra" in name or name in ("johnson", "harmonic_diameter") or given.get("weight", given.get("distance")) is not None:
-        return 200e-9 * n * (n + m)
-    return 200e-9 * n * min(n, m)  # a search ends when all nodes are found, whatever edges are left
+        return machine.NETWORKX_SEARCH * n * (n + m)
+    return machine.NETWORKX_SEARCH * n * min(n, m)  # a search ends when all nodes are found, whatever edges are left
 
 
 def _own(name: str, n: int, m: int) -> float:
     """Seconds that this backend takes, for its steps and for what it returns."""
     if name == "local_efficiency":
-        return _CALL + n * (100e-6 + (m / max(1, n)) ** 3 / _STEPS)
+        return machine.BACKEND_CALL + n * (machine.BACKEND_PART + (m / max(1, n)) ** 3 / machine.BACKEND_PART_STEPS)
     if name == "transitive_closure":
-        return 2 * _CALL + _reachability(n) + 600e-9 * n**2
+        return 2 * machine.BACKEND_CALL + _reachability(n) + machine.BACKEND_GRAPH * n**2
     if name in _ACYCLIC:
-        return 2 * _CALL + _reachability(n) + 1e-6 * m
-    result = 1.2e-6 if name == "johnson" else 500e-9 if name in _PATHS else 70e-9 if name in _LENGTHS else 10e-9
-    return _CALL + _closure(n) + n**2 * result
+        return 2 * machine.BACKEND_CALL + _reachability(n) + machine.BACKEND_EDGE * m
+    kind = name if name == "johnson" else "paths" if name in _PATHS else "lengths" if name in _LENGTHS else "numbers"
+    return machine.BACKEND_CALL + _closure(n) + n**2 * machine.BACKEND_ENTRY[kind]
 
 
 def _closure(n: int) -> float:

@@ -40,9 +40,6 @@ __all__ = ["cut", "plan"]
 _CPU_SCRATCH, _GPU_SCRATCH, _SCRATCH_SHARE = 1 << 24, 1 << 26, 32
 """Bytes of an engine's own memory, for copies of operands and packed panels, and the share of a limit that this is where it is more."""
 
-_WORTH_SHARING = 1 << 14
-"""Vertices from which on several GPUs are faster than one."""
-
 _OURS = 0.95
 """The share of free memory that is taken where there is no limit."""
 
@@ -179,7 +176,7 @@ def _by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) 
     if problem.device == "auto" and limit is not None and limit < 2 * _GPU_SCRATCH:
         devices = ("cpu",)  # a GPU's engine would have no room beside its scratch
     # One GPU that is named by a list goes the way of several: their number does not show in the bits of the result.
-    shared = listed and (n >= _WORTH_SHARING or problem.block is not None)
+    shared = listed and (n >= machine.SHARED or problem.block is not None)
     if not shared:
         devices = devices[:1]
     gpu, blocked = is_gpu(devices[0]), problem.method in ("auto", "blocked")

@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 import semiring as sr
 from semiring import testing
 from semiring.algorithms import components
+from semiring.kernels import machine
 
 Array = np.ndarray[Any, Any]
 
@@ -82,7 +83,7 @@ def test_strong_components_give_up_where_they_do_not_pay() -> None:
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize("sizes", [[300], [250, 50], [100, 100, 100], [1] * 200, [150, 1, 1, 1, 140]])
 def test_reachability_is_networkxs(density: float, reflexive: bool, sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(components, "LARGE", 2)
+    monkeypatch.setattr(machine, "CONDENSED", 2)
     edges = islands(sizes, density, seed=1)
     graph = nx.from_numpy_array(edges, create_using=nx.DiGraph)
     expected = nx.to_numpy_array(nx.transitive_closure(graph, reflexive=reflexive), nodelist=range(len(edges))) > 0
@@ -99,9 +100,9 @@ def test_answers_do_not_depend_on_components(semiring: sr.Semiring, reflexive: b
         a: Any = (np.where(edges, weights, zero[0]), edges.astype(float))
     else:
         a = np.where(edges, weights / 512 if semiring is sr.PLUS_TIMES else weights, zero[0])
-    monkeypatch.setattr(components, "SMALLEST", 2)
+    monkeypatch.setattr(machine, "COMPONENTS", 2)
     apart = sr.closure(a, semiring, reflexive=reflexive)
-    monkeypatch.setattr(components, "SMALLEST", 10**9)
+    monkeypatch.setattr(machine, "COMPONENTS", 10**9)
     whole = sr.closure(a, semiring, reflexive=reflexive)
     for x, y in zip(apart if isinstance(apart, tuple) else (apart,), whole if isinstance(whole, tuple) else (whole,), strict=True):
         assert np.allclose(x, y, rtol=1e-12) if semiring is sr.PLUS_TIMES else np.array_equal(x, y)
@@ -110,15 +111,15 @@ def test_answers_do_not_depend_on_components(semiring: sr.Semiring, reflexive: b
 def test_via_holds_the_vertices_of_the_whole_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     edges = islands([120, 90, 40], 0.06, seed=3)
     a = np.where(edges, np.random.default_rng(0).random(edges.shape), np.inf)
-    monkeypatch.setattr(components, "SMALLEST", 2)
+    monkeypatch.setattr(machine, "COMPONENTS", 2)
     paths = sr.apsp(a, paths=True, method="iterative")
     testing.assert_paths_valid(paths, a, pairs=np.random.default_rng(1).integers(0, 250, (300, 2)).tolist())
-    monkeypatch.setattr(components, "SMALLEST", 10**9)
+    monkeypatch.setattr(machine, "COMPONENTS", 10**9)
     assert np.array_equal(paths.via, sr.apsp(a, paths=True, method="iterative").via)
 
 
 def test_a_negative_cycle_in_one_component_has_the_graphs_vertices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(components, "SMALLEST", 2)
+    monkeypatch.setattr(machine, "COMPONENTS", 2)
     edges = islands([150, 150], 0.05, seed=4)
     a = np.where(edges, 5.0, np.inf)
     u, v = np.argwhere(edges & ~np.eye(300, dtype=bool))[-1]
@@ -131,7 +132,7 @@ def test_a_negative_cycle_in_one_component_has_the_graphs_vertices(monkeypatch: 
 
 @pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")
 def test_rounding_in_one_component_is_mended_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(components, "SMALLEST", 2)
+    monkeypatch.setattr(machine, "COMPONENTS", 2)
     p = 10 * np.random.default_rng(0).random(300)
     label = np.repeat([0, 1], 150)
     a = np.where(label[:, None] == label, np.nextafter(p[None] - p[:, None] + 1e-15, np.inf), np.inf)
