@@ -111,6 +111,9 @@ def apsp(
 
     Notes
     -----
+    The plan of a call, `explain`, tells how it is computed. All pairs of a sparse graph are searched where that is predicted to be faster
+    than the closure of its matrix, as below for `sources`.
+
     n³ steps; memory for the result (and 4n² bytes for the paths) and a few percent beside it. The recursive algorithm is Buluç, Gilbert
     and Budak (2010), Fig. 3; the blocked one Katz and Kider (2008), with paths Matsumoto, Nakasato and Sedukhin (2012), Alg. 3–6.
 

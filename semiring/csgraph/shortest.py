@@ -368,8 +368,8 @@ def explain(
     >>> from semiring import csgraph
     >>> csgraph.explain(np.ones((2000, 2000))).strategy
     'whole'
-    >>> csgraph.explain(np.ones((2000, 2000)), indices=0).strategy
-    'SciPy'
+    >>> csgraph.explain(np.ones((2000, 2000)), indices=0).strategy in ("search", "SciPy")
+    True
     """
     return decide(
         csgraph, Request(method, directed, return_predecessors, unweighted, overwrite, indices, limit, min_only, dtype=dtype, device=device)
