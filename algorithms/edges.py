@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from semiring.algebra.forks import cached_property
 from semiring.algebra.namespace import holds_symbols
 from semiring.algorithms.runs import consecutive
 from semiring.kernels.devices import is_gpu
+from semiring.kernels.statistics import ValueStatistics
 
 __all__ = ["Edges", "SparseArray", "reached"]
 
@@ -36,6 +37,8 @@ class Edges:
         One for each component of an element.
     zero : tuple
         The element of all other entries.
+    statistics : tuple of ValueStatistics
+        What the weights are, one a component, see `statistics_of`; empty where that is not known.
     """
 
     n: int
@@ -43,17 +46,19 @@ class Edges:
     heads: Array
     weights: Values
     zero: tuple[Any, ...]
+    statistics: tuple[ValueStatistics, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, tails: Array, heads: Array, weights: Values, n: int, zero: tuple[Any, ...]) -> Edges:
         """From coordinates that are sorted by rows and columns, each there once."""
-        starts = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n), dtype=np.intp)])
+        starts = np.zeros(n + 1, dtype=np.intp)
+        np.cumsum(np.bincount(tails, minlength=n), out=starts[1:])
         return cls(n, starts, heads.astype(np.intp, copy=False), weights, zero)
 
-    @property
+    @cached_property
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         """The dtype of each component."""
-        return tuple(w.dtype for w in self.weights)
+        return tuple([w.dtype for w in self.weights])
 
     @cached_property
     def tails(self) -> Array:

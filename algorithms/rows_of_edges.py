@@ -12,6 +12,7 @@ one that they leave incomplete is found by the rounds above, which judge cycles.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import chooses_operand
 from semiring.algorithms.cycles import exact_weight, find_cycle
 from semiring.algorithms.divergence import Judge
 from semiring.algorithms.edges import Edges
@@ -100,13 +102,14 @@ def rows_of_edges(
     """
     require_closure_laws(semiring, edges.dtypes, paths=tree is not None)
     guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
-    guard.before(statistics_of(semiring, edges.weights))
+    guard.before(edges.statistics or statistics_of(semiring, edges.weights))
     search = _Search(semiring, edges, reflexive, backward, name, order or search_order(semiring, edges))
-    results = tuple(filled((len(sources), edges.n), z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True))
-    step = max(1, _AT_ONCE // max(1, edges.n, len(edges.heads)))
-    left = [slice(start, start + step) for start in range(0, len(sources), step)]
+    results = tuple([filled((len(sources), edges.n), z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True)])
     if len(edges.heads) and searches is not None:
         left = [slice(i, i + 1) for i in search.compiled(searches, sources, results, tree)]
+    else:
+        step = max(1, _AT_ONCE // max(1, edges.n, len(edges.heads)))
+        left = [slice(start, start + step) for start in range(0, len(sources), step)]
     for rows in left:
         search.run(sources[rows], tuple(v[rows] for v in results), None if tree is None else tree[rows])
     guard.after(results, tree)
@@ -120,9 +123,25 @@ def search_order(semiring: Semiring, edges: Edges) -> Order:
     """
     if not len(edges.heads):
         return "best"
+    if edges.statistics and (extremum := _extremum(semiring, edges.dtypes)) is not None:
+        (found,), (one,) = edges.statistics, semiring.identities(edges.dtypes)[1]
+        if found.finite is not None and not (found.positive_infinity or found.negative_infinity):
+            least, greatest = found.finite
+            if least < one if extremum == "min" else greatest > one:
+                return "rounds"
+            return "levels" if least == greatest else "best"
     if not operations_for(semiring, edges.dtypes).harmless(edges.weights):
         return "rounds"
     return "levels" if all(bool((w == w[0]).all()) for w in edges.weights) else "best"
+
+
+@functools.lru_cache(maxsize=256)
+def _extremum(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> str | None:
+    """Whether ⊕ is the "min" or the "max" of two numbers; None for anything else."""
+    if len(dtypes) > 1 or dtypes[0].kind not in "iuf":
+        return None
+    (add,) = semiring.program.add
+    return add.op if add.op in ("min", "max") and chooses_operand(add) else None
 
 
 class _Search:
@@ -140,6 +159,8 @@ class _Search:
             _put(results, (np.arange(len(sources)), sources), self.operations.one)
         graph = (self.edges.starts, self.edges.heads, self.edges.weights)
         complete = searches.rows(graph, sources, results, tree, best_first=self.order == "best", backward=self.backward)
+        if complete.all():
+            return []
         left = np.flatnonzero(~complete)
         _put(results, left, self.operations.zero)
         if tree is not None:

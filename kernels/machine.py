@@ -71,7 +71,7 @@ ROWS_STEP = 1.9e-11
 READ_CALL, READ_EDGE = 7e-5, 5e-9
 """Of reading a sparse graph, and of each of its edges."""
 
-SEARCH_CALL, SEARCH_THREADS, SEARCH = 5e-5, 3.5e-5, 6.7e-6
+SEARCH_CALL, SEARCH_THREADS, SEARCH = 1.5e-5, 3.5e-5, 6.7e-6
 """Of any call of searches; of waking threads; and of one search, while no other thread can start its own."""
 
 FOUND = {"best": 2.2e-9, "levels": 1.2e-8, "rounds": 1.0e-9}

@@ -27,10 +27,18 @@ class Vertices:
     numbers : int array of shape (k,)
     single : bool
         Whether the caller named one by itself, so that results have no axis for it.
+    every : bool
+        Whether these are all vertices of the graph, in its order.
     """
 
     numbers: Array
     single: bool = False
+    every: bool = False
+
+    @classmethod
+    def all_of(cls, n: int) -> Vertices:
+        """All vertices of a graph of n."""
+        return cls(np.arange(n), every=True)
 
 
 def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> Vertices:
@@ -51,7 +59,7 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
         For what is no vertex of the graph.
     """
     if given is None:
-        return Vertices(np.arange(n))
+        return Vertices.all_of(n)
     if lends_memory(given):
         array = host(borrowed(given).array)
         if array.ndim > 1:

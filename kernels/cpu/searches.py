@@ -98,7 +98,7 @@ class Searches(Threaded):
         places = [address(a) for pair in zip(weights, values, strict=True) for a in pair]
         template = array("q", (*first, *places))
         # What is written to, and the bytes from the row of one source to that of the next.
-        rows = [(len(Words._fields) + 2 * c + 1, v.strides[0]) for c, v in enumerate(values)]
+        rows = [(len(first) + 2 * c + 1, v.strides[0]) for c, v in enumerate(values)]
         if tree is not None:
             rows.append((_TREE, tree.strides[0]))
         incomplete, lock = count, threading.Lock()

@@ -53,7 +53,8 @@ class _Task:
     @cached_property
     def roots(self) -> Array:
         """The vertices that are searched from (with `backward`: to), each once and in ascending order."""
-        return np.unique((self.targets if self.backward else self.sources).numbers)
+        ends = self.targets if self.backward else self.sources
+        return ends.numbers if ends.every or len(ends.numbers) == 1 else np.unique(ends.numbers)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -106,7 +107,7 @@ def block_of_rows(graph: Edges | Graph, semiring: Semiring, options: Options, so
     options = options._replace(sources=sources)
 
     def ask(n: int, labels: Any) -> _Task:
-        ends = Vertices(np.array(sources, dtype=np.intp)), Vertices(np.arange(n))
+        ends = Vertices(np.array(sources, dtype=np.intp)), Vertices.all_of(n)
         return _Task(semiring, options, True, False, n, labels, *ends, backward=False)
 
     if isinstance(graph, Edges):
@@ -116,7 +117,7 @@ def block_of_rows(graph: Edges | Graph, semiring: Semiring, options: Options, so
 
 def search_all(how: Plan, edges: Edges, labels: Sequence[Hashable] | None, *, reflexive: bool) -> Any:
     """All rows of the closure of a sparse graph, edge by edge."""
-    every = Vertices(np.arange(edges.n))
+    every = Vertices.all_of(edges.n)
     task = _Task(how.semiring, Options(threads=how.problem.threads), reflexive, False, edges.n, labels, every, every, backward=False)
     with noted("the closure", how.semiring, edges.arrays()):
         values, _ = _by_searches(task, edges, how)
@@ -275,12 +276,12 @@ def _grown(task: _Task, paths: Paths, roots: Array, source: tuple[Any, ...]) -> 
 def _answer(task: _Task, g: Graph, values: Values, tree: Any, kept: Callable[[], Values]) -> Any:
     """What was found, for the vertices in the order in which they were named, in the caller's own kind."""
     sources, targets = task.sources, task.targets
-    row, column = sources.numbers, targets.numbers
+    own = _positions(task.roots, targets if task.backward else sources)
     if task.backward:
-        column = own = np.searchsorted(task.roots, column)
+        row, column = None if sources.every else sources.numbers, own
     else:
-        row = own = np.searchsorted(task.roots, row)
-    values = tuple(_part(v, row, column) for v in values)
+        row, column = own, None if targets.every else targets.numbers
+    values = tuple([_part(v, row, column) for v in values])
     restore = g.restore_part(sources.numbers, targets.numbers)
     if tree is None:
         return shown(values, sources, targets, restore)
@@ -299,11 +300,16 @@ def _answer(task: _Task, g: Graph, values: Values, tree: Any, kept: Callable[[],
     )
 
 
+def _positions(roots: Array, ends: Vertices) -> Array | None:
+    """Where the vertices that were named are among the roots; None where they are these."""
+    return None if ends.numbers is roots or np.array_equal(ends.numbers, roots) else np.searchsorted(roots, ends.numbers)
+
+
 def _part(array: Any, rows: Array | None, columns: Array | None) -> Any:
-    """Rows and columns of an array of shape (…, m, n), which is itself where these are all of them."""
+    """Rows and columns of an array of shape (…, m, n), None for all of them."""
     xp = namespace(array)
     for axis, some in ((-2, rows), (-1, columns)):
-        if some is not None and not np.array_equal(some, np.arange(array.shape[axis])):
+        if some is not None:
             array = array.take(xp.asarray(some), axis=axis)
     return xp.ascontiguousarray(array)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +20,14 @@ from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.memory import require_memory
 from semiring.graphs.stripes import nonedges
 from semiring.kernels.devices import on_device
+from semiring.kernels.infinities import absorbing
 from semiring.kernels.reference.operations import Operations
-from semiring.kernels.statistics import surely_elements
+from semiring.kernels.statistics import ValueStatistics, surely_elements, value_statistics
 
 __all__ = ["Coordinates", "compressed", "dense", "sparse"]
 
 _EXACT_IN_FLOAT64 = 1 << 53
+_FLOAT64 = (np.dtype(np.float64),)
 
 
 class Coordinates(NamedTuple):
@@ -77,15 +80,24 @@ def sparse(given: Coordinates, semiring: Semiring, reading: Reading) -> Edges:
 
 def compressed(graph: Any, semiring: Semiring, reading: Reading) -> Edges | None:
     """SciPy's compressed rows as edges in order, if nothing about them has to change; None where `sparse` has to look at them."""
-    if graph.format != "csr" or reading != Reading(None, None, False, False, False) or graph.data.dtype != np.float64:
+    if graph.format != "csr" or semiring.components > 1 or semiring.on_truth_values or reading.presence or reading.nonedge is not None:
         return None
-    shape, dtypes = graph.shape, (graph.data.dtype,)
-    if semiring.components > 1 or semiring.on_truth_values or len(shape) != 2 or shape[0] != shape[1] or not graph.has_canonical_format:
+    weights, heads, starts, (n, *columns) = graph.data, graph.indices, graph.indptr, graph.shape
+    dtypes = (weights.dtype,)
+    if semiring.dtypes(_FLOAT64 if reading.dtype is None else reading.dtype) != dtypes or columns != [n]:
         return None
-    zero, _ = semiring.identities(dtypes)
-    if outside(semiring, graph.data) is not None or (graph.data == zero[0]).any():
+    if not (graph.has_canonical_format and len(heads) == len(weights) == starts[-1]):
         return None
-    return Edges(int(shape[0]), graph.indptr.astype(np.intp), graph.indices.astype(np.intp), (graph.data,), zero)
+    # SciPy does not look where edges lead.
+    (ends,), statistics = value_statistics((heads,)), value_statistics((weights,), absorbing(semiring, dtypes))
+    if ends.finite is not None and not (ends.finite[0] >= 0 and ends.finite[1] < n):
+        return None
+    (found,), (zero,) = statistics, semiring.identities(dtypes)[0]
+    least, greatest = found.finite or (zero, zero)
+    absent = not (least <= zero <= greatest) or (zero == 0 and found.zeros == 0) or found.finite is None
+    if not (absent and found.all_finite and surely_elements(semiring, (weights,), statistics)):
+        return None
+    return Edges(int(n), starts.astype(np.intp), heads.astype(np.intp), (weights,), (zero,), statistics)
 
 
 def _stored(given: Coordinates, reading: Reading) -> Coordinates:
@@ -105,18 +117,25 @@ def _in_order(given: Coordinates, semiring: Semiring, reading: Reading, dtypes: 
     weights = tuple(_present(w, given.where) for w in given.weights) if reading.presence else given.weights
     convert = conversions(semiring, [written_as(w.dtype, numbers=True) for w in weights], dtypes)
     entries = tuple(to(w, given.where) for to, w in zip(convert, weights, strict=True))
-    _require_inside(semiring, entries, given.where)
+    statistics = _require_inside(semiring, entries, given.where)
+    count = len(given.rows)
     rows, columns, entries = _combined(given.rows, given.columns, entries, given.n, semiring, given.labels)
     there = np.logical_or.reduce([np.asarray(e != z, dtype=bool) for e, z in zip(entries, zero, strict=True)])
     if not there.all():
         rows, columns, entries = rows[there], columns[there], tuple(e[there] for e in entries)
-    return Edges.of(rows, columns, entries, given.n, zero)
+    edges = Edges.of(rows, columns, entries, given.n, zero)
+    return replace(edges, statistics=statistics) if len(rows) == count else edges
 
 
-def _require_inside(semiring: Semiring, entries: tuple[Array, ...], where: Place) -> None:
-    index = None if surely_elements(semiring, entries) else outside(semiring, entries)
+def _require_inside(semiring: Semiring, entries: tuple[Array, ...], where: Place) -> tuple[ValueStatistics, ...]:
+    """What the weights are; nothing where that is not told of their dtypes."""
+    dtypes = tuple(e.dtype for e in entries)
+    numbers = all(d.kind not in "bO" for d in dtypes)
+    statistics = value_statistics(entries, absorbing(semiring, dtypes)) if numbers else ()
+    index = None if surely_elements(semiring, entries, statistics) else outside(semiring, entries)
     if index is not None:
         require_inside(semiring, tuple(e[index] for e in entries), f"the weight of {where(index)}", advice=", or nonedge=nan")
+    return statistics
 
 
 def _present(weights: Array, where: Place) -> Array:
