@@ -106,7 +106,7 @@ class Edges:
     @property
     def symbolic(self) -> bool:
         """Whether a weight is SymPy's."""
-        return holds_symbols(self.weights)
+        return any([d.kind == "O" for d in self.dtypes]) and holds_symbols(self.weights)
 
     @property
     def nbytes(self) -> int:

@@ -159,8 +159,8 @@ class PathsBetween(Paths):
 
 def shown(values: Values, sources: Vertices, targets: Vertices, restore: Callable[[Array], Any] | None) -> Any:
     """Elements of shape (…, sources, targets) as the caller gets them, without the axis of a vertex that was named by itself."""
-    found: tuple[Any, ...] = tuple(_squeezed(_squeezed(v, sources, -2), targets, -1) for v in values)
-    restored = tuple(v[()] for v in found) if restore is None else tuple(map(restore, found))
+    found: tuple[Any, ...] = tuple([_squeezed(_squeezed(v, sources, -2), targets, -1) for v in values])
+    restored = tuple([v[()] for v in found]) if restore is None else tuple(map(restore, found))
     return restored[0] if len(restored) == 1 else restored
 
 

@@ -17,6 +17,9 @@ __all__ = ["Vertices", "chosen"]
 
 Array = np.ndarray[Any, Any]
 
+_SEQUENCES = (list, tuple, range)
+"""What is no array for sure."""
+
 
 @dataclass(frozen=True, eq=False)
 class Vertices:
@@ -60,7 +63,7 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
     """
     if given is None:
         return Vertices.all_of(n)
-    if lends_memory(given):
+    if type(given) not in _SEQUENCES and lends_memory(given):
         array = host(borrowed(given).array)
         if array.ndim > 1:
             raise GraphError(f"{what} is an array of shape {array.shape}; name vertices in a flat sequence")
@@ -98,7 +101,7 @@ def _looked_up(label: Any, index: Mapping[Hashable, int]) -> int | None:
 
 
 def _numbers(given: Any, n: int, what: str) -> Vertices:
-    single = not isinstance(given, Iterable)
+    single = type(given) not in _SEQUENCES and not isinstance(given, Iterable)
     numbers = []
     for vertex in [given] if single else given:
         try:

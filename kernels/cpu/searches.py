@@ -77,28 +77,22 @@ class Searches(Threaded):
         -------
         bool array of shape (s,)
         """
-        starts, heads = (np.ascontiguousarray(a, dtype=np.int64) for a in graph[:2])
-        weights = list(map(np.ascontiguousarray, graph[2]))
+        starts, heads = np.ascontiguousarray(graph[0], np.int64), np.ascontiguousarray(graph[1], np.int64)
+        weights = [w if w.flags.c_contiguous else w.copy() for w in graph[2]]
         function = self._kernels.function(search_name(best_first=best_first, backward=backward))
         count, n, m = len(sources), len(starts) - 1, len(heads)
         # Each vertex has its turn once a round, or once in all; then each edge adds an entry. The last turn finds none.
         room = m + 1
         entry = 8 + sum([w.itemsize for w in weights])
         size = (room * entry + len(values) * _LINE + _LINE) * (1 if best_first else 2)
-        first = Words(
-            source=0,
-            starts=address(starts),
-            heads=address(heads),
-            queue=0,
-            room=room,
-            turns=room + 1 if best_first else _PATIENCE * room,
-            rounds=n + 1,
-            tree=0 if tree is None else address(tree),
-        )
-        places = [address(a) for pair in zip(weights, values, strict=True) for a in pair]
-        template = array("q", (*first, *places))
+        turns = room + 1 if best_first else _PATIENCE * room
+        trees = 0 if tree is None else address(tree)
+        template = array("q", Words(0, address(starts), address(heads), 0, room, turns, n + 1, trees))
         # What is written to, and the bytes from the row of one source to that of the next.
-        rows = [(len(first) + 2 * c + 1, v.strides[0]) for c, v in enumerate(values)]
+        rows = []
+        for w, v in zip(weights, values, strict=True):
+            rows.append((len(template) + 1, v.strides[0]))
+            template.extend((address(w), address(v)))
         if tree is not None:
             rows.append((_TREE, tree.strides[0]))
         incomplete, lock = count, threading.Lock()

@@ -14,7 +14,6 @@ from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.trees import NONE
 from semiring.csgraph.arcs import Arcs, Array
 from semiring.csgraph.call import Call, cut
-from semiring.kernels.select import searches_for
 
 __all__ = ["searched"]
 
@@ -54,9 +53,7 @@ def _own_rows(call: Call, arcs: Arcs, sources: Array, *, paths: bool) -> tuple[A
     """Distances from some sources by the searches of this library, and the predecessors if they are wanted."""
     edges = Edges.of(arcs.rows, arcs.columns, (arcs.weights.astype(call.dtype, copy=False),), arcs.n, (np.inf,))
     tree = np.full((len(sources), arcs.n), NONE, dtype=np.int32) if paths else None
-    found = rows_of_edges(
-        MIN_PLUS, edges, sources, tree=tree, searches=searches_for(MIN_PLUS, edges.dtypes, "cpu"), order=call.plan.problem.order
-    )
+    found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, searches=call.plan.searches, order=call.plan.problem.order)
     if tree is not None:
         tree[tree < 0] = NONE
         found = (*found, tree)

@@ -22,7 +22,7 @@ from semiring.graphs import Graph, read_edges, read_graph, require_memory
 from semiring.graphs.memory import entry_bytes
 from semiring.kernels.devices import device_of, is_gpu, on_device
 from semiring.kernels.room import fits, format_bytes, free_on
-from semiring.kernels.select import engine_for, searches_for
+from semiring.kernels.select import engine_for
 from semiring.kernels.statistics import ValueStatistics
 from semiring.options import Options
 from semiring.paths import Paths
@@ -132,7 +132,7 @@ def _by_searches(task: _Task, edges: Edges, plan: Plan) -> tuple[Values, Any]:
         "backward": task.backward,
         "tree": tree,
         "name": task.name,
-        "searches": searches_for(task.semiring, edges.dtypes, str(task.options.device), task.options.threads),
+        "searches": plan.searches,
         "order": plan.problem.order,
     }
     values = rows_of_edges(task.semiring, edges, task.roots, **how)

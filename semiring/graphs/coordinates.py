@@ -88,16 +88,16 @@ def compressed(graph: Any, semiring: Semiring, reading: Reading) -> Edges | None
         return None
     if not (graph.has_canonical_format and len(heads) == len(weights) == starts[-1]):
         return None
-    # SciPy does not look where edges lead.
-    (ends,), statistics = value_statistics((heads,)), value_statistics((weights,), absorbing(semiring, dtypes))
-    if ends.finite is not None and not (ends.finite[0] >= 0 and ends.finite[1] < n):
+    heads = heads.astype(np.intp)
+    if len(heads) and heads.view(np.uintp).max() >= n:  # SciPy does not look where edges lead
         return None
+    statistics = value_statistics((weights,), absorbing(semiring, dtypes))
     (found,), (zero,) = statistics, semiring.identities(dtypes)[0]
     least, greatest = found.finite or (zero, zero)
     absent = not (least <= zero <= greatest) or (zero == 0 and found.zeros == 0) or found.finite is None
     if not (absent and found.all_finite and surely_elements(semiring, (weights,), statistics)):
         return None
-    return Edges(int(n), starts.astype(np.intp), heads.astype(np.intp), (weights,), (zero,), statistics)
+    return Edges(int(n), starts.astype(np.intp), heads, (weights,), (zero,), statistics)
 
 
 def _stored(given: Coordinates, reading: Reading) -> Coordinates:

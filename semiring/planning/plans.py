@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,10 +16,13 @@ from semiring.kernels.engine import Engine, fresh
 from semiring.kernels.machine import Speed, speed_of
 from semiring.kernels.outline import BlockSides, Outline, outline, sides_of
 from semiring.kernels.room import format_bytes
-from semiring.kernels.select import engine_for
+from semiring.kernels.select import engine_for, searches_for
 from semiring.kernels.streaming.block_rows import BlockRows
 from semiring.kernels.truth import is_packed
 from semiring.planning.problem import Problem
+
+if TYPE_CHECKING:
+    from semiring.kernels.cpu.searches import Searches
 
 __all__ = ["Plan", "duration"]
 
@@ -115,6 +118,11 @@ class Plan(Shown):
     @cached_property
     def _prototype(self) -> Engine:
         return engine_for(self.semiring, self.dtypes, self.device, self.problem.threads, witness=self.paths)
+
+    @cached_property
+    def searches(self) -> Searches | None:
+        """The generated searches, or None where NumPy has to search."""
+        return searches_for(self.semiring, self.dtypes, str(self.problem.device), self.problem.threads)
 
     @property
     def speed(self) -> Speed | None:

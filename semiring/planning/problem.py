@@ -155,8 +155,17 @@ def edges_problem(semiring: Semiring, edges: Edges, options: Any, searches: int 
     count = edges.n if searches is None else searches
     # A few searches tell how far the others get; where vertices have more edges, nearly all are found.
     reach = edges.reach() if count > _MANY and len(edges.heads) <= _FEW * edges.n else 1.0
-    more: dict[str, Any] = {"edges": len(edges.heads), "searches": searches, "symbolic": edges.symbolic, "reach": reach}
-    return closure_problem(semiring, edges.dtypes, (edges.n, edges.n), options, order=search_order(semiring, edges), **more)
+    return closure_problem(
+        semiring,
+        edges.dtypes,
+        (edges.n, edges.n),
+        options,
+        edges=len(edges.heads),
+        searches=searches,
+        symbolic=edges.symbolic,
+        order=search_order(semiring, edges),
+        reach=reach,
+    )
 
 
 def location(arrays: tuple[Any, ...], device: Any) -> str:
