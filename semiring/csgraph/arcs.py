@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from semiring.algebra.errors import DTypeError
+from semiring.algorithms.edges import Edges
+
 __all__ = ["Arcs", "Array"]
 
 Array = np.ndarray[Any, Any]
@@ -79,6 +82,21 @@ class Arcs:
         weights = np.full(len(wanted), np.inf)
         weights[there] = self.weights[at[there]]
         return weights, there
+
+    def require_held(self, dtype: np.dtype[Any]) -> None:
+        """Refuse an edge that weighs more than a dtype can hold, which would seem to be none.
+
+        Raises
+        ------
+        DTypeError
+        """
+        if dtype != np.float64 and (over := np.abs(self.weights) > np.finfo(dtype).max).any():
+            at = int(np.argmax(over))
+            raise DTypeError(f"csgraph[{self.rows[at]}, {self.columns[at]}] is {self.weights[at]}, which {dtype} cannot hold; use float64")
+
+    def edges(self, dtype: np.dtype[Any]) -> Edges:
+        """The matrix of distances with these edges, in a dtype that holds them."""
+        return Edges.of(self.rows, self.columns, (self.weights.astype(dtype, copy=False),), self.n, (np.inf,))
 
     def compressed(self) -> csr_array:
         """SciPy's compressed rows."""

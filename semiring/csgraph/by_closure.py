@@ -68,5 +68,6 @@ def _settle(call: Call, matrix: Any) -> None:
     if not request.directed:
         # CuPy's own minimum of float32 makes zeros of subnormals.
         matrix[...] = xp.where(matrix <= matrix.T, matrix, matrix.T) if on_gpu(matrix) else np.minimum(matrix, matrix.T)
-    call.refuse_loops(host(matrix.diagonal()))
+    if call.negative:
+        call.refuse_loops(host(matrix.diagonal()))
     xp.fill_diagonal(matrix, 0)

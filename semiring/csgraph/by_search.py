@@ -8,8 +8,6 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra, johnson
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algebra.errors import DTypeError
-from semiring.algorithms.edges import Edges
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.trees import NONE
 from semiring.csgraph.arcs import Arcs, Array
@@ -27,8 +25,9 @@ def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     arcs = call.edges.arcs
     if not request.directed:
         arcs = arcs.both_ways()
-    _refuse_too_large(arcs, call.dtype)
-    call.refuse_loops(arcs.find(np.arange(n), np.arange(n))[0])
+    arcs.require_held(call.dtype)
+    if call.negative:
+        call.refuse_loops(arcs.find(np.arange(n), np.arange(n))[0])
     arcs = arcs.without_loops()
     sources = np.arange(n, dtype=np.int32) if call.sources is None else call.sources
     paths = bool(request.return_predecessors)
@@ -51,7 +50,7 @@ def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
 
 def _own_rows(call: Call, arcs: Arcs, sources: Array, *, paths: bool) -> tuple[Array, ...]:
     """Distances from some sources by the searches of this library, and the predecessors if they are wanted."""
-    edges = Edges.of(arcs.rows, arcs.columns, (arcs.weights.astype(call.dtype, copy=False),), arcs.n, (np.inf,))
+    edges = arcs.edges(call.dtype)
     tree = np.full((len(sources), arcs.n), NONE, dtype=np.int32) if paths else None
     found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, searches=call.plan.searches, order=call.plan.problem.order)
     if tree is not None:
@@ -62,13 +61,6 @@ def _own_rows(call: Call, arcs: Arcs, sources: Array, *, paths: bool) -> tuple[A
         np.copyto(call.graph.dense, found[0])
         found = (call.graph.dense, *found[1:])
     return found
-
-
-def _refuse_too_large(arcs: Arcs, dtype: np.dtype[Any]) -> None:
-    """An edge that weighs more than `dtype` can hold would seem to be none; the closure refuses it as well."""
-    if dtype != np.float64 and (over := np.abs(arcs.weights) > np.finfo(dtype).max).any():
-        at = int(np.argmax(over))
-        raise DTypeError(f"csgraph[{arcs.rows[at]}, {arcs.columns[at]}] is {arcs.weights[at]}, which {dtype} cannot hold; use float64")
 
 
 def _rows(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Array, ...]:

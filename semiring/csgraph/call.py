@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order
@@ -32,8 +32,7 @@ _FEW = 4
 """Edges a vertex up to which that is worth trying."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """The arguments of a call; see `semiring.csgraph.shortest_path` and `dijkstra`."""
 
     method: str
@@ -138,8 +137,8 @@ class Call:
         return bool(array.dtype == self.dtype and array.flags.c_contiguous and array.flags.writeable)
 
     def refuse_loops(self, weights: Array) -> None:
-        """A negative loop is a negative cycle, but not to SciPy's Floyd–Warshall, which overwrites the diagonal."""
-        if self.negative and self.request.method != "FW" and (weights < 0).any():
+        """Where weights are negative: a negative loop is a negative cycle, but not to SciPy's Floyd–Warshall, which overwrites the diagonal."""
+        if self.request.method != "FW" and (weights < 0).any():
             vertex = int(np.argmin(weights))
             raise NegativeCycleError(f"Negative cycle detected on node {vertex}: its edge to itself weighs {weights[vertex]}", [vertex])
 
@@ -155,12 +154,14 @@ def read_call(csgraph: Any, request: Request) -> Call:
     if request.method == "auto":
         # SciPy's own rule: its conventions differ a little between methods.
         sparse = request.indices is not None or graph.stored < n * n / 4
-        request = replace(request, method=("D" if request.unweighted or not graph.negative else "J") if sparse else "FW")
+        request = request._replace(method=("D" if request.unweighted or not graph.negative else "J") if sparse else "FW")
     if request.method == "FW" and request.indices is not None:
         raise ValueError("Cannot specify indices with method == 'FW'.")
-    request = replace(request, limit=math.fsum([request.limit]))  # a TypeError for what is no number
-    if not request.limit >= 0:
-        raise ValueError(f"limit must be >= 0, not {request.limit}")
+    limit = math.fsum([request.limit])  # a TypeError for what is no number
+    if not limit >= 0:
+        raise ValueError(f"limit must be >= 0, not {limit}")
+    if type(request.limit) is not float:
+        request = request._replace(limit=limit)
     if request.indices is None:
         return Call(graph, request, None, (n,), dtype)
     sources = np.array(request.indices, dtype=np.int64)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Any
 
 from scipy.sparse.csgraph import NegativeCycleError as ScipyNegativeCycleError
 
 from semiring.algebra.errors import NegativeCycleError as OwnNegativeCycleError
 
-__all__ = ["NegativeCycleError", "as_both"]
+__all__ = ["NegativeCycleError", "AsBoth"]
 
 
 class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # type: ignore[misc]  # SciPy's class has no types
@@ -35,12 +34,14 @@ class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # typ
         OwnNegativeCycleError.__init__(self, message, cycle)
 
 
-@contextmanager
-def as_both() -> Iterator[None]:
+class AsBoth:
     """Turns the error of either library into one that is both."""
-    try:
-        yield
-    except OwnNegativeCycleError as error:
-        raise NegativeCycleError(str(error), error.cycle) from None
-    except ScipyNegativeCycleError as error:
-        raise NegativeCycleError(str(error)) from None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, OwnNegativeCycleError):
+            raise NegativeCycleError(str(error), error.cycle) from None
+        if isinstance(error, ScipyNegativeCycleError):
+            raise NegativeCycleError(str(error)) from None

@@ -21,15 +21,15 @@ from semiring.algebra.exchange import borrowed, lends_memory
 from semiring.algebra.forks import cached_property
 from semiring.algebra.namespace import equal, host, namespace, on_gpu
 from semiring.csgraph.arcs import Arcs, Array
-from semiring.graphs.coordinates import Coordinates, dense
 from semiring.graphs.dense import read_dense
 from semiring.graphs.graph import Reading
+from semiring.graphs.memory import require_memory
 from semiring.graphs.sources import Source, is_sparse, to_scipy
 from semiring.kernels.devices import device_of, on_device
 
 __all__ = ["Given", "nulls", "read", "require_square"]
 
-_EXACT = ("float16", "float32", "float64")
+_EXACT = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))
 """What is read as it is; everything else as float64, as SciPy does."""
 
 
@@ -70,7 +70,8 @@ class Given:
         """Whether an edge is negative."""
         if self.entries is not None:
             return bool((self.arcs.weights < 0).any())
-        return bool(((self.dense < 0) & ~self.missing).any())
+        below = self.dense < 0
+        return bool(below.any()) and bool((below & ~self.missing).any())
 
     @cached_property
     def arcs(self) -> Arcs:
@@ -122,16 +123,16 @@ class Given:
         TooLargeError, DTypeError
             Where there is no memory for it, or no place for a weight in float32.
         """
+        if self.entries is not None:
+            require_memory(self.n, (dtype,), via=paths)
+            self.arcs.require_held(dtype)
+            with on_device(device):
+                return self.arcs.edges(dtype).dense(device)[0]
+        if not overwrite and type(self.dense) is np.ndarray and self.dense.dtype == dtype:
+            require_memory(self.n, (dtype,), via=paths)
+            return np.where(self.missing, dtype.type(np.inf), self.dense)
         reading = Reading(nonedge=np.inf, dtype=dtype, overwrite=overwrite, presence=False, paths=paths)
-        if self.entries is None:
-            return read_dense((Source(self.dense, self.missing),), MIN_PLUS, reading).values[0]
-        arcs = self.arcs
-
-        def where(index: tuple[int, ...]) -> str:
-            return f"csgraph[{arcs.rows[index[0]]}, {arcs.columns[index[0]]}]"
-
-        coordinates = Coordinates(arcs.rows, arcs.columns, (arcs.weights,), arcs.n, where)
-        return dense(coordinates, MIN_PLUS, reading, device).values[0]
+        return read_dense((Source(self.dense, self.missing),), MIN_PLUS, reading).values[0]
 
 
 def read(csgraph: Any) -> Given:
@@ -146,25 +147,27 @@ def read(csgraph: Any) -> Given:
     GraphError, ShapeError
         Both are ValueErrors, as SciPy's are: where it is no square matrix, or one of texts or dates.
     """
-    if is_sparse(csgraph):
-        csgraph = to_scipy(csgraph)
-        return Given(None, None, _entries(csgraph), csgraph.nnz)
     array, mask, restore = csgraph, None, None
-    if isinstance(csgraph, np.ma.MaskedArray):
-        mask = np.ma.getmask(csgraph)
-    elif lends_memory(csgraph):
-        there = borrowed(csgraph)
-        array, restore = there.array, there.restore if on_gpu(there.array) else None
-    if not on_gpu(array):
-        array = np.asarray(array)
+    if type(csgraph) is not np.ndarray:
+        if is_sparse(csgraph):
+            csgraph = to_scipy(csgraph)
+            return Given(None, None, _entries(csgraph), csgraph.nnz)
+        if isinstance(csgraph, np.ma.MaskedArray):
+            mask = np.ma.getmask(csgraph)
+        elif lends_memory(csgraph):
+            there = borrowed(csgraph)
+            array, restore = there.array, there.restore if on_gpu(there.array) else None
+        if not on_gpu(array):
+            array = np.asarray(array)
     require_square(array)
     if array.dtype.kind not in "biufcO":
         raise GraphError(f"graph has entries of dtype {array.dtype}, which are no numbers; pass .astype(float) if they stand for some")
-    if array.dtype.name not in _EXACT:
+    if array.dtype not in _EXACT:
         array = array.astype(np.float64)
     missing = nulls(array, None if mask is not None else 0)
     if mask is None:
-        return Given(array, missing, None, array.size - int(missing.sum()), restore=restore)
+        absent = missing.sum() if on_gpu(missing) else np.count_nonzero(missing)
+        return Given(array, missing, None, array.size - int(absent), restore=restore)
     mask = np.broadcast_to(mask, array.shape)
     return Given(array, missing | mask, None, array.size - int(mask.sum()), mask)
 
@@ -180,9 +183,7 @@ def require_square(array: Any) -> None:
 def nulls(array: Any, null_value: float | None, *, nan_null: bool = True, infinity_null: bool = True) -> Any:
     """Where a dense array has no edge: at `null_value` exactly, NaN and ±∞."""
     xp = namespace(array)
-    missing = xp.zeros(array.shape, dtype=bool)
-    if null_value is not None and not np.isnan(null_value):
-        missing |= equal(array, null_value)
+    missing = xp.zeros(array.shape, dtype=bool) if null_value is None or np.isnan(null_value) else equal(array, null_value)
     if array.dtype.kind in "fc":
         if nan_null and infinity_null:
             missing |= ~xp.isfinite(array)
@@ -204,7 +205,8 @@ def _entries(graph: Any) -> Arcs:
         graph = graph.astype(np.float64)  # so that no sum of a COO array's duplicates wraps
     rows = graph.tocsr()
     weights = rows.data.astype(np.float64, copy=False)
-    sources, targets = np.repeat(np.arange(n), np.diff(rows.indptr)), rows.indices
-    if ((targets < 0) | (targets >= n)).any():
+    starts, targets = rows.indptr, rows.indices.astype(np.int64, copy=False)
+    sources = np.arange(n).repeat(starts[1:] - starts[:-1])
+    if len(targets) and targets.view(np.uint64).max() >= n:  # negative ones are large then
         raise GraphError(f"csgraph stores an entry in column {targets[(targets < 0) | (targets >= n)][0]}, of {n}")
     return Arcs.combined(n, sources, targets, np.where(np.isnan(weights), np.inf, weights))

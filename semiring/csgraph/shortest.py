@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse.csgraph import yen as scipys_yen
 
 from semiring.csgraph.call import Request
-from semiring.csgraph.errors import as_both
+from semiring.csgraph.errors import AsBoth
 from semiring.csgraph.reading import read
 from semiring.csgraph.solving import decide, solve
 from semiring.planning import Plan
@@ -316,7 +316,7 @@ def yen(
     if K < 1:
         raise ValueError(f"K is how many paths are wanted, at least 1, not {K}")
     graph = read(csgraph)
-    with as_both():
+    with AsBoth():
         return scipys_yen(
             (graph.unweighted(infinite=True) if unweighted else graph).arcs.compressed(),
             source,

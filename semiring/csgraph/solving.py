@@ -10,7 +10,7 @@ from semiring.algebra.namespace import on_gpu, to_gpu
 from semiring.csgraph.by_closure import closed
 from semiring.csgraph.by_search import searched
 from semiring.csgraph.call import Call, Request, read_call
-from semiring.csgraph.errors import as_both
+from semiring.csgraph.errors import AsBoth
 from semiring.kernels.devices import device_of, on_device
 from semiring.planning import Plan
 
@@ -31,7 +31,7 @@ def solve(csgraph: Any, request: Request) -> Any:
             "SciPy's may be inaccurate, or never return.",
             stacklevel=3,
         )
-    with as_both():
+    with AsBoth():
         first, *others = _computed(call)
     return (first, *others) if others else first
 
