@@ -89,11 +89,6 @@ class Edges:
         """The vertices that a path leads to from any of the sources, with these, in ascending order."""
         return reached(self.n, sources, lambda vertices: self.heads[self.leaving(vertices)[1]])
 
-    def reach(self, tried: int = 8) -> float:
-        """The share of all vertices that a search finds, from a few of them."""
-        sources = np.linspace(0, self.n - 1, min(tried, self.n)).astype(np.intp)
-        return sum(len(self.reachable(sources[i : i + 1])) for i in range(len(sources))) / max(1, self.n * len(sources))
-
     def dense(self, device: str = "cpu") -> Values:
         """The matrix itself, in arrays of NumPy or, for a GPU, which is the current one, of CuPy."""
         xp = importlib.import_module("cupy") if is_gpu(device) else np
@@ -106,7 +101,7 @@ class Edges:
     @property
     def symbolic(self) -> bool:
         """Whether a weight is SymPy's."""
-        return any([d.kind == "O" for d in self.dtypes]) and holds_symbols(self.weights)
+        return any(d.kind == "O" for d in self.dtypes) and holds_symbols(self.weights)
 
     @property
     def nbytes(self) -> int:

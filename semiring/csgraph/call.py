@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse.csgraph import breadth_first_order
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.errors import DTypeError
 from semiring.algebra.forks import cached_property
-from semiring.algorithms.rows_of_edges import Order
+from semiring.algorithms.rows_of_edges import MANY, Order, reach
 from semiring.algorithms.trees import NONE
 from semiring.csgraph.arcs import Array
 from semiring.csgraph.errors import NegativeCycleError
@@ -24,12 +23,6 @@ from semiring.planning import Plan, closure_problem, plan
 __all__ = ["Call", "Request", "cut", "read_call"]
 
 METHODS = ("auto", "FW", "D", "BF", "J")
-
-_SAMPLE = 8
-"""Vertices from which it is tried how far searches get."""
-
-_FEW = 4
-"""Edges a vertex up to which that is worth trying."""
 
 
 class Request(NamedTuple):
@@ -119,14 +112,12 @@ class Call:
         return "levels" if self.request.unweighted else "rounds" if self.negative else "best"
 
     def _reach(self, sources: int) -> float:
-        """The share of the vertices that a search finds, by a few that do not weigh; 1 where there are edges enough to find nearly all."""
-        arcs, n = self.graph.entries, self.graph.n
-        if arcs is None or sources <= _SAMPLE or len(arcs.weights) > _FEW * n:
+        """The share of the vertices that a search finds."""
+        if self.graph.entries is None or sources <= MANY:
             return 1.0
-        arcs = self.edges.arcs
-        matrix = (arcs if self.request.directed else arcs.both_ways()).compressed()
-        tried = np.linspace(0, n - 1, _SAMPLE).astype(int)
-        return sum(len(breadth_first_order(matrix, source, return_predecessors=False)) for source in tried) / (n * _SAMPLE)
+        arcs = self.edges.arcs if self.request.directed else self.edges.arcs.both_ways()
+        edges = arcs.without_loops().edges(self.dtype)
+        return reach(MIN_PLUS, edges, sources, self._order)
 
     @property
     def in_place(self) -> bool:

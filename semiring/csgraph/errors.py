@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import NegativeCycleError as ScipyNegativeCycleError
 
 from semiring.algebra.errors import NegativeCycleError as OwnNegativeCycleError
 
-__all__ = ["NegativeCycleError", "AsBoth"]
+__all__ = ["AsBoth", "NegativeCycleError"]
 
 
 class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # type: ignore[misc]  # SciPy's class has no types

@@ -12,15 +12,12 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError
 from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.edges import Edges
-from semiring.algorithms.rows_of_edges import Order, search_order
+from semiring.algorithms.rows_of_edges import Order, reach, search_order
 from semiring.kernels.devices import gpu_name, is_gpu
 
 __all__ = ["Problem", "closure_problem", "edges_problem", "location", "size_of"]
 
 DTypes = tuple[np.dtype[Any], ...]
-
-_MANY, _FEW = 64, 4
-"""Searches from which on a few more count for nothing, and edges a vertex with which searches may end soon."""
 
 
 class Problem(NamedTuple):
@@ -153,8 +150,7 @@ def closure_problem(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], 
 def edges_problem(semiring: Semiring, edges: Edges, options: Any, searches: int | None = None) -> Problem:
     """The closure of a sparse graph, or so many of its rows."""
     count = edges.n if searches is None else searches
-    # A few searches tell how far the others get; where vertices have more edges, nearly all are found.
-    reach = edges.reach() if count > _MANY and len(edges.heads) <= _FEW * edges.n else 1.0
+    order = search_order(semiring, edges)
     return closure_problem(
         semiring,
         edges.dtypes,
@@ -163,8 +159,8 @@ def edges_problem(semiring: Semiring, edges: Edges, options: Any, searches: int 
         edges=len(edges.heads),
         searches=searches,
         symbolic=edges.symbolic,
-        order=search_order(semiring, edges),
-        reach=reach,
+        order=order,
+        reach=reach(semiring, edges, count, order, str(options.device), options.threads),
     )
 
 
