@@ -9,7 +9,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from semiring.algebra.errors import DTypeError
+from semiring.algebra.forks import cached_property
 from semiring.algorithms.edges import Edges
+from semiring.kernels.statistics import ValueStatistics, value_statistics
 
 __all__ = ["Arcs", "Array"]
 
@@ -23,23 +25,45 @@ class Arcs:
     Attributes
     ----------
     n : int
-    rows, columns : int64 arrays of shape (m,)
+    starts : int array of shape (n + 1,)
+        Those of row u are from starts[u] to starts[u + 1].
+    columns : int array of shape (m,)
     weights : float64 array of shape (m,)
+    matrix : csr_array or csr_matrix, optional
+        The same in SciPy's compressed rows, where it is there already.
     """
 
     n: int
-    rows: Array
+    starts: Array
     columns: Array
     weights: Array
+    matrix: Any = None
+
+    @cached_property
+    def rows(self) -> Array:
+        """Where each edge begins."""
+        return np.arange(self.n).repeat(self.starts[1:] - self.starts[:-1])
+
+    @cached_property
+    def statistics(self) -> ValueStatistics:
+        """What the weights are."""
+        return value_statistics((self.weights,))[0]
 
     @property
     def nbytes(self) -> int:
         """Bytes of the weights and of both ends."""
-        return self.rows.nbytes + self.columns.nbytes + self.weights.nbytes
+        return 16 * len(self.columns) + self.weights.nbytes
+
+    @staticmethod
+    def of(n: int, rows: Array, columns: Array, weights: Array) -> Arcs:
+        """From coordinates in this order."""
+        starts = np.zeros(n + 1, dtype=np.intp)
+        np.cumsum(np.bincount(rows, minlength=n), out=starts[1:])
+        return Arcs(n, starts, columns, weights)
 
     @staticmethod
     def combined(n: int, rows: Array, columns: Array, weights: Array) -> Arcs:
-        """Of parallel edges the lightest."""
+        """From coordinates in any order; of parallel edges the lightest."""
         rows, columns = rows.astype(np.int64, copy=False), columns.astype(np.int64, copy=False)
         places = rows * n + columns
         if (places[1:] <= places[:-1]).any():
@@ -48,7 +72,7 @@ class Arcs:
             first = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
             places, weights = places[first], np.minimum.reduceat(weights, first)
             rows, columns = places // n, places % n
-        return Arcs(n, rows, columns, weights)
+        return Arcs.of(n, rows, columns, weights)
 
     def both_ways(self) -> Arcs:
         """The graph without directions: the lighter of two opposite edges goes both ways."""
@@ -57,7 +81,7 @@ class Arcs:
 
     def unweighted(self) -> Arcs:
         """Every edge of weight 1."""
-        return Arcs(self.n, self.rows, self.columns, np.ones_like(self.weights))
+        return Arcs(self.n, self.starts, self.columns, np.ones_like(self.weights))
 
     def without_loops(self) -> Arcs:
         """No edge from a vertex to itself."""
@@ -65,7 +89,7 @@ class Arcs:
 
     def where(self, kept: Array) -> Arcs:
         """Some of the edges, by a mask."""
-        return self if kept.all() else Arcs(self.n, self.rows[kept], self.columns[kept], self.weights[kept])
+        return self if kept.all() else Arcs.of(self.n, self.rows[kept], self.columns[kept], self.weights[kept])
 
     def with_root(self, sources: Array) -> Arcs:
         """With one more vertex, n, and an edge of weight 0 from it to each of the sources."""
@@ -90,16 +114,19 @@ class Arcs:
         ------
         DTypeError
         """
-        if dtype != np.float64 and (over := np.abs(self.weights) > np.finfo(dtype).max).any():
-            at = int(np.argmax(over))
+        if dtype != np.float64 and self.statistics.largest > float(np.finfo(dtype).max):
+            at = int(np.argmax(np.abs(self.weights)))
             raise DTypeError(f"csgraph[{self.rows[at]}, {self.columns[at]}] is {self.weights[at]}, which {dtype} cannot hold; use float64")
 
     def edges(self, dtype: np.dtype[Any]) -> Edges:
         """The matrix of distances with these edges, in a dtype that holds them."""
-        return Edges.of(self.rows, self.columns, (self.weights.astype(dtype, copy=False),), self.n, (np.inf,))
+        starts, heads = self.starts.astype(np.intp, copy=False), self.columns.astype(np.intp, copy=False)
+        weights = self.weights.astype(dtype, copy=False)
+        return Edges(self.n, starts, heads, (weights,), (np.inf,), (self.statistics,) if weights is self.weights else ())
 
-    def compressed(self) -> csr_array:
+    def compressed(self) -> Any:
         """SciPy's compressed rows."""
-        starts = np.concatenate([[0], np.cumsum(np.bincount(self.rows, minlength=self.n))])
-        index = np.int32 if max(self.n, len(self.rows)) <= np.iinfo(np.int32).max else np.int64
-        return csr_array((self.weights, self.columns.astype(index), starts.astype(index)), shape=(self.n, self.n))
+        if self.matrix is not None:
+            return self.matrix
+        index = np.int32 if max(self.n, len(self.columns)) <= np.iinfo(np.int32).max else np.int64
+        return csr_array((self.weights, self.columns.astype(index), self.starts.astype(index)), shape=(self.n, self.n))

@@ -15,8 +15,8 @@ from semiring.csgraph.call import Call, cut
 
 __all__ = ["searched"]
 
-_BLOCK = 1 << 25
-"""Distances that SciPy computes at once where they are narrowed afterwards."""
+_BLOCK = 1 << 20
+"""Distances that SciPy computes at once where they are narrowed or copied afterwards."""
 
 
 def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
@@ -28,7 +28,7 @@ def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     arcs.require_held(call.dtype)
     if call.negative:
         call.refuse_loops(arcs.find(np.arange(n), np.arange(n))[0])
-    arcs = arcs.without_loops()
+        arcs = arcs.without_loops()
     sources = np.arange(n, dtype=np.int32) if call.sources is None else call.sources
     paths = bool(request.return_predecessors)
     if request.min_only:
@@ -36,9 +36,11 @@ def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     if not scipys:
         return tuple(array.reshape(*call.shape, n) for array in _own_rows(call, arcs, sources, paths=paths))
     matrix = arcs.compressed()
+    if call.dtype == np.float64 and not call.in_place:
+        return tuple(array.reshape(*call.shape, n) for array in _rows(call, matrix, sources, paths=paths))
     distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
     predecessors = np.empty((len(sources) if paths else 0, n), np.int32)
-    step = max(1, len(sources) if call.dtype == np.float64 else _BLOCK // max(1, n))
+    step = max(1, _BLOCK // max(1, n))
     for start in range(0, len(sources), step):
         rows = slice(start, start + step)
         distances[rows], *before = _rows(call, matrix, sources[rows], paths=paths)

@@ -116,8 +116,7 @@ class Call:
         if self.graph.entries is None or sources <= MANY:
             return 1.0
         arcs = self.edges.arcs if self.request.directed else self.edges.arcs.both_ways()
-        edges = arcs.without_loops().edges(self.dtype)
-        return reach(MIN_PLUS, edges, sources, self._order)
+        return reach(MIN_PLUS, arcs.edges(self.dtype), sources, self._order)
 
     @property
     def in_place(self) -> bool:
@@ -128,7 +127,7 @@ class Call:
         return bool(array.dtype == self.dtype and array.flags.c_contiguous and array.flags.writeable)
 
     def refuse_loops(self, weights: Array) -> None:
-        """Where weights are negative: a negative loop is a negative cycle, but not to SciPy's Floyd–Warshall, which overwrites the diagonal."""
+        """Of negative weights: a loop is a negative cycle, but not to SciPy's Floyd–Warshall, which overwrites the diagonal."""
         if self.request.method != "FW" and (weights < 0).any():
             vertex = int(np.argmin(weights))
             raise NegativeCycleError(f"Negative cycle detected on node {vertex}: its edge to itself weighs {weights[vertex]}", [vertex])

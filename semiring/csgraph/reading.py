@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.sparse.csgraph import breadth_first_order
 
 from semiring.algebra.catalogue import MIN_PLUS
@@ -69,7 +70,7 @@ class Given:
     def negative(self) -> bool:
         """Whether an edge is negative."""
         if self.entries is not None:
-            return bool((self.arcs.weights < 0).any())
+            return self.arcs.statistics.negative
         below = self.dense < 0
         return bool(below.any()) and bool((below & ~self.missing).any())
 
@@ -77,12 +78,12 @@ class Given:
     def arcs(self) -> Arcs:
         """The edges one by one."""
         if self.entries is not None:
-            if np.isneginf(self.entries.weights).any():
+            if self.entries.statistics.negative_infinity:
                 raise GraphError("csgraph stores −∞, which is no weight: no path through it has a length")
-            return self.entries.where(self.entries.weights < np.inf)
+            return self.entries.where(self.entries.weights < np.inf) if self.entries.statistics.positive_infinity else self.entries
         there = ~host(self.missing)
         rows, columns = np.nonzero(there)
-        return Arcs(self.n, rows, columns, host(self.dense)[there].astype(np.float64))
+        return Arcs.of(self.n, rows, columns, host(self.dense)[there].astype(np.float64))
 
     def unweighted(self, *, infinite: bool) -> Given:
         """Each edge of weight 1, with `infinite` also those of no finite weight; a dense array of them is one number, seen everywhere."""
@@ -149,8 +150,8 @@ def read(csgraph: Any) -> Given:
     """
     array, mask, restore = csgraph, None, None
     if type(csgraph) is not np.ndarray:
-        if is_sparse(csgraph):
-            csgraph = to_scipy(csgraph)
+        if issparse(csgraph) or is_sparse(csgraph):
+            csgraph = csgraph if issparse(csgraph) else to_scipy(csgraph)
             return Given(None, None, _entries(csgraph), csgraph.nnz)
         if isinstance(csgraph, np.ma.MaskedArray):
             mask = np.ma.getmask(csgraph)
@@ -203,10 +204,12 @@ def _entries(graph: Any) -> Arcs:
         raise ShapeError(f"compressed-sparse graph must be shape (N, N), not {graph.shape}")
     if graph.dtype.kind in "iu":
         graph = graph.astype(np.float64)  # so that no sum of a COO array's duplicates wraps
-    rows = graph.tocsr()
-    weights = rows.data.astype(np.float64, copy=False)
-    starts, targets = rows.indptr, rows.indices.astype(np.int64, copy=False)
-    sources = np.arange(n).repeat(starts[1:] - starts[:-1])
+    matrix = graph.tocsr()
+    ordered = bool(matrix.has_canonical_format)
+    starts, targets = matrix.indptr, matrix.indices.astype(np.int64, copy=False)
     if len(targets) and targets.view(np.uint64).max() >= n:  # negative ones are large then
         raise GraphError(f"csgraph stores an entry in column {targets[(targets < 0) | (targets >= n)][0]}, of {n}")
-    return Arcs.combined(n, sources, targets, np.where(np.isnan(weights), np.inf, weights))
+    arcs = Arcs(n, starts, targets, matrix.data.astype(np.float64, copy=False), matrix if matrix.dtype == np.float64 else None)
+    if arcs.statistics.nan:
+        arcs = Arcs(n, starts, targets, np.where(np.isnan(arcs.weights), np.inf, arcs.weights))
+    return arcs if ordered and len(targets) == starts[-1] else Arcs.combined(n, arcs.rows, targets, arcs.weights)
