@@ -34,7 +34,7 @@ from semiring.kernels.select import searches_for
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["MANY", "Order", "reach", "rows_of_edges", "search_order"]
+__all__ = ["Order", "reach", "rows_of_edges", "search_order"]
 
 Order = Literal["best", "levels", "rounds"]
 """Best first, breadth first, or in rounds."""
@@ -45,8 +45,8 @@ Values = tuple[Array, ...]
 _AT_ONCE = 1 << 20
 """Edges, or entries of the result, that are worked on together."""
 
-MANY, _SAMPLE, _FEW = 64, 8, 4
-"""Searches beside which some more cost little, how many these are, and edges a vertex with which they may end soon."""
+_MANY, _SAMPLE, _FEW = 64, 8, 4
+"""Searches beside which some more cost little; how many these are, and half as many from so many edges a vertex on."""
 
 _PATIENCE = 32
 """Rounds after which a cycle is looked for that would keep them going."""
@@ -149,14 +149,15 @@ def _extremum(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> str | No
 
 
 def reach(semiring: Semiring, edges: Edges, count: int, order: Order, device: str = "cpu", threads: int | None = None) -> float:
-    """The share of all vertices that a search finds, by a few of `count` searches; 1 where these are few, or edges so many that all are."""
-    if count <= MANY or len(edges.heads) > _FEW * edges.n:
+    """The share of all vertices that a search finds, by a few of `count` searches; 1 where these are few."""
+    if count <= _MANY:
         return 1.0
-    sources = np.arange(_SAMPLE) * edges.n // _SAMPLE
+    sample = _SAMPLE if len(edges.heads) <= _FEW * edges.n else _SAMPLE // 2
+    sources = (2 * np.arange(sample) + 1) * edges.n // (2 * sample)
     searches = searches_for(semiring, edges.dtypes, device, threads)
     if searches is None:
-        return sum(len(edges.reachable(sources[i : i + 1])) for i in range(_SAMPLE)) / (edges.n * _SAMPLE)
-    found = tuple([filled((_SAMPLE, edges.n), z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True)])
+        return sum(len(edges.reachable(sources[i : i + 1])) for i in range(sample)) / (edges.n * sample)
+    found = tuple([filled((sample, edges.n), z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True)])
     _Search(semiring, edges, True, False, int, order).compiled(searches, sources, found, None)
     return float(np.logical_or.reduce([v != z for v, z in zip(found, edges.zero, strict=True)]).mean())
 

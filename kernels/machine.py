@@ -49,8 +49,8 @@ WITNESS = 1.75
 PASS, PASS_BYTE, PASS_BIT = 3.5e-9, 7e-10, 9e-10
 """Of an entry of the matrix in base cases, copies and checks of a closure on a core, and of each of its bytes; of a truth value."""
 
-PRODUCT_CALL, CLOSURE_CALL, PATHS_CALL = 1.5e-5, 3e-5, 1e-5
-"""Of any warm call on the CPU, and of its paths."""
+PRODUCT_CALL, CLOSURE_CALL, PATHS_CALL, PART_CALL = 1.5e-5, 3e-5, 1e-5, 8e-5
+"""Of any warm call on the CPU, of its paths, and of a closure for some of its rows: of what they reach."""
 
 GPU_CALL, GPU_START = 2.0e-4, 2.0
 """Of any warm call on a GPU with operands of the host; and of CuPy's import, the context and the first kernels of a process."""

@@ -22,10 +22,7 @@ _BLOCK = 1 << 20
 def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     """Distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources too."""
     request, n = call.request, call.graph.n
-    arcs = call.edges.arcs
-    if not request.directed:
-        arcs = arcs.both_ways()
-    arcs.require_held(call.dtype)
+    arcs = call.arcs
     if call.negative:
         call.refuse_loops(arcs.find(np.arange(n), np.arange(n))[0])
         arcs = arcs.without_loops()

@@ -11,14 +11,13 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.errors import DTypeError
 from semiring.algebra.forks import cached_property
-from semiring.algorithms.rows_of_edges import MANY, Order, reach
 from semiring.algorithms.trees import NONE
-from semiring.csgraph.arcs import Array
+from semiring.csgraph.arcs import Arcs, Array
 from semiring.csgraph.errors import NegativeCycleError
 from semiring.csgraph.reading import Given, read
 from semiring.kernels.devices import device_of
 from semiring.options import Options
-from semiring.planning import Plan, closure_problem, plan
+from semiring.planning import Plan, closure_problem, plan, searched
 
 __all__ = ["Call", "Request", "cut", "read_call"]
 
@@ -79,12 +78,23 @@ class Call:
         return self.graph
 
     @cached_property
+    def arcs(self) -> Arcs:
+        """The edges one by one, in both directions where they have none."""
+        arcs = self.edges.arcs if self.request.directed else self.edges.arcs.both_ways()
+        arcs.require_held(self.dtype)
+        return arcs
+
+    @cached_property
     def plan(self) -> Plan:
         """How it is computed."""
         n, request, dense = self.graph.n, self.request, self.graph.dense
         edges = self.graph.stored * (1 if request.directed else 2)
         sources = n if self.sources is None else len(self.sources)
         options = Options(bool(request.return_predecessors), device=request.device)
+        if dense is None:
+            found = searched(MIN_PLUS, self.arcs.edges(self.dtype), sources)
+        else:
+            found = {"order": "rounds" if self.negative else "best"}
         return plan(
             closure_problem(
                 MIN_PLUS,
@@ -94,10 +104,9 @@ class Call:
                 place="cpu" if dense is None else device_of(dense),
                 edges=min(edges, n * n),
                 searches=None if self.sources is None else sources,
-                order=self._order,
-                reach=self._reach(sources),
                 scipy=True,
                 nearest=bool(request.min_only),
+                **found,
             )
         )
 
@@ -105,18 +114,6 @@ class Call:
     def bytes(self) -> int:
         """What the closure needs: the matrix, and the construction matrix and the predecessors of its paths."""
         return int(self.graph.n**2 * (self.dtype.itemsize + 8 * bool(self.request.return_predecessors)))
-
-    @property
-    def _order(self) -> Order:
-        """How searches go."""
-        return "levels" if self.request.unweighted else "rounds" if self.negative else "best"
-
-    def _reach(self, sources: int) -> float:
-        """The share of the vertices that a search finds."""
-        if self.graph.entries is None or sources <= MANY:
-            return 1.0
-        arcs = self.edges.arcs if self.request.directed else self.edges.arcs.both_ways()
-        return reach(MIN_PLUS, arcs.edges(self.dtype), sources, self._order)
 
     @property
     def in_place(self) -> bool:

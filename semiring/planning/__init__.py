@@ -11,6 +11,6 @@
 
 from semiring.planning.planner import plan
 from semiring.planning.plans import Plan
-from semiring.planning.problem import Problem, closure_problem, edges_problem, location, size_of
+from semiring.planning.problem import Problem, closure_problem, edges_problem, location, searched, size_of
 
-__all__ = ["Plan", "Problem", "closure_problem", "edges_problem", "location", "plan", "size_of"]
+__all__ = ["Plan", "Problem", "closure_problem", "edges_problem", "location", "plan", "searched", "size_of"]

@@ -25,13 +25,13 @@ def product_seconds(problem: Problem, device: str) -> float:
 def closure_seconds(problem: Problem, device: str) -> float:
     """Of the closure as a whole, with the copies to a GPU and back."""
     n, paths = problem.n, problem.paths
-    call = machine.CLOSURE_CALL + machine.PATHS_CALL * paths
+    call = machine.CLOSURE_CALL + machine.PATHS_CALL * paths + machine.PART_CALL * (problem.searches is not None)
     passes = 0.0
     if device == "cpu":
         packed = is_packed(problem.semiring, problem.dtypes, witness=paths)
         entry = machine.PASS_BIT if packed else machine.PASS + machine.PASS_BYTE * problem.element_bytes
         passes = n**2 * entry * (machine.WITNESS if paths else 1.0)
-    whole = _steps_and_copies(problem, device, float(problem.matrices) * n**3, 2 * problem.result_bytes, call)
+    whole = _steps_and_copies(problem, device, float(problem.matrices) * n**3 * problem.steps, 2 * problem.result_bytes, call)
     return _reading(problem) + whole + problem.matrices * passes
 
 

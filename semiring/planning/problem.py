@@ -11,13 +11,18 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError
 from semiring.algebra.namespace import on_gpu
+from semiring.algorithms.components import share
 from semiring.algorithms.edges import Edges
 from semiring.algorithms.rows_of_edges import Order, reach, search_order
 from semiring.kernels.devices import gpu_name, is_gpu
+from semiring.kernels.machine import COMPONENTS
 
-__all__ = ["Problem", "closure_problem", "edges_problem", "location", "size_of"]
+__all__ = ["Problem", "closure_problem", "edges_problem", "location", "searched", "size_of"]
 
 DTypes = tuple[np.dtype[Any], ...]
+
+_APART = 0.75
+"""The share of the vertices that searches find, below which it is worth a look whether the graph falls into components."""
 
 
 class Problem(NamedTuple):
@@ -51,6 +56,8 @@ class Problem(NamedTuple):
         How searches of a sparse graph go, see `search_order`.
     reach : float
         The share of the vertices that a search finds.
+    steps : float
+        The share of n³ steps that a closure by connected components takes.
     scipy : bool
         Whether SciPy's searches are a strategy too.
     nearest : bool
@@ -77,6 +84,7 @@ class Problem(NamedTuple):
     symbolic: bool = False
     order: Order = "best"
     reach: float = 1.0
+    steps: float = 1.0
     scipy: bool = False
     nearest: bool = False
     hypothetical: bool = False
@@ -150,7 +158,6 @@ def closure_problem(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], 
 def edges_problem(semiring: Semiring, edges: Edges, options: Any, searches: int | None = None) -> Problem:
     """The closure of a sparse graph, or so many of its rows."""
     count = edges.n if searches is None else searches
-    order = search_order(semiring, edges)
     return closure_problem(
         semiring,
         edges.dtypes,
@@ -159,9 +166,16 @@ def edges_problem(semiring: Semiring, edges: Edges, options: Any, searches: int 
         edges=len(edges.heads),
         searches=searches,
         symbolic=edges.symbolic,
-        order=order,
-        reach=reach(semiring, edges, count, order, str(options.device), options.threads),
+        **searched(semiring, edges, count, str(options.device), options.threads),
     )
+
+
+def searched(semiring: Semiring, edges: Edges, count: int, device: str = "cpu", threads: int | None = None) -> dict[str, Any]:
+    """How so many searches of a sparse graph go, how far they reach, and where that is not far, whether the graph falls into components."""
+    order = search_order(semiring, edges)
+    found = reach(semiring, edges, count, order, device, threads)
+    parts = edges.n >= COMPONENTS and found < _APART
+    return {"order": order, "reach": found, "steps": share(edges.n, edges.tails, edges.heads) if parts else 1.0}
 
 
 def location(arrays: tuple[Any, ...], device: Any) -> str:
