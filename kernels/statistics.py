@@ -150,12 +150,12 @@ def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Seque
     statistics : sequence of ValueStatistics, optional
         Theirs, where they are known.
     """
-    dtypes = tuple(v.dtype for v in values)
+    dtypes = tuple([v.dtype for v in values])
     bounds = _bounds(semiring, dtypes)
     if bounds is None or not any(bounds):
         return bounds is not None
     found = statistics or value_statistics(values, absorbing(semiring, dtypes))
-    return all(ends is None or told.lies_within(*ends) for ends, told in zip(bounds, found, strict=True))
+    return False not in [told.lies_within(*ends) for ends, told in zip(bounds, found, strict=True) if ends is not None]
 
 
 @functools.lru_cache(maxsize=256)
@@ -165,8 +165,10 @@ def _bounds(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[tupl
 
 def _on_host(arrays: Sequence[Array], infinities: tuple[int, ...], threads: int | None) -> list[ValueStatistics]:
     """In one call of the kernel if they are small and of one dtype, else piece by piece on several threads."""
-    dtype = arrays[0].dtype
-    if dtype.kind != "O" and all(v.dtype == dtype and v.nbytes <= SMALL and (v.flags.forc or v.ndim == 2) for v in arrays):
+    dtype, small = arrays[0].dtype, arrays[0].dtype.kind != "O"
+    for v in arrays:
+        small = small and v.dtype == dtype and v.nbytes <= SMALL and (v.ndim == 2 or v.flags.forc)
+    if small:
         return [_told(found, dtype, infinities) for found in reader_for(dtype)(arrays)]
     pieces = [list(_pieces(v)) for v in arrays]
     parts = [p for some in pieces for p in some]

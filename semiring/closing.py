@@ -45,8 +45,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         if listed is not None:
             return _of_edges(*listed, semiring, options, reflexive=reflexive)
         paths = bool(options.paths or semiring.witness)
-        how_to_read = {"overwrite": options.overwrite, "presence": presence, "paths": paths, "check": options.check}
-        reading = reading_of(semiring, options.nonedge, options.dtype, **how_to_read)
+        reading = reading_of(semiring, options.nonedge, options.dtype, options.overwrite, presence, paths, options.check)
         given = GivenMatrix.of(graph, semiring, reading)
         how = plan(closure_problem(semiring, given.form.dtypes, given.shape, options, place=given.place))
         if how.strategy != "whole":

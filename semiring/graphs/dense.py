@@ -154,13 +154,12 @@ def require_elements(
 
 def matrix_shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
     """The shape of square matrices, with the leading axes of several."""
-    shapes = {*map(tuple, map(_shape_of, sources))}
-    if len(shapes) > 1:
+    shape, *others = map(_shape_of, sources)
+    if others and len(shapes := {*map(tuple, (shape, *others))}) > 1:
         raise ShapeError(f"the components of a matrix need one shape, not {' and '.join(map(str, sorted(shapes)))}")
-    shape = shapes.pop()
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ShapeError(f"a graph is a square matrix (or several, of shape (…, n, n)), not an array of shape {shape}")
-    return tuple(map(int, shape))
+        raise ShapeError(f"a graph is a square matrix (or several, of shape (…, n, n)), not an array of shape {tuple(shape)}")
+    return tuple(shape)
 
 
 def element_dtypes(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> Dtypes:

@@ -187,7 +187,6 @@ def reading_of(
     semiring: Semiring,
     nonedge: Any,
     dtype: Any,
-    *,
     overwrite: bool = False,
     presence: bool = False,
     paths: bool = False,
