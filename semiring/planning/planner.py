@@ -13,7 +13,6 @@ Plans of problems that are so small that nobody asks for free memory are kept; t
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -49,7 +48,8 @@ _KEPT = 1024
 """Plans that are kept."""
 
 _lock = forks.lock()
-_plans: OrderedDict[Problem, tuple[Plan, bool]] = OrderedDict()
+_plans: dict[Problem, tuple[Plan, bool]] = {}
+"""With each, whether a GPU had been used when it was made."""
 
 
 def plan(problem: Problem) -> Plan:
@@ -65,7 +65,10 @@ def plan(problem: Problem) -> Plan:
         Where not even a few block rows fit.
     """
     warm = bool(machine.begun)
-    found = _plans.get(problem)
+    try:
+        found = _plans.get(problem)
+    except TypeError:  # for an option that cannot be hashed, of which planning says what is wrong
+        found = None
     if found is not None and found[1] == warm:
         return found[0]
     made = _product(problem) if problem.kind == "product" else _closure(problem)
@@ -73,7 +76,7 @@ def plan(problem: Problem) -> Plan:
         with _lock:
             _plans[problem] = made, warm
             while len(_plans) > _KEPT:
-                _plans.popitem(last=False)
+                del _plans[next(iter(_plans))]
     return made
 
 
@@ -100,7 +103,7 @@ def _closure(problem: Problem) -> Plan:
             "memory_limit and checkpoint are for the closure of all vertices; with sources or targets memory is for their rows alone: "
             "leave them out, and name fewer at a time if that is too much"
         )
-    shared = None if problem.hypothetical and not gpus() else several(problem.device)
+    shared = several(problem.device)
     if problem.needs_block_rows:
         _require_one_matrix_of_the_host(problem)
     require_closure_laws(problem.semiring, problem.dtypes, paths=problem.paths)

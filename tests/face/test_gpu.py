@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -393,7 +392,7 @@ class TestLittleMemory:
         np.testing.assert_array_equal(sr.apsp(a, device="cuda", nonedge=np.inf), sr.apsp(a, nonedge=np.inf))
 
     def test_auto_goes_to_the_host(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(planner, "_plans", OrderedDict())
+        monkeypatch.setattr(planner, "_plans", {})
         monkeypatch.setattr(planner, "closure_seconds", lambda problem, device: 1.0 if device == "cpu" else 0.0)
         for n, device in ((6000, "cpu"), (2000, "cuda:0")):
             problem = closure_problem(sr.PLUS_TIMES, (np.dtype(np.float32),), (n, n), Options())

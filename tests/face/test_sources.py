@@ -6,7 +6,6 @@ import itertools
 import math
 import pickle
 import tracemalloc
-from collections import OrderedDict
 from fractions import Fraction
 from typing import Any
 
@@ -36,7 +35,7 @@ WAYS = ["dense", "edges", "whole"]
 @pytest.fixture(autouse=True)
 def as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small graphs, whose closure would always be faster, take the way of large ones unless a method is named."""
-    monkeypatch.setattr(planner, "_plans", OrderedDict())
+    monkeypatch.setattr(planner, "_plans", {})
     monkeypatch.setattr(planner, "closure_seconds", lambda *_: math.inf)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ INF = np.inf
 @pytest.fixture(params=[False, True], ids=["rows", "whole"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """By products of a few rows, or out of the whole closure."""
-    monkeypatch.setattr(planner, "_plans", OrderedDict())
+    monkeypatch.setattr(planner, "_plans", {})
     monkeypatch.setattr(planner, "closure_seconds", lambda *_: 0.0 if request.param else math.inf)
 
 

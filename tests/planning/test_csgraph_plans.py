@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ FLOAT64 = np.dtype(np.float64)
 
 @pytest.fixture(autouse=True)
 def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "_plans", OrderedDict())
+    monkeypatch.setattr(planner, "_plans", {})
     for module in (machine, costs):
         monkeypatch.setattr(module, "thread_count", lambda threads=None: 2)
 
@@ -55,7 +54,7 @@ def test_a_named_device_is_this_library_s_but_for_a_single_search() -> None:
 
 def test_what_does_not_fit_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     assert planned(5000, 4999).strategy == "whole"
-    monkeypatch.setattr(planner, "_plans", OrderedDict())
+    monkeypatch.setattr(planner, "_plans", {})
     monkeypatch.setattr(planner, "fits", lambda needed, device: needed <= 10**8)
     assert planned(5000, 4999).strategy in ("search", "SciPy")
 

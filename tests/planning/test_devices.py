@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 import numpy as np
 import pytest
 
@@ -19,7 +17,7 @@ GIB = 2**30
 @pytest.fixture(autouse=True)
 def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU with 4 GiB left, on which the process has computed, as far as choices are concerned."""
-    monkeypatch.setattr(planner, "_plans", OrderedDict())
+    monkeypatch.setattr(planner, "_plans", {})
     monkeypatch.setattr(devices, "_found", lambda: (1, ""))
     monkeypatch.setattr(room, "free_on_gpu", lambda number: 4 * GIB)
     monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)

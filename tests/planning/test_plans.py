@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ FLOAT = (np.dtype(np.float64),)
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "_plans", OrderedDict())
+    monkeypatch.setattr(planner, "_plans", {})
 
 
 def square(n: int, seed: int = 0) -> Any:
@@ -146,6 +145,9 @@ def test_statistics_ask_for_a_plan(ran: list[Plan]) -> None:
         ({"block": 0}, "block is 0"),
         ({"device": "tpu"}, "unknown device"),
         ({"memory_limit": "much"}, "memory_limit is"),
+        ({"block": [3]}, r"block is \[3\]"),
+        ({"threads": [2]}, r"threads is \[2\]"),
+        ({"device": [[0]]}, "a list names different GPUs"),
         ({"sources": 0, "memory_limit": "1GiB"}, "name fewer at a time"),
         ({"method": "recursive", "memory_limit": "24MB"}, "takes the matrix as a whole"),
     ],
