@@ -1,4 +1,4 @@
-"""What a closure of chosen sources or targets with paths returns."""
+"""What closures with paths return where paths were found edge by edge, source by source: of chosen vertices, or of all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import numpy as np
 from semiring import exports
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import GraphError
+from semiring.algebra.forks import cached_property
 from semiring.algebra.namespace import namespace
+from semiring.algorithms.edges import Edges
 from semiring.algorithms.trees import NONE
+from semiring.construction import Construction
 from semiring.paths import Paths, Values
 from semiring.trees_between import TreesBetween
 from semiring.vertices import Vertices
 
-__all__ = ["PathsBetween"]
+__all__ = ["PathsBetween", "PathsOfTrees"]
 
 Array = np.ndarray[Any, Any]
 
@@ -155,6 +158,75 @@ class PathsBetween(Paths):
             own, order = xp.asarray(roots.numbers), xp.arange(len(roots.numbers))
             found[(..., own, order) if backward else (..., order, own)] = NONE
             return self._imported(_squeezed(found, roots, -1 if backward else -2))
+
+
+class PathsOfTrees(Paths):
+    """The paths between all vertices of a sparse graph, by a tree for each source; the construction matrix is made when it is asked for.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : tuple of arrays of shape (n, n)
+    tree : int32 array of shape (n, n)
+        The vertex before each one on the path from the source, −1 for none.
+    edges : Edges
+        The graph.
+    nodes : sequence or None
+    reflexive : bool
+    """
+
+    def __init__(
+        self, semiring: Semiring, values: Values, tree: Array, edges: Edges, *, nodes: Sequence[Hashable] | None, reflexive: bool
+    ) -> None:
+        super().__init__(semiring, values, tree, nodes=nodes, reflexive=reflexive)
+        every = Vertices.all_of(edges.n)
+        self._found: TreesBetween = TreesBetween(semiring, values, tree, reflexive, edges.arrays, every, every, False)
+        self._edges = edges
+
+    @cached_property
+    def _construction(self) -> Construction:
+        """The last edge of a path is an edge: via[i, j] is the vertex before j, or −1 where that is i, and wherever an edge is a best path.
+
+        So paths shorten from j on, until nothing but edges is left.
+        """
+        tree, edges = self._found.via, self._edges
+        via = np.where(tree == np.arange(edges.n, dtype=np.int32)[:, None], np.int32(-1), tree)
+        best = [v[edges.tails, edges.heads] == w for v, w in zip(self._found.values, edges.weights, strict=True)]
+        there = np.flatnonzero(np.logical_and.reduce(best))
+        via[edges.tails[there], edges.heads[there]] = -1
+        return Construction(self.semiring, self._found.values, via, self.reflexive, edges.dense)
+
+    @property
+    def via(self) -> Any:
+        """The construction matrix."""
+        return self._construction.via
+
+    def predecessors(self) -> Any:
+        """See `Paths.predecessors`; these are the trees themselves."""
+        before = np.where(self._found.via < 0, np.int32(NONE), self._found.via)
+        np.fill_diagonal(before, NONE)
+        return before
+
+    def next_hops(self) -> Any:
+        """See `Paths.next_hops`."""
+        return self._whole().next_hops()
+
+    def to_scipy(self) -> tuple[Array, Array]:
+        """See `Paths.to_scipy`."""
+        return exports.to_scipy(self._found, self.predecessors())
+
+    def to_networkx(self) -> Any:
+        """See `Paths.to_networkx`."""
+        return self._whole().to_networkx()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """See `Paths.save`."""
+        self._whole().save(path)
+
+    def _whole(self) -> Paths:
+        """The same with the construction matrix in the place of trees."""
+        found, names = self._construction, None if self._index is None else self.nodes
+        return Paths(self.semiring, found.values, found.via, nodes=names, reflexive=self.reflexive, kept=found.kept)
 
 
 def shown(values: Values, sources: Vertices, targets: Vertices, restore: Callable[[Array], Any] | None) -> Any:

@@ -26,7 +26,7 @@ from semiring.kernels.select import engine_for
 from semiring.kernels.statistics import ValueStatistics
 from semiring.options import Options
 from semiring.paths import Paths
-from semiring.paths_between import PathsBetween, shown
+from semiring.paths_between import PathsBetween, PathsOfTrees, shown
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.vertices import Vertices, chosen
 
@@ -118,10 +118,12 @@ def block_of_rows(graph: Edges | Graph, semiring: Semiring, options: Options, so
 def search_all(how: Plan, edges: Edges, labels: Sequence[Hashable] | None, *, reflexive: bool) -> Any:
     """All rows of the closure of a sparse graph, edge by edge."""
     every = Vertices.all_of(edges.n)
-    task = _Task(how.semiring, Options(threads=how.problem.threads), reflexive, False, edges.n, labels, every, every, backward=False)
+    task = _Task(how.semiring, Options(threads=how.problem.threads), reflexive, how.paths, edges.n, labels, every, every, backward=False)
     with noted("the closure", how.semiring, edges.arrays()):
-        values, _ = _by_searches(task, edges, how)
-        return Graph((), owned=True).answer(*values)
+        values, tree = _by_searches(task, edges, how)
+        if tree is None:
+            return Graph((), owned=True).answer(*values)
+        return PathsOfTrees(how.semiring, values, tree, edges, nodes=labels, reflexive=reflexive)
 
 
 def _by_searches(task: _Task, edges: Edges, plan: Plan) -> tuple[Values, Any]:

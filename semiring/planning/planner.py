@@ -299,7 +299,7 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
     whole = {"whole": (closure_seconds(problem, device), device)}
     ways: dict[str, tuple[float, str]] = {}
     compiled = has_searches(problem.semiring, problem.dtypes, named)
-    if _by_rows(problem, sums=True) and (some or problem.scipy or (compiled and not problem.paths)):
+    if _by_rows(problem, sums=True) and (some or problem.scipy or compiled):
         ways["search"] = search_seconds(problem, compiled=compiled), "cpu"
     if problem.scipy and named == "auto":
         ways["SciPy"] = scipy_seconds(problem), "cpu"
