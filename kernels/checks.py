@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,8 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import SemiringError
+from semiring.algebra.forks import cached_property
+from semiring.algebra.namespace import on_gpu
 from semiring.kernels.bounds import certify, depends_on_values
 from semiring.kernels.infinities import absorbing, crosses_infinity, tropical
 from semiring.kernels.statistics import (
@@ -23,9 +25,13 @@ from semiring.kernels.statistics import (
     HIGHEST,
     LOWEST,
     SMALL,
+    Found,
     ValueStatistics,
+    begin_look,
     reader_for,
     surely_elements,
+    together,
+    told,
     value_statistics,
 )
 
@@ -57,9 +63,10 @@ class ProductChecks:
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -> None:
         self.semiring, self.dtypes, self.k = semiring, dtypes, k
         self.needed = depends_on_values(semiring, dtypes)
+        self._infinities = absorbing(semiring, dtypes)
+        self._tropical = tropical(semiring, dtypes)
         alike = len(set(dtypes)) == 1 and dtypes[0].kind != "O"
         self._safe = _safe_range(semiring, dtypes, k) if self.needed and alike else None
-        self._read = reader_for(dtypes[0]) if self._safe else None
 
     def look(self, operands: Sequence[Values], threads: int | None = None, *, refuse: bool = True) -> tuple[bool, ValueStatistics | None]:
         """Whether a finite element could pull a sum with ∞ back from it, and what the numbers are if that was worked out.
@@ -70,45 +77,61 @@ class ProductChecks:
             Of a, of b and of c, if there is one; where the product is computed.
         threads : int, optional
         refuse : bool
-            Whether what is no element, and what could leave the dtype, is refused.
+            Whether what is no element, and what could leave the dtype, is refused. Else only tropical integers are looked at, of which
+            the answer depends on.
 
         Raises
         ------
         DomainError, OverflowRiskError
         """
-        if not self.needed or self._are_safe(operands):
+        if not self.needed or not (refuse or self._tropical):
             return False, None
+        arrays = [*operands[0], *operands[1]] if len(operands) == 2 else [v for part in operands for v in part]
         width = len(self.dtypes)
-        arrays = [v for part in operands for v in part]
-        found = value_statistics(arrays, absorbing(self.semiring, self.dtypes), threads=threads)
-        told = [found[i : i + width] for i in range(0, len(found), width)]
+        if on_gpu(arrays[0]):
+            found = begin_look(arrays)()
+            if self._are_safe(found):
+                return False, told(together(found[::width]), self.dtypes[0], self._infinities)
+            each = [told(some, v.dtype, self._infinities) for some, v in zip(found, arrays, strict=True)]
+        else:
+            if self._are_small(arrays) and self._are_safe(self._read(arrays)):
+                return False, None
+            each = list(value_statistics(arrays, self._infinities, threads=threads))
+        parts = [each[i : i + width] for i in range(0, len(each), width)]
+        whole = functools.reduce(operator.or_, [some[0] for some in parts])
         if not refuse:
-            return self._is_signed(told), functools.reduce(operator.or_, (some[0] for some in told))
-        for name, part, some in zip("abc", operands, told, strict=False):
+            return self._is_signed(parts), whole
+        for name, part, some in zip("abc", operands, parts, strict=False):
             if not surely_elements(self.semiring, part, some):
                 require_inside(self.semiring, part, name)
         empty = any(v.size == 0 for v in arrays)
-        signed = not empty and certify(self.semiring, self.dtypes, *told, k=self.k)
-        return signed, functools.reduce(operator.or_, (some[0] for some in told))
+        return not empty and certify(self.semiring, self.dtypes, *parts, k=self.k), whole
 
-    def _are_safe(self, operands: Sequence[Values]) -> bool:
-        """Whether all numbers are in the safe range: of small arrays of the host, others are read by several threads."""
-        if self._safe is None or self._read is None:
+    @cached_property
+    def _read(self) -> Callable[[Sequence[Any]], list[Found]]:
+        return reader_for(self.dtypes[0])
+
+    def _are_small(self, arrays: Sequence[Any]) -> bool:
+        """Whether arrays of the host are read by one thread in one call."""
+        if self._safe is None:
             return False
-        arrays = [*operands[0], *operands[1]] if len(operands) == 2 else [v for part in operands for v in part]
         for v in arrays:
             if type(v) is not np.ndarray or v.nbytes > SMALL or not (v.ndim == 2 or v.flags.forc):
                 return False
+        return True
+
+    def _are_safe(self, found: Sequence[Found]) -> bool:
+        """Whether all numbers are in the safe range."""
+        if self._safe is None:
+            return False
         low, high, kinds = self._safe
-        for least, greatest, found, _, _ in self._read(arrays):
-            if found & ~kinds or (found & FINITE and not (low <= least and greatest <= high)):
+        for least, greatest, some, _, _ in found:
+            if some & ~kinds or (some & FINITE and not (low <= least and greatest <= high)):
                 return False
         return True
 
     def _is_signed(self, told: Sequence[Sequence[ValueStatistics]]) -> bool:
-        if not tropical(self.semiring, self.dtypes):
-            return False
-        (infinity,) = absorbing(self.semiring, self.dtypes)
+        (infinity,) = self._infinities
         return any(some[0].finite is not None and crosses_infinity(infinity, some[0].finite) for some in told[:2])
 
 
@@ -119,8 +142,8 @@ def _safe_range(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -
     """The largest range of which it is known that no combination of its numbers is refused, nor any of them an obstacle."""
     nothing = tuple(np.empty(0, d) for d in dtypes)
 
-    def safe(told: ValueStatistics) -> bool:
-        operand = (told,) * len(dtypes)
+    def safe(some: ValueStatistics) -> bool:
+        operand = (some,) * len(dtypes)
         try:
             inside = surely_elements(semiring, nothing, operand)
             return inside and not certify(semiring, dtypes, operand, operand, operand, k=max(k, 1))
@@ -137,12 +160,12 @@ def _safe_range(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -
             if not safe(ValueStatistics(bounds)):
                 continue
             kinds = FINITE
-            for kind, told, end in (
+            for kind, some, end in (
                 (HIGHEST, ValueStatistics(bounds, positive_infinity=True), None if info is None else info.max),
                 (LOWEST, ValueStatistics(bounds, negative_infinity=True), None if info is None else info.min),
             ):
                 stands = end is None or int(end) in infinities
-                if safe(told) if stands else bounds[0] <= int(end or 0) <= bounds[1]:
+                if safe(some) if stands else bounds[0] <= int(end or 0) <= bounds[1]:
                     kinds |= kind
             return _Safe(bounds[0], bounds[1], kinds)
     return None

@@ -20,7 +20,7 @@ __all__ = ["apart", "arrays_of", "dtypes_of", "elements", "leading_axes", "match
 Array = np.ndarray[Any, Any]
 Dtypes = tuple[np.dtype[Any], ...]
 
-_array = operator.attrgetter("array")
+_array, _dtype = operator.attrgetter("array"), operator.attrgetter("dtype")
 
 _GPU_PIECE = 1 << 22
 """Entries that are converted at once on a GPU, which takes as long to start as for a million."""
@@ -28,7 +28,7 @@ _GPU_PIECE = 1 << 22
 
 def operand(x: Any, semiring: Semiring, name: str) -> tuple[Borrowed, ...]:
     """The components of an operand, or of what the result is put into, where they lie."""
-    if type(x) is np.ndarray and x.dtype != object and semiring.components == 1:
+    if semiring.components == 1 and ((type(x) is np.ndarray and x.dtype != object) or on_gpu(x)):
         return (Borrowed(x),)
     given = _components(x, semiring, name)
     if name == "out" and not all(map(lends_memory, given)):
@@ -118,6 +118,8 @@ def elements(
 ) -> tuple[Array, ...]:
     """The arrays where and in the dtypes in which the product is computed, ±∞ as it is written there."""
     parts = arrays_of(lent)
+    if all(map(on_gpu, parts)) and tuple(map(_dtype, parts)) == dtypes:
+        return parts
     kinds = tuple(written_as(p.array.dtype, numbers=p.numbers) for p in lent)
     if kinds != dtypes:
         converted = tuple(namespace(v).empty_like(v, dtype=d) for v, d in zip(parts, dtypes, strict=True))

@@ -17,8 +17,8 @@ from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.infinities import absorbing
 
 __all__ = [
-    "FINITE", "HIGHEST", "LOWEST", "NAN", "SMALL", "Found", "ValueStatistics", "begin_statistics", "reader_for", "surely_elements",
-    "value_statistics",
+    "FINITE", "HIGHEST", "LOWEST", "NAN", "SMALL", "Found", "ValueStatistics", "begin_look", "begin_statistics", "reader_for",
+    "surely_elements", "together", "told", "value_statistics",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -121,11 +121,16 @@ def begin_statistics(
     if not on_gpu(arrays[0]):
         found = value_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)
         return lambda: found
+    given = [*arrays, *_diagonals(arrays, off_diagonal_from)]
+    wait, dtypes = begin_look(given), [v.dtype for v in given]
+    return lambda: _without(len(arrays), [told(found, dtype, infinities) for found, dtype in zip(wait(), dtypes, strict=True)])
+
+
+def begin_look(arrays: Sequence[Any]) -> Callable[[], list[Found]]:
+    """Lets a GPU look at arrays that lie there; what it returns waits for that."""
     from semiring.kernels.cuda.statistics import begin
 
-    given = [v.view(np.uint8) if v.dtype.kind == "b" else v for v in (*arrays, *_diagonals(arrays, off_diagonal_from))]
-    wait, dtypes = begin(given), [v.dtype for v in given]
-    return lambda: _without(len(arrays), [_told(found, dtype, infinities) for found, dtype in zip(wait(), dtypes, strict=True)])
+    return begin([v.view(np.uint8) if v.dtype.kind == "b" else v for v in arrays])
 
 
 def _diagonals(arrays: Sequence[Any], start: int | None) -> list[Any]:
@@ -155,7 +160,7 @@ def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Seque
     if bounds is None or not any(bounds):
         return bounds is not None
     found = statistics or value_statistics(values, absorbing(semiring, dtypes))
-    return False not in [told.lies_within(*ends) for ends, told in zip(bounds, found, strict=True) if ends is not None]
+    return False not in [some.lies_within(*ends) for ends, some in zip(bounds, found, strict=True) if ends is not None]
 
 
 @functools.lru_cache(maxsize=256)
@@ -169,20 +174,20 @@ def _on_host(arrays: Sequence[Array], infinities: tuple[int, ...], threads: int 
     for v in arrays:
         small = small and v.dtype == dtype and v.nbytes <= SMALL and (v.ndim == 2 or v.flags.forc)
     if small:
-        return [_told(found, dtype, infinities) for found in reader_for(dtype)(arrays)]
+        return [told(found, dtype, infinities) for found in reader_for(dtype)(arrays)]
     pieces = [list(_pieces(v)) for v in arrays]
     parts = [p for some in pieces for p in some]
-    told = [ValueStatistics()] * len(parts)
+    each = [ValueStatistics()] * len(parts)
 
     def work(i: int, _: int) -> None:
         dtype = parts[i].dtype
-        told[i] = _told(reader_for(dtype)(parts[i : i + 1])[0], dtype, infinities)
+        each[i] = told(reader_for(dtype)(parts[i : i + 1])[0], dtype, infinities)
 
     large = sum(p.nbytes for p in parts) >= 2 * _PIECE
     run(work, range(len(parts)), thread_count(threads) if large else 1)
     if len(parts) == len(arrays):
-        return told
-    rest = iter(told)
+        return each
+    rest = iter(each)
     return [functools.reduce(operator.or_, (next(rest) for _ in some), ValueStatistics()) for some in pieces]
 
 
@@ -220,7 +225,7 @@ def reader_for(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[Found]]
         return lambda parts: list(map(_by_numpy, parts))
 
 
-def _told(found: Found, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> ValueStatistics:
+def told(found: Found, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> ValueStatistics:
     """What is found, once it is known which integers stand for ±∞."""
     least, greatest, kinds, zeros, negative_zeros = found
     highest, lowest = kinds & HIGHEST != 0, kinds & LOWEST != 0
@@ -232,6 +237,15 @@ def _told(found: Found, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> Va
         return ValueStatistics((min(numbers), max(numbers)) if numbers else None, highest, lowest, zeros=zeros)
     finite = (least, greatest) if kinds & FINITE else None
     return ValueStatistics(finite, highest, lowest, kinds & NAN != 0, negative_zeros > 0, zeros + negative_zeros)
+
+
+def together(found: Sequence[Found]) -> Found:
+    """What arrays of one dtype are together."""
+    some = [f for f in found if f[2] & FINITE] or found
+    kinds = zeros = negative_zeros = 0
+    for f in found:
+        kinds, zeros, negative_zeros = kinds | f[2], zeros + f[3], negative_zeros + f[4]
+    return min([f[0] for f in some]), max([f[1] for f in some]), kinds, zeros, negative_zeros
 
 
 @functools.cache

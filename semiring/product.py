@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
-from itertools import repeat
+import sys
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring, require_semiring
 from semiring.algebra.errors import LawError, SemiringError, ShapeError, about, refuse_arrays
-from semiring.algebra.exchange import Borrowed
+from semiring.algebra.exchange import Borrowed, Restorer, borrowed, tensor_memory, torch_restorer
 from semiring.algebra.laws import selective_counterexample
 from semiring.algebra.namespace import namespace, on_gpu
-from semiring.kernels.devices import on_device
+from semiring.kernels.cuda.streams import in_stream_of, scratch_memory
+from semiring.kernels.devices import gpu_name, on_device
 from semiring.kernels.operands import apart, arrays_of, dtypes_of, elements, leading_axes, matching, operand
-from semiring.kernels.room import require_room, with_scratch
+from semiring.kernels.room import ALWAYS_FITS, require_room, with_scratch
 from semiring.planning import Plan, Problem, location, plan
 
 __all__ = ["Witnessed", "matmul"]
@@ -25,6 +26,10 @@ __all__ = ["Witnessed", "matmul"]
 Array = np.ndarray[Any, Any]
 
 _dtype = operator.attrgetter("dtype")
+
+_WITNESS = np.dtype(np.int32)
+
+_NOTHING = nullcontext()
 
 
 class Witnessed(NamedTuple):
@@ -51,6 +56,7 @@ def matmul(
     witness: bool = False,
     device: str = "auto",
     threads: int | None = None,
+    check: bool = True,
 ) -> Any:
     """The product a ⊗ b over a semiring: element (i, j) is ⊕ over k of a_ik ⊗ b_kj.
 
@@ -75,6 +81,11 @@ def matmul(
         Where it is computed. Arrays on a GPU stay there, and so does the result; NumPy's go to them, those of other libraries do not.
     threads : int, optional
         Threads of the CPU engine; by default ``SEMIRING_NUM_THREADS``, or all cores.
+    check : bool
+        Whether the numbers of the operands are looked at, to refuse what raises `DomainError` or `OverflowRiskError`. The product of what
+        is not refused is the same without; of anything else it is meaningless, and nothing tells. On a GPU a product without checks is
+        only launched: nothing waits for it, so that it can be recorded in a CUDA graph, CuPy's or PyTorch's, if the operands have the
+        dtype of the product and a call like it came before.
 
     Returns
     -------
@@ -103,7 +114,8 @@ def matmul(
     Notes
     -----
     m·n·k steps. A few MiB of scratch a thread. Results are the same bits on any number of threads. Engines and processors add up in
-    orders of their own: where ⊕ is selective or the data is exactly representable they agree too, otherwise to rounding.
+    orders of their own: where ⊕ is selective or the data is exactly representable they agree too, otherwise to rounding. On a GPU the work
+    goes to the current stream: PyTorch's for its tensors, CuPy's for all others.
 
     Examples
     --------
@@ -116,54 +128,163 @@ def matmul(
     >>> matmul(hours, np.array([7.0, 1.0]), TROPICAL_ARGMIN)
     Witnessed(values=array([5., 1.]), witness=array([1, 1], dtype=int32))
     """
-    if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(device, "shape"):
+    if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(device, "shape") or hasattr(check, "shape"):
         require_semiring(semiring)
-        refuse_arrays(witness=witness, device=device)
+        refuse_arrays(witness=witness, device=device, check=check)
+    options = bool(witness or semiring.witness), device, threads, bool(check)
     try:
-        return _product(a, b, semiring, c, out, bool(witness or semiring.witness), device, threads)
+        if type(a) is np.ndarray or type(b) is np.ndarray:
+            return _product(a, b, semiring, c, out, options)
+        if type(a) is type(b) and c is out is None and (found := _on_one_gpu(a, b, semiring, options)) is not None:
+            return found
+        with in_stream_of(_flat((a, b, c, out))):
+            return _product(a, b, semiring, c, out, options)
     except SemiringError as error:
         about(error, "the product", semiring, a, b)
         raise
 
 
-def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, witness: bool, device: str, threads: int | None) -> Any:
+def _flat(operands: tuple[Any, ...]) -> list[Any]:
+    """The components of operands."""
+    return [v for x in operands for v in (x if isinstance(x, tuple | list) else (x,))]
+
+
+def _on_one_gpu(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
+    """The product of matrices that lie on the current GPU in its dtype, by what is known of all that lie alike; None for others."""
+    witness, device, threads, check = options
+    cupy, torch, kind = sys.modules.get("cupy"), sys.modules.get("torch"), type(a)
+    if cupy is None or type(device) is not str or threads is not None:
+        return None
+    if torch is not None and kind is torch.Tensor:
+        x, y, restore = tensor_memory(a), tensor_memory(b), torch_restorer(a.device)
+        if x is None or y is None:
+            return None
+    elif kind is cupy.ndarray:
+        x, y, restore = a, b, None
+    else:
+        return None
+    number = cupy.cuda.runtime.getDevice()
+    if not x.device.id == y.device.id == number:
+        return None
+    found = _settled(semiring, x.shape, x.dtype, y.shape, y.dtype, number, device, witness)
+    if found is None or (not check and cupy.cuda.get_current_stream().is_capturing()):
+        return None
+    form, how = found
+    try:
+        if restore is None:
+            values, via = cupy.ndarray(form.shape, form.dtypes[0]), cupy.ndarray(form.shape, _WITNESS) if witness else None
+            _compute(how, form, (x,), (y,), None, (values,), via, check=check, alone=True)
+        else:
+            values, via = restore.empty(form.shape, form.dtypes[0]), restore.empty(form.shape, _WITNESS) if witness else None
+            place, place_via = tensor_memory(values), None if via is None else tensor_memory(via)
+            _compute(how, form, (x,), (y,), None, (place,), place_via, check=check, alone=True)
+    except Exception:
+        with on_device(how.device):  # which tells of what memory there is not
+            raise
+    return values if via is None else Witnessed(values, via)
+
+
+@functools.lru_cache(maxsize=1024)
+def _settled(
+    semiring: Semiring,
+    a: tuple[int, ...],
+    kind_a: np.dtype[Any],
+    b: tuple[int, ...],
+    kind_b: np.dtype[Any],
+    number: int,
+    device: str,
+    witness: bool,
+) -> tuple[Form, Plan] | None:
+    """The form and the plan of such a product; None where it is none, or is so large that memory is to be asked for."""
+    if semiring.components != 1 or len(a) != 2 or len(b) != 2:
+        return None
+    form = product_form(semiring, a, (kind_a,), b, (kind_b,), witness)
+    place = gpu_name(number)
+    problem = Problem("product", semiring, form.dtypes, form.full, form.depth, place, witness, device=device)
+    if not form.kept or 0 in form.full or problem.result_bytes > ALWAYS_FITS:
+        return None
+    how = plan(problem)
+    return (form, how) if how.device == place else None
+
+
+def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, options: tuple[bool, str, int | None, bool]) -> Any:
     """Read, plan, and execute."""
     lent_a, lent_b = operand(a, semiring, "a"), operand(b, semiring, "b")
     left, right = arrays_of(lent_a), arrays_of(lent_b)
+    witness, device, threads, check = options
     form = product_form(semiring, left[0].shape, tuple(map(_dtype, left)), right[0].shape, tuple(map(_dtype, right)), witness)
     place = location((*left, *right), device)
     how = plan(Problem("product", semiring, form.dtypes, form.full, form.depth, place, witness, device=device, threads=threads))
     if form.kept and c is out is None and type(a) is type(b) is np.ndarray and not how.gpu:  # nothing to convert, to move or to restore
-        values, via = _compute(how, form, left, right, None, None)
-        product = values[0] if form.shape else values[0][()]
-        return product if via is None else Witnessed(product, via[()])
+        values = tuple([np.empty(form.full, d) for d in form.dtypes])
+        via = np.empty(form.full, _WITNESS) if witness else None
+        _compute(how, form, left, right, None, values, via, check=check)
+        product = values[0] if form.shape == form.full else values[0].reshape(form.shape)[()]
+        return product if via is None else Witnessed(product, via.reshape(form.shape)[()])
     lent_c = () if c is None else operand(c, semiring, "c")
     lent_out = () if out is None else operand(out, semiring, "out")
     old = matching(lent_c, form.dtypes, form.shape, "c", exact=False) if lent_c else None
     target = matching(lent_out, form.dtypes, form.shape, "out", exact=True) if lent_out else None
     _require_one_place(lent_a, lent_b, lent_c, old, target, there=how.problem.there)
-    if how.gpu:
-        _require_room(how, (*left, *right, *(old or ())), target)
     with on_device(how.device):
-        return _execute(how, form, (lent_a, lent_b, lent_c, lent_out), target, out)
+        if how.gpu:
+            _require_room(how, (*left, *right, *(old or ())), target)
+        return _execute(how, form, (lent_a, lent_b, lent_c, lent_out), target, out, check=check)
 
 
-def _execute(how: Plan, form: Form, lent: tuple[tuple[Borrowed, ...], ...], target: tuple[Any, ...] | None, out: Any) -> Any:
+def _execute(
+    how: Plan, form: Form, lent: tuple[tuple[Borrowed, ...], ...], target: tuple[Any, ...] | None, out: Any, *, check: bool
+) -> Any:
     """Check, compute, hand back."""
     lent_a, lent_b, lent_c, lent_out = lent
-    left, right = (elements(x, form.dtypes, how.semiring, name, how.device) for x, name in ((lent_a, "a"), (lent_b, "b")))
+    left = elements(lent_a, form.dtypes, how.semiring, "a", how.device)
+    right = elements(lent_b, form.dtypes, how.semiring, "b", how.device)
     old = elements(lent_c, form.dtypes, how.semiring, "c", how.device) if lent_c else None
-    sent = how.gpu and not how.problem.there
-    values, via = _compute(how, form, left, right, old, None if sent else target)
+    restore, sent = _restorer(lent_out or (*lent_a, *lent_b)), how.gpu and not how.problem.there
+    into = None if sent else target
+    given, places = _places(how, form, into, None if sent else restore, namespace(left[0]))
+    with scratch_memory() if how.gpu and not check else _NOTHING:
+        _compute(how, form, left, right, old, *places, check=check)
+    values, via = places if given is None else given
+    if into is not None:
+        for v, w in zip(into, values, strict=True):
+            if not v.flags.c_contiguous:
+                _copy(w.reshape(form.shape), v)
+        values = into
+    elif form.shape != form.full:
+        values = tuple([v.reshape(form.shape) for v in values])
+    via = None if via is None else via.reshape(form.shape)
     if sent:
         values, via = _received(values, target), None if via is None else _received((via,), None)[0]
-    restore = _restorer(lent_out or (*lent_a, *lent_b))
-    if restore is not None:
+    if restore is not None and given is None:
         values, via = tuple(map(restore, values)), None if via is None else restore(via)
-    elif not form.shape:  # a scalar of NumPy's
-        values, via = tuple(v[()] for v in values), None if via is None else via[()]
+    elif restore is None and not form.shape:  # a scalar of NumPy's
+        values, via = tuple([v[()] for v in values]), None if via is None else via[()]
     product = out if out is not None else values if len(values) > 1 else values[0]
     return product if via is None else Witnessed(product, via)
+
+
+def _places(
+    how: Plan, form: Form, into: tuple[Any, ...] | None, restore: Restorer | None, xp: Any
+) -> tuple[tuple[tuple[Any, ...], Any] | None, tuple[tuple[Any, ...], Any]]:
+    """Where a product is written to, in the full shape, and its witness; before that the same as the caller's library has it, if it made them.
+
+    That is `into`, wherever its rows follow each other.
+    """
+    wanted = [*(form.dtypes if into is None else ()), *([_WITNESS] if how.paths else ())]
+    made = None if restore is None or not restore.here else [restore.empty(form.full, dtype) for dtype in wanted]
+    if made is None or any([v is None for v in made]):
+        made, places = None, [xp.empty(form.full, dtype) for dtype in wanted]
+    else:
+        places = [borrowed(v).array for v in made]
+    if into is None:
+        work = tuple(places[: len(form.dtypes)])
+    else:
+        work = tuple([v.reshape(form.full) if v.flags.c_contiguous else xp.empty(form.full, v.dtype) for v in into])
+    via = places[-1] if how.paths else None
+    if made is None:
+        return None, (work, via)
+    return (tuple(made[: len(form.dtypes)]) if into is None else work, made[-1] if how.paths else None), (work, via)
 
 
 class Form(NamedTuple):
@@ -243,11 +364,13 @@ def _require_one_place(
 def _require_room(how: Plan, given: tuple[Any, ...], target: tuple[Any, ...] | None) -> None:
     """Refuse what does not fit the GPU beside what lies there."""
     results = how.problem.result_bytes - (0 if target is None else sum(v.nbytes for v in target))
-    needed = with_scratch(results + sum(v.nbytes for v in given if not on_gpu(v)))
-    require_room(how.device, needed, f"pass fewer rows of a at a time{'' if how.problem.there else ', or device=' + repr('cpu')}")
+    needed = results + sum([v.nbytes for v in given if not on_gpu(v)])
+    if needed > ALWAYS_FITS:
+        needed = with_scratch(needed)
+        require_room(how.device, needed, f"pass fewer rows of a at a time{'' if how.problem.there else ', or device=' + repr('cpu')}")
 
 
-def _restorer(operands: tuple[Borrowed, ...]) -> Callable[[Any], Any] | None:
+def _restorer(operands: tuple[Borrowed, ...]) -> Restorer | None:
     """What makes a result one of the library of the first of them that is not NumPy's; None where all are.
 
     A result in the caller's own `out` is to be restored too, because that makes the stream of its library wait for it.
@@ -270,34 +393,57 @@ def _received(found: tuple[Any, ...], target: tuple[Array, ...] | None) -> tuple
     return target
 
 
+def _copy(source: Any, target: Any) -> None:
+    """target ← source, on one device."""
+    if on_gpu(target):
+        from semiring.kernels.cuda.rows import move
+
+        move(source, target)
+    else:
+        target[...] = source
+
+
 def _compute(
     how: Plan,
     form: Form,
     left: tuple[Any, ...],
     right: tuple[Any, ...],
     old: tuple[Any, ...] | None,
-    target: tuple[Any, ...] | None,
-) -> tuple[tuple[Any, ...], Any]:
-    """The product of matrices (or stacks of them) of one dtype that lie where it is computed, and its witness, once numbers are checked."""
-    xp: Any = namespace(left[0]) if how.gpu else np
-    shape, full, dtypes = form.shape, form.full, form.dtypes
-    engine = how.engine()
-    operands = (left, right) if old is None else (left, right, old)
-    engine.signed, engine.statistics = how.checks.look(operands, how.problem.threads)
+    work: tuple[Any, ...],
+    via: Any,
+    *,
+    check: bool,
+    alone: bool = False,
+) -> None:
+    """The product of matrices (or stacks of them) of one dtype that lie where it is computed, once numbers are checked.
+
+    It is written to `work`, and its witness to `via`, of the full shape. `alone` says that these are matrices on a GPU of which the
+    result shares nothing with the others.
+    """
+    full = form.full
+    engine: Any = how.engine()
+    if check or not how.gpu:
+        operands = (left, right) if old is None else (left, right, old)
+        engine.signed, engine.statistics = how.checks.look(operands, how.problem.threads, refuse=check)
+    else:
+        engine.asynchronous = True
+    if via is not None and how.gpu:
+        via.data.memset_async(0xFF, via.nbytes)  # −1 everywhere, without a kernel
+    elif via is not None:
+        via.fill(-1)
+    if alone and engine.multiply_again(left[0], right[0], work[0], via):
+        return
     if form.row:
         left = tuple(v[None, :] for v in left)
     if form.column:
         right = tuple(v[:, None] for v in right)
-    results = work = target or tuple(map(xp.empty, repeat(shape), dtypes))
-    if shape != full or target is not None:
-        work = tuple(v.reshape(full) if v.flags.c_contiguous else xp.empty(full, dtype=v.dtype) for v in results)
-    via = xp.full(full, -1, dtype=np.int32) if how.paths else None
     if old is not None:
         left, right = (apart(x, work) for x in (left, right))
         old = apart(old, work) if len(old) > 1 else old
         for w, v in zip(work, old, strict=True):
-            w[...] = v.reshape(full)
+            _copy(v.reshape(full), w)
     if form.batch:  # broadcast_to takes as long as a small product
+        xp = namespace(left[0])
         left, right = (tuple(xp.broadcast_to(v, (*form.batch, *v.shape[-2:])) for v in x) for x in (left, right))
     A, B = engine.load(left, owned=False), engine.load(right, owned=False)
     if old is None:
@@ -307,8 +453,3 @@ def _compute(
         C = engine.load(work, via)
         engine.multiply_add(A, B, C)
     engine.store(C, work)
-    if work is not results:
-        for v, w in zip(results, work, strict=True):
-            if not xp.may_share_memory(v, w):
-                v[...] = w.reshape(shape)
-    return results, via if via is None or shape == full else via.reshape(shape)

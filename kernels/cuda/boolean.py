@@ -81,6 +81,10 @@ class CudaBooleanEngine(Immediate):
     def _launch(self, name: str, grid: int, arguments: tuple[int, ...]) -> None:
         self._kernels.function(name)((grid, 1, 1), (32 * WARPS, 1, 1), arguments)
 
+    def multiply_again(self, a: Any, b: Any, c: Any, via: Any) -> bool:
+        """Nothing, because bits are packed for each product."""
+        return False
+
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ∪ A·B."""
         self._product(A, B, C, fresh=False)

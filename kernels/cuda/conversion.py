@@ -8,23 +8,48 @@ import numpy as np
 
 from semiring.kernels.cuda.elements import for_each
 
-__all__ = ["halved", "mend", "restore", "without_paths"]
+__all__ = ["halved", "mend", "restore", "without_paths", "zeros"]
 
 
-def halved(values: Any, half: int, *, owned: bool) -> Any:
-    """Integers of which nothing is beyond half of ∞: in their place if they are owned."""
+def halved(values: Any, half: int, *, owned: bool, signs: Any = None) -> Any:
+    """Integers of which nothing is beyond half of ∞: in their place if they are owned.
+
+    Parameters
+    ----------
+    values : array
+    half : int
+    owned : bool
+    signs : int32 array of one number, optional
+        Becomes 1 if a finite element could pull a sum with ∞ back from it.
+    """
     import cupy
 
     out = values if owned else cupy.empty(values.shape, values.dtype)
-    beyond = "x > half" if half > 0 else "x < half"
-    for_each(f"y = {beyond} ? half : x", {"x": values, "y": out}, half=int(half))
+    beyond, against = ("x > half", "x < 0") if half > 0 else ("x < half", "x > 0")
+    told = {} if signs is None else {"signs": signs.data.ptr}
+    tell = f"if ({against}) *reinterpret_cast<int32*>(signs) = 1; " if told else ""
+    for_each(f"{tell}y = {beyond} ? half : x", {"x": values, "y": out}, half=int(half), **told)
     return out
 
 
-def restore(values: Any, via: Any, threshold: int, infinity: int) -> None:
-    """Everything at or beyond the threshold is ∞ again, in its place, and no path."""
-    beyond = "x >= threshold" if infinity > 0 else "x <= threshold"
-    limits = {"threshold": int(threshold), "infinity": int(infinity)}
+def restore(values: Any, via: Any, least: int, signed: int, infinity: int, signs: Any = None) -> None:
+    """Everything at or beyond a threshold is ∞ again, in its place, and no path.
+
+    Parameters
+    ----------
+    values : array
+    via : int32 array or None
+    least, signed : int
+        The threshold, and the one that counts where `signs`, as `halved` has found them, are 1.
+    infinity : int
+    signs : int32 array of one number, optional
+    """
+    limits = {"threshold": int(least), "infinity": int(infinity)}
+    threshold = "threshold"
+    if signs is not None:
+        limits |= {"signed_threshold": int(signed), "signs": signs.data.ptr}
+        threshold = "(*reinterpret_cast<const int32*>(signs) ? signed_threshold : threshold)"
+    beyond = f"x >= {threshold}" if infinity > 0 else f"x <= {threshold}"
     if via is None:
         for_each(f"if ({beyond}) x = infinity", {"x": values}, **limits)
     else:
@@ -39,6 +64,15 @@ def without_paths(shape: tuple[int, ...]) -> Any:
     if via.size:
         via.data.memset_async(0xFF, via.nbytes)
     return via
+
+
+def zeros(count: int) -> Any:
+    """So many int32 numbers 0."""
+    import cupy
+
+    found = cupy.empty(count, np.int32)
+    found.data.memset_async(0, found.nbytes)
+    return found
 
 
 def mend(values: Any) -> None:

@@ -12,7 +12,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.kernels.block import Block
 from semiring.kernels.cuda import loading
-from semiring.kernels.cuda.conversion import halved, mend, restore
+from semiring.kernels.cuda.conversion import halved, mend, restore, zeros
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.harmful import NONE, earlier, nothing
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
@@ -42,7 +42,8 @@ class CudaEngine(CudaProducts):
     ----------
     asynchronous : bool
         Whether nothing but `verify` waits for the GPU, as where the current stream is recorded: floats of which `statistics` do not tell
-        that they have no sign are then taken to have one. Set it before the first operation.
+        that they have no sign are then taken to have one, and the GPU itself looks whether the operands of a product are `signed`. Set it
+        before the first operation.
     """
 
     granule = 1
@@ -54,8 +55,21 @@ class CudaEngine(CudaProducts):
         self.statistics: ValueStatistics | None = None
         self._sides = self._kernels.sides
         self.pivot, self.block = self._sides[-1], self._sides[0]
+        self._plain = len(dtypes) == 1 and not self._representation.halved and self._representation.dtypes == dtypes
+        self._signs: Any = None
         self._harmful: Any = None
         self._untested: Block | None = None
+
+    def multiply_again(self, a: Any, b: Any, c: Any, via: Any) -> bool:
+        """c ← a⊗b for matrices of which c shares nothing with the others, if the launch of such was planned before; else nothing.
+
+        They are arrays of two axes: blocks and views of them take longer than a small product.
+        """
+        if not self._plain:
+            return False
+        known = self.statistics
+        ordered = self._ordered_bits and known is not None and not (known.negative or known.negative_zero)
+        return self._launched_again(a, b, c, via, ordered_bits=ordered)
 
     # The operations of `Engine`.
 
@@ -63,7 +77,10 @@ class CudaEngine(CudaProducts):
         """The block of the arrays themselves, or of copies if they have to change and are not owned."""
         block = self.blank(values, via)
         if self._representation.halved:
-            return replace(block, values=(halved(block.values[0], self._representation.zero[0], owned=owned),))
+            signs = None
+            if self.asynchronous and not owned:
+                signs = self._signs = zeros(1) if self._signs is None else self._signs
+            return replace(block, values=(halved(block.values[0], self._representation.zero[0], owned=owned, signs=signs),))
         if self._ordered_bits:
             self._ordered_bits = self._orders_bits(block.values[0], owned=owned)
         return block
@@ -92,7 +109,8 @@ class CudaEngine(CudaProducts):
         if self._representation.halved:
             half = int(self._representation.zero[0])
             infinity = self.semiring.identities(self.dtypes)[0][0]
-            restore(A.values[0], A.via, threshold(half, signed=self.signed), infinity)
+            limits = threshold(half, signed=self.signed), threshold(half, signed=True)
+            restore(A.values[0], A.via, *limits, infinity, self._signs)
         for source, target in zip(A.values, values, strict=True):
             if source.data.ptr != target.data.ptr:
                 move(source.view(target.dtype).reshape(target.shape), target)

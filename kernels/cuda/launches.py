@@ -12,7 +12,7 @@ from semiring.kernels.block import Block
 from semiring.kernels.cuda.loading import Kernel
 from semiring.kernels.cuda.operands import matrix, via_arguments
 
-__all__ = ["LaunchPlan", "Operands", "arrangement", "planned"]
+__all__ = ["LaunchPlan", "Operands", "arrangement", "arrangement_of_matrices", "planned"]
 
 Operands = tuple[Block, Block, Block]
 """A, B and C of a product."""
@@ -20,30 +20,31 @@ Operands = tuple[Block, Block, Block]
 
 def arrangement(A: Block, B: Block, C: Block) -> Hashable | None:
     """Everything that the launch of a product depends on of where its operands lie; None where each has to be looked at by itself."""
-    (a, *others), b, c = A.values, B.values[0], C.values[0]
+    a, b, c = A.values[0], B.values[0], C.values[0]
     from_a, from_b, from_c = a.data.ptr, b.data.ptr, c.data.ptr
-    apart_a, apart_b = _apart(A, C), _apart(B, C)
-    if others and not (apart_a and apart_b):
+    (low_a, high_a), (low_b, high_b), (low, high) = _extent(A.values), _extent(B.values), _extent(C.values)
+    apart_a, apart_b = high_a <= low or high <= low_a, high_b <= low or high <= low_b
+    if len(A.values) > 1 and not (apart_a and apart_b):
         return None
-    via = None if C.via is None else C.via.strides
     between = None if apart_a else from_a - from_c, None if apart_b else from_b - from_c
-    return (a.shape, a.strides, from_a % 16, b.shape, b.strides, from_b % 16, c.strides, via, between)
+    first = 1 if len(a) == len(b) == len(c) == 1 else 0  # a single matrix has no stride to the next
+    via = None if C.via is None else C.via.strides[first:]
+    return (a.shape, a.strides[first:], from_a % 16, b.shape, b.strides[first:], from_b % 16, c.strides[first:], via, between)
 
 
-def _apart(X: Block, C: Block) -> bool:
-    """Whether all of X lies before or behind all of C."""
-    low, high = _extent(X.values)
-    least, most = _extent(C.values)
-    return high <= least or most <= low
+def arrangement_of_matrices(a: Any, b: Any, c: Any, via: Any) -> Hashable:
+    """The `arrangement` of blocks of single matrices, given as arrays of two axes, of which c shares nothing with the others."""
+    (m, k), n, along = a.shape, b.shape[1], None if via is None else via.strides
+    return ((1, m, k), a.strides, a.data.ptr % 16, (1, k, n), b.strides, b.data.ptr % 16, c.strides, along, (None, None))
 
 
 def _extent(values: tuple[Any, ...]) -> tuple[int, int]:
     """The first byte of arrays and the one after the last."""
     first, last = [], []
     for v in values:
-        (count, m, n), (batch, row, column) = v.shape, v.strides
         low = high = v.data.ptr
-        for reach in ((count - 1) * batch, (m - 1) * row, (n - 1) * column):
+        for length, step in zip(v.shape, v.strides, strict=True):
+            reach = (length - 1) * step
             if reach < 0:
                 low += reach
             else:
@@ -86,6 +87,10 @@ class LaunchPlan:
                 for v in X.values:
                     own.append(v.data.ptr)
             own += (0 if C.via is None else C.via.data.ptr, A.column)
+        self.start(own)
+
+    def start(self, own: list[int]) -> None:
+        """Launch it with numbers in its own places."""
         arguments = self.fields.copy()
         arguments.put(self.places, own)
         self.kernel(self.grid, self.block, (arguments.view(self.kind),), self.shared_bytes)

@@ -13,7 +13,7 @@ from semiring.kernels.block import Block
 from semiring.kernels.cuda import loading
 from semiring.kernels.cuda.choice import Division, choose, divide, is_near
 from semiring.kernels.cuda.kernels import GROUP, PLAIN_THREADS, kernels_for, problem_for, reads_vectors
-from semiring.kernels.cuda.launches import LaunchPlan, Operands, arrangement, planned
+from semiring.kernels.cuda.launches import LaunchPlan, Operands, arrangement, arrangement_of_matrices, planned
 from semiring.kernels.cuda.operands import BATCH, access, batches, by_value, copy, matrix, parts, same, shares
 from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Problem, Tile, launch
@@ -70,6 +70,15 @@ class CudaProducts:
         """C ← A⊗B."""
         self._product(A, B, C, fresh=True)
 
+    def _launched_again(self, a: Any, b: Any, c: Any, via: Any, *, ordered_bits: bool) -> bool:
+        """c ← a⊗b by the launch of an equal product that was planned before, if there is one: arrays of two axes, c sharing nothing."""
+        alike = arrangement_of_matrices(a, b, c, via)
+        plan = self._kernels.plans.get((True, False, ordered_bits, alike))
+        if plan is None:
+            return False
+        plan.start([a.data.ptr, b.data.ptr, c.data.ptr, b.data.ptr, 0 if via is None else via.data.ptr, 0])
+        return True
+
     def tile_for(self, problem: Problem) -> Tile:
         """The tile of a product."""
         return choose(problem, self._kernels.device)
@@ -97,14 +106,15 @@ class CudaProducts:
     def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> LaunchPlan | None:
         """The one launch that products need; None where they need more. `together` there may be several of them."""
         arrangements = [arrangement(*operands) for operands in products]
-        if None in arrangements:
-            return self._plan(products, fresh=fresh, together=together)
         plans, key = self._kernels.plans, (fresh, together, self._ordered_bits, *arrangements)
-        if key not in plans:
+        if key in plans:
+            return plans[key]
+        plan = self._plan(products, fresh=fresh, together=together)
+        if None not in arrangements:
             if len(plans) >= _PLANS:
                 plans.clear()
-            plans[key] = self._plan(products, fresh=fresh, together=together)
-        return plans[key]
+            plans[key] = plan
+        return plan
 
     def _plan(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> LaunchPlan | None:
         A, B, C = products[0]

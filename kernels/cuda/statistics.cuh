@@ -42,12 +42,38 @@ template <class T> __device__ __forceinline__ bool is_negative_zero(T) { return 
 template <> __device__ __forceinline__ bool is_negative_zero(float x) { return place(x) == place(0.0f) - 1; }
 template <> __device__ __forceinline__ bool is_negative_zero(double x) { return place(x) == place(0.0) - 1; }
 
+// The number of a place, in the 8 bytes in which the host is told of it: a double, or an integer.
+template <class T> __device__ __forceinline__ uint64 number_at(Word<T> place) {
+  constexpr Word<T> top = Word<T>(1) << (8 * sizeof(Word<T>) - 1);
+  if constexpr (T(-1) > T(0)) return place;
+  return sizeof(Word<T>) == 4 ? uint64(int64(int32(uint32(place ^ top)))) : uint64(place ^ top);
+}
+template <> __device__ __forceinline__ uint64 number_at<float>(uint32 place) {
+  return __double_as_longlong(double(__int_as_float(place & 0x80000000u ? place ^ 0x80000000u : ~place)));
+}
+template <> __device__ __forceinline__ uint64 number_at<double>(uint64 place) {
+  return place & 0x8000000000000000ull ? place ^ 0x8000000000000000ull : ~place;
+}
+
 // What is found of an array: the greatest place, the greatest complement of a place, all kinds, and the numbers of 0 and of -0.0.
 struct Found { uint64 high, low, kinds, zeros, negative_zeros; };
 
+// What the host is told of an array: `least` and `greatest` number between the ends.
+struct Told { uint64 least, greatest, kinds, zeros, negative_zeros; };
+
 // An array: `size` numbers side by side if n is 0, else matrices of m x n, whose strides are in elements.
 template <class T> struct Numbers { const T* start; int64 size, m, n, apart, row, column; };
-template <class T, int COUNT> struct Given { Numbers<T> arrays[COUNT]; };
+
+// Arrays; where blocks gather what they find and count themselves, all 0 between launches; and memory of the host, where the last block tells
+// of it and then that this is the launch with a number.
+template <class T, int COUNT> struct Given {
+  Numbers<T> arrays[COUNT];
+  Found* found;
+  unsigned* blocks;
+  Told* told;
+  volatile uint64* finished;
+  uint64 number;
+};
 
 // Numbers that a thread has on the way from memory at a time.
 constexpr int TOGETHER = 8;
@@ -108,7 +134,7 @@ template <class T, class At> __device__ __forceinline__ void look(const T* numbe
 }
 
 // Statistics of the array that a block's row of the grid is for.
-template <class T> __device__ __forceinline__ void statistics(const Numbers<T>& numbers, Found* found) {
+template <class T> __device__ __forceinline__ void look_at(const Numbers<T>& numbers, Found* found) {
   if (int64(blockIdx.x) * blockDim.x >= numbers.size) return;
   if (numbers.n == 0) {
     look(numbers.start, numbers.size, [](int64 i) { return i; }, found);
@@ -116,4 +142,32 @@ template <class T> __device__ __forceinline__ void statistics(const Numbers<T>& 
     const int64 m = numbers.m, n = numbers.n, apart = numbers.apart, row = numbers.row, column = numbers.column;
     look(numbers.start, numbers.size, [=](int64 i) { return i / n / m * apart + i / n % m * row + i % n * column; }, found);
   }
+}
+
+// Statistics of all arrays, one for each row of the grid.
+template <class T, int COUNT> __device__ __forceinline__ void statistics(const Given<T, COUNT>& given) {
+  look_at(given.arrays[blockIdx.y], given.found + blockIdx.y);
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicAdd(given.blocks, 1u) == gridDim.x * gridDim.y - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  if (threadIdx.x < gridDim.y) {
+    __threadfence();
+    volatile Found& found = given.found[threadIdx.x];
+    const bool finite = found.kinds & FINITE;
+    Told& told = given.told[threadIdx.x];
+    told.least = finite ? number_at<T>(Word<T>(~found.low)) : 0;
+    told.greatest = finite ? number_at<T>(Word<T>(found.high)) : 0;
+    told.kinds = found.kinds;
+    told.zeros = found.zeros;
+    told.negative_zeros = found.negative_zeros;
+    found.high = found.low = found.kinds = found.zeros = found.negative_zeros = 0;
+    *given.blocks = 0;
+    __threadfence_system();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) *given.finished = given.number;
 }

@@ -1,0 +1,222 @@
+"""Products without checks: the same results for what is not refused, and on a GPU nothing but launches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiring import matmul
+from semiring.algebra.catalogue import BOOLEAN, DISTANCE_HOPS, LOG, MAX_MIN, MAX_PLUS, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import DomainError, OverflowRiskError, SemiringError
+
+RNG = np.random.default_rng(7)
+
+CASES: list[tuple[Semiring, str, int, int]] = [
+    (MIN_PLUS, "float32", -5, 5), (MIN_PLUS, "float32", 0, 5), (MIN_PLUS, "float64", -5, 5), (MIN_PLUS, "int32", 0, 1 << 29),
+    (MIN_PLUS, "int32", -(1 << 28), 1 << 28), (MIN_PLUS, "int16", -90, 90), (MIN_PLUS, "int16", 0, 8000), (MIN_PLUS, "uint16", 0, 9000),
+    (MIN_PLUS, "int64", -9, 9), (MAX_PLUS, "float32", -5, 5), (MAX_PLUS, "int32", -(1 << 29), 0), (MAX_PLUS, "int32", -90, 90),
+    (BOOLEAN, "bool", 0, 1), (MAX_MIN, "float32", -5, 5), (PLUS_TIMES, "float64", -5, 5), (LOG, "float32", -5, 5),
+]  # fmt: skip
+
+
+def numbers(semiring: Semiring, dtype: str, low: float, high: float, shape: tuple[int, ...], rng: np.random.Generator = RNG) -> Any:
+    """With some zeros of the semiring, where these are no numbers between both."""
+    if dtype == "bool":
+        return rng.random(shape) < 0.2
+    found = (rng.random(shape) * (high - low) + low).astype(dtype)
+    found[rng.random(shape) < 0.3] = semiring.identities((np.dtype(dtype),))[0][0]
+    return found
+
+
+def same(x: Any, y: Any) -> None:
+    for one, other in zip(x if isinstance(x, tuple) else (x,), y if isinstance(y, tuple) else (y,), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("semiring", "dtype", "low", "high"), CASES, ids=str)
+@pytest.mark.parametrize("witness", [False, True])
+def test_same_results(semiring: Semiring, dtype: str, low: float, high: float, witness: bool) -> None:
+    if witness and not semiring.selects:
+        pytest.skip("no witness")
+    for shape in ((16, 16), (700, 700), (3, 9, 9)):
+        a, b = numbers(semiring, dtype, low, high, shape), numbers(semiring, dtype, low, high, shape)
+        for c in (None, numbers(semiring, dtype, low, high, shape)):
+            same(matmul(a, b, semiring, c=c, witness=witness, check=False), matmul(a, b, semiring, c=c, witness=witness))
+
+
+def test_refusals_are_left_out() -> None:
+    nan, large = np.array([[np.nan]]), np.array([[2**30]], np.int32)
+    for x, error in ((nan, DomainError), (large, OverflowRiskError)):
+        with pytest.raises(error):
+            matmul(x, x, MIN_PLUS)
+        matmul(x, x, MIN_PLUS, check=False)
+    with pytest.raises(SemiringError, match="check"):
+        matmul(large, large, MIN_PLUS, check=large)  # type: ignore[arg-type]
+
+
+gpu = pytest.mark.gpu
+
+
+def on_gpu(library: str, x: Any) -> Any:
+    if library == "cupy":
+        return pytest.importorskip("cupy").asarray(x)
+    return pytest.importorskip("torch").from_numpy(x).cuda()
+
+
+def host(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return tuple(map(host, x))
+    return x.get() if hasattr(x, "get") else x.cpu().numpy()
+
+
+@gpu
+@pytest.mark.parametrize(("semiring", "dtype", "low", "high"), CASES, ids=str)
+@pytest.mark.parametrize("witness", [False, True])
+def test_same_results_on_a_gpu(semiring: Semiring, dtype: str, low: float, high: float, witness: bool) -> None:
+    if witness and not semiring.selects:
+        pytest.skip("no witness")
+    for shape in ((16, 16), (200, 200), (3, 9, 9)):
+        a, b, old = (on_gpu("cupy", numbers(semiring, dtype, low, high, shape)) for _ in range(3))
+        for left in (a, a.swapaxes(-1, -2)):
+            for c in (None, old):
+                found = matmul(left, b, semiring, c=c, witness=witness, check=False)
+                same(host(found), host(matmul(left, b, semiring, c=c, witness=witness)))
+
+
+@gpu
+def test_structured_elements_on_a_gpu() -> None:
+    a = tuple(on_gpu("cupy", RNG.integers(0, 9, (40, 40)).astype(np.float32)) for _ in range(2))
+    same(host(matmul(a, a, DISTANCE_HOPS, check=False)), host(matmul(a, a, DISTANCE_HOPS)))
+
+
+@gpu
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+@pytest.mark.parametrize("out", [False, True])
+@pytest.mark.parametrize("witness", [False, True])
+@pytest.mark.parametrize(("semiring", "dtype", "low", "high"), [
+    (MIN_PLUS, "float32", -5, 5), (MIN_PLUS, "float64", 0, 5), (MIN_PLUS, "int32", -9, 9), (MIN_PLUS, "int16", 0, 90),
+    (MAX_PLUS, "int32", -9, 9), (MAX_PLUS, "float32", -5, 5), (BOOLEAN, "bool", 0, 1),
+], ids=str)  # fmt: skip
+def test_recorded_in_a_graph(library: str, out: bool, witness: bool, semiring: Semiring, dtype: str, low: float, high: float) -> None:
+    """Recorded once and played with other numbers, among them such of other signs."""
+    shape = (130, 130)
+    given = [numbers(semiring, dtype, low, high, shape) for _ in range(2)]
+    a, b = (on_gpu(library, x) for x in given)
+    place = on_gpu(library, np.zeros(shape, dtype)) if out else None
+
+    def call() -> Any:
+        return matmul(a, b, semiring, out=place, witness=witness, check=False)
+
+    play, found = record(library, call)
+    for others in (given, [numbers(semiring, dtype, low, high, shape) for _ in range(2)], [np.zeros(shape, dtype)] * 2):
+        for x, y in zip((a, b), others, strict=True):
+            x[...] = on_gpu(library, y)
+        disturbed = [on_gpu(library, RNG.integers(0, 2, shape).astype(dtype)) for _ in range(8)]  # in memory that was freed meanwhile
+        kept = [host(x) for x in disturbed]
+        play()
+        same(host(found), matmul(others[0], others[1], semiring, witness=witness, device="cpu"))
+        for x, y in zip(disturbed, kept, strict=True):
+            np.testing.assert_array_equal(host(x), y)
+
+
+def record(library: str, call: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+    """Plays the graph of a call, which waits for it; and what the call has returned."""
+    import cupy
+
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            call()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = call()
+        return lambda: (graph.replay(), torch.cuda.synchronize())[0], found
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        call()
+        stream.synchronize()
+        stream.begin_capture()
+        found = call()
+        recorded = stream.end_capture()
+    return lambda: (cupy.cuda.runtime.deviceSynchronize(), recorded.launch(stream), stream.synchronize())[0], found
+
+
+@gpu
+def test_numbers_are_not_looked_at_in_a_recording() -> None:
+    cupy = pytest.importorskip("cupy")
+    a = cupy.ones((4, 4), np.float32)
+    matmul(a, a, MIN_PLUS)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        try:
+            with pytest.raises(SemiringError, match="check=False"):
+                matmul(a, a, MIN_PLUS)
+        finally:
+            stream.end_capture()
+    same(host(matmul(a, a, MIN_PLUS)), np.full((4, 4), 2))
+
+
+@gpu
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+@pytest.mark.parametrize(("semiring", "dtype", "witness"), [(MIN_PLUS, "float32", False), (MIN_PLUS, "int32", True), (BOOLEAN, "bool", False)])
+def test_nothing_waits(library: str, semiring: Semiring, dtype: str, witness: bool) -> None:
+    """Behind half a second of other work a call returns at once, also one on operands that this work has yet to write."""
+    cupy = pytest.importorskip("cupy")
+    a, b = (on_gpu(library, numbers(semiring, dtype, 0, 5, (65, 65))) for _ in range(2))
+    spin = cupy.RawKernel('extern "C" __global__ void spin(long long n) { long long t = clock64(); while (clock64() - t < n); }', "spin")
+    for _ in range(2):
+        matmul(a, b, semiring, witness=witness, check=False)
+    spin((1,), (1,), (1,))
+    cupy.cuda.runtime.deviceSynchronize()
+    begun = time.perf_counter()
+    spin((1,), (1,), (700_000_000,))
+    found = matmul(a, b, semiring, witness=witness, check=False)
+    launched = time.perf_counter() - begun
+    cupy.cuda.runtime.deviceSynchronize()
+    assert launched < 0.1 < time.perf_counter() - begun
+    same(host(found), host(matmul(a, b, semiring, witness=witness)))
+
+
+@gpu
+def test_streams_of_pytorch() -> None:
+    """What a stream of PyTorch's has yet to write is waited for, also by CuPy's operands, and nothing else."""
+    cupy, torch = pytest.importorskip("cupy"), pytest.importorskip("torch")
+    host_a = RNG.random((300, 300)).astype(np.float32)
+    expected = matmul(host_a, host_a, MIN_PLUS)
+    for check in (True, False):
+        for theirs in (False, True):
+            a, side = torch.full((300, 300), torch.inf, device="cuda"), torch.cuda.Stream()
+            b = cupy.asarray(host_a) if theirs else torch.from_numpy(host_a).cuda()
+            torch.cuda.synchronize()
+            with torch.cuda.stream(side):
+                torch.cuda._sleep(100_000_000)
+                a.copy_(torch.from_numpy(host_a))
+                found = matmul(a, b, MIN_PLUS, check=check)
+                assert isinstance(found, torch.Tensor)
+                np.testing.assert_array_equal(found.cpu().numpy(), expected)
+
+
+@gpu
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_few_functions_are_called(library: str) -> None:
+    import sys
+
+    a = on_gpu(library, RNG.random((64, 64)).astype(np.float32))
+    for check, most in ((True, 45), (False, 30)):
+        for _ in range(3):
+            matmul(a, a, MIN_PLUS, check=check)
+        calls: list[str] = []
+        sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_qualname) if event == "call" else None)
+        try:
+            matmul(a, a, MIN_PLUS, check=check)
+        finally:
+            sys.setprofile(None)
+        assert len(calls) <= most, calls
