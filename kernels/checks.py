@@ -115,7 +115,7 @@ class ProductChecks:
         """Whether arrays of the host are read by one thread in one call."""
         if self._safe is None:
             return False
-        for v in arrays:
+        for v in arrays:  # noqa: SIM110 (a generator takes longer than what it asks)
             if type(v) is not np.ndarray or v.nbytes > SMALL or not (v.ndim == 2 or v.flags.forc):
                 return False
         return True

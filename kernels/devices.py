@@ -79,8 +79,8 @@ class _Current:
 
         if isinstance(error, cupy.cuda.memory.OutOfMemoryError):
             raise TooLargeError(
-                f"{gpu_name(self._number)} has not the memory for this: {error}; free some there, pass overwrite=True or a narrower dtype, or "
-                f"compute on the host (device='cpu', and arrays that lie there)"
+                f"{gpu_name(self._number)} has not the memory for this: {error}; free some there, pass overwrite=True or a narrower dtype, "
+                f"or compute on the host (device='cpu', and arrays that lie there)"
             ) from error
 
 

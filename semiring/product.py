@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algebra.errors import LawError, SemiringError, ShapeError, about, refuse_arrays
+from semiring.algebra.errors import SemiringError, ShapeError, about, refuse_arrays
 from semiring.algebra.exchange import Borrowed, Restorer, borrowed, tensor_memory, torch_restorer
-from semiring.algebra.laws import selective_counterexample
 from semiring.algebra.namespace import namespace, on_gpu
+from semiring.execution.product import Form, compute, copy, product_form
 from semiring.kernels.cuda.streams import in_stream_of, scratch_memory
 from semiring.kernels.devices import gpu_name, on_device
-from semiring.kernels.operands import apart, arrays_of, dtypes_of, elements, leading_axes, matching, operand
+from semiring.kernels.operands import arrays_of, elements, matching, operand
 from semiring.kernels.room import ALWAYS_FITS, require_room, with_scratch
 from semiring.planning import Plan, Problem, location, plan
 
@@ -173,11 +173,11 @@ def _on_one_gpu(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, in
     try:
         if restore is None:
             values, via = cupy.ndarray(form.shape, form.dtypes[0]), cupy.ndarray(form.shape, _WITNESS) if witness else None
-            _compute(how, form, (x,), (y,), None, (values,), via, check=check, alone=True)
+            compute(how, form, (x,), (y,), None, (values,), via, check=check, alone=True)
         else:
             values, via = restore.empty(form.shape, form.dtypes[0]), restore.empty(form.shape, _WITNESS) if witness else None
             place, place_via = tensor_memory(values), None if via is None else tensor_memory(via)
-            _compute(how, form, (x,), (y,), None, (place,), place_via, check=check, alone=True)
+            compute(how, form, (x,), (y,), None, (place,), place_via, check=check, alone=True)
     except Exception:
         with on_device(how.device):  # which tells of what memory there is not
             raise
@@ -218,7 +218,7 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, options: tupl
     if form.kept and c is out is None and type(a) is type(b) is np.ndarray and not how.gpu:  # nothing to convert, to move or to restore
         values = tuple([np.empty(form.full, d) for d in form.dtypes])
         via = np.empty(form.full, _WITNESS) if witness else None
-        _compute(how, form, left, right, None, values, via, check=check)
+        compute(how, form, left, right, None, values, via, check=check)
         product = values[0] if form.shape == form.full else values[0].reshape(form.shape)[()]
         return product if via is None else Witnessed(product, via.reshape(form.shape)[()])
     lent_c = () if c is None else operand(c, semiring, "c")
@@ -244,12 +244,12 @@ def _execute(
     into = None if sent else target
     given, places = _places(how, form, into, None if sent else restore, namespace(left[0]))
     with scratch_memory() if how.gpu and not check else _NOTHING:
-        _compute(how, form, left, right, old, *places, check=check)
+        compute(how, form, left, right, old, *places, check=check)
     values, via = places if given is None else given
     if into is not None:
         for v, w in zip(into, values, strict=True):
             if not v.flags.c_contiguous:
-                _copy(w.reshape(form.shape), v)
+                copy(w.reshape(form.shape), v)
         values = into
     elif form.shape != form.full:
         values = tuple([v.reshape(form.shape) for v in values])
@@ -267,13 +267,13 @@ def _execute(
 def _places(
     how: Plan, form: Form, into: tuple[Any, ...] | None, restore: Restorer | None, xp: Any
 ) -> tuple[tuple[tuple[Any, ...], Any] | None, tuple[tuple[Any, ...], Any]]:
-    """Where a product is written to, in the full shape, and its witness; before that the same as the caller's library has it, if it made them.
+    """Where a product and its witness are written to, in the full shape; before that the same by the caller's library, if that made it.
 
-    That is `into`, wherever its rows follow each other.
+    The product goes to `into`, if there is one whose rows follow each other.
     """
     wanted = [*(form.dtypes if into is None else ()), *([_WITNESS] if how.paths else ())]
     made = None if restore is None or not restore.here else [restore.empty(form.full, dtype) for dtype in wanted]
-    if made is None or any([v is None for v in made]):
+    if made is None or any(v is None for v in made):
         made, places = None, [xp.empty(form.full, dtype) for dtype in wanted]
     else:
         places = [borrowed(v).array for v in made]
@@ -285,59 +285,6 @@ def _places(
     if made is None:
         return None, (work, via)
     return (tuple(made[: len(form.dtypes)]) if into is None else work, made[-1] if how.paths else None), (work, via)
-
-
-class Form(NamedTuple):
-    """What a product is by the shapes and dtypes of its operands alone.
-
-    Attributes
-    ----------
-    dtypes : tuple of numpy.dtype
-    shape, full : tuple of int
-        Of the result, and of the same with a row or a column where an operand has one axis.
-    batch : tuple of int
-        Leading axes.
-    depth : int
-        Length of the sums.
-    row, column : bool
-        Whether a is a row, and b a column.
-    kept : bool
-        Whether the operands have the dtypes of the product.
-    """
-
-    dtypes: tuple[np.dtype[Any], ...]
-    shape: tuple[int, ...]
-    full: tuple[int, ...]
-    batch: tuple[int, ...]
-    depth: int
-    row: bool
-    column: bool
-    kept: bool
-
-
-@functools.lru_cache(maxsize=1024)
-def product_form(
-    semiring: Semiring,
-    a: tuple[int, ...],
-    kinds_a: tuple[np.dtype[Any], ...],
-    b: tuple[int, ...],
-    kinds_b: tuple[np.dtype[Any], ...],
-    witness: bool,
-) -> Form:
-    """The form of the product of operands of these shapes and dtypes.
-
-    Raises
-    ------
-    ShapeError, DTypeError, LawError
-        Where there is no such product, or no witness of it.
-    """
-    if witness and (found := selective_counterexample(semiring)) is not None:
-        x, y, z = found
-        raise LawError(f"{semiring.name} has no witness: ⊕ is not selective ({x!r} ⊕ {y!r} = {z!r}), so no single k wins")
-    batch, row, column = leading_axes(a, b)
-    m, n, dtypes = a[-2:-1], () if column else b[-1:], dtypes_of(kinds_a, kinds_b, semiring)
-    full = *batch, *(m or (1,)), *(n or (1,))
-    return Form(dtypes, (*batch, *m, *n), full, batch, a[-1], row, column, kinds_a == kinds_b == dtypes)
 
 
 def _require_one_place(
@@ -391,65 +338,3 @@ def _received(found: tuple[Any, ...], target: tuple[Array, ...] | None) -> tuple
     for v, w in zip(target, results, strict=True):
         v[...] = w
     return target
-
-
-def _copy(source: Any, target: Any) -> None:
-    """target ← source, on one device."""
-    if on_gpu(target):
-        from semiring.kernels.cuda.rows import move
-
-        move(source, target)
-    else:
-        target[...] = source
-
-
-def _compute(
-    how: Plan,
-    form: Form,
-    left: tuple[Any, ...],
-    right: tuple[Any, ...],
-    old: tuple[Any, ...] | None,
-    work: tuple[Any, ...],
-    via: Any,
-    *,
-    check: bool,
-    alone: bool = False,
-) -> None:
-    """The product of matrices (or stacks of them) of one dtype that lie where it is computed, once numbers are checked.
-
-    It is written to `work`, and its witness to `via`, of the full shape. `alone` says that these are matrices on a GPU of which the
-    result shares nothing with the others.
-    """
-    full = form.full
-    engine: Any = how.engine()
-    if check or not how.gpu:
-        operands = (left, right) if old is None else (left, right, old)
-        engine.signed, engine.statistics = how.checks.look(operands, how.problem.threads, refuse=check)
-    else:
-        engine.asynchronous = True
-    if via is not None and how.gpu:
-        via.data.memset_async(0xFF, via.nbytes)  # −1 everywhere, without a kernel
-    elif via is not None:
-        via.fill(-1)
-    if alone and engine.multiply_again(left[0], right[0], work[0], via):
-        return
-    if form.row:
-        left = tuple(v[None, :] for v in left)
-    if form.column:
-        right = tuple(v[:, None] for v in right)
-    if old is not None:
-        left, right = (apart(x, work) for x in (left, right))
-        old = apart(old, work) if len(old) > 1 else old
-        for w, v in zip(work, old, strict=True):
-            _copy(v.reshape(full), w)
-    if form.batch:  # broadcast_to takes as long as a small product
-        xp = namespace(left[0])
-        left, right = (tuple(xp.broadcast_to(v, (*form.batch, *v.shape[-2:])) for v in x) for x in (left, right))
-    A, B = engine.load(left, owned=False), engine.load(right, owned=False)
-    if old is None:
-        C = engine.blank(work, via)
-        engine.multiply(A, B, C)
-    else:
-        C = engine.load(work, via)
-        engine.multiply_add(A, B, C)
-    engine.store(C, work)

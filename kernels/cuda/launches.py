@@ -64,11 +64,9 @@ class LaunchPlan:
     grid, block : tuple of int
     shared_bytes : int
     fields : array
-        `Products` in products.cuh, a row a product.
+        A word for their address, and `Products` in products.cuh.
     places : array
         Which of them are filled in.
-    kind : numpy.dtype
-        All fields together as one number, which a kernel takes by its value.
     """
 
     kernel: Kernel
@@ -77,7 +75,6 @@ class LaunchPlan:
     shared_bytes: int
     fields: np.ndarray[Any, Any]
     places: np.ndarray[Any, Any]
-    kind: np.dtype[Any]
 
     def __call__(self, products: Sequence[Operands], transposed: Block | None = None) -> None:
         """Launch it."""
@@ -91,9 +88,9 @@ class LaunchPlan:
 
     def start(self, own: list[int]) -> None:
         """Launch it with numbers in its own places."""
-        arguments = self.fields.copy()
-        arguments.put(self.places, own)
-        self.kernel(self.grid, self.block, (arguments.view(self.kind),), self.shared_bytes)
+        fields = self.fields.copy()
+        fields.put(self.places, own)
+        self.kernel.start(self.grid, self.block, fields, self.shared_bytes)
 
 
 def planned(
@@ -125,12 +122,12 @@ def planned(
         ]
         for A, B, C, tiles, depth, fresh in products
     ]
-    fields = np.zeros((count, len(rows[0])), dtype=np.int64)
-    fields[: len(rows)] = rows
+    width = len(rows[0])
+    fields = np.zeros(1 + count * width, dtype=np.int64)
+    fields[1 : 1 + len(rows) * width] = np.ravel(rows)
     components = len(products[0][0].values)
     size = components + 3  # numbers of a matrix
     addresses = [start + c for start in (0, size, 2 * size, 3 * size + 6) for c in range(components)]
-    own = np.array([*addresses, fields.shape[1] - 4, fields.shape[1] - 1])
-    places = np.add.outer(fields.shape[1] * np.arange(len(rows)), own).ravel()
-    kind = np.dtype((np.void, fields.nbytes))
-    return LaunchPlan(kernel, grid, (threads, 1, 1), shared_bytes, fields.reshape(-1), places, kind)
+    own = np.array([*addresses, width - 4, width - 1])
+    places = 1 + np.add.outer(width * np.arange(len(rows)), own).ravel()
+    return LaunchPlan(kernel, grid, (threads, 1, 1), shared_bytes, fields, places)

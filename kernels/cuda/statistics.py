@@ -1,7 +1,7 @@
 """Value statistics of arrays on a GPU: one launch for all of one dtype, and one wait for all.
 
-The kernel writes what it finds to memory of the host, which waits for the number of the launch to appear there: that takes half as long as a
-copy, and does not wait for what is queued behind it.
+The kernel writes what it finds to memory of the host, which waits for the number of the launch to appear there. That takes half as long as
+a copy, and does not wait for what is queued behind it.
 """
 
 from __future__ import annotations
@@ -48,16 +48,14 @@ class _Look:
     Attributes
     ----------
     fields : array
-        `Given` in statistics.cuh.
-    argument : array
-        The same as one number, which a kernel takes by its value.
+        A word for their address, and `Given` in statistics.cuh.
     told : memoryview
         What the kernel tells, in words.
     number : int
         That of its last launch.
     """
 
-    __slots__ = ("_gathered", "argument", "fields", "number", "told")
+    __slots__ = ("_gathered", "fields", "number", "told")
 
     def __init__(self) -> None:
         import cupy
@@ -67,8 +65,7 @@ class _Look:
         memory = cupy.cuda.alloc_pinned_memory(8 * (_FINISHED + 1))
         self.told = np.frombuffer(memory, np.uint64, _FINISHED + 1).data
         self.told[_FINISHED] = self.number = 0
-        self.fields = np.zeros(_COUNT * _FIELDS + 5, np.int64)
-        self.argument = self.fields.view(np.dtype((np.void, self.fields.nbytes)))
+        self.fields = np.zeros(1 + _COUNT * _FIELDS + 5, np.int64)
         own, told = self._gathered.data.ptr, memory.ptr
         self.fields[-5:] = own, own + 8 * _COUNT * _WORDS, told, told + 8 * _FINISHED, 0
 
@@ -92,13 +89,13 @@ def begin(arrays: Sequence[Any]) -> Callable[[], list[Found]]:
     """
     import cupy
 
-    if not any([v.size for v in arrays]):
+    if max([v.size for v in arrays]) == 0:
         return lambda: [(0, 0, 0, 0, 0)] * len(arrays)
     number, stream = cupy.cuda.runtime.getDevice(), cupy.cuda.get_current_stream()
     if stream.is_capturing() and not rehearsing():
-        raise SemiringError("the numbers of arrays cannot be looked at while a CUDA graph is recorded; pass check=False, where there is one")
+        raise SemiringError("numbers cannot be looked at while a CUDA graph is recorded; pass check=False, which leaves that out")
     dtype = arrays[0].dtype
-    if len(arrays) <= _COUNT and all([v.dtype is dtype for v in arrays]):
+    if len(arrays) <= _COUNT and {v.dtype for v in arrays} == {dtype}:
         return _launch(arrays, dtype, number, stream)
     places: dict[np.dtype[Any], list[int]] = {}
     for i, v in enumerate(arrays):
@@ -125,10 +122,10 @@ def _launch(arrays: Sequence[Any], dtype: np.dtype[Any], number: int, stream: An
     for v in given:
         fields += _numbers(v)
     look.number += 1
-    look.fields[: len(fields)] = fields
+    look.fields[1 : 1 + len(fields)] = fields
     look.fields[-1] = look.number
     blocks = min(-(-max([v.size for v in given]) // (_THREADS * _NUMBERS)), _BLOCKS * device(number).multiprocessors)
-    _kernel(dtype, number)((max(1, blocks), len(given), 1), (_THREADS, 1, 1), (look.argument,))
+    _kernel(dtype, number).start((max(1, blocks), len(given), 1), (_THREADS, 1, 1), look.fields)
 
     def wait() -> list[Found]:
         for _ in range(_SPINS):

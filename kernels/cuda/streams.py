@@ -30,12 +30,22 @@ def in_stream_of(arrays: Iterable[Any]) -> AbstractContextManager[None]:
     return _joined(stream, number, both=any(map(on_gpu, arrays)))
 
 
+class _Foreign:
+    """A stream by its address, as CuPy asks for those of others."""
+
+    def __init__(self, address: int) -> None:
+        self._address = address
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._address
+
+
 @contextmanager
 def _joined(address: int, number: int, *, both: bool) -> Iterator[None]:
     import cupy
 
     outer = cupy.cuda.get_current_stream(number)
-    with cupy.cuda.Device(number), cupy.cuda.ExternalStream(address, number) as stream:
+    with cupy.cuda.Device(number), cupy.cuda.Stream.from_external(_Foreign(address)) as stream:
         if both:
             stream.wait_event(outer.record())
         yield

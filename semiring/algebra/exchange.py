@@ -18,9 +18,17 @@ from semiring.algebra.errors import DTypeError, GraphError, SemiringError
 from semiring.algebra.namespace import on_gpu
 
 __all__ = [
-    "Borrowed", "Restorer", "borrowed", "lends_memory", "library_stream", "lists_numbers", "name_of", "refuse_short_floats", "tensor_memory",
+    "Borrowed",
+    "Restorer",
+    "borrowed",
+    "lends_memory",
+    "library_stream",
+    "lists_numbers",
+    "name_of",
+    "refuse_short_floats",
+    "tensor_memory",
     "torch_restorer",
-]  # fmt: skip
+]
 
 _HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})
 """DLPack's device types: CPU and pinned memory; an NVIDIA GPU and managed memory."""
@@ -226,7 +234,7 @@ def tensor_memory(tensor: Any) -> Any:
     torch = sys.modules["torch"]
     if type(tensor) is not torch.Tensor or not tensor.is_cuda or tensor.requires_grad or tensor.is_neg():
         return None
-    dtype, number = _torch_dtypes().get(tensor.dtype), tensor.device.index
+    dtype, number = _torch_dtypes().get(tensor.dtype), tensor.get_device()
     if dtype is None or tensor.layout is not torch.strided or not (address := tensor.data_ptr()):
         return None
     import cupy
@@ -235,13 +243,14 @@ def tensor_memory(tensor: Any) -> Any:
         return None
     size = dtype.itemsize
     memory = cupy.cuda.UnownedMemory(address, tensor.numel() * size, tensor, number)
-    return cupy.ndarray(tensor.shape, dtype, cupy.cuda.MemoryPointer(memory, 0), tuple([step * size for step in tensor.stride()]))
+    strides = None if tensor.is_contiguous() else tuple([step * size for step in tensor.stride()])
+    return cupy.ndarray(tensor.shape, dtype, cupy.cuda.MemoryPointer(memory, 0), strides)
 
 
 @functools.cache
 def _torch_dtypes() -> dict[Any, np.dtype[Any]]:
     """NumPy's dtypes by those of PyTorch."""
-    names = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64".split()
+    names = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
     return {d: np.dtype(name) for name in names if (d := getattr(sys.modules["torch"], name, None)) is not None}
 
 

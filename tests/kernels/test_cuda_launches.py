@@ -74,6 +74,9 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
         cache.cache_clear()
     for module in (kernels, loading):
         monkeypatch.setattr(module, "device", lambda number: H200)
+    monkeypatch.setattr(
+        loading, "_launch", lambda function, grid, block, fields, shared_bytes: function(grid, block, (fields[1:],), shared_bytes)
+    )
     monkeypatch.setattr(loading, "compile_source", lambda source, arch: source.encode())
     monkeypatch.setattr(loading.Kernel, "load", lambda kernel: functions.load(kernel))  # a method, as a bound one is none
     monkeypatch.setattr(cupy, "empty", _Memory().empty)

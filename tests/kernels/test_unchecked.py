@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -166,7 +167,9 @@ def test_numbers_are_not_looked_at_in_a_recording() -> None:
 
 @gpu
 @pytest.mark.parametrize("library", ["cupy", "torch"])
-@pytest.mark.parametrize(("semiring", "dtype", "witness"), [(MIN_PLUS, "float32", False), (MIN_PLUS, "int32", True), (BOOLEAN, "bool", False)])
+@pytest.mark.parametrize(
+    ("semiring", "dtype", "witness"), [(MIN_PLUS, "float32", False), (MIN_PLUS, "int32", True), (BOOLEAN, "bool", False)]
+)
 def test_nothing_waits(library: str, semiring: Semiring, dtype: str, witness: bool) -> None:
     """Behind half a second of other work a call returns at once, also one on operands that this work has yet to write."""
     cupy = pytest.importorskip("cupy")
@@ -207,16 +210,19 @@ def test_streams_of_pytorch() -> None:
 @gpu
 @pytest.mark.parametrize("library", ["cupy", "torch"])
 def test_few_functions_are_called(library: str) -> None:
-    import sys
-
     a = on_gpu(library, RNG.random((64, 64)).astype(np.float32))
     for check, most in ((True, 45), (False, 30)):
         for _ in range(3):
             matmul(a, a, MIN_PLUS, check=check)
-        calls: list[str] = []
-        sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_qualname) if event == "call" else None)
-        try:
-            matmul(a, a, MIN_PLUS, check=check)
-        finally:
-            sys.setprofile(None)
+        calls = functions_called(lambda check=check: matmul(a, a, MIN_PLUS, check=check))
         assert len(calls) <= most, calls
+
+
+def functions_called(work: Callable[[], Any]) -> list[str]:
+    calls: list[str] = []
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_qualname) if event == "call" else None)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
