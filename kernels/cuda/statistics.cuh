@@ -75,11 +75,15 @@ template <class T, int COUNT> struct Given {
   uint64 number;
 };
 
-// Numbers that a thread has on the way from memory at a time.
+// Numbers side by side, which are read at once.
+template <class T, int COUNT> struct alignas(sizeof(T) * COUNT) Group { T numbers[COUNT]; };
+
+// Groups that a thread has on the way from memory at a time.
 constexpr int TOGETHER = 8;
 
-// found <- what there is of all numbers, by all threads of a grid's row, of a `found` that begins with zeros.
-template <class T, class At> __device__ __forceinline__ void look(const T* numbers, int64 size, At at, Found* found) {
+// found <- what there is of so many groups, by all threads of a grid's row, of a `found` that begins with zeros.
+template <class T, int COUNT, class At>
+__device__ __forceinline__ void look(const Group<T, COUNT>* groups, int64 size, At at, const T* rest, int64 rest_size, Found* found) {
   __shared__ Word<T> greatest[2];
   __shared__ unsigned kinds;
   __shared__ uint64 counts[2];
@@ -99,15 +103,21 @@ template <class T, class At> __device__ __forceinline__ void look(const T* numbe
       low = maximum(low, Word<T>(~place(x)));
     }
   };
-  int64 i = int64(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64 first = int64(blockIdx.x) * blockDim.x + threadIdx.x;
+  const auto take_in_all = [&](const Group<T, COUNT>& group) {
+#pragma unroll
+    for (int c = 0; c < COUNT; c++) take_in(group.numbers[c]);
+  };
+  int64 i = first;
   for (; i + (TOGETHER - 1) * threads < size; i += TOGETHER * threads) {
-    T x[TOGETHER];
+    Group<T, COUNT> group[TOGETHER];
 #pragma unroll
-    for (int t = 0; t < TOGETHER; t++) x[t] = numbers[at(i + t * threads)];
+    for (int t = 0; t < TOGETHER; t++) group[t] = groups[at(i + t * threads)];
 #pragma unroll
-    for (int t = 0; t < TOGETHER; t++) take_in(x[t]);
+    for (int t = 0; t < TOGETHER; t++) take_in_all(group[t]);
   }
-  for (; i < size; i += threads) take_in(numbers[at(i)]);
+  for (; i < size; i += threads) take_in_all(groups[at(i)]);
+  if (first < rest_size) take_in(rest[first]);
 #pragma unroll
   for (int apart = 16; apart; apart /= 2) {
     high = maximum(high, __shfl_xor_sync(0xffffffff, high, apart));
@@ -136,11 +146,17 @@ template <class T, class At> __device__ __forceinline__ void look(const T* numbe
 // Statistics of the array that a block's row of the grid is for.
 template <class T> __device__ __forceinline__ void look_at(const Numbers<T>& numbers, Found* found) {
   if (int64(blockIdx.x) * blockDim.x >= numbers.size) return;
-  if (numbers.n == 0) {
-    look(numbers.start, numbers.size, [](int64 i) { return i; }, found);
+  constexpr int SIDE_BY_SIDE = 16 / sizeof(T);
+  const T* start = numbers.start;
+  const int64 size = numbers.size;
+  if (numbers.n == 0 && reinterpret_cast<uint64>(start) % 16 == 0) {
+    const int64 groups = size / SIDE_BY_SIDE, rest = size % SIDE_BY_SIDE;
+    look(reinterpret_cast<const Group<T, SIDE_BY_SIDE>*>(start), groups, [](int64 i) { return i; }, start + (size - rest), rest, found);
   } else {
-    const int64 m = numbers.m, n = numbers.n, apart = numbers.apart, row = numbers.row, column = numbers.column;
-    look(numbers.start, numbers.size, [=](int64 i) { return i / n / m * apart + i / n % m * row + i % n * column; }, found);
+    const int64 m = numbers.n ? numbers.m : 1, n = numbers.n ? numbers.n : size, column = numbers.n ? numbers.column : 1;
+    const int64 apart = numbers.apart, row = numbers.row;
+    const auto at = [=](int64 i) { return i / n / m * apart + i / n % m * row + i % n * column; };
+    look(reinterpret_cast<const Group<T, 1>*>(start), size, at, start, 0, found);
   }
 }
 
