@@ -260,7 +260,7 @@ def _execute(
         values, via = tuple(map(restore, values)), None if via is None else restore(via)
     elif restore is None and not form.shape:  # a scalar of NumPy's
         values, via = tuple([v[()] for v in values]), None if via is None else via[()]
-    product = out if out is not None else values if len(values) > 1 else values[0]
+    product = out if out is not None else values[0] if how.semiring.components == 1 else values
     return product if via is None else Witnessed(product, via)
 
 
