@@ -46,11 +46,14 @@ EXACT_STEPS = 3.0e6
 WITNESS = 1.75
 """How many times as long products take that remember which k won."""
 
-PASS, PASS_BYTE, PASS_BIT = 3.5e-9, 7e-10, 9e-10
+PASS, PASS_BYTE, PASS_BIT = 5.5e-9, 8.2e-10, 9e-10
 """Of an entry of the matrix in base cases, copies and checks of a closure on a core, and of each of its bytes; of a truth value."""
 
-PRODUCT_CALL, CLOSURE_CALL, PATHS_CALL, PART_CALL = 1.5e-5, 3e-5, 1e-5, 8e-5
+PRODUCT_CALL, CLOSURE_CALL, PATHS_CALL, PART_CALL = 1.5e-5, 3.8e-5, 5e-6, 8e-5
 """Of any warm call on the CPU, of its paths, and of a closure for some of its rows: of what they reach."""
+
+GROWN_CALL, GROWN = 8e-5, 1.6e-8
+"""Of the matrix of predecessors that is grown from the construction matrix, and of each of its entries."""
 
 GPU_CALL, GPU_START = 2.0e-4, 2.0
 """Of any warm call on a GPU with operands of the host; and of CuPy's import, the context and the first kernels of a process."""
@@ -60,27 +63,27 @@ GPU_LINK = 1.5e10
 
 # Rows of a dense matrix by products. The same 2 cores.
 
-ROWS_CALL, ROWS_BYTE, ROWS_ENTRY = 1.5e-4, 2.8e-10, 5e-8
+ROWS_CALL, ROWS_BYTE, ROWS_ENTRY = 1.2e-4, 3.7e-10, 4e-8
 """Of any call, of a byte of the matrix, and of an entry of the rows."""
 
-ROWS_STEP = 1.9e-11
+ROWS_STEP = 3.2e-11
 """Of a byte of the matrix for each row, in the few rounds that a complete graph takes; all threads share them."""
 
 # Searches of sparse graphs. The same 2 cores.
 
-READ_CALL, READ_EDGE = 7e-5, 5e-9
+READ_CALL, READ_EDGE = 3.4e-5, 4.5e-9
 """Of reading a sparse graph, and of each of its edges."""
 
-SEARCH_CALL, SEARCH_THREADS, SEARCH = 1.5e-5, 3.5e-5, 6.7e-6
+SEARCH_CALL, SEARCH_THREADS, SEARCH = 2.5e-5, 2.7e-6, 1.4e-6
 """Of any call of searches; of waking threads; and of one search, while no other thread can start its own."""
 
-FOUND = {"best": 2.2e-9, "levels": 1.2e-8, "rounds": 1.0e-9}
+FOUND = {"best": 3.0e-9, "levels": 1.1e-8, "rounds": 1.2e-9}
 """Of a vertex that a search finds, best first, breadth first or in rounds; times log₂ n · log₂(1 + degree) where it may be found again."""
 
-EDGE = {"best": 9e-10, "levels": 7e-10, "rounds": 2.2e-9}
+EDGE = {"best": 9e-10, "levels": 1.4e-9, "rounds": 4.4e-9}
 """Of an edge that leaves it."""
 
-ENTRY, TREE = 3e-10, 4.5e-9
+ENTRY, TREE = 1.8e-9, 1.5e-9
 """Of an entry of the rows, or of the trees of their paths; of a vertex in such a tree."""
 
 NUMPY_SEARCH, EXACT_SEARCH = 10, 100
@@ -88,13 +91,13 @@ NUMPY_SEARCH, EXACT_SEARCH = 10, 100
 
 # Peers: SciPy 1.17 and NetworkX 3.6 on the same machine.
 
-SCIPY_CALL, SCIPY_ENTRY, SCIPY_ROUND = 6e-5, 1.5e-10, 1.6e-9
+SCIPY_CALL, SCIPY_ENTRY, SCIPY_ROUND = 3.4e-5, 9.6e-10, 1.0e-9
 """Of any call, of an entry of the rows, and of an edge in one of the n rounds of Bellman–Ford that SciPy's Johnson begins with."""
 
-SCIPY_FOUND = {"best": 3.7e-9, "levels": 2.6e-9, "rounds": 3.7e-9}
+SCIPY_FOUND = {"best": 4.2e-9, "levels": 2.7e-9, "rounds": 5.2e-9}
 """Of a vertex that SciPy's Dijkstra finds, times log₂ n · log₂(1 + degree)."""
 
-SCIPY_EDGE = {"best": 1.8e-9, "levels": 4e-10, "rounds": 1.8e-9}
+SCIPY_EDGE = {"best": 1.3e-9, "levels": 1.5e-10, "rounds": 2.2e-9}
 """Of an edge that leaves it."""
 
 NETWORKX_SEARCH, NETWORKX_ROUNDS = 200e-9, 300e-9
