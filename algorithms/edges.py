@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,8 @@ class Edges:
     def transposed(self) -> Edges:
         """The same edges the other way round."""
         order = np.argsort(self.heads, kind="stable")
-        return Edges.of(self.heads[order], self.tails[order], tuple(w[order] for w in self.weights), self.n, self.zero)
+        turned = Edges.of(self.heads[order], self.tails[order], tuple(w[order] for w in self.weights), self.n, self.zero)
+        return replace(turned, statistics=self.statistics)
 
     def leaving(self, vertices: Array) -> tuple[Array, Array]:
         """The edges from several vertices, one vertex after the other: for each the position of its vertex, and its own number."""

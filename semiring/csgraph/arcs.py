@@ -107,6 +107,10 @@ class Arcs:
         weights[there] = self.weights[at[there]]
         return weights, there
 
+    def held_by(self, dtype: np.dtype[Any]) -> bool:
+        """Whether a dtype can hold all weights."""
+        return bool(dtype == np.float64 or self.statistics.largest <= float(np.finfo(dtype).max))
+
     def require_held(self, dtype: np.dtype[Any]) -> None:
         """Refuse an edge that weighs more than a dtype can hold, which would seem to be none.
 
@@ -114,7 +118,7 @@ class Arcs:
         ------
         DTypeError
         """
-        if dtype != np.float64 and self.statistics.largest > float(np.finfo(dtype).max):
+        if not self.held_by(dtype):
             at = int(np.argmax(np.abs(self.weights)))
             raise DTypeError(f"csgraph[{self.rows[at]}, {self.columns[at]}] is {self.weights[at]}, which {dtype} cannot hold; use float64")
 
@@ -122,7 +126,8 @@ class Arcs:
         """The matrix of distances with these edges, in a dtype that holds them."""
         starts, heads = self.starts.astype(np.intp, copy=False), self.columns.astype(np.intp, copy=False)
         weights = self.weights.astype(dtype, copy=False)
-        return Edges(self.n, starts, heads, (weights,), (np.inf,), (self.statistics,) if weights is self.weights else ())
+        statistics = self.statistics if weights is self.weights else value_statistics((weights,))[0]
+        return Edges(self.n, starts, heads, (weights,), (np.inf,), (statistics,))
 
     def compressed(self) -> Any:
         """SciPy's compressed rows."""

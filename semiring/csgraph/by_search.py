@@ -22,10 +22,14 @@ _BLOCK = 1 << 20
 def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     """Distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources too."""
     request, n = call.request, call.graph.n
-    arcs = call.arcs
-    if call.negative:
-        call.refuse_loops(arcs.find(np.arange(n), np.arange(n))[0])
-        arcs = arcs.without_loops()
+    if not scipys and call.sources is not None and call.arcs.held_by(call.dtype):
+        arcs = call.arcs  # searches of this library look only where paths lead
+    else:
+        arcs = call.reached
+        arcs.require_held(call.dtype)
+        if call.negative:
+            call.refuse_loops(arcs.find(np.arange(n), np.arange(n))[0])
+            arcs = arcs.without_loops()
     sources = np.arange(n, dtype=np.int32) if call.sources is None else call.sources
     paths = bool(request.return_predecessors)
     if request.min_only:

@@ -68,21 +68,30 @@ class Call:
         return not self.request.unweighted and self.graph.negative
 
     @cached_property
-    def edges(self) -> Given:
-        """The graph by what counts: 1 for each edge, so that `dtype` need not hold its weight; no negative cycle that no path reaches."""
+    def weighed(self) -> Given:
+        """The graph by what counts: 1 for each edge, so that `dtype` need not hold its weight."""
         request = self.request
-        if request.unweighted:
-            return self.graph.unweighted(infinite=request.method != "FW")
+        return self.graph.unweighted(infinite=request.method != "FW") if request.unweighted else self.graph
+
+    @cached_property
+    def edges(self) -> Given:
+        """The same without negative cycles that no path reaches."""
         if self.negative and self.sources is not None:
-            return self.graph.reached_from(self.sources, directed=request.directed)
-        return self.graph
+            return self.weighed.reached_from(self.sources, directed=self.request.directed)
+        return self.weighed
 
     @cached_property
     def arcs(self) -> Arcs:
         """The edges one by one, in both directions where they have none."""
-        arcs = self.edges.arcs if self.request.directed else self.edges.arcs.both_ways()
-        arcs.require_held(self.dtype)
-        return arcs
+        return self._by_direction(self.weighed)
+
+    @cached_property
+    def reached(self) -> Arcs:
+        """The same without negative cycles that no path reaches."""
+        return self.arcs if self.edges is self.weighed else self._by_direction(self.edges)
+
+    def _by_direction(self, graph: Given) -> Arcs:
+        return graph.arcs if self.request.directed else graph.arcs.both_ways()
 
     @cached_property
     def plan(self) -> Plan:
@@ -92,7 +101,8 @@ class Call:
         sources = n if self.sources is None else len(self.sources)
         options = Options(bool(request.return_predecessors), device=request.device)
         if dense is None:
-            found = searched(MIN_PLUS, self.arcs.edges(self.dtype), sources)
+            with np.errstate(over="ignore"):  # what cannot be held is refused later
+                found = searched(MIN_PLUS, self.arcs.edges(self.dtype), sources)
         else:
             found = {"order": "rounds" if self.negative else "best"}
         return plan(
