@@ -105,7 +105,8 @@ class Strategy(NamedTuple):
 
 def _closure(p: Problem, g: Any, which: Any) -> Callable[[], object]:
     sources = {} if p.sources == p.n else {"sources": which}
-    return partial(sr.apsp, g, method="recursive", dtype=p.dtype, paths=p.paths, **sources)
+    work = partial(sr.apsp, g, method="recursive", dtype=p.dtype, paths=p.paths, **sources)
+    return (lambda: work().predecessors()) if p.paths and p.face == "csgraph" else work
 
 
 def _searches(p: Problem, g: Any, which: Any) -> Callable[[], object]:

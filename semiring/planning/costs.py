@@ -31,9 +31,9 @@ def closure_seconds(problem: Problem, device: str) -> float:
         packed = is_packed(problem.semiring, problem.dtypes, witness=paths)
         entry = machine.PASS_BIT if packed else machine.PASS + machine.PASS_BYTE * problem.element_bytes
         passes = n**2 * entry * (machine.WITNESS if paths else 1.0)
-    if problem.scipy and paths:  # whose predecessors are wanted
-        call += machine.GROWN_CALL
-        passes += n**2 * machine.GROWN
+    if problem.scipy:
+        call += machine.SETTLED + machine.GROWN_CALL * paths
+        passes += n**2 * machine.GROWN * paths
     whole = _steps_and_copies(problem, device, float(problem.matrices) * n**3 * problem.steps, 2 * problem.result_bytes, call)
     return _reading(problem) + whole + problem.matrices * passes
 
