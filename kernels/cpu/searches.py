@@ -26,7 +26,7 @@ _PATIENCE = 32
 _LINE = 64
 """Bytes between two arrays of a queue at most."""
 
-_SERIAL = 1 << 13
+_SERIAL = 1 << 15
 """Edges of all searches together, below which waking another thread costs more than it saves."""
 
 _SOURCE, _QUEUE, _TREE, _FINISHED = map(Words._fields.index, ("source", "queue", "tree", "finished"))
