@@ -46,7 +46,7 @@ _AT_ONCE = 1 << 20
 """Edges, or entries of the result, that are worked on together."""
 
 _MANY, _SAMPLE, _FEW = 64, 8, 4
-"""Searches beside which some more cost little; how many these are, and half as many from so many edges a vertex on."""
+"""Searches beside which some more cost little; how many these are at most, and half as many from so many edges a vertex on."""
 
 _PATIENCE = 32
 """Rounds after which a cycle is looked for that would keep them going."""
@@ -152,7 +152,7 @@ def reach(semiring: Semiring, edges: Edges, count: int, order: Order, device: st
     """The share of all vertices that a search finds, by a few of `count` searches; 1 where these are few."""
     if count <= _MANY:
         return 1.0
-    sample = _SAMPLE if len(edges.heads) <= _FEW * edges.n else _SAMPLE // 2
+    sample = min(_SAMPLE if len(edges.heads) <= _FEW * edges.n else _SAMPLE // 2, count // 16)
     sources = (2 * np.arange(sample) + 1) * edges.n // (2 * sample)
     searches = searches_for(semiring, edges.dtypes, device, threads)
     if searches is None:

@@ -53,7 +53,7 @@ PRODUCT_CALL, CLOSURE_CALL, PATHS_CALL, PART_CALL = 1.5e-5, 3.8e-5, 5e-6, 8e-5
 """Of any warm call on the CPU, of its paths, and of a closure for some of its rows: of what they reach."""
 
 SETTLED, GROWN_CALL, GROWN = 2e-5, 8e-5, 1.6e-8
-"""What csgraph adds to a closure: by its conventions, of the predecessors that are grown from the construction matrix, and of each entry."""
+"""What csgraph adds to a closure: by its conventions, of predecessors that are grown from the construction matrix, and of each entry."""
 
 GPU_CALL, GPU_START = 2.0e-4, 2.0
 """Of any warm call on a GPU with operands of the host; and of CuPy's import, the context and the first kernels of a process."""

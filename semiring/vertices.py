@@ -67,6 +67,8 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
         array = host(borrowed(given).array)
         if array.ndim > 1:
             raise GraphError(f"{what} is an array of shape {array.shape}; name vertices in a flat sequence")
+        if labels is None and array.ndim and array.dtype.kind in "iu" and ((array >= 0) & (array < n)).all():
+            return Vertices(array.astype(np.intp))
         nanoseconds = array.ndim and array.dtype.kind in "mM"  # which tolist makes whole numbers
         given = list(array) if nanoseconds else array.tolist()
     if labels is None:
