@@ -12,7 +12,6 @@ one that they leave incomplete is found by the rounds above, which judge cycles.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,12 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import chooses_operand
 from semiring.algorithms.cycles import exact_weight, find_cycle
 from semiring.algorithms.divergence import Judge
 from semiring.algorithms.edges import Edges
 from semiring.algorithms.laws import require_closure_laws
-from semiring.algorithms.ranges import guard_for, statistics_of
+from semiring.algorithms.ranges import extremum_of, guard_for, statistics_of
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.algorithms.runs import combine_runs
 from semiring.kernels.reference.operations import operations_for
@@ -127,25 +125,16 @@ def search_order(semiring: Semiring, edges: Edges) -> Order:
     """
     if not len(edges.heads):
         return "best"
-    if edges.statistics and (extremum := _extremum(semiring, edges.dtypes)) is not None:
+    if edges.statistics and (extremum := extremum_of(semiring)) is not None:
         (found,), (one,) = edges.statistics, semiring.identities(edges.dtypes)[1]
         if found.finite is not None and not (found.positive_infinity or found.negative_infinity):
             least, greatest = found.finite
-            if least < one if extremum == "min" else greatest > one:
+            if least < one if extremum is np.fmin else greatest > one:
                 return "rounds"
             return "levels" if least == greatest else "best"
     if not operations_for(semiring, edges.dtypes).harmless(edges.weights):
         return "rounds"
     return "levels" if all(bool((w == w[0]).all()) for w in edges.weights) else "best"
-
-
-@functools.lru_cache(maxsize=256)
-def _extremum(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> str | None:
-    """Whether ⊕ is the "min" or the "max" of two numbers; None for anything else."""
-    if len(dtypes) > 1 or dtypes[0].kind not in "iuf":
-        return None
-    (add,) = semiring.program.add
-    return add.op if add.op in ("min", "max") and chooses_operand(add) else None
 
 
 def reach(semiring: Semiring, edges: Edges, count: int, order: Order, device: str = "cpu", threads: int | None = None) -> float:

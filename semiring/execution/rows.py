@@ -15,11 +15,12 @@ from semiring.algebra.forks import cached_property
 from semiring.algebra.namespace import holds_symbols, host, namespace, on_gpu
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.edges import Edges
-from semiring.algorithms.ranges import guard_for, statistics_of
+from semiring.algorithms.ranges import guard_for, may_improve, statistics_of
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
-from semiring.graphs import Graph, read_edges, read_graph, require_memory
+from semiring.graphs import Graph, read_edges, require_memory
 from semiring.graphs.memory import entry_bytes
+from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.kernels.devices import device_of, is_gpu, on_device
 from semiring.kernels.room import fits, format_bytes, free_on
 from semiring.kernels.select import engine_for
@@ -34,6 +35,9 @@ __all__ = ["block_of_rows", "search_all", "solve_between"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
+
+_SMALL = 128
+"""Vertices of graphs that are closed as they are, whatever is reached of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,8 @@ class _Task:
     def roots(self) -> Array:
         """The vertices that are searched from (with `backward`: to), each once and in ascending order."""
         ends = self.targets if self.backward else self.sources
-        return ends.numbers if ends.every or len(ends.numbers) == 1 else np.unique(ends.numbers)
+        numbers = ends.numbers
+        return numbers if ends.every or (numbers[1:] > numbers[:-1]).all() else np.unique(numbers)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -94,10 +99,12 @@ def solve_between(graph: Any, semiring: Semiring, options: Options, *, reflexive
         return _Task(semiring, options, reflexive, paths, n, labels, sources, targets, backward)
 
     with noted("the closure", semiring, graph):
-        listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence)
-        if listed is not None:
-            return _of_edges(*listed, task)
-        g = read_graph(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, overwrite=options.overwrite, presence=presence)
+        if not isinstance(graph, np.ndarray):
+            listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence)
+            if listed is not None:
+                return _of_edges(*listed, task)
+        reading = reading_of(semiring, options.nonedge, options.dtype, overwrite=options.overwrite, presence=presence)
+        g = GivenMatrix.of(graph, semiring, reading).read()
     with noted("the closure", semiring, g.values):
         return _of_graph(g, task(g.n, g.labels))
 
@@ -151,9 +158,12 @@ def _of_edges(edges: Edges, labels: Sequence[Hashable] | None, ask: Callable[[in
         require_rows(task.shape, edges.dtypes, "cpu", paths=task.paths, backward=task.backward)
         values, tree = _by_searches(task, edges, how)
     else:
-        vertices = (edges.transposed() if task.backward else edges).reachable(task.roots)
+        if _all_suffice(task, edges.statistics):
+            vertices, inner = np.arange(edges.n), edges
+        else:
+            vertices = (edges.transposed() if task.backward else edges).reachable(task.roots)
+            inner = edges.induced(vertices)
         require_memory(len(vertices), edges.dtypes, via=task.paths)
-        inner = edges.induced(vertices)
         values, tree = _whole(task, inner.dense, vertices, edges.zero, how.device)
     return _answer(task, Graph((), owned=True, labels=None if labels is None else tuple(labels)), values, tree, edges.arrays)
 
@@ -197,15 +207,23 @@ def _of_matrix(values: Values, task: _Task, how: Plan, statistics: Sequence[Valu
     """Rows of one matrix, and the trees of their paths."""
     dtypes, where = how.dtypes, how.device
     if how.strategy == "rows by products":
-        most = float(task.n) ** 3 if "whole" in dict(how.considered) else math.inf
+        whole, speed = dict(how.considered).get("whole", math.inf), how.speed
+        most = math.inf if speed is None else whole * speed.steps  # what takes as long as the closure
         found = _by_products(values, task, where, statistics, steps=most)
         if found is not None:
             return found
     zero, _ = task.semiring.identities(dtypes)
+    if _all_suffice(task, statistics):
+        return _whole(task, lambda: tuple(v.copy() for v in values), np.arange(task.n), zero, where)
     vertices = reachable(values, zero, task.roots, backward=task.backward)
     require_memory(len(vertices), dtypes, via=task.paths, device=where)
     index = namespace(values[0]).asarray(vertices)
     return _whole(task, lambda: tuple(v[index[:, None], index] for v in values), vertices, zero, where)
+
+
+def _all_suffice(task: _Task, statistics: Sequence[ValueStatistics]) -> bool:
+    """Whether a graph is so small that its closure takes less than a look at what is reached, and no cycle of the rest can be harmful."""
+    return task.n <= _SMALL and bool(statistics) and not may_improve(task.semiring, statistics)
 
 
 def _by_products(
@@ -245,7 +263,7 @@ def _whole(task: _Task, part: Callable[[], Values], vertices: Array, zero: tuple
     xp, dtypes = namespace(inner[0]), tuple(v.dtype for v in inner)
     engine = engine_for(task.semiring, dtypes, where, task.options.threads, witness=task.paths)
     via = xp.full(inner[0].shape, -1, dtype=np.int32) if task.paths else None
-    names = [task.name(v) for v in vertices.tolist()]
+    names = vertices.tolist() if task.labels is None else [task.labels[v] for v in vertices.tolist()]
     method, block = task.options.method, task.options.block
     close(engine, inner, via, method=method, block=block, reflexive=task.reflexive, kept=part, names=names)
     roots, columns, every = np.searchsorted(vertices, task.roots), xp.asarray(vertices), xp.arange(len(task.roots))
