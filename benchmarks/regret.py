@@ -275,7 +275,10 @@ def examine(p: Problem, budget: Budget) -> Outcome:
     predicted = {name: costs[s.name] for name, s in STRATEGIES.items() if s.name in costs}
     choice = next(name for name, s in STRATEGIES.items() if s.name == plan.strategy)
     limit = _STOP * min(t.seconds for t in times.values())
-    call = called(p, g, limit, long=times[choice].seconds > max(limit, _LONG))
+    expected = (
+        times[choice].seconds if choice in times else costs[plan.strategy]
+    )  # the searches of a dense graph are not among the strategies
+    call = called(p, g, limit, long=expected > max(limit, _LONG))
     return Outcome(p, times, call, choice, predicted)
 
 

@@ -52,7 +52,10 @@ def rows_seconds(problem: Problem, device: str) -> float:
 def search_seconds(problem: Problem, *, compiled: bool) -> float:
     """Of searches of a sparse graph from each vertex that is asked for: best first, breadth first, or in rounds."""
     n, edges, count, order = problem.n, problem.edges or 0, _searches(problem), problem.order
-    again = 1.0 if order == "levels" else _logarithms(n, edges)
+    if order == "best":
+        again = _logarithms(n, edges)
+    else:  # rounds find a vertex again on every other path there is: none in a tree, which has 2 (n − 1) edges
+        again = 1.0 + _logarithms(n, max(0, edges - 2 * n)) * (order == "rounds")
     search = problem.reach * (n * (again * machine.FOUND[order] + machine.TREE * problem.paths) + edges * machine.EDGE[order])
     search += n * machine.ENTRY * (1 + problem.paths)
     call, start, workers = _reading(problem) + machine.SEARCH_CALL, machine.SEARCH, min(thread_count(problem.threads), count)
