@@ -275,9 +275,8 @@ def examine(p: Problem, budget: Budget) -> Outcome:
     predicted = {name: costs[s.name] for name, s in STRATEGIES.items() if s.name in costs}
     choice = next(name for name, s in STRATEGIES.items() if s.name == plan.strategy)
     limit = _STOP * min(t.seconds for t in times.values())
-    expected = (
-        times[choice].seconds if choice in times else costs[plan.strategy]
-    )  # the searches of a dense graph are not among the strategies
+    # The searches of a dense graph are not among the strategies.
+    expected = times[choice].seconds if choice in times else costs[plan.strategy]
     call = called(p, g, limit, long=expected > max(limit, _LONG))
     return Outcome(p, times, call, choice, predicted)
 

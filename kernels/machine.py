@@ -78,7 +78,8 @@ SEARCH_CALL, SEARCH_THREADS, SEARCH = 2.5e-5, 2.7e-6, 1.4e-6
 """Of any call of searches; of waking threads; and of one search, while no other thread can start its own."""
 
 FOUND = {"best": 3.0e-9, "levels": 1.1e-8, "rounds": 4.4e-9}
-"""Of a vertex that a search finds, best first, breadth first or in rounds; times log₂ n · log₂(1 + degree) where it may be found again."""
+"""Of a vertex that a search finds, best first, breadth first or in rounds; times log₂ n · log₂(1 + degree) best first, and in rounds
+times 1 and log₂ n · log₂(1 + the degree beyond that of a tree) more, as it may be found again."""
 
 EDGE = {"best": 9e-10, "levels": 1.4e-9, "rounds": 1.5e-9}
 """Of an edge that leaves it."""

@@ -21,6 +21,9 @@ __all__ = ["Problem", "closure_problem", "edges_problem", "location", "searched"
 
 DTypes = tuple[np.dtype[Any], ...]
 
+_STEPS, _PARTS = 500, 8
+"""Steps of a closure that take as long as one of a search, and parts up to which a closure is worth a thought that as a whole is not."""
+
 _APART = 0.75
 """The share of the vertices that searches find, below which it is worth a look whether the graph falls into components."""
 
@@ -173,6 +176,9 @@ def edges_problem(semiring: Semiring, edges: Edges, options: Any, searches: int 
 def searched(semiring: Semiring, edges: Edges, count: int, device: str = "cpu", threads: int | None = None) -> dict[str, Any]:
     """How so many searches of a sparse graph go, how far they reach, and where that is not far, whether the graph falls into components."""
     order = search_order(semiring, edges)
+    # In c components searches take 1 / c of their steps, and the closure 1 / c² of its own.
+    if _STEPS * _PARTS * count * (edges.n + len(edges.heads)) < edges.n**3:
+        return {"order": order}
     found = reach(semiring, edges, count, order, device, threads)
     parts = edges.n >= COMPONENTS and found < _APART
     return {"order": order, "reach": found, "steps": share(edges.n, edges.tails, edges.heads) if parts else 1.0}
