@@ -105,7 +105,8 @@ def _looked_up(label: Any, index: Mapping[Hashable, int]) -> int | None:
 def _numbers(given: Any, n: int, what: str) -> Vertices:
     single = type(given) not in _SEQUENCES and not isinstance(given, Iterable)
     numbers = []
-    for vertex in [given] if single else given:
+    vertices: Iterable[Any] = [given] if single else given
+    for vertex in vertices:
         try:
             number = -1 if _is_truth(vertex) else operator.index(vertex)
         except TypeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def test_edges_that_lead_nowhere_are_refused_before_anything_is_searched(column:
 def test_edges_are_the_same_whether_or_not_nothing_about_them_has_to_change() -> None:
     rng = np.random.default_rng(0)
     for dtype in ("float64", "float32", "int32"):
-        graph = sp.random_array((30, 30), density=0.2, rng=rng, format="csr").astype(dtype) * 100
+        graph: Any = sp.random_array((30, 30), density=0.2, rng=rng, format="csr").astype(dtype) * 100
         graph.sum_duplicates()
         fast, slow = (read_edges(g, sr.MIN_PLUS, dtype=dtype) for g in (graph.astype(dtype), graph.astype(dtype).tocoo()))
         assert fast is not None and slow is not None  # noqa: PT018  # for the types

@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
             if hasattr(module, name):
                 setattr(module, name, replacement)
     if device != "auto":
-        vars(planner)["closure_seconds"] = lambda *_: 0.0  # by the closure wherever there is one, small as SciPy's graphs are
+        planner.__dict__["closure_seconds"] = lambda *_: 0.0  # by the closure wherever there is one, small as SciPy's graphs are
     for kind in ("closed", "searched"):
         setattr(solving, kind, _counted(kind, getattr(solving, kind)))
 
