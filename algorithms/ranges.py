@@ -317,7 +317,7 @@ def extremum_of(semiring: Semiring) -> np.ufunc | None:
         add = semiring.program.add
     except TraceError:
         return None
-    if len(add) > 1 or add[0].op not in ("min", "max") or {*add[0].args} != {var(0), var(1)}:
+    if len(add) != 1 or add[0].op not in ("min", "max") or {*add[0].args} != {var(0), var(1)}:
         return None
     return np.fmin if add[0].op == "min" else np.fmax
 

@@ -64,7 +64,7 @@ class ProductChecks:
         self.semiring, self.dtypes, self.k = semiring, dtypes, k
         self.needed = depends_on_values(semiring, dtypes)
         self._infinities = absorbing(semiring, dtypes)
-        self._tropical = tropical(semiring, dtypes)
+        self._tropical = bool(self._infinities) and tropical(semiring, dtypes)
         alike = len(set(dtypes)) == 1 and dtypes[0].kind != "O"
         self._safe = _safe_range(semiring, dtypes, k) if self.needed and alike else None
 
@@ -131,7 +131,7 @@ class ProductChecks:
         return True
 
     def _is_signed(self, told: Sequence[Sequence[ValueStatistics]]) -> bool:
-        (infinity,) = self._infinities
+        infinity = self._infinities[0]
         return any(some[0].finite is not None and crosses_infinity(infinity, some[0].finite) for some in told[:2])
 
 

@@ -81,7 +81,8 @@ def matrix_form(sources: tuple[Source, ...], semiring: Semiring, reading: Readin
 
 @functools.lru_cache(maxsize=1024)
 def _usual_form(semiring: Semiring, own: Dtypes) -> Form:
-    return _form(semiring, own, (np.dtype(bool),) if semiring.on_truth_values else semiring.dtypes(tuple(map(widened, own))))
+    numbers = tuple(map(widened, own))  # which refuses what cannot be read
+    return _form(semiring, own, (np.dtype(bool),) if semiring.on_truth_values else semiring.dtypes(numbers))
 
 
 def _form(semiring: Semiring, own: Dtypes, dtypes: Dtypes) -> Form:

@@ -340,5 +340,6 @@ def _device(problem: Problem, seconds: Callable[[Problem, str], float], needed: 
     named = named_device(problem.device, problem.place, exact=problem.exact)
     if named is not None:
         return named
+    problem = problem._replace(threads=None)  # on any number of them the bits are the same, and those of another device may differ
     faster = seconds(problem, "cuda:0") < seconds(problem, "cpu")
     return "cuda:0" if faster and fits(needed, "cuda:0") else "cpu"

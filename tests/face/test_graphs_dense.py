@@ -279,6 +279,10 @@ class TestDTypes:
         with pytest.raises(DTypeError, match=message):
             read_graph(array, MIN_PLUS, dtype=dtype)
 
+    def test_also_as_truth_values(self) -> None:
+        with pytest.raises(DTypeError, match="complex"):
+            read_graph(np.zeros((2, 2), complex), BOOLEAN, nonedge=INF)
+
     @pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 here")
     def test_longdouble_is_refused_unless_rounding_is_asked_for(self) -> None:
         with pytest.raises(DTypeError, match="convert to float64 to round"):

@@ -9,7 +9,7 @@ import pytest
 
 from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS
 from semiring.algebra.errors import TooLargeError
-from semiring.graphs import edges, memory, read_graph, require_memory
+from semiring.graphs import dense, edges, memory, read_graph, require_memory
 from semiring.kernels import room
 
 GIB = 2**30
@@ -83,7 +83,7 @@ class TestRequireMemory:
 
     def test_overwriting_needs_no_second_matrix(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(room, "free_on_host", lambda: 0)
-        for module in (memory, room):
+        for module in (memory, room, dense):
             monkeypatch.setattr(module, "ALWAYS_FITS", 0)
         lent = np.ones((8, 8))
         assert read_graph(lent, MIN_PLUS, overwrite=True).owned

@@ -40,7 +40,7 @@ def test_more_work_costs_more(name: str, data: st.DataObject) -> None:
     n, degree = data.draw(st.integers(1, 100_000)), data.draw(st.integers(0, 100))
     sources, threads, paths = data.draw(st.integers(1, n)), data.draw(st.integers(1, 64)), data.draw(st.booleans())
     cost, more = COSTS[name]
-    how = {"threads": threads, "paths": paths, **more}
+    how: dict[str, Any] = {"threads": threads, "paths": paths, **more}
     seconds = cost(problem(n, n * degree, sources, **how)) * (1 - 1e-12)  # but for rounding
     assert seconds > 0
     assert cost(problem(2 * n, 2 * n * degree, sources, **how)) >= seconds
