@@ -85,7 +85,8 @@ def matmul(
         Whether the numbers of the operands are looked at, to refuse what raises `DomainError` or `OverflowRiskError`. The product of what
         is not refused is the same without; of anything else it is meaningless, and nothing tells. On a GPU a product without checks is
         only launched: nothing waits for it, so that it can be recorded in a CUDA graph, CuPy's or PyTorch's, if the operands have the
-        dtype of the product and a call like it came before.
+        dtype of the product and a call like it came before. What is known of numbers that were looked at, such as that no distance is
+        negative, lets large products of float32 take a faster kernel: there a look costs less than it saves.
 
     Returns
     -------

@@ -46,7 +46,7 @@ def test_more_work_costs_more(name: str, data: st.DataObject) -> None:
     assert cost(problem(2 * n, 2 * n * degree, sources, **how)) >= seconds
     assert cost(problem(n, n * (degree + 1), sources, **how)) >= seconds
     assert cost(problem(n, n * degree, sources + 1, **how)) >= seconds
-    assert cost(problem(n, n * degree, sources, **how | {"paths": True})) >= seconds
+    assert cost(problem(n, n * degree, sources, threads=threads, paths=True, **more)) >= seconds
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int16", "uint16", "float32", "int32", "float64", "int64"])
