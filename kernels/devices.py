@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import re
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from semiring.algebra.errors import TooLargeError
-from semiring.algebra.forks import importing
+from semiring.algebra.forks import importing, in_children
 from semiring.algebra.namespace import on_gpu
 
 __all__ = ["device_of", "gpu_name", "gpu_number", "gpus", "is_gpu", "on_device", "why_no_gpu"]
@@ -94,15 +95,28 @@ def why_no_gpu() -> str:
     return _found()[1] or _INSTALL
 
 
+_begun_by: set[int] = set()
+"""The processes that have asked CUDA: this one, and those it was forked from."""
+
+
 @functools.cache
 def _found() -> tuple[int, str]:
     """How many GPUs there are, and why there is none if the reason is known."""
     if importlib.util.find_spec("cupy") is None:
         return 0, ""
     try:
-        with importing:
+        with importing:  # no fork comes between, after which the child would not know that CUDA had been asked
+            if _begun_by - {os.getpid()}:
+                return (
+                    0,
+                    "this process was forked from one that had used CUDA, which a child cannot; multiprocessing's 'spawn' makes one that can",
+                )
             import cupy
 
-        return int(cupy.cuda.runtime.getDeviceCount()), ""
+            _begun_by.add(os.getpid())
+            return int(cupy.cuda.runtime.getDeviceCount()), ""
     except Exception as error:  # an installation that does not fit the driver fails in many ways, and nobody asked for a GPU yet
         return 0, str(error).strip().partition("\n")[0]
+
+
+in_children(_found.cache_clear)

@@ -50,6 +50,7 @@ _KEPT = 1024
 _lock = forks.lock()
 _plans: dict[Problem, tuple[Plan, bool]] = {}
 """With each, whether a GPU had been used when it was made."""
+forks.in_children(_plans.clear)  # which cannot use the GPUs that their parent used
 
 
 def plan(problem: Problem) -> Plan:

@@ -27,6 +27,7 @@ import semiring
 from semiring.algebra import expression, forks
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
+from semiring.algebra.errors import SemiringError
 from semiring.algebra.expression import const, node
 from semiring.kernels import cache
 from semiring.kernels.cpu import compiler, target, threads
@@ -134,6 +135,21 @@ def test_a_child_has_threads_of_its_own() -> None:
     a = np.random.default_rng(0).random((300, 300))
     expected = matmul(a, a, MIN_PLUS, threads=2)  # the pool exists
     finished(forked(lambda: bool((matmul(a, a, MIN_PLUS, threads=2) == expected).all())))
+
+
+@pytest.mark.gpu
+def test_a_child_of_a_process_that_has_used_a_gpu_computes_on_the_host() -> None:
+    a = np.random.default_rng(0).random((700, 700), np.float32)
+    expected = matmul(a, a, MIN_PLUS, device="cuda")
+    assert (matmul(a, a, MIN_PLUS) == expected).all()
+
+    def work() -> bool:
+        assert (matmul(a, a, MIN_PLUS) == expected).all()
+        with pytest.raises(SemiringError, match="forked from one that had used CUDA"):
+            matmul(a, a, MIN_PLUS, device="cuda")
+        return True
+
+    finished(forked(work))
 
 
 LOCKS: dict[str, Any] = {
