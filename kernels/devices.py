@@ -107,10 +107,7 @@ def _found() -> tuple[int, str]:
     try:
         with importing:  # no fork comes between, after which the child would not know that CUDA had been asked
             if _begun_by - {os.getpid()}:
-                return (
-                    0,
-                    "this process was forked from one that had used CUDA, which a child cannot; multiprocessing's 'spawn' makes one that can",
-                )
+                return 0, "this process was forked from one that had used CUDA; multiprocessing's 'spawn' starts one that can"
             import cupy
 
             _begun_by.add(os.getpid())

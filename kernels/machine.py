@@ -18,6 +18,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import TraceError
 from semiring.algebra.expression import Expr, nodes
+from semiring.algebra.forks import importing
 from semiring.kernels.cpu.threads import thread_count
 from semiring.kernels.devices import gpu_number, gpus, is_gpu
 from semiring.kernels.truth import is_packed
@@ -220,7 +221,8 @@ def _relative_size(device: str) -> float:
     """The multiprocessors of a GPU, beside those of an H200."""
     if device == "cuda" and not gpus():
         return 1
-    from semiring.kernels.cuda.device import device as limits
+    with importing:
+        from semiring.kernels.cuda.device import device as limits
 
     return limits(gpu_number(device)).multiprocessors / MULTIPROCESSORS
 
@@ -228,6 +230,7 @@ def _relative_size(device: str) -> float:
 @functools.cache
 def _relative_width() -> float:
     """The vectors of this processor, beside those of 64 bytes."""
-    from semiring.kernels.cpu.target import host
+    with importing:
+        from semiring.kernels.cpu.target import host
 
     return host().vector_bytes / 64

@@ -11,6 +11,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes
+from semiring.algebra.forks import importing
 from semiring.algebra.html import Shown
 from semiring.kernels.devices import gpu_number
 from semiring.kernels.truth import is_packed
@@ -59,28 +60,29 @@ def sides_of(semiring: Semiring, dtypes: Dtypes, device: str, *, packed: bool) -
     packed : bool
         Whether matrices are packed into bits, see `is_packed`.
     """
-    if device == "reference" or any(d.kind == "O" for d in dtypes):
-        from semiring.kernels.reference.engine import ReferenceEngine
+    with importing:
+        if device == "reference" or any(d.kind == "O" for d in dtypes):
+            from semiring.kernels.reference.engine import ReferenceEngine
 
-        return BlockSides(ReferenceEngine.pivot)
-    if device == "cpu" and packed:
-        from semiring.kernels.cpu.packed import BooleanEngine
+            return BlockSides(ReferenceEngine.pivot)
+        if device == "cpu" and packed:
+            from semiring.kernels.cpu.packed import BooleanEngine
 
-        return BlockSides(BooleanEngine.pivot, granule=BooleanEngine.granule)
-    if device == "cpu":
-        from semiring.kernels.cpu.engine import CpuEngine
+            return BlockSides(BooleanEngine.pivot, granule=BooleanEngine.granule)
+        if device == "cpu":
+            from semiring.kernels.cpu.engine import CpuEngine
 
-        return BlockSides(CpuEngine.pivot)
-    if packed:
-        from semiring.kernels.cuda.boolean import CudaBooleanEngine
+            return BlockSides(CpuEngine.pivot)
+        if packed:
+            from semiring.kernels.cuda.boolean import CudaBooleanEngine
 
-        return BlockSides(CudaBooleanEngine.pivot, granule=CudaBooleanEngine.granule)
-    from semiring.kernels.cuda.engine import CudaEngine
-    from semiring.kernels.cuda.kernels import pivot_sides
-    from semiring.kernels.cuda.representation import represent
+            return BlockSides(CudaBooleanEngine.pivot, granule=CudaBooleanEngine.granule)
+        from semiring.kernels.cuda.engine import CudaEngine
+        from semiring.kernels.cuda.kernels import pivot_sides
+        from semiring.kernels.cuda.representation import represent
 
-    sides = pivot_sides(represent(semiring, dtypes))
-    return BlockSides(max(sides), CudaEngine.sweep, min(sides))
+        sides = pivot_sides(represent(semiring, dtypes))
+        return BlockSides(max(sides), CudaEngine.sweep, min(sides))
 
 
 def outline(semiring: Semiring, dtypes: Dtypes, device: str, n: int, *, witness: bool, by_rows: bool = False) -> Outline:

@@ -12,6 +12,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError
+from semiring.algebra.forks import importing
 from semiring.algebra.namespace import on_gpu
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.infinities import absorbing
@@ -128,7 +129,8 @@ def begin_statistics(
 
 def begin_look(arrays: Sequence[Any]) -> Callable[[], list[Found]]:
     """Lets a GPU look at arrays that lie there; what it returns waits for that."""
-    from semiring.kernels.cuda.statistics import begin
+    with importing:
+        from semiring.kernels.cuda.statistics import begin
 
     return begin([v.view(np.uint8) if v.dtype.kind == "b" else v for v in arrays])
 
@@ -217,7 +219,8 @@ def _pieces(values: Array) -> Iterator[Array]:
 @functools.cache
 def reader_for(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[Found]]:
     """What looks at arrays that are contiguous or have two dimensions: generated code, or NumPy where none can be generated."""
-    from semiring.kernels.cpu.statistics import reader
+    with importing:
+        from semiring.kernels.cpu.statistics import reader
 
     try:
         return reader(dtype)

@@ -227,9 +227,9 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, options: tupl
     old = matching(lent_c, form.dtypes, form.shape, "c", exact=False) if lent_c else None
     target = matching(lent_out, form.dtypes, form.shape, "out", exact=True) if lent_out else None
     _require_one_place(lent_a, lent_b, lent_c, old, target, there=how.problem.there)
+    if how.gpu:
+        _require_room(how, (*left, *right, *(old or ())), target)
     with on_device(how.device):
-        if how.gpu:
-            _require_room(how, (*left, *right, *(old or ())), target)
         return _execute(how, form, (lent_a, lent_b, lent_c, lent_out), target, out, check=check)
 
 

@@ -10,12 +10,13 @@ import pytest
 import semiring as sr
 from semiring import csgraph
 from semiring.algebra.namespace import on_gpu
+from semiring.algorithms.edges import Edges
 from semiring.execution.whole import made_of_edges
 from semiring.graphs import read_edges
 from semiring.kernels import room
 from semiring.kernels.devices import device_of
 from semiring.options import Options
-from semiring.planning import closure_problem, plan
+from semiring.planning import Plan, closure_problem, plan
 
 sp = pytest.importorskip("scipy.sparse")
 cupy = pytest.importorskip("cupy")
@@ -27,12 +28,15 @@ def graph(n: int, degree: float, seed: int = 0) -> Any:
     return sp.random_array((n, n), density=degree / max(n, degree), rng=np.random.default_rng(seed), format="csr")
 
 
-def made(graph: Any, **changed: Any) -> str:
+def planned(graph: Any, **changed: Any) -> tuple[Plan, Edges]:
     listed = read_edges(graph, sr.MIN_PLUS)
     assert listed is not None
     edges, options = listed[0], ANYWHERE._replace(**changed)
-    how = plan(closure_problem(sr.MIN_PLUS, edges.dtypes, (edges.n, edges.n), options, edges=len(edges.heads)))
-    return device_of(made_of_edges(how, edges, None).values[0])
+    return plan(closure_problem(sr.MIN_PLUS, edges.dtypes, (edges.n, edges.n), options, edges=len(edges.heads))), edges
+
+
+def made(graph: Any, **changed: Any) -> str:
+    return device_of(made_of_edges(*planned(graph, **changed), None).values[0])
 
 
 @pytest.mark.gpu
@@ -46,9 +50,10 @@ class TestOnAGpu:
             assert made(graph(2000, 4), **options) == "cpu", options
 
     def test_there_must_be_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        how, edges = planned(graph(2000, 4))
         monkeypatch.setattr(room, "ALWAYS_FITS", 0)
         monkeypatch.setattr(room, "free_on_gpu", lambda number: 0)
-        assert made(graph(2000, 4)) == "cpu"
+        assert device_of(made_of_edges(how, edges, None).values[0]) == "cpu"
 
     @pytest.mark.parametrize("n", [0, 1, 2, 65, 300])
     @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
