@@ -104,7 +104,7 @@ def _certify_integers(
         return False
     infinities = absorbing(semiring, dtypes)
     if tropical(semiring, dtypes):
-        return _certify_tropical(semiring, dtypes[0], infinities[0], *(part[0].finite or (0, 0) for part in (left, right)))
+        return _certify_tropical(semiring, dtypes[0], infinities[0], *(part[0].finite or (0, 0) for part in (left, right, old or left)))
     limits = _Limits(semiring, dtypes, infinities)
     total = limits.evaluate(program.mul, *(list(map(_range, part, dtypes)) for part in (left, right)))
     if {e.op for e in nodes(*program.add)} & _ARITHMETIC:
@@ -162,10 +162,10 @@ def _range(told: ValueStatistics, dtype: np.dtype[Any]) -> _Range:
     return _Range(told.finite, told.positive_infinity or told.negative_infinity, dtype)
 
 
-def _certify_tropical(semiring: Semiring, dtype: np.dtype[Any], infinity: int, a: Interval, b: Interval) -> bool:
-    """Tropical integers: inside, half of ∞ stands for it, and every finite sum must stay on this side."""
+def _certify_tropical(semiring: Semiring, dtype: np.dtype[Any], infinity: int, a: Interval, b: Interval, c: Interval) -> bool:
+    """Tropical integers: inside, half of ∞ stands for it, and every finite entry and sum must stay on this side."""
     signed = crosses_infinity(infinity, a) or crosses_infinity(infinity, b)
-    size = max(map(abs, (*a, *b)))
+    size = max(map(abs, (*a, *b, *c)))
     limit = signed_limit(infinity // 2) if signed else abs(infinity // 2) - 1
     total = max(map(abs, a)) + max(map(abs, b))
     if size > limit or (not signed and total > limit):

@@ -68,6 +68,16 @@ def test_floats_that_could_overflow_are_refused(semiring: Semiring, a: float, b:
         assert np.isfinite((exact.values if semiring.witness else exact)[1, 0])
 
 
+@pytest.mark.parametrize("dtype", ["i2", "i4", "i8"])
+def test_integers_of_c_are_refused_as_those_of_a_are(dtype: str) -> None:
+    """Inside, half of ∞ stands for it."""
+    largest = np.iinfo(dtype).max
+    a = np.full((3, 3), largest, dtype)
+    assert (matmul(a, a, MIN_PLUS, c=np.full((3, 3), largest // 2 - 1, dtype)) == largest // 2 - 1).all()
+    with pytest.raises(OverflowRiskError, match="finite entries reach"):
+        matmul(a, a, MIN_PLUS, c=np.full((3, 3), largest // 2, dtype))
+
+
 def test_structured_floats_are_refused_too() -> None:
     far, near = (single(1e308), single(1.0)), (single(1.0), single(1.0))
     with pytest.raises(OverflowRiskError, match=r"distance-hops.*'add'"):
