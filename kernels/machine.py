@@ -123,8 +123,11 @@ BACKEND_PART, BACKEND_PART_STEPS = 1e-4, 20e9
 
 # Where one way begins to be faster than another one. 2 cores of AMD Zen 5 and Zen 4; up to four NVIDIA H200.
 
-SERIAL = 160**3
-"""Steps of a product on the CPU below which waking another thread costs more than it saves."""
+SERIAL, SEARCH_SERIAL = 160**3, 1 << 15
+"""Steps of a product on the CPU, and vertices and edges of all searches, below which waking another thread costs more than it saves."""
+
+PART = 128
+"""Vertices of graphs that are closed as they are, whatever is reached of them."""
 
 COMPONENTS, CONDENSED = 1 << 10, 1 << 13
 """Vertices below which looking for weakly connected components costs more than it saves; and for the strongly connected ones of

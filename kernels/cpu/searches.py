@@ -13,6 +13,7 @@ from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.scratch import give_back, take
 from semiring.kernels.cpu.search import Words, search_name
 from semiring.kernels.cpu.threads import Threaded, run
+from semiring.kernels.machine import SEARCH_SERIAL
 from semiring.kernels.overlap import address
 
 __all__ = ["Searches"]
@@ -25,9 +26,6 @@ _PATIENCE = 32
 
 _LINE = 64
 """Bytes between two arrays of a queue at most."""
-
-_SERIAL = 1 << 15
-"""Edges of all searches together, below which waking another thread costs more than it saves."""
 
 _SOURCE, _QUEUE, _TREE, _FINISHED = map(Words._fields.index, ("source", "queue", "tree", "finished"))
 
@@ -111,6 +109,6 @@ class Searches(Threaded):
                 with lock:
                     incomplete = min(incomplete, i)
 
-        run(search, range(count), self.threads if count * (n + m) >= _SERIAL else 1)
+        run(search, range(count), self.threads if count * (n + m) >= SEARCH_SERIAL else 1)
         complete: Array = np.arange(count) < incomplete
         return complete

@@ -22,6 +22,7 @@ from semiring.graphs import Graph, read_edges, require_memory
 from semiring.graphs.memory import entry_bytes
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.kernels.devices import device_of, is_gpu, on_device
+from semiring.kernels.machine import PART
 from semiring.kernels.room import fits, format_bytes, free_on
 from semiring.kernels.select import engine_for
 from semiring.kernels.statistics import ValueStatistics
@@ -35,9 +36,6 @@ __all__ = ["block_of_rows", "search_all", "solve_between"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
-
-_SMALL = 128
-"""Vertices of graphs that are closed as they are, whatever is reached of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +221,7 @@ def _of_matrix(values: Values, task: _Task, how: Plan, statistics: Sequence[Valu
 
 def _all_suffice(task: _Task, statistics: Sequence[ValueStatistics]) -> bool:
     """Whether a graph is so small that its closure takes less than a look at what is reached, and no cycle of the rest can be harmful."""
-    return task.n <= _SMALL and bool(statistics) and not may_improve(task.semiring, statistics)
+    return task.n <= PART and bool(statistics) and not may_improve(task.semiring, statistics)
 
 
 def _by_products(

@@ -62,11 +62,6 @@ class GivenRows:
     looked_at: bool = False
 
     @property
-    def on_disk(self) -> bool:
-        """Whether reading a row takes it from a file."""
-        return any(map(is_on_disk, self.arrays))
-
-    @property
     def n(self) -> int:
         """The number of vertices."""
         return self.rows[0].shape[0]
