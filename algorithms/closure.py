@@ -44,7 +44,7 @@ def closure(
     reflexive: bool = True,
     kept: Callable[[], Values | None] = lambda: None,
     names: Sequence[Any] | None = None,
-    verify: Callable[[], Sequence[ValueStatistics]] = lambda: (),
+    verify: Callable[[], Sequence[ValueStatistics]] | None = None,
     check: bool = True,
 ) -> None:
     """values ← A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ …, in place.
@@ -65,9 +65,9 @@ def closure(
         Gives the arrays as they were, to find the cycle that keeps the closure from converging; None if they were overwritten.
     names : sequence, optional
         The caller's names of the vertices, for errors.
-    verify : callable
-        Raises what is wrong with a matrix on a GPU, which may still be looked at, and gives what the numbers of each component are;
-        nothing if that is not known.
+    verify : callable, optional
+        Raises what is wrong with a matrix on a GPU, which may still be looked at, and gives what the numbers of each component are. It may
+        be called when `values` have changed.
     check : bool
         Whether what could leave the dtype is refused.
 
@@ -94,10 +94,10 @@ def closure(
         _close_on_gpu(task, values, via, kept, names, verify)
         return
     batch, name = values[0].shape[:-2], int if names is None else names.__getitem__
+    statistics = () if verify is None else verify()
     if not batch:
-        _close_matrix(task, values, via, verify(), Judge(semiring, kept, name))
+        _close_matrix(task, values, via, statistics, Judge(semiring, kept, name))
         return
-    verify()
     for index in np.ndindex(batch):
 
         def input_matrix(index: tuple[int, ...] = index) -> Values | None:
@@ -145,20 +145,30 @@ def _close_on_gpu(
     via: Array | None,
     kept: Callable[[], Values | None],
     names: Sequence[Any] | None,
-    verify: Callable[[], Sequence[ValueStatistics]],
+    verify: Callable[[], Sequence[ValueStatistics]] | None,
 ) -> None:
     """All matrices of a batch at once, because what runs on a GPU tells only in the end whether a pivot was harmful."""
     engine, n = task.engine, values[0].shape[-1]
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
-    statistics = verify() or _needed(task, values)
-    if statistics:
-        guard.before(statistics)
+
+    def told() -> Sequence[ValueStatistics]:
+        statistics = _needed(task, values) if verify is None else verify()
+        if statistics:
+            guard.before(statistics)
+        return statistics
+
+    # One block is closed before its numbers are known: a kernel for any numbers takes less than the GPU would wait.
+    soon = verify is not None and n <= engine.pivot and not (task.eliminate or tropical(engine.semiring, engine.dtypes))
+    statistics = () if soon else told()
     engine.signed, engine.statistics, engine.asynchronous = guard.signed, statistics[0] if statistics else None, not statistics
     try:
         if task.eliminate:
             _run_elimination(task, values)
         else:
             _accumulate(task, values, via)
+        if soon:
+            told()
+        engine.verify()
     except HarmfulPivot as stop:
         if (given := kept()) is None:
             raise Judge(engine.semiring, lambda: None, int if names is None else names.__getitem__).error(None, None, stop.vertex) from None
@@ -270,7 +280,6 @@ def _accumulate(task: _Task, values: Values, via: Array | None) -> None:
         engine.run((*task.name, task.reflexive), steps, A)
     finally:
         engine.store(A, values)
-    engine.verify()
 
 
 def _reweighed(task: _Task, values: Values, via: Array | None, p: Values, judge: Judge, vertices: Array) -> None:
@@ -320,7 +329,6 @@ def _run_elimination(task: _Task, values: Values) -> None:
         star, A = A, engine.load(values)
         engine.multiply(A, star, A)
     engine.store(A, values)
-    engine.verify()
 
 
 def _require_elements(engine: Engine, values: Values) -> None:

@@ -6,7 +6,8 @@
 On the CPU, times are given beside SciPy's `floyd_warshall` of a 16 × 16 matrix, measured in the same rounds; with how many Python functions
 of any library a warm call runs, and through how many files of this one. On a GPU arrays are CuPy's (and PyTorch's), each call ends with a
 wait for the GPU, and a product stands beside its kernel, by CUDA events, and beside CuPy's matrix product. First calls are those of new
-processes in which CuPy is loaded and a context made: with empty caches of kernels, and with full ones.
+processes in which CuPy is loaded and a context made: with empty caches of kernels, and with full ones. Python has its bytecode, as after
+pip's installation.
 """
 
 from __future__ import annotations
@@ -174,6 +175,7 @@ def on_gpu() -> None:
     ):
         code = _FIRST.format(n=n, call=call, missing="0" if "sr.closure" in call else "np.inf")
         with tempfile.TemporaryDirectory() as folder:
+            _first(code, f"{folder}/bytecode")
             empty, *full = [_first(code, folder) for _ in range(4)]
         rows.append((name, f"{empty:.2f}", f"{statistics.median(full):.2f}"))
     print_table(("first call of a process on a GPU", "empty caches, s", "full caches, s"), rows)
@@ -201,7 +203,8 @@ def _kernel_seconds(n: int) -> float:
 
 def _first(code: str, folder: str) -> float:
     places = {"SEMIRING_CACHE_DIR": f"{folder}/semiring", "CUPY_CACHE_DIR": f"{folder}/cupy", "CUDA_CACHE_PATH": f"{folder}/cuda"}
-    done = subprocess.run([sys.executable, "-c", code], env=os.environ | places, capture_output=True, text=True, check=True)
+    environment = os.environ | places | {"PYTHONDONTWRITEBYTECODE": ""}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 

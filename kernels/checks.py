@@ -17,7 +17,6 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.domain import require_inside
 from semiring.algebra.errors import SemiringError
 from semiring.algebra.forks import cached_property
-from semiring.algebra.namespace import on_gpu
 from semiring.kernels.bounds import certify, depends_on_values
 from semiring.kernels.infinities import absorbing, crosses_infinity, tropical
 from semiring.kernels.statistics import (
@@ -30,7 +29,6 @@ from semiring.kernels.statistics import (
     begin_look,
     reader_for,
     surely_elements,
-    together,
     told,
     value_statistics,
 )
@@ -73,8 +71,8 @@ class ProductChecks:
 
         Parameters
         ----------
-        operands : sequence of tuples of arrays
-            Of a, of b and of c, if there is one; where the product is computed.
+        operands : sequence of tuples of arrays of the host
+            Of a, of b and of c, if there is one.
         threads : int, optional
         refuse : bool
             Whether what is no element, and what could leave the dtype, is refused. Else only tropical integers are looked at, of which
@@ -87,25 +85,45 @@ class ProductChecks:
         if not self.needed or not (refuse or self._tropical):
             return False, None
         arrays = [*operands[0], *operands[1]] if len(operands) == 2 else [v for part in operands for v in part]
-        width = len(self.dtypes)
-        if on_gpu(arrays[0]):
-            found = begin_look(arrays)()
-            if self._are_safe(found):
-                return False, told(together(found[::width]), self.dtypes[0], self._infinities)
-            each = [told(some, v.dtype, self._infinities) for some, v in zip(found, arrays, strict=True)]
-        else:
-            if self._are_small(arrays) and self._are_safe(self._read(arrays)):
-                return False, None
-            each = list(value_statistics(arrays, self._infinities, threads=threads))
-        parts = [each[i : i + width] for i in range(0, len(each), width)]
+        if self._are_small(arrays) and self._are_safe(self._read(arrays)):
+            return False, None
+        parts = self._by_operand(value_statistics(arrays, self._infinities, threads=threads))
         whole = functools.reduce(operator.or_, [some[0] for some in parts])
-        if not refuse:
-            return self._is_signed(parts), whole
+        return self._refuse(operands, parts) if refuse else self._is_signed(parts), whole
+
+    def begin(self, given: Sequence[Any], operands: Callable[[], Sequence[Values]], signs: Any = None) -> Callable[[], object]:
+        """Begins to look at operands on a GPU; what it returns waits for that, and refuses what `look` does.
+
+        Parameters
+        ----------
+        given : sequence of arrays or Strided
+            All components of a, of b and of c, if there is one.
+        operands : callable
+            Gives the arrays of a, b and c, should one be looked at more closely.
+        signs : int32 array of one number, optional
+            See `semiring.kernels.cuda.statistics.begin`.
+        """
+        wait = begin_look(given, signs)
+
+        def judge() -> None:
+            found = wait()
+            if not self._are_safe(found):
+                each = [told(some, v.dtype, self._infinities) for some, v in zip(found, given, strict=True)]
+                self._refuse(operands(), self._by_operand(each))
+
+        return judge
+
+    def _by_operand(self, each: Sequence[ValueStatistics]) -> list[Sequence[ValueStatistics]]:
+        width = len(self.dtypes)
+        return [each[i : i + width] for i in range(0, len(each), width)]
+
+    def _refuse(self, operands: Sequence[Values], parts: Sequence[Sequence[ValueStatistics]]) -> bool:
+        """Refuse what is no element, and what could leave the dtype; else whether ∞ could be pulled back."""
         for name, part, some in zip("abc", operands, parts, strict=False):
             if not surely_elements(self.semiring, part, some):
                 require_inside(self.semiring, part, name)
-        empty = any(v.size == 0 for v in arrays)
-        return not empty and certify(self.semiring, self.dtypes, *parts, k=self.k), whole
+        empty = any(0 in part[0].shape for part in operands)
+        return not empty and certify(self.semiring, self.dtypes, *parts, k=self.k)
 
     @cached_property
     def _read(self) -> Callable[[Sequence[Any]], list[Found]]:

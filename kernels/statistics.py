@@ -19,7 +19,7 @@ from semiring.kernels.infinities import absorbing
 
 __all__ = [
     "FINITE", "HIGHEST", "LOWEST", "NAN", "SMALL", "Found", "ValueStatistics", "begin_look", "begin_statistics", "reader_for",
-    "surely_elements", "together", "told", "value_statistics",
+    "surely_elements", "tell_signs", "told", "value_statistics",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -127,17 +127,32 @@ def begin_statistics(
     return lambda: _without(len(arrays), [told(found, dtype, infinities) for found, dtype in zip(wait(), dtypes, strict=True)])
 
 
-def begin_look(arrays: Sequence[Any]) -> Callable[[], list[Found]]:
-    """Lets a GPU look at arrays that lie there; what it returns waits for that."""
+def begin_look(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[Found]]:
+    """Lets a GPU look at arrays that lie there; what it returns waits for that. See `semiring.kernels.cuda.statistics.begin`."""
     with importing:
         from semiring.kernels.cuda.statistics import begin
 
-    return begin([v.view(np.uint8) if v.dtype.kind == "b" else v for v in arrays])
+    return begin(arrays, signs)
+
+
+def tell_signs(arrays: Sequence[Any], signs: Any) -> None:
+    """Lets a GPU look for the signs of arrays that lie there, which nobody waits for; see `semiring.kernels.cuda.statistics.begin`."""
+    with importing:
+        from semiring.kernels.cuda.statistics import tell_signs as tell
+
+    tell(arrays, signs)
 
 
 def _diagonals(arrays: Sequence[Any], start: int | None) -> list[Any]:
     """The diagonals of block rows of matrices from row `start` on; none for None."""
-    return [] if start is None else [v.diagonal(start, -2, -1)[..., None, :] for v in arrays]
+    if start is None:
+        return []
+    if on_gpu(arrays[0]):
+        with importing:
+            from semiring.kernels.cuda.statistics import diagonal
+
+        return [diagonal(v, start) for v in arrays]
+    return [v.diagonal(start, -2, -1)[..., None, :] for v in arrays]
 
 
 def _without(count: int, found: Sequence[ValueStatistics]) -> tuple[ValueStatistics, ...]:
@@ -240,15 +255,6 @@ def told(found: Found, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> Val
         return ValueStatistics((min(numbers), max(numbers)) if numbers else None, highest, lowest, zeros=zeros)
     finite = (least, greatest) if kinds & FINITE else None
     return ValueStatistics(finite, highest, lowest, kinds & NAN != 0, negative_zeros > 0, zeros + negative_zeros)
-
-
-def together(found: Sequence[Found]) -> Found:
-    """What arrays of one dtype are together."""
-    some = [f for f in found if f[2] & FINITE] or found
-    kinds = zeros = negative_zeros = 0
-    for f in found:
-        kinds, zeros, negative_zeros = kinds | f[2], zeros + f[3], negative_zeros + f[4]
-    return min([f[0] for f in some]), max([f[1] for f in some]), kinds, zeros, negative_zeros
 
 
 @functools.cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-import sys
+from collections.abc import Hashable
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring, require_semiring
 from semiring.algebra.errors import SemiringError, ShapeError, about, refuse_arrays
-from semiring.algebra.exchange import Borrowed, Restorer, borrowed, tensor_memory, torch_restorer
+from semiring.algebra.exchange import Borrowed, Restorer, borrowed, strided
 from semiring.algebra.namespace import namespace, on_gpu
-from semiring.execution.product import Form, compute, copy, product_form
+from semiring.execution.product import WITNESS, Form, Launched, compute, compute_again, copy, launched_before, product_form
 from semiring.kernels.cuda.streams import in_stream_of, scratch_memory
 from semiring.kernels.devices import gpu_name, on_device
 from semiring.kernels.operands import arrays_of, elements, matching, operand
@@ -27,9 +27,12 @@ Array = np.ndarray[Any, Any]
 
 _dtype = operator.attrgetter("dtype")
 
-_WITNESS = np.dtype(np.int32)
-
 _NOTHING = nullcontext()
+
+_known: dict[Hashable, Launched] = {}
+"""Products that were launched, by the operands, where they lie and what was asked."""
+
+_KEPT = 1024
 
 
 class Witnessed(NamedTuple):
@@ -136,7 +139,7 @@ def matmul(
     try:
         if type(a) is np.ndarray or type(b) is np.ndarray:
             return _product(a, b, semiring, c, out, options)
-        if type(a) is type(b) and c is out is None and (found := _on_one_gpu(a, b, semiring, options)) is not None:
+        if type(a) is type(b) and c is out is None and (found := _again(a, b, semiring, options)) is not None:
             return found
         with in_stream_of(_flat((a, b, c, out))):
             return _product(a, b, semiring, c, out, options)
@@ -150,37 +153,33 @@ def _flat(operands: tuple[Any, ...]) -> list[Any]:
     return [v for x in operands for v in (x if isinstance(x, tuple | list) else (x,))]
 
 
-def _on_one_gpu(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
-    """The product of matrices that lie on the current GPU in its dtype, by what is known of all that lie alike; None for others."""
+def _again(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
+    """The product of matrices that lie on the current GPU in its dtype, by what is known of the last one of such; None where nothing is."""
     witness, device, threads, check = options
-    cupy, torch, kind = sys.modules.get("cupy"), sys.modules.get("torch"), type(a)
-    if cupy is None or type(device) is not str or threads is not None:
+    left, right = strided(a), strided(b)
+    if left is None or right is None or type(device) is not str or threads is not None:
         return None
-    if torch is not None and kind is torch.Tensor:
-        x, y, restore = tensor_memory(a), tensor_memory(b), torch_restorer(a.device)
-        if x is None or y is None:
-            return None
-    elif kind is cupy.ndarray:
-        x, y, restore = a, b, None
-    else:
-        return None
+    import cupy
+
     number = cupy.cuda.runtime.getDevice()
-    if not x.device.id == y.device.id == number:
-        return None
-    found = _settled(semiring, x.shape, x.dtype, y.shape, y.dtype, number, device, witness)
-    if found is None or (not check and cupy.cuda.get_current_stream().is_capturing()):
-        return None
-    form, how = found
+    key = (semiring, left[1:], left.address % 16, right[1:], right.address % 16, number, device, witness)
+    known = _known.get(key)
+    if known is None:
+        settled = _settled(semiring, left.shape, left.dtype, right.shape, right.dtype, number, device, witness)
+        known = None if settled is None else launched_before(*settled, left, right)
+        if known is None:
+            return None
+        if len(_known) >= _KEPT:
+            _known.clear()
+        _known[key] = known
+    if not check and cupy.cuda.get_current_stream().is_capturing():
+        return None  # whose memory is the graph's
+    if known.how.problem.result_bytes > ALWAYS_FITS:
+        _require_room(known.how, (), None)
     try:
-        if restore is None:
-            values, via = cupy.ndarray(form.shape, form.dtypes[0]), cupy.ndarray(form.shape, _WITNESS) if witness else None
-            compute(how, form, (x,), (y,), None, (values,), via, check=check, alone=True)
-        else:
-            values, via = restore.empty(form.shape, form.dtypes[0]), restore.empty(form.shape, _WITNESS) if witness else None
-            place, place_via = tensor_memory(values), None if via is None else tensor_memory(via)
-            compute(how, form, (x,), (y,), None, (place,), place_via, check=check, alone=True)
+        values, via = compute_again(known, a, b, left, right, check=check)
     except Exception:
-        with on_device(how.device):  # which tells of what memory there is not
+        with on_device(known.how.device):  # which tells of what memory there is not
             raise
     return values if via is None else Witnessed(values, via)
 
@@ -196,13 +195,13 @@ def _settled(
     device: str,
     witness: bool,
 ) -> tuple[Form, Plan] | None:
-    """The form and the plan of such a product; None where it is none, or is so large that memory is to be asked for."""
+    """The form and the plan of such a product; None where it is none."""
     if semiring.components != 1 or len(a) != 2 or len(b) != 2:
         return None
     form = product_form(semiring, a, (kind_a,), b, (kind_b,), witness)
     place = gpu_name(number)
     problem = Problem("product", semiring, form.dtypes, form.full, form.depth, place, witness, device=device)
-    if not form.kept or 0 in form.full or problem.result_bytes > ALWAYS_FITS:
+    if not form.kept or 0 in form.full:
         return None
     how = plan(problem)
     return (form, how) if how.device == place else None
@@ -218,8 +217,8 @@ def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, options: tupl
     how = plan(Problem("product", semiring, form.dtypes, form.full, form.depth, place, witness, device=device, threads=threads))
     if form.kept and c is out is None and type(a) is type(b) is np.ndarray and not how.gpu:  # nothing to convert, to move or to restore
         values = tuple([np.empty(form.full, d) for d in form.dtypes])
-        via = np.empty(form.full, _WITNESS) if witness else None
-        compute(how, form, left, right, None, values, via, check=check)
+        via = np.empty(form.full, WITNESS) if witness else None
+        compute(how, form, left, right, None, values, via, check=check, own=True)
         product = values[0] if form.shape == form.full else values[0].reshape(form.shape)[()]
         return product if via is None else Witnessed(product, via.reshape(form.shape)[()])
     lent_c = () if c is None else operand(c, semiring, "c")
@@ -245,7 +244,7 @@ def _execute(
     into = None if sent else target
     given, places = _places(how, form, into, None if sent else restore, namespace(left[0]))
     with scratch_memory() if how.gpu and not check else _NOTHING:
-        compute(how, form, left, right, old, *places, check=check)
+        compute(how, form, left, right, old, *places, check=check, own=into is None)
     values, via = places if given is None else given
     if into is not None:
         for v, w in zip(into, values, strict=True):
@@ -272,7 +271,7 @@ def _places(
 
     The product goes to `into`, if there is one whose rows follow each other.
     """
-    wanted = [*(form.dtypes if into is None else ()), *([_WITNESS] if how.paths else ())]
+    wanted = [*(form.dtypes if into is None else ()), *([WITNESS] if how.paths else ())]
     made = None if restore is None or not restore.here else [restore.empty(form.full, dtype) for dtype in wanted]
     if made is None or any(v is None for v in made):
         made, places = None, [xp.empty(form.full, dtype) for dtype in wanted]

@@ -41,6 +41,7 @@ class CudaBooleanEngine(Immediate):
 
     granule = GRANULE
     pivot = PIVOT
+    signs = None
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int = 0) -> None:
         self.semiring, self.dtypes, self.number = semiring, dtypes, number
@@ -81,9 +82,12 @@ class CudaBooleanEngine(Immediate):
     def _launch(self, name: str, grid: int, arguments: tuple[int, ...]) -> None:
         self._kernels.function(name)((grid, 1, 1), (32 * WARPS, 1, 1), arguments)
 
-    def multiply_again(self, a: Any, b: Any, c: Any, via: Any) -> bool:
+    def expect_signs(self, m: int, n: int, k: int) -> None:
+        """Nothing: truth values have none."""
+
+    def launches(self, a: Any, b: Any, *, witness: bool) -> None:
         """Nothing, because bits are packed for each product."""
-        return False
+        return
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ∪ A·B."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from semiring.kernels.cuda.elements import for_each
 
-__all__ = ["halved", "mend", "restore", "without_paths", "zeros"]
+__all__ = ["clear_paths", "halved", "mend", "restore", "without_paths", "zeros"]
 
 
 def halved(values: Any, half: int, *, owned: bool, signs: Any = None) -> Any:
@@ -62,15 +62,22 @@ def without_paths(shape: tuple[int, ...]) -> Any:
 
     via = cupy.empty(shape, np.int32)
     if via.size:
-        via.data.memset_async(0xFF, via.nbytes)
+        clear_paths(via.data.ptr, via.size)
     return via
+
+
+def clear_paths(address: int, count: int) -> None:
+    """−1 in so many int32 numbers, which needs no kernel."""
+    import cupy
+
+    cupy.cuda.runtime.memsetAsync(address, 0xFF, 4 * count, cupy.cuda.get_current_stream().ptr)
 
 
 def zeros(count: int) -> Any:
     """So many int32 numbers 0."""
     import cupy
 
-    found = cupy.empty(count, np.int32)
+    found = cupy.ndarray(count, np.int32)
     found.data.memset_async(0, found.nbytes)
     return found
 

@@ -10,14 +10,15 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
+from semiring.algebra.exchange import Strided
 from semiring.kernels.block import Block
 from semiring.kernels.cuda import loading
 from semiring.kernels.cuda.conversion import halved, mend, restore, zeros
 from semiring.kernels.cuda.graphs import recording
-from semiring.kernels.cuda.harmful import NONE, earlier, nothing
+from semiring.kernels.cuda.harmful import NONE, earlier, nothing, told
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
 from semiring.kernels.cuda.operands import batches, matrix, of_one_layout, stacked, via_arguments
-from semiring.kernels.cuda.products import CudaProducts
+from semiring.kernels.cuda.products import CudaProducts, Launch
 from semiring.kernels.cuda.rows import move
 from semiring.kernels.infinities import threshold
 from semiring.kernels.statistics import ValueStatistics, value_statistics
@@ -26,6 +27,9 @@ __all__ = ["CudaEngine"]
 
 _SMALL = 64 << 20
 """Bytes of a matrix up to which its schedule is recorded, on a workspace of the same size."""
+
+_SIGNS_STEPS, _SIGNS_SIDE = 1 << 30, 512
+"""Steps of a product, and its rows and columns, from which on it is worth a look at the signs of all operands."""
 
 
 class CudaEngine(CudaProducts):
@@ -41,8 +45,8 @@ class CudaEngine(CudaProducts):
     Attributes
     ----------
     asynchronous : bool
-        Whether nothing but `verify` waits for the GPU, as where the current stream is recorded: floats of which `statistics` do not tell
-        that they have no sign are then taken to have one, and the GPU itself looks whether the operands of a product are `signed`. Set it
+        Whether nothing but `verify` waits for the GPU, as where the current stream is recorded: floats of which neither `statistics` nor
+        `signs` tell that they have no sign are then taken to have one, and the GPU itself looks whether integers are `signed`. Set it
         before the first operation.
     """
 
@@ -56,20 +60,24 @@ class CudaEngine(CudaProducts):
         self._sides = self._kernels.sides
         self.pivot, self.block = self._sides[-1], self._sides[0]
         self._plain = len(dtypes) == 1 and not self._representation.halved and self._representation.dtypes == dtypes
-        self._signs: Any = None
         self._harmful: Any = None
         self._untested: Block | None = None
 
-    def multiply_again(self, a: Any, b: Any, c: Any, via: Any) -> bool:
-        """c ← a⊗b for matrices of which c shares nothing with the others, if the launch of such was planned before; else nothing.
+    def expect_signs(self, m: int, n: int, k: int) -> None:
+        """Make `signs` for a product of which it saves more to know them than it takes to look."""
+        if self._representation.keeps_bits_ordered and m * n * k >= _SIGNS_STEPS and min(m, n) >= _SIGNS_SIDE:
+            self.signs = zeros(1)
 
-        They are arrays of two axes: blocks and views of them take longer than a small product.
+    def launches(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[Launch, int | None]] | None:
+        """What is launched for a product of matrices into new arrays, without blocks of them, if such a one was computed before.
+
+        With each launch what the `signs` have to be for it, or None for any.
         """
         if not self._plain:
-            return False
-        known = self.statistics
-        ordered = self._ordered_bits and known is not None and not (known.negative or known.negative_zero)
-        return self._launched_again(a, b, c, via, ordered_bits=ordered)
+            return None
+        if self.signs is None:
+            self._ordered_bits = False
+        return self._launches_again(a, b, witness=witness)
 
     # The operations of `Engine`.
 
@@ -79,9 +87,9 @@ class CudaEngine(CudaProducts):
         if self._representation.halved:
             signs = None
             if self.asynchronous and not owned:
-                signs = self._signs = zeros(1) if self._signs is None else self._signs
+                signs = self.signs = zeros(1) if self.signs is None else self.signs
             return replace(block, values=(halved(block.values[0], self._representation.zero[0], owned=owned, signs=signs),))
-        if self._ordered_bits:
+        if self._ordered_bits and self.signs is None:
             self._ordered_bits = self._orders_bits(block.values[0], owned=owned)
         return block
 
@@ -110,7 +118,7 @@ class CudaEngine(CudaProducts):
             half = int(self._representation.zero[0])
             infinity = self.semiring.identities(self.dtypes)[0][0]
             limits = threshold(half, signed=self.signed), threshold(half, signed=True)
-            restore(A.values[0], A.via, *limits, infinity, self._signs)
+            restore(A.values[0], A.via, *limits, infinity, self.signs)
         for source, target in zip(A.values, values, strict=True):
             if source.data.ptr != target.data.ptr:
                 move(source.view(target.dtype).reshape(target.shape), target)
@@ -161,8 +169,8 @@ class CudaEngine(CudaProducts):
         """Raise what `close` and `eliminate` found since the last call; this waits for the GPU."""
         if self._harmful is None:
             return
-        least = min(self._harmful.get().tolist(), default=NONE)
-        self._harmful = None
+        found, self._harmful = self._harmful, None
+        least = min(told(found).tolist(), default=NONE)
         if least != NONE:
             raise HarmfulPivot(least)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from semiring.kernels.cuda.elements import for_each
 
-__all__ = ["NONE", "earlier", "nothing"]
+__all__ = ["NONE", "earlier", "nothing", "told"]
 
 NONE = 0x7F7F7F7F
 """What is there where no pivot is harmful: beyond all vertices, and of equal bytes, so that memory is set to it without a kernel."""
@@ -27,3 +27,13 @@ def nothing(count: int) -> Any:
 def earlier(whole: Any, part: Any, row: int) -> None:
     """whole ← the lesser of `whole` and of `part`, which counts from vertex `row`."""
     for_each(f"if (part != {NONE} && part + row < whole) whole = part + row", {"whole": whole[None], "part": part[None]}, row=row)
+
+
+def told(found: Any) -> np.ndarray[Any, Any]:
+    """What is told, on the host, once the current stream has come to its end: by way of pinned memory, in half of the time."""
+    import cupy
+
+    memory = cupy.cuda.alloc_pinned_memory(found.nbytes)
+    found.data.copy_to_host_async(memory.ptr, found.nbytes)
+    cupy.cuda.get_current_stream().synchronize()
+    return np.frombuffer(memory, np.int32, found.size)

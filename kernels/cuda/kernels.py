@@ -18,7 +18,7 @@ from semiring.kernels.cuda.steps import Operations, Step, best_step
 from semiring.kernels.cuda.tile import Problem, Tile
 
 if TYPE_CHECKING:
-    from semiring.kernels.cuda.launches import LaunchPlan
+    from semiring.kernels.cuda.launches import DividedPlan, LaunchPlan
 
 __all__ = [
     "GROUP", "PLAIN_THREADS", "Kernels", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
@@ -129,8 +129,8 @@ def kernel_source(
             f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, Search::{_SEARCHES[name]}, {count}>",
         )
     elif template == "parts":
-        arguments = ["Matrix<Semiring> C, Matrix<Semiring> parts, long long m, long long n, long long count, long long fresh"]
-        values = ["C, parts, int(m), int(n), int(count), fresh"]
+        arguments = ["Matrix<Semiring> C, Matrix<Semiring> parts, long long m, long long n, long long count, long long fresh, Turn turn"]
+        values = ["C, parts, int(m), int(n), int(count), fresh, turn"]
         bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", "add_parts<Semiring>"
     else:
         pointers = ", ".join(f"{d}* a{c}" for c, d in enumerate(r.dtypes))
@@ -172,7 +172,7 @@ class Kernels:
     rounds : bool
         Whether elements have floats.
     plans : dict
-        The launches of products that need one, by how their operands lie; None for those that need more.
+        The launches of products that need no copies, by how their operands lie; None for those that need some.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int) -> None:
@@ -180,7 +180,7 @@ class Kernels:
         self.device = device(number)
         self.sides = pivot_sides(self.representation)
         self.rounds = any(d.kind == "f" for d in dtypes)
-        self.plans: dict[Hashable, LaunchPlan | None] = {}
+        self.plans: dict[Hashable, LaunchPlan | DividedPlan | None] = {}
         self._number = number
         self._steps: dict[tuple[bool, bool], Step | None] = {}
         self._functions: dict[Any, Kernel] = {}

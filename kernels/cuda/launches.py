@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from semiring.algebra.exchange import Strided
 from semiring.kernels.block import Block
 from semiring.kernels.cuda.loading import Kernel
-from semiring.kernels.cuda.operands import matrix, via_arguments
+from semiring.kernels.cuda.operands import by_value, matrix, via_arguments
 
-__all__ = ["LaunchPlan", "Operands", "arrangement", "arrangement_of_matrices", "planned"]
+__all__ = ["ALWAYS", "DividedPlan", "LaunchPlan", "Operands", "Turn", "addresses", "arrangement", "arrangement_of_matrices", "planned"]
 
 Operands = tuple[Block, Block, Block]
 """A, B and C of a product."""
+
+Turn = tuple[int, int]
+"""`Turn` in products.cuh: where signs are told, and as what."""
+
+ALWAYS: Turn = 0, 0
+"""It is always this launch's turn."""
 
 
 def arrangement(A: Block, B: Block, C: Block) -> Hashable | None:
@@ -32,10 +40,11 @@ def arrangement(A: Block, B: Block, C: Block) -> Hashable | None:
     return (a.shape, a.strides[first:], from_a % 16, b.shape, b.strides[first:], from_b % 16, c.strides[first:], via, between)
 
 
-def arrangement_of_matrices(a: Any, b: Any, c: Any, via: Any) -> Hashable:
-    """The `arrangement` of blocks of single matrices, given as arrays of two axes, of which c shares nothing with the others."""
-    (m, k), n, along = a.shape, b.shape[1], None if via is None else via.strides
-    return ((1, m, k), a.strides, a.data.ptr % 16, (1, k, n), b.strides, b.data.ptr % 16, c.strides, along, (None, None))
+def arrangement_of_matrices(a: Strided, b: Strided, *, witness: bool) -> Hashable:
+    """The `arrangement` of single matrices, of which the product and its witness are to be new arrays."""
+    (m, k), n, size = a.shape, b.shape[1], a.dtype.itemsize
+    via = (4 * n, 4) if witness else None
+    return ((1, m, k), a.strides, a.address % 16, (1, k, n), b.strides, b.address % 16, (n * size, size), via, (None, None))
 
 
 def _extent(values: tuple[Any, ...]) -> tuple[int, int]:
@@ -66,7 +75,7 @@ class LaunchPlan:
     fields : array
         A word for their address, and `Products` in products.cuh.
     places : array
-        Which of them are filled in.
+        Which of them are filled in: `addresses`, and then whose turn it is.
     """
 
     kernel: Kernel
@@ -76,21 +85,71 @@ class LaunchPlan:
     fields: np.ndarray[Any, Any]
     places: np.ndarray[Any, Any]
 
-    def __call__(self, products: Sequence[Operands], transposed: Block | None = None) -> None:
-        """Launch it."""
-        own: list[int] = []
-        for A, B, C in products:
-            for X in (A, B, C, transposed or B):
-                for v in X.values:
-                    own.append(v.data.ptr)
-            own += (0 if C.via is None else C.via.data.ptr, A.column)
-        self.start(own)
-
-    def start(self, own: list[int]) -> None:
-        """Launch it with numbers in its own places."""
+    def start(self, own: Sequence[int], turn: Turn = ALWAYS) -> None:
+        """Launch it, with the `addresses` of each product."""
         fields = self.fields.copy()
-        fields.put(self.places, own)
+        fields.put(self.places, (*own, *turn))
         self.kernel.start(self.grid, self.block, fields, self.shared_bytes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DividedPlan:
+    """Launches for one product of one arrangement, of which the last rows are sums of parts.
+
+    Attributes
+    ----------
+    tiles : LaunchPlan
+        Of the rows before, if there are some, and of the parts.
+    whole : bool
+        Whether there are some.
+    below_a, below_c : tuple of int
+        Bytes from the first row of each component of A and of C to the first that is a sum of parts.
+    parts : tuple of int
+        The shape of their array: parts, rows, columns.
+    dtypes : tuple of numpy.dtype
+        Of its components.
+    add : Kernel
+    grid, block : tuple of int
+    strides : list of int
+        Of C, as `matrix` gives them.
+    fresh : bool
+    """
+
+    tiles: LaunchPlan
+    whole: bool
+    below_a: tuple[int, ...]
+    below_c: tuple[int, ...]
+    parts: tuple[int, int, int]
+    dtypes: tuple[np.dtype[Any], ...]
+    add: Kernel
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    strides: list[int]
+    fresh: bool
+
+    def start(self, own: Sequence[int], turn: Turn = ALWAYS) -> None:
+        """Launch them, with the `addresses` of the product."""
+        import cupy
+
+        width, (count, m, n) = len(self.dtypes), self.parts
+        sums = [cupy.empty(self.parts, d) for d in self.dtypes]
+        a, b, c, column = own[:width], own[width : 2 * width], own[2 * width : 3 * width], own[-1]
+        to = [v.data.ptr for v in sums]
+        rest = *map(operator.add, a, self.below_a), *b, *to, *b, 0, column
+        self.tiles.start((*own, *rest) if self.whole else rest, turn)
+        below = by_value([*map(operator.add, c, self.below_c), *self.strides])
+        self.add(self.grid, self.block, (below, by_value([*to, n, 1, m * n]), m, n, count, int(self.fresh), by_value(turn)))
+
+
+def addresses(products: Sequence[Operands], transposed: Block | None = None) -> list[int]:
+    """What is told of products at each launch: where A, B, C, B's transpose and the witness lie, and the first vertex of A's columns."""
+    own: list[int] = []
+    for A, B, C in products:
+        for X in (A, B, C, transposed or B):
+            for v in X.values:
+                own.append(v.data.ptr)
+        own += (0 if C.via is None else C.via.data.ptr, A.column)
+    return own
 
 
 def planned(
@@ -123,11 +182,10 @@ def planned(
         for A, B, C, tiles, depth, fresh in products
     ]
     width = len(rows[0])
-    fields = np.zeros(1 + count * width, dtype=np.int64)
+    fields = np.zeros(1 + count * width + len(ALWAYS), dtype=np.int64)
     fields[1 : 1 + len(rows) * width] = np.ravel(rows)
     components = len(products[0][0].values)
     size = components + 3  # numbers of a matrix
-    addresses = [start + c for start in (0, size, 2 * size, 3 * size + 6) for c in range(components)]
-    own = np.array([*addresses, width - 4, width - 1])
-    places = 1 + np.add.outer(width * np.arange(len(rows)), own).ravel()
-    return LaunchPlan(kernel, grid, (threads, 1, 1), shared_bytes, fields, places)
+    own = np.array([*(start + c for start in (0, size, 2 * size, 3 * size + 6) for c in range(components)), width - 4, width - 1])
+    places = [*(1 + np.add.outer(width * np.arange(len(rows)), own).ravel()), len(fields) - 2, len(fields) - 1]
+    return LaunchPlan(kernel, grid, (threads, 1, 1), shared_bytes, fields, np.array(places))

@@ -107,11 +107,11 @@ class Kernel:
 
 
 def _launch(function: Any, grid: tuple[int, int, int], block: tuple[int, int, int], fields: Any, shared_bytes: int) -> None:
-    import cupy
+    from cupy import cuda
 
     start = address(fields)
-    fields[0] = start + fields.itemsize
-    cupy.cuda.driver.launchKernel(function.ptr, *grid, *block, shared_bytes, cupy.cuda.get_current_stream().ptr, start, 0)
+    fields[0] = start + 8
+    cuda.driver.launchKernel(function.ptr, *grid, *block, shared_bytes, cuda.get_current_stream().ptr, start, 0)
 
 
 def rehearsing() -> bool:

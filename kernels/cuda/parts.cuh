@@ -1,10 +1,11 @@
 // Sums of parts of a product's steps become its result.
 #pragma once
 
-#include "matrix.cuh"
+#include "products.cuh"
 
 // C <- C + P_0 + P_1 + ..., or without C if it is fresh, for m x n elements and `count` parts that are a batch.
-template <class S> __device__ __forceinline__ void add_parts(Matrix<S> C, Matrix<S> P, int m, int n, int count, bool fresh) {
+template <class S> __device__ __forceinline__ void add_parts(Matrix<S> C, Matrix<S> P, int m, int n, int count, bool fresh, Turn turn) {
+  if (!turn.comes()) return;
   const long long e = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
   const int r = int(e / n), c = int(e % n);
   if (r >= m) return;

@@ -25,6 +25,7 @@ __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products
   constexpr int SLAB = slab_of<BK>(SEARCH), SLABS = BK / SLAB;
   static_assert(TN % V == 0 && BK % V == 0 && HELD % S::steps == 0 && UNROLLED % (2 * HELD) == 0 && BK % UNROLLED == 0, "tile");
   static_assert(SLAB % HELD == 0 && (UNROLLED % SLAB == 0 || SLAB % UNROLLED == 0), "slabs end where steps are written out");
+  if (!products.turn.comes()) return;
   extern __shared__ __align__(16) char shared[];
   E* const slices = reinterpret_cast<E*>(shared);
 

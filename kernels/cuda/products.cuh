@@ -3,6 +3,14 @@
 
 #include "matrix.cuh"
 
+// Whether it is a launch's turn, of two of which the numbers decide which one computes: where `signs` is, if it is as told.
+struct Turn {
+  const int* signs;
+  long long as;
+
+  __device__ __forceinline__ bool comes() const { return signs == nullptr || *signs == as; }
+};
+
 template <class S> struct Witness {
   Matrix<S> transposed;  // B with its columns contiguous
   int* via;
@@ -22,6 +30,7 @@ template <class S> struct Product {
 // What one launch computes: products that do not depend on each other, one after the other in its grid.
 template <class S, int COUNT> struct Products {
   Product<S> product[COUNT];
+  Turn turn;
 
   // The product to which tile `number` of all belongs; `number` is then counted within it.
   __device__ __forceinline__ const Product<S>& of(int& number) const {

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.exchange import Strided
 from semiring.kernels.block import Block
 from semiring.kernels.cuda import loading
 from semiring.kernels.cuda.choice import Division, choose, divide, is_near
 from semiring.kernels.cuda.kernels import GROUP, PLAIN_THREADS, kernels_for, problem_for, reads_vectors
-from semiring.kernels.cuda.launches import LaunchPlan, Operands, arrangement, arrangement_of_matrices, planned
-from semiring.kernels.cuda.operands import BATCH, access, batches, by_value, copy, matrix, parts, same, shares
+from semiring.kernels.cuda.launches import (
+    ALWAYS,
+    DividedPlan,
+    LaunchPlan,
+    Operands,
+    Turn,
+    addresses,
+    arrangement,
+    arrangement_of_matrices,
+    planned,
+)
+from semiring.kernels.cuda.operands import BATCH, access, batches, copy, matrix, parts, same, shares
 from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Problem, Tile, launch
 
-__all__ = ["CudaProducts"]
+__all__ = ["CudaProducts", "Launch"]
 
 _SCRATCH = 64 << 20
 """Bytes that a copy of an operand may have, unless a fiftieth of C is more."""
@@ -35,6 +46,8 @@ _BLOCK = 64
 _PLANS = 4096
 """Launches that are kept."""
 
+Launch = LaunchPlan | DividedPlan
+
 
 class CudaProducts:
     """The products of `CudaEngine`.
@@ -45,6 +58,12 @@ class CudaProducts:
     dtypes : tuple of numpy.dtype
     number : int
         The GPU.
+
+    Attributes
+    ----------
+    signs : int32 array of one number, or None
+        Where the GPU is told, before it comes to a product, whether numbers of the operands have a sign: 1, or 0 where none is negative but
+        −∞, nor −0.0. Then floats that sort as their bits where it is 0 are multiplied by the kernel for that, or else by the one for any.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int) -> None:
@@ -52,6 +71,7 @@ class CudaProducts:
         self._kernels = kernels_for(semiring, dtypes, number)
         self._representation = self._kernels.representation
         self._ordered_bits = self._representation.keeps_bits_ordered
+        self.signs: Any = None
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B."""
@@ -61,7 +81,7 @@ class CudaProducts:
         """C ← C ⊕ A⊗B for products that do not depend on each other: in one launch where no operand has to be copied."""
         plan = self._planned(products, fresh=False, together=True) if products else None
         if plan is not None:
-            plan(products)
+            plan.start(addresses(products))
         else:
             for operands in products:
                 self.multiply_add(*operands)
@@ -70,14 +90,25 @@ class CudaProducts:
         """C ← A⊗B."""
         self._product(A, B, C, fresh=True)
 
-    def _launched_again(self, a: Any, b: Any, c: Any, via: Any, *, ordered_bits: bool) -> bool:
-        """c ← a⊗b by the launch of an equal product that was planned before, if there is one: arrays of two axes, c sharing nothing."""
-        alike = arrangement_of_matrices(a, b, c, via)
-        plan = self._kernels.plans.get((True, False, ordered_bits, alike))
-        if plan is None:
-            return False
-        plan.start([a.data.ptr, b.data.ptr, c.data.ptr, b.data.ptr, 0 if via is None else via.data.ptr, 0])
-        return True
+    def _launches_again(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[Launch, int | None]] | None:
+        """The launches of a product of matrices into new arrays, if such a one was planned before."""
+        alike = arrangement_of_matrices(a, b, witness=witness)
+        found = []
+        for _, signed in self._turns():
+            plan = self._kernels.plans.get((True, False, self._ordered_bits, alike))
+            if plan is None:
+                return None
+            found.append((plan, None if self.signs is None else signed))
+        return found
+
+    def _turns(self) -> Iterator[Turn]:
+        """For each variant of the kernels that is launched, when it is its turn; both where the signs will decide."""
+        if self.signs is None or not self._representation.keeps_bits_ordered:
+            yield ALWAYS
+            return
+        for signed in (True, False):  # and so bits are taken to be ordered when all is done
+            self._ordered_bits = not signed
+            yield self.signs.data.ptr, int(signed)
 
     def tile_for(self, problem: Problem) -> Tile:
         """The tile of a product."""
@@ -87,9 +118,12 @@ class CudaProducts:
         """One launch, or one for each part of C for which copies of operands fit the scratch memory."""
         if C.values[0].size == 0:
             return
-        plan = self._planned([(A, B, C)], fresh=fresh, together=False)
-        if plan is not None:
-            plan([(A, B, C)])
+        plans = [(self._planned([(A, B, C)], fresh=fresh, together=False), turn) for turn in self._turns()]
+        if all(plan is not None for plan, _ in plans):
+            own = addresses([(A, B, C)])
+            for plan, turn in plans:
+                assert plan is not None
+                plan.start(own, turn)
         elif len(C.values[0]) > BATCH:
             # No part may change what another one reads.
             A, B = (copy(X) if shares(X, C) and not same(X, C) else X for X in (A, B))
@@ -103,8 +137,8 @@ class CudaProducts:
 
             loading.run(work, work)
 
-    def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> LaunchPlan | None:
-        """The one launch that products need; None where they need more. `together` there may be several of them."""
+    def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> Launch | None:
+        """What is launched for products without copies; None where they need some. `together` there may be several of them."""
         arrangements = [arrangement(*operands) for operands in products]
         plans, key = self._kernels.plans, (fresh, together, self._ordered_bits, *arrangements)
         if key in plans:
@@ -116,7 +150,7 @@ class CudaProducts:
             plans[key] = plan
         return plan
 
-    def _plan(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> LaunchPlan | None:
+    def _plan(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> Launch | None:
         A, B, C = products[0]
         if together or shares(A, C) or shares(B, C):
             whole, side = self._in_one_launch(products), _BLOCK
@@ -126,8 +160,8 @@ class CudaProducts:
             return None
         problem = self._problem(products, side=side, near=C.via is not None)
         tile = self.tile_for(problem)
-        if divide(problem, tile, self._kernels.device) is not None:
-            return None
+        if (division := divide(problem, tile, self._kernels.device)) is not None:
+            return self._divided(problem, tile, division, products[0], fresh=fresh)
         return self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh) for operands in products], None)
 
     def _as_it_lies(self, A: Block, B: Block, C: Block) -> bool:
@@ -218,27 +252,39 @@ class CudaProducts:
 
     def _launch(self, operands: Operands, transposed: Block | None, *, fresh: bool) -> None:
         """A product without copies, in whole tiles or in parts of some."""
-        problem = self._problem([operands], near=transposed is None and operands[2].via is not None)
-        tile = self.tile_for(problem)
-        division = divide(problem, tile, self._kernels.device)
-        if division is None:
-            self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh)], transposed)([operands], transposed)
-        else:
-            self._launch_parts(problem, tile, division, operands, fresh=fresh)
+        own = addresses([operands], transposed)
+        for turn in self._turns():
+            problem = self._problem([operands], near=transposed is None and operands[2].via is not None)
+            tile = self.tile_for(problem)
+            division = divide(problem, tile, self._kernels.device)
+            if division is None:
+                self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh)], transposed).start(own, turn)
+            else:
+                self._divided(problem, tile, division, operands, fresh=fresh).start(own, turn)
 
-    def _launch_parts(self, problem: Problem, tile: Tile, division: Division, operands: Operands, *, fresh: bool) -> None:
-        """A product, of which the last rows are sums of parts."""
+    def _divided(self, problem: Problem, tile: Tile, division: Division, operands: Operands, *, fresh: bool) -> DividedPlan:
+        """The launches of a product of which the last rows are sums of parts."""
         import cupy
 
         A, B, C = operands
-        whole, rest = slice(division.rows), slice(division.rows, None)
-        parts = Block(tuple(cupy.empty((division.parts, *v[0, rest].shape), v.dtype) for v in C.values))
-        products = [(A[whole, :], B, C[whole, :], A.shape[1], fresh)] if division.rows else []
-        products.append((A[rest, :], B, parts, division.depth, True))
-        self._tiles(problem, tile, products, None)([(left, right, result) for left, right, result, _, _ in products])
+        rows, whole, rest = division.rows, slice(division.rows), slice(division.rows, None)
         below = C[rest, :]
-        arguments = (by_value(matrix(below)), by_value(matrix(parts)), *below.shape, division.parts, int(fresh))
-        self._kernels.function("add_parts")((-(-math.prod(below.shape) // PLAIN_THREADS), 1, 1), (PLAIN_THREADS, 1, 1), arguments)
+        parts = Block(tuple([cupy.empty((division.parts, *v.shape[1:]), v.dtype) for v in below.values]))
+        products = [(A[whole, :], B, C[whole, :], A.shape[1], fresh)] if rows else []
+        products.append((A[rest, :], B, parts, division.depth, True))
+        return DividedPlan(
+            self._tiles(problem, tile, products, None),
+            bool(rows),
+            tuple([rows * v.strides[1] for v in A.values]),
+            tuple([rows * v.strides[1] for v in C.values]),
+            (division.parts, *below.shape),
+            tuple([v.dtype for v in C.values]),
+            self._kernels.function("add_parts"),
+            (-(-math.prod(below.shape) // PLAIN_THREADS), 1, 1),
+            (PLAIN_THREADS, 1, 1),
+            matrix(below)[len(C.values) :],
+            fresh,
+        )
 
     def _tiles(
         self, problem: Problem, tile: Tile, products: Sequence[tuple[Block, Block, Block, int, bool]], transposed: Block | None

