@@ -167,8 +167,9 @@ def _close_on_gpu(
         else:
             _accumulate(task, values, via)
         if soon:
-            told()
-        engine.verify()
+            statistics = told()
+        if not statistics or may_improve(engine.semiring, statistics):  # else no pivot is harmful, and nothing has to be waited for
+            engine.verify()
     except HarmfulPivot as stop:
         if (given := kept()) is None:
             raise Judge(engine.semiring, lambda: None, int if names is None else names.__getitem__).error(None, None, stop.vertex) from None

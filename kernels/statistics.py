@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,30 +131,25 @@ def begin_statistics(
 
 def begin_look(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[Found]]:
     """Lets a GPU look at arrays that lie there; what it returns waits for that. See `semiring.kernels.cuda.statistics.begin`."""
-    with importing:
-        from semiring.kernels.cuda.statistics import begin
-
-    return begin(arrays, signs)
+    wait: Callable[[], list[Found]] = _of_gpus().begin(arrays, signs)
+    return wait
 
 
 def tell_signs(arrays: Sequence[Any], signs: Any) -> None:
     """Lets a GPU look for the signs of arrays that lie there, which nobody waits for; see `semiring.kernels.cuda.statistics.begin`."""
-    with importing:
-        from semiring.kernels.cuda.statistics import tell_signs as tell
+    _of_gpus().tell_signs(arrays, signs)
 
-    tell(arrays, signs)
+
+@functools.cache
+def _of_gpus() -> ModuleType:
+    """What is only imported where there is a GPU."""
+    with importing:
+        return importlib.import_module("semiring.kernels.cuda.statistics")
 
 
 def _diagonals(arrays: Sequence[Any], start: int | None) -> list[Any]:
     """The diagonals of block rows of matrices from row `start` on; none for None."""
-    if start is None:
-        return []
-    if on_gpu(arrays[0]):
-        with importing:
-            from semiring.kernels.cuda.statistics import diagonal
-
-        return [diagonal(v, start) for v in arrays]
-    return [v.diagonal(start, -2, -1)[..., None, :] for v in arrays]
+    return [] if start is None else [v.diagonal(start, -2, -1)[..., None, :] for v in arrays]
 
 
 def _without(count: int, found: Sequence[ValueStatistics]) -> tuple[ValueStatistics, ...]:

@@ -88,8 +88,8 @@ def matmul(
         Whether the numbers of the operands are looked at, to refuse what raises `DomainError` or `OverflowRiskError`. The product of what
         is not refused is the same without; of anything else it is meaningless, and nothing tells. On a GPU a product without checks is
         only launched: nothing waits for it, so that it can be recorded in a CUDA graph, CuPy's or PyTorch's, if the operands have the
-        dtype of the product and a call like it came before. What is known of numbers that were looked at, such as that no distance is
-        negative, lets large products of float32 take a faster kernel: there a look costs less than it saves.
+        dtype of the product and a call like it came before. Whether large products of float32 take a faster kernel, because no distance is
+        negative, the GPU finds out itself.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def _again(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | N
             _known.clear()
         _known[key] = known
     if not check and cupy.cuda.get_current_stream().is_capturing():
-        return None  # whose memory is the graph's
+        return None  # memory is the graph's then
     if known.how.problem.result_bytes > ALWAYS_FITS:
         _require_room(known.how, (), None)
     try:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.exchange import Strided
 from semiring.kernels.block import Block
-from semiring.kernels.cuda.loading import Kernel
+from semiring.kernels.cuda.loading import Kernel, pointer_to
 from semiring.kernels.cuda.operands import by_value, matrix, via_arguments
 
 __all__ = ["ALWAYS", "DividedPlan", "LaunchPlan", "Operands", "Turn", "addresses", "arrangement", "arrangement_of_matrices", "planned"]
@@ -74,8 +75,10 @@ class LaunchPlan:
     shared_bytes : int
     fields : array
         A word for their address, and `Products` in products.cuh.
-    places : array
+    places : list of int
         Which of them are filled in: `addresses`, and then whose turn it is.
+    copies : dict
+        The fields of each thread, which fills in its own, and `pointer_to` them.
     """
 
     kernel: Kernel
@@ -83,13 +86,20 @@ class LaunchPlan:
     block: tuple[int, int, int]
     shared_bytes: int
     fields: np.ndarray[Any, Any]
-    places: np.ndarray[Any, Any]
+    places: list[int]
+    copies: dict[int, tuple[memoryview, int]] = field(default_factory=dict)
 
     def start(self, own: Sequence[int], turn: Turn = ALWAYS) -> None:
         """Launch it, with the `addresses` of each product."""
-        fields = self.fields.copy()
-        fields.put(self.places, (*own, *turn))
-        self.kernel.start(self.grid, self.block, fields, self.shared_bytes)
+        thread = threading.get_ident()
+        try:
+            fields, argument = self.copies[thread]
+        except KeyError:
+            array = self.fields.copy()
+            fields, argument = self.copies[thread] = array.data, pointer_to(array)
+        for place, number in zip(self.places, (*own, *turn), strict=True):
+            fields[place] = number
+        self.kernel.start(self.grid, self.block, argument, self.shared_bytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,5 +197,5 @@ def planned(
     components = len(products[0][0].values)
     size = components + 3  # numbers of a matrix
     own = np.array([*(start + c for start in (0, size, 2 * size, 3 * size + 6) for c in range(components)), width - 4, width - 1])
-    places = [*(1 + np.add.outer(width * np.arange(len(rows)), own).ravel()), len(fields) - 2, len(fields) - 1]
-    return LaunchPlan(kernel, grid, (threads, 1, 1), shared_bytes, fields, np.array(places))
+    places = [*(1 + np.add.outer(width * np.arange(len(rows)), own).ravel()).tolist(), len(fields) - 2, len(fields) - 1]
+    return LaunchPlan(kernel, grid, (threads, 1, 1), shared_bytes, fields, places)

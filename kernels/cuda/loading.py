@@ -13,7 +13,7 @@ from semiring.kernels.cuda.compiler import compile_source
 from semiring.kernels.cuda.device import device
 from semiring.kernels.overlap import address
 
-__all__ = ["DYNAMIC_SHARED_BYTES", "Kernel", "rehearse", "rehearsing", "run"]
+__all__ = ["DYNAMIC_SHARED_BYTES", "Kernel", "pointer_to", "rehearse", "rehearsing", "run"]
 
 DYNAMIC_SHARED_BYTES = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
@@ -65,19 +65,20 @@ class Kernel:
         elif self._function is None:
             _thread.rehearsed[self] = None
 
-    def start(
-        self, grid: tuple[int, int, int], block: tuple[int, int, int], fields: np.ndarray[Any, np.dtype[np.int64]], shared_bytes: int = 0
-    ) -> None:
+    def start(self, grid: tuple[int, int, int], block: tuple[int, int, int], argument: int, shared_bytes: int = 0) -> None:
         """Launch it with one argument, a structure, in half of the time.
 
         Parameters
         ----------
         grid, block, shared_bytes
-        fields : array of int64
-            The structure, behind a word for its address. It may change when this returns.
+        argument : int
+            What `pointer_to` gives of the structure, which may change when this returns.
         """
         if _thread.rehearsed is None:
-            _launch(self._function or self._first(), grid, block, fields, shared_bytes)
+            import cupy
+
+            function = self._function or self._first()
+            cupy.cuda.driver.launchKernel(function.ptr, *grid, *block, shared_bytes, cupy.cuda.get_current_stream().ptr, argument, 0)
         elif self._function is None:
             _thread.rehearsed[self] = None
 
@@ -106,12 +107,11 @@ class Kernel:
         return function
 
 
-def _launch(function: Any, grid: tuple[int, int, int], block: tuple[int, int, int], fields: Any, shared_bytes: int) -> None:
-    from cupy import cuda
-
-    start = address(fields)
-    fields[0] = start + 8
-    cuda.driver.launchKernel(function.ptr, *grid, *block, shared_bytes, cuda.get_current_stream().ptr, start, 0)
+def pointer_to(fields: np.ndarray[Any, np.dtype[np.int64]]) -> int:
+    """The address of a structure's address, which is put into the word before it: the first of `fields`."""
+    start = int(address(fields))
+    fields[0] = start + fields.itemsize
+    return start
 
 
 def rehearsing() -> bool:

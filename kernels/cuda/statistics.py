@@ -19,11 +19,11 @@ from semiring.algebra.errors import SemiringError
 from semiring.algebra.exchange import Strided
 from semiring.kernels.cuda.conversion import zeros
 from semiring.kernels.cuda.device import device
-from semiring.kernels.cuda.loading import Kernel, rehearsing
+from semiring.kernels.cuda.loading import Kernel, pointer_to, rehearsing
 from semiring.kernels.cuda.operands import stacked
 from semiring.kernels.statistics import Found
 
-__all__ = ["begin", "diagonal", "statistics_source", "tell_signs"]
+__all__ = ["begin", "statistics_source", "tell_signs"]
 
 _THREADS = 256
 _BLOCKS, _NUMBERS = 8, 8
@@ -173,17 +173,7 @@ def _start(given: Sequence[Strided], dtype: np.dtype[Any], number: int, fields: 
     fields[1 : 1 + len(own)] = own
     fields[-1] = 0 if signs is None else signs.data.ptr
     blocks = min(-(-most // (_THREADS * _NUMBERS)), _BLOCKS * device(number).multiprocessors)
-    _kernel(dtype, number).start((max(1, blocks), len(given), 1), (_THREADS, 1, 1), fields)
-
-
-def diagonal(values: Any, start: int) -> Any:
-    """The diagonals of block rows of matrices from row `start` on, as `begin` takes them."""
-    if values.ndim > 3:
-        return values.diagonal(start, -2, -1)[..., None, :]
-    *batch, m, n = values.shape
-    *apart, row, column = values.strides
-    shape, strides = (*batch, 1, max(0, min(m, n - start))), (*apart, 0, row + column)
-    return Strided(values.data.ptr + start * column, shape, strides, values.dtype)
+    _kernel(dtype, number).start((max(1, blocks), len(given), 1), (_THREADS, 1, 1), pointer_to(fields))
 
 
 def _readable(values: Any) -> Any:

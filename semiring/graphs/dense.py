@@ -124,13 +124,13 @@ def read_dense(sources: tuple[Source, ...], semiring: Semiring, reading: Reading
         if warns and statistics[0].zeros and not has_infinity(statistics[0], semiring):
             warn_of_zeros(statistics[0].zeros - _zeros_on_diagonal(values[0]), semiring)
         return Graph(values, owned, first.labels, first.restore, first.library, lambda: statistics)
-    begun = begin_statistics(values, form.infinities, off_diagonal_from=0 if warns else None)
+    begun = begin_statistics(values, form.infinities)
 
     def verify() -> Sequence[ValueStatistics]:
         statistics = begun()
         require_elements(semiring, values, statistics)
-        if warns and not has_infinity(statistics[0], semiring):
-            warn_of_zeros(statistics[0].zeros, semiring)
+        if warns and statistics[0].zeros and not has_infinity(statistics[0], semiring):
+            warn_of_zeros(statistics[0].zeros - _zeros_on_diagonal(values[0]), semiring)
         return statistics
 
     return Graph(values, owned, first.labels, first.restore, first.library, verify)
@@ -274,7 +274,10 @@ def _warn_of_exact_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
 
 
 def _zeros_on_diagonal(matrix: Array) -> int:
-    return int((matrix.diagonal(0, -2, -1) == 0).sum())
+    diagonal = matrix.diagonal(0, -2, -1)
+    if on_gpu(matrix):  # where no kernel of CuPy's is to be compiled for that
+        return value_statistics((diagonal[..., None, :],))[0].zeros
+    return int((diagonal == 0).sum())
 
 
 def zeros_may_mean_missing(semiring: Semiring) -> bool:
