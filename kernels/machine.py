@@ -148,6 +148,20 @@ ASKED_STEPS = 13_000_000_000
 HIDDEN_STEPS = 1024
 """Steps for each byte of an entry behind which its copies to a GPU and back can hide."""
 
+# Kernels of a GPU. NVIDIA H200 and H100, a launch at a time between CUDA events.
+
+FAR_WITNESS = 256
+"""Steps of a product that take as long as to look for a winner in device memory."""
+
+PART_ELEMENT, PARTS_LAUNCH = 40, 4_000_000
+"""Steps that take as long as to write an element of a part of a sum and to add it, and those of a multiprocessor as long as that launch."""
+
+ALIGNED_STEPS, ALIGNED_SIDE, ALIGNED_DEPTH = 1 << 29, 512, 512
+"""Steps of a product, and its rows or columns, from which on a copy of an operand in aligned rows pays; and the depth of its slabs."""
+
+SIGNS_STEPS, SIGNS_SIDE = 1 << 30, 512
+"""Steps of a product of float32, and its rows and columns, from which on it is worth a look at the signs of all operands."""
+
 begun: set[str] = set()
 """The GPUs that this process has computed on."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from semiring.algebra.errors import SemiringError
+from semiring.kernels import machine
 from semiring.kernels.cuda.tile import Device, Problem, Tile, candidates
 
 __all__ = ["Division", "choose", "divide", "is_near"]
@@ -16,14 +17,8 @@ _WARP = 32
 _SHALLOW = 64
 """Steps up to which a product with a witness keeps all its slices in shared memory."""
 
-_SEARCH = 256
-"""Steps of a product that take as long as to look for a winner in device memory."""
-
 _PARTS, _DEPTH, _GRAIN, _PARTS_BYTES = 16, 256, 64, 48 << 20
 """The most parts, the fewest steps of a part, what these are a multiple of, and the most bytes of all sums of parts."""
-
-_PART, _ADDING = 40, 4_000_000
-"""Steps that take as long as to write an element of a part and to add it, and those of a multiprocessor as long as to launch that."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +55,11 @@ def _time(problem: Problem, tile: Tile, device: Device, division: Division | Non
     tiles, parts = tile.count(problem.m, problem.n) * problem.batch, division.parts if division else 1
     together = max(1, 4 * _WARP // tile.threads)
     blocks = -(-tiles * parts // (device.multiprocessors * together)) * together / parts
-    steps = problem.k + (problem.witness and not problem.near) * _SEARCH
+    steps = problem.k + (problem.witness and not problem.near) * machine.FAR_WITNESS
     time = (blocks + _WARP / tile.threads) * tile.rows * tile.columns * tile.cost * steps
     if division:
         rest = (problem.m - division.rows) * problem.n
-        time += rest * parts * _PART / device.multiprocessors + _ADDING
+        time += rest * parts * machine.PART_ELEMENT / device.multiprocessors + machine.PARTS_LAUNCH
     return time
 
 

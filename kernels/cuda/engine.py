@@ -11,6 +11,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.algebra.exchange import Strided
+from semiring.kernels import machine
 from semiring.kernels.block import Block
 from semiring.kernels.cuda import loading
 from semiring.kernels.cuda.conversion import halved, mend, restore, zeros
@@ -27,9 +28,6 @@ __all__ = ["CudaEngine"]
 
 _SMALL = 64 << 20
 """Bytes of a matrix up to which its schedule is recorded, on a workspace of the same size."""
-
-_SIGNS_STEPS, _SIGNS_SIDE = 1 << 30, 512
-"""Steps of a product, and its rows and columns, from which on it is worth a look at the signs of all operands."""
 
 
 class CudaEngine(CudaProducts):
@@ -65,7 +63,7 @@ class CudaEngine(CudaProducts):
 
     def expect_signs(self, m: int, n: int, k: int) -> None:
         """Make `signs` for a product of which it saves more to know them than it takes to look."""
-        if self._representation.keeps_bits_ordered and m * n * k >= _SIGNS_STEPS and min(m, n) >= _SIGNS_SIDE:
+        if self._representation.keeps_bits_ordered and m * n * k >= machine.SIGNS_STEPS and min(m, n) >= machine.SIGNS_SIDE:
             self.signs = zeros(1)
 
     def launches(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[Launch, int | None]] | None:

@@ -75,10 +75,7 @@ class Kernel:
             What `pointer_to` gives of the structure, which may change when this returns.
         """
         if _thread.rehearsed is None:
-            import cupy
-
-            function = self._function or self._first()
-            cupy.cuda.driver.launchKernel(function.ptr, *grid, *block, shared_bytes, cupy.cuda.get_current_stream().ptr, argument, 0)
+            _launch(self._function or self._first(), grid, block, argument, shared_bytes)
         elif self._function is None:
             _thread.rehearsed[self] = None
 
@@ -105,6 +102,12 @@ class Kernel:
             cast("Any", cupy.cuda.driver).funcSetAttribute(function.ptr, DYNAMIC_SHARED_BYTES, self._shared_bytes)
         self._function, self._code = function, None
         return function
+
+
+def _launch(function: Any, grid: tuple[int, int, int], block: tuple[int, int, int], argument: int, shared_bytes: int) -> None:
+    import cupy
+
+    cupy.cuda.driver.launchKernel(function.ptr, *grid, *block, shared_bytes, cupy.cuda.get_current_stream().ptr, argument, 0)
 
 
 def pointer_to(fields: np.ndarray[Any, np.dtype[np.int64]]) -> int:

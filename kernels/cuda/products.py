@@ -10,6 +10,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.exchange import Strided
+from semiring.kernels import machine
 from semiring.kernels.block import Block
 from semiring.kernels.cuda import loading
 from semiring.kernels.cuda.choice import Division, choose, divide, is_near
@@ -36,9 +37,6 @@ _SCRATCH = 64 << 20
 
 _SLAB = 1 << 17
 """Steps that one launch takes; the kernels number its slices, of four steps at least, by 16 bits."""
-
-_LARGE, _WIDE, _DEEP = 1 << 29, 512, 512
-"""Steps of a product, and its rows or columns, from which on a copy in aligned rows pays; and the depth of its slabs."""
 
 _BLOCK = 64
 """Rows and columns that one tile covers of a result that is an operand too, so that it needs no copy."""
@@ -173,10 +171,10 @@ class CudaProducts:
     def _copied(self, A: Block, B: Block, C: Block) -> list[bool]:
         """Whether copies of A and of B in aligned rows pay: each is read once for each row or column of tiles."""
         (m, n), k = C.shape, A.shape[1]
-        large = m * n * k >= _LARGE and self._reads_vectors(witness=C.via is not None)
-        copied = [large and side >= _WIDE and access(X) != "vectors" for X, side in ((A, n), (B, m))]
+        large = m * n * k >= machine.ALIGNED_STEPS and self._reads_vectors(witness=C.via is not None)
+        copied = [large and side >= machine.ALIGNED_SIDE and access(X) != "vectors" for X, side in ((A, n), (B, m))]
         size = sum(X.values[0].nbytes for X, aside in zip((A, B), copied, strict=True) if aside)
-        return copied if size * _DEEP <= _scratch(C) * k else [False, False]
+        return copied if size * machine.ALIGNED_DEPTH <= _scratch(C) * k else [False, False]
 
     def _by_rows(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
         """The product of no more matrices than one launch can number, of copies of the operands that C shares elements with."""

@@ -15,9 +15,10 @@ import pytest
 from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError
+from semiring.algebra.exchange import Strided
 from semiring.algorithms.schedules import Pivots, schedule_for
 from semiring.kernels.block import Block
-from semiring.kernels.cuda import elements, kernels, loading
+from semiring.kernels.cuda import elements, kernels, launches, loading
 from semiring.kernels.cuda.device import H200
 from semiring.kernels.statistics import ValueStatistics
 from tests.kernels.samples import DTypes
@@ -74,8 +75,16 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
         cache.cache_clear()
     for module in (kernels, loading):
         monkeypatch.setattr(module, "device", lambda number: H200)
+    fields: dict[int, Any] = {}
+
+    def pointer_to(array: Any) -> int:
+        argument = loading.pointer_to(array)
+        fields[argument] = array
+        return argument
+
+    monkeypatch.setattr(launches, "pointer_to", pointer_to)
     monkeypatch.setattr(
-        loading, "_launch", lambda function, grid, block, fields, shared_bytes: function(grid, block, (fields[1:],), shared_bytes)
+        loading, "_launch", lambda function, grid, block, argument, shared: function(grid, block, (fields[argument][1:],), shared)
     )
     monkeypatch.setattr(loading, "compile_source", lambda source, arch: source.encode())
     monkeypatch.setattr(loading.Kernel, "load", lambda kernel: functions.load(kernel))  # a method, as a bound one is none
@@ -84,6 +93,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
         "semiring.kernels.cuda.rows._kernel", functools.cache(lambda size, number: loading.Kernel(f"copy{size}", str, number))
     )
     monkeypatch.setattr("semiring.kernels.cuda.engine.nothing", lambda count: array_at(64, (count,), np.int32))
+    monkeypatch.setattr("semiring.kernels.cuda.engine.zeros", lambda count: array_at(1 << 20, (count,), np.int32))
     monkeypatch.setattr("semiring.kernels.cuda.engine._SMALL", 0)
     monkeypatch.setattr(cupy.cuda.runtime, "getDevice", lambda: 0)
     yield functions
@@ -209,6 +219,47 @@ def test_an_asynchronous_engine_only_launches(gpu: _Functions) -> None:
     e.multiply(e.load((a,), owned=False), e.load((b,), owned=False), e.blank((c,)))
     assert [name for name, *_ in gpu.launches] == ["product"]
     assert [key[1] for key in kernels.kernels_for(MIN_PLUS, F4, 0)._functions] == [False]
+
+
+@pytest.mark.parametrize("n", [300, 1024, 8192])
+def test_where_signs_decide_both_kernels_are_launched(gpu: _Functions, n: int) -> None:
+    """Each with its turn, in all of its launches; of two in one thread the fields of neither are those of the other."""
+    e = engine()
+    e.statistics, e.asynchronous = None, True
+    e.expect_signs(n, n, n)
+    assert (e.signs is not None) == (n >= 1024)
+    e.signs = array_at(1 << 20, (1,), np.int32)
+    given = [array_at((1 << 30) + i * (1 << 30), (n, n), np.float32) for i in range(3)]
+    for again in (False, True):
+        gpu.launches.clear()
+        a, b, c = given[::-1] if again else given
+        e.multiply(e.load((a,), owned=False), e.load((b,), owned=False), e.blank((c,)))
+        names = [name for name, *_ in gpu.launches]
+        half = names[: len(names) // 2]
+        assert names == half * 2
+        assert half in (["product"], ["product", "add_parts"])
+        turns = [np.frombuffer(told[-1], np.int64)[-2:].tolist() for *_, told, _ in gpu.launches]
+        assert turns == [[1 << 20, 1]] * len(half) + [[1 << 20, 0]] * len(half)
+        first = [np.frombuffer(told[0], np.int64)[0] for name, _, _, told, _ in gpu.launches if name == "product"]
+        assert first == [a.data.ptr] * 2
+    assert {key[:2] for key in kernels.kernels_for(MIN_PLUS, F4, 0)._functions} >= {("product", True), ("product", False)}
+
+
+def test_launches_that_are_known(gpu: _Functions) -> None:
+    """Told by where operands lie, they are what the engine launches for arrays."""
+    a, b, c = (array_at((1 << 30) + i * (1 << 30), shape, np.float32) for i, shape in enumerate(((70, 50), (50, 90), (70, 90))))
+    e = engine()
+    e.statistics, e.asynchronous = None, True
+    left, right = (Strided(x.data.ptr, x.shape, x.strides, x.dtype) for x in (a, b))
+    assert e.launches(left, right, witness=False) is None
+    e.multiply(e.load((a,), owned=False), e.load((b,), owned=False), e.blank((c,)))
+    launched = list(gpu.launches)
+    ((launch, signed),) = e.launches(left, right, witness=False)
+    assert signed is None
+    launch.start((a.data.ptr, b.data.ptr, c.data.ptr, b.data.ptr, 0, 0))
+    assert gpu.launches == launched * 2
+    assert e.launches(left._replace(strides=(4, 280)), right, witness=False) is None
+    assert e.launches(left, right, witness=True) is None
 
 
 @pytest.mark.parametrize(("seen", "owned", "launched", "ordered"), [
