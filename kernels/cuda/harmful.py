@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.errors import SemiringError
 from semiring.kernels.cuda.elements import for_each
 
 __all__ = ["NONE", "earlier", "nothing", "told"]
@@ -30,10 +31,21 @@ def earlier(whole: Any, part: Any, row: int) -> None:
 
 
 def told(found: Any) -> np.ndarray[Any, Any]:
-    """What is told, on the host, once the current stream has come to its end: by way of pinned memory, in half of the time."""
+    """What is told, on the host, once the current stream has come to its end: by way of pinned memory, in half of the time.
+
+    Raises
+    ------
+    SemiringError
+        Where the stream is being recorded.
+    """
     import cupy
 
+    stream = cupy.cuda.get_current_stream()
+    if stream.is_capturing():
+        raise SemiringError(
+            "a closure waits for the GPU, to tell of harmful cycles, so that no CUDA graph of it is recorded; products can be"
+        )
     memory = cupy.cuda.alloc_pinned_memory(found.nbytes)
     found.data.copy_to_host_async(memory.ptr, found.nbytes)
-    cupy.cuda.get_current_stream().synchronize()
+    stream.synchronize()
     return np.frombuffer(memory, np.int32, found.size)

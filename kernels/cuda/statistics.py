@@ -111,7 +111,7 @@ def begin(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[Found]]
     given = list(map(_described, readable))
     number, stream = cupy.cuda.runtime.getDevice(), cupy.cuda.get_current_stream()
     if stream.is_capturing() and not rehearsing():
-        raise SemiringError("numbers cannot be looked at while a CUDA graph is recorded; pass check=False, which leaves that out")
+        raise SemiringError("numbers cannot be looked at while a CUDA graph is recorded; a product can leave that out, by check=False")
     dtype = given[0].dtype
     if len(given) <= _COUNT and {v.dtype for v in given} == {dtype}:
         return _launch(given, dtype, number, stream, signs)

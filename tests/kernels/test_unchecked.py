@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiring import matmul
+from semiring import apsp, matmul
 from semiring.algebra.catalogue import BOOLEAN, DISTANCE_HOPS, LOG, MAX_MIN, MAX_PLUS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import DomainError, OverflowRiskError, SemiringError
@@ -208,6 +208,24 @@ def test_numbers_are_not_looked_at_in_a_recording() -> None:
         finally:
             stream.end_capture()
     same(host(matmul(a, a, MIN_PLUS)), np.full((4, 4), 2))
+
+
+@gpu
+def test_closures_are_not_recorded() -> None:
+    cupy = pytest.importorskip("cupy")
+    a = cupy.asarray(np.array([[0, 1], [-0.5, 0]], np.float32))
+    expected = host(apsp(a))
+    stream = cupy.cuda.Stream(non_blocking=True)
+    for check in (True, False):
+        with stream:
+            apsp(a, check=check)
+            stream.begin_capture()
+            try:
+                with pytest.raises(SemiringError, match="product"):
+                    apsp(a, check=check)
+            finally:
+                stream.end_capture()
+        same(host(apsp(a)), expected)
 
 
 @gpu
