@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from semiring.kernels.cuda.device import device
 from semiring.kernels.overlap import address
 
 __all__ = ["DYNAMIC_SHARED_BYTES", "Kernel", "pointer_to", "rehearse", "rehearsing", "run"]
+
+_T = TypeVar("_T")
 
 DYNAMIC_SHARED_BYTES = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
@@ -141,17 +143,16 @@ def rehearse(work: Callable[[], object]) -> None:
         kernel.load()
 
 
-def run(work: Callable[[], object], rehearsal: Callable[[], object]) -> None:
-    """``work()``; should a kernel of it not be loaded, ``rehearse(rehearsal)`` before that is launched.
+def run(work: Callable[[], _T], rehearsal: Callable[[], object]) -> _T:
+    """``work()``, whose result it returns; should a kernel of it not be loaded, ``rehearse(rehearsal)`` before that is launched.
 
     Of works within each other the outermost is rehearsed.
     """
     if rehearsing() or _thread.ahead is not None:
-        work()
-        return
+        return work()
     _thread.ahead = rehearsal
     try:
-        work()
+        return work()
     finally:
         _thread.ahead = None
 

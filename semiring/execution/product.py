@@ -27,9 +27,6 @@ Arrays = tuple[Any, ...]
 
 WITNESS = np.dtype(np.int32)
 
-_prepared: set[tuple[str, tuple[np.dtype[Any], ...]]] = set()
-"""GPUs, and dtypes of which numbers have been looked at there."""
-
 
 class Form(NamedTuple):
     """What a product is by the shapes and dtypes of its operands alone.
@@ -118,15 +115,26 @@ def compute(
             via.fill(-1)
         _multiply(engine, form, left, right, old, work, via)
         return
-    if check and old is None and (how.device, form.dtypes) not in _prepared:
-        _prepare(how, form, left, right, work, via, own=own)
-    engine, given = _gpu_engine(how, form), [v for part in operands for v in part]
-    judge = _begin_checks(how, engine.signs, given, lambda: operands, check=check)
-    if not own:
-        judge()
-    if via is not None:
-        clear_paths(via.data.ptr, via.size)
-    _multiply(engine, form, left, right, old, work, via)
+    from semiring.kernels.cuda.loading import rehearsing, run
+
+    def launch(work: Arrays, via: Any) -> Callable[[], object]:
+        engine = _gpu_engine(how, form)
+        judge = _begin_checks(how, engine.signs, [v for part in operands for v in part], lambda: operands, check=check)
+        if not (own or rehearsing()):
+            judge()
+        if via is not None:
+            clear_paths(via.data.ptr, via.size)
+        _multiply(engine, form, left, right, old, work, via)
+        return judge
+
+    def rehearsal() -> None:
+        if own:
+            launch(work, via)
+        elif how.problem.result_bytes <= ALWAYS_FITS:  # the result may lie where an operand does, and more than kernels write there
+            empty_like = namespace(work[0]).empty_like
+            launch(tuple(map(empty_like, work)), None if via is None else empty_like(via))
+
+    judge = run(lambda: launch(work, via), rehearsal)
     if own:
         judge()
 
@@ -193,25 +201,6 @@ def _begin_checks(
 
 def _nothing() -> None:
     """Nothing is to be waited for."""
-
-
-def _prepare(how: Plan, form: Form, left: Arrays, right: Arrays, work: Arrays, via: Any, *, own: bool) -> None:
-    """At the first look at numbers of some dtypes on a GPU, compile the kernels for that and for the product side by side."""
-    from semiring.kernels.cuda.loading import rehearse
-
-    _prepared.add((how.device, form.dtypes))
-    if not own:  # the result may lie where an operand does, and more than kernels may write there
-        if how.problem.result_bytes > ALWAYS_FITS:
-            return
-        empty_like = namespace(work[0]).empty_like
-        work, via = tuple(map(empty_like, work)), None if via is None else empty_like(via)
-
-    def launched() -> None:
-        engine = _gpu_engine(how, form)
-        _begin_checks(how, engine.signs, (*left, *right), lambda: (left, right), check=True)
-        _multiply(engine, form, left, right, None, work, via)
-
-    rehearse(launched)
 
 
 def _multiply(
