@@ -158,7 +158,8 @@ def _close_on_gpu(
         return statistics
 
     # One block is closed before its numbers are known: a kernel for any numbers takes less than the GPU would wait.
-    soon = verify is not None and n <= engine.pivot and not (task.eliminate or tropical(engine.semiring, engine.dtypes))
+    alone = values[0].ndim == 2 and n <= engine.pivot
+    soon = alone and verify is not None and not (task.eliminate or tropical(engine.semiring, engine.dtypes))
     statistics = () if soon else told()
     engine.signed, engine.statistics, engine.asynchronous = guard.signed, statistics[0] if statistics else None, not statistics
     try:

@@ -55,7 +55,7 @@ class Engine(Protocol):
     statistics : ValueStatistics or None
         What the numbers of the matrix are, if that is known. Set it before the first operation.
     asynchronous : bool
-        Whether no operation may wait for a GPU, so that what only the numbers tell is not asked: variants for any numbers run.
+        Whether no operation may wait for a GPU: what only the numbers tell the GPU itself finds out, or variants for any numbers run.
     """
 
     semiring: Semiring

@@ -161,6 +161,8 @@ def _again(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | N
         return None
     import cupy
 
+    if cupy.cuda.get_current_stream().is_capturing():
+        return None  # memory is the graph's then
     number = cupy.cuda.runtime.getDevice()
     key = (semiring, left[1:], left.address % 16, right[1:], right.address % 16, number, device, witness)
     known = _known.get(key)
@@ -172,8 +174,6 @@ def _again(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | N
         if len(_known) >= _KEPT:
             _known.clear()
         _known[key] = known
-    if not check and cupy.cuda.get_current_stream().is_capturing():
-        return None  # memory is the graph's then
     if known.how.problem.result_bytes > ALWAYS_FITS:
         _require_room(known.how, (), None)
     try:
@@ -243,7 +243,7 @@ def _execute(
     restore, sent = _restorer(lent_out or (*lent_a, *lent_b)), how.gpu and not how.problem.there
     into = None if sent else target
     given, places = _places(how, form, into, None if sent else restore, namespace(left[0]))
-    with scratch_memory() if how.gpu and not check else _NOTHING:
+    with scratch_memory() if how.gpu else _NOTHING:
         compute(how, form, left, right, old, *places, check=check, own=into is None)
     values, via = places if given is None else given
     if into is not None:

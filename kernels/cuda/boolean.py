@@ -14,7 +14,7 @@ from semiring.kernels.cuda import loading
 from semiring.kernels.cuda.bits import GRANULE, PIVOT, PIVOT_WORDS, SPAN, WARPS, choose_bits, kernels_for_bits
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.operands import shares, stacked
-from semiring.kernels.cuda.rows import copy_rows
+from semiring.kernels.cuda.rows import copy_rows, move
 from semiring.kernels.engine import Immediate
 from semiring.kernels.packed import PackedBlock
 
@@ -69,7 +69,7 @@ class CudaBooleanEngine(Immediate):
         truths = stacked(values[0])
         self._convert("unpack", truths, A)
         if not cupy.may_share_memory(truths, values[0]):
-            values[0][...] = truths.reshape(values[0].shape)
+            move(truths.reshape(values[0].shape), values[0])
 
     def _convert(self, name: str, truths: Any, A: Block) -> None:
         batch, m, n = truths.shape

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels.cuda.elements import for_each
+from semiring.kernels.cuda.loading import rehearsing
 
 __all__ = ["clear_paths", "halved", "mend", "restore", "without_paths", "zeros"]
 
@@ -70,7 +71,8 @@ def clear_paths(address: int, count: int) -> None:
     """−1 in so many int32 numbers, which needs no kernel."""
     import cupy
 
-    cupy.cuda.runtime.memsetAsync(address, 0xFF, 4 * count, cupy.cuda.get_current_stream().ptr)
+    if not rehearsing():
+        cupy.cuda.runtime.memsetAsync(address, 0xFF, 4 * count, cupy.cuda.get_current_stream().ptr)
 
 
 def zeros(count: int) -> Any:

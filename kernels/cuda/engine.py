@@ -63,11 +63,11 @@ class CudaEngine(CudaProducts):
 
     def expect_signs(self, m: int, n: int, k: int) -> None:
         """Make `signs` for a product of which it saves more to know them than it takes to look."""
-        if self._representation.keeps_bits_ordered and m * n * k >= machine.SIGNS_STEPS and min(m, n) >= machine.SIGNS_SIDE:
+        if self._kernels.ordered_bits and m * n * k >= machine.SIGNS_STEPS and min(m, n) >= machine.SIGNS_SIDE:
             self.signs = zeros(1)
 
     def launches(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[Launch, int | None]] | None:
-        """What is launched for a product of matrices into new arrays, without blocks of them, if such a one was computed before.
+        """What is launched for a product of matrices into new arrays, without blocks of them, if one like it was planned before.
 
         With each launch what the `signs` have to be for it, or None for any.
         """

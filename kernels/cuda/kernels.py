@@ -171,6 +171,8 @@ class Kernels:
         See `pivot_sides`.
     rounds : bool
         Whether elements have floats.
+    ordered_bits : bool
+        Whether there are better steps for floats that sort as the integers of their bits.
     plans : dict
         The launches of products that need no copies, by how their operands lie; None for those that need some.
     """
@@ -183,6 +185,9 @@ class Kernels:
         self.plans: dict[Hashable, LaunchPlan | DividedPlan | None] = {}
         self._number = number
         self._steps: dict[tuple[bool, bool], Step | None] = {}
+        self.ordered_bits = self.representation.keeps_bits_ordered and any(
+            self.step(ordered_bits=True, pairs=pairs) != self.step(ordered_bits=False, pairs=pairs) for pairs in (False, True)
+        )
         self._functions: dict[Any, Kernel] = {}
 
     def step(self, *, ordered_bits: bool, pairs: bool) -> Step | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,8 +76,8 @@ class LaunchPlan:
         A word for their address, and `Products` in products.cuh.
     places : list of int
         Which of them are filled in: `addresses`, and then whose turn it is.
-    copies : dict
-        The fields of each thread, which fills in its own, and `pointer_to` them.
+    copies : list
+        Copies of the fields that nobody fills in at the moment, and `pointer_to` each.
     """
 
     kernel: Kernel
@@ -87,19 +86,20 @@ class LaunchPlan:
     shared_bytes: int
     fields: np.ndarray[Any, Any]
     places: list[int]
-    copies: dict[int, tuple[memoryview, int]] = field(default_factory=dict)
+    copies: list[tuple[memoryview, int]] = field(default_factory=list)
 
     def start(self, own: Sequence[int], turn: Turn = ALWAYS) -> None:
         """Launch it, with the `addresses` of each product."""
-        thread = threading.get_ident()
         try:
-            fields, argument = self.copies[thread]
-        except KeyError:
+            mine = self.copies.pop()
+        except IndexError:
             array = self.fields.copy()
-            fields, argument = self.copies[thread] = array.data, pointer_to(array)
+            mine = array.data, pointer_to(array)
+        fields, argument = mine
         for place, number in zip(self.places, (*own, *turn), strict=True):
             fields[place] = number
         self.kernel.start(self.grid, self.block, argument, self.shared_bytes)
+        self.copies.append(mine)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

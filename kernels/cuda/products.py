@@ -68,7 +68,7 @@ class CudaProducts:
         self.semiring, self.dtypes, self.number = semiring, dtypes, number
         self._kernels = kernels_for(semiring, dtypes, number)
         self._representation = self._kernels.representation
-        self._ordered_bits = self._representation.keeps_bits_ordered
+        self._ordered_bits = self._kernels.ordered_bits
         self.signs: Any = None
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
@@ -89,7 +89,7 @@ class CudaProducts:
         self._product(A, B, C, fresh=True)
 
     def _launches_again(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[Launch, int | None]] | None:
-        """The launches of a product of matrices into new arrays, if such a one was planned before."""
+        """The launches of a product of matrices into new arrays, if one whose operands lie alike was planned before."""
         alike = arrangement_of_matrices(a, b, witness=witness)
         found = []
         for _, signed in self._turns():
@@ -101,7 +101,7 @@ class CudaProducts:
 
     def _turns(self) -> Iterator[Turn]:
         """For each variant of the kernels that is launched, when it is its turn; both where the signs will decide."""
-        if self.signs is None or not self._representation.keeps_bits_ordered:
+        if self.signs is None or not self._kernels.ordered_bits:
             yield ALWAYS
             return
         for signed in (True, False):  # and so bits are taken to be ordered when all is done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from semiring.kernels.cuda.loading import Kernel
+from semiring.kernels.cuda.loading import Kernel, rehearsing
 
 __all__ = ["contiguous", "copy_rows", "move"]
 
@@ -19,11 +19,12 @@ def move(source: Any, target: Any) -> None:
     if source.size == 0:
         return
     if source.flags.c_contiguous and target.flags.c_contiguous and source.dtype == target.dtype:
-        target.data.copy_from_device_async(source.data, source.nbytes)
+        if not rehearsing():
+            target.data.copy_from_device_async(source.data, source.nbytes)
     elif source.ndim in (2, 3) and target.strides[-1] == target.itemsize <= 8 and source.dtype == target.dtype:
         old, new = ((v if v.ndim == 3 else v[None]) for v in (source, target))
         copy_rows(old, new)
-    else:
+    elif not rehearsing():
         target[...] = source
 
 

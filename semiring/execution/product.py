@@ -17,7 +17,6 @@ from semiring.algebra.namespace import namespace, on_gpu
 from semiring.kernels.cuda.conversion import clear_paths, zeros
 from semiring.kernels.engine import Engine
 from semiring.kernels.operands import apart, dtypes_of, leading_axes
-from semiring.kernels.room import ALWAYS_FITS
 from semiring.kernels.statistics import tell_signs
 from semiring.planning import Plan
 
@@ -117,7 +116,7 @@ def compute(
         return
     from semiring.kernels.cuda.loading import rehearsing, run
 
-    def launch(work: Arrays, via: Any) -> Callable[[], object]:
+    def launch() -> Callable[[], object]:
         engine = _gpu_engine(how, form)
         judge = _begin_checks(how, engine.signs, [v for part in operands for v in part], lambda: operands, check=check)
         if not (own or rehearsing()):
@@ -127,14 +126,7 @@ def compute(
         _multiply(engine, form, left, right, old, work, via)
         return judge
 
-    def rehearsal() -> None:
-        if own:
-            launch(work, via)
-        elif how.problem.result_bytes <= ALWAYS_FITS:  # the result may lie where an operand does, and more than kernels write there
-            empty_like = namespace(work[0]).empty_like
-            launch(tuple(map(empty_like, work)), None if via is None else empty_like(via))
-
-    judge = run(lambda: launch(work, via), rehearsal)
+    judge = run(launch, launch)
     if own:
         judge()
 
@@ -156,7 +148,7 @@ class Launched(NamedTuple):
 
 
 def launched_before(form: Form, how: Plan, left: Strided, right: Strided) -> Launched | None:
-    """What was launched for the product of such matrices, where it was one launch or two, and none before or after."""
+    """What was launched for the product of such matrices, where that needs neither copies nor conversions."""
     launches = _gpu_engine(how, form).launches(left, right, witness=how.paths)
     return None if launches is None else Launched(how, form, launches)
 
@@ -167,10 +159,10 @@ def compute_again(known: Launched, a: Any, b: Any, left: Strided, right: Strided
     `left` and `right` tell where the matrices lie.
     """
     how, form, launches = known
-    signs: Any = None if launches[0][1] is None else zeros(1)
-    judge = _begin_checks(how, signs, (left, right), lambda: ((borrowed(a).array,), (borrowed(b).array,)), check=check)
     values, into = empty_beside(a, form.shape, form.dtypes[0])
     via, into_via = empty_beside(a, form.shape, WITNESS) if how.paths else (None, 0)
+    signs: Any = None if launches[0][1] is None else zeros(1)
+    judge = _begin_checks(how, signs, (left, right), lambda: ((borrowed(a).array,), (borrowed(b).array,)), check=check)
     if via is not None:
         clear_paths(into_via, math.prod(form.shape))
     own = left.address, right.address, into, right.address, into_via, 0

@@ -118,7 +118,8 @@ def test_recorded_in_a_graph(library: str, out: bool, witness: bool, semiring: S
     for others in (given, [numbers(semiring, dtype, low, high, shape) for _ in range(2)], [np.zeros(shape, dtype)] * 2):
         for x, y in zip((a, b), others, strict=True):
             x[...] = on_gpu(library, y)
-        disturbed = [on_gpu(library, RNG.integers(0, 2, shape).astype(dtype)) for _ in range(8)]  # in memory that was freed meanwhile
+        sizes = [shape] * 8 + [(1,)] * 32
+        disturbed = [on_gpu(library, RNG.integers(1, 2, size).astype(dtype)) for size in sizes]  # in memory that was freed meanwhile
         kept = [host(x) for x in disturbed]
         play()
         same(host(found), matmul(others[0], others[1], semiring, witness=witness, device="cpu"))
@@ -169,6 +170,34 @@ def test_signs_decide_large_products(library: str, witness: bool, semiring: Semi
                     for _ in range(2):  # the second time by the launches of the first
                         found = host(matmul(x, y, semiring, c=None if old is None else z, witness=witness, check=check))
                         same(found, expected)
+
+
+@gpu
+@pytest.mark.parametrize("witness", [False, True])
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_kernel_that_is_missing_midway(witness: bool, signed: bool) -> None:
+    """Of two kernels that signs decide between, a smaller product has loaded the first: what it has written, the compilation of the other
+    one leaves as it is."""
+    semiring = Semiring(f"minplus {witness} {signed}", add=min, mul=lambda a, b: a + b, zero=np.inf, one=0)
+    a, c = (numbers(semiring, "float32", -5 if signed else 0, 9, (1030, 1030)) for _ in range(2))
+    small = on_gpu("cupy", a[:1000, :1000])
+    for old, third in ((c, on_gpu("cupy", c[:1000, :1000])), (None, None)):
+        matmul(small, small, semiring, c=third, witness=witness)
+        there = on_gpu("cupy", a)
+        found = matmul(there, there, semiring, c=None if old is None else on_gpu("cupy", old), witness=witness)
+        same(host(found), matmul(a, a, semiring, c=old, witness=witness, device="cpu"))
+
+
+@gpu
+def test_recorded_with_checks_that_need_no_look() -> None:
+    shape = (2200, 2200)
+    a, b = (on_gpu("cupy", RNG.integers(0, 99, shape, dtype=np.int32)) for _ in range(2))
+    play, found = record("cupy", lambda: matmul(a, b, MAX_MIN))
+    a[...] = on_gpu("cupy", RNG.integers(0, 99, shape, dtype=np.int32))
+    disturbed = [on_gpu("cupy", np.ones(size, np.int32)) for size in [(300, 2200)] * 40 + [(1,)] * 32]
+    play()
+    same(host(found), matmul(host(a), host(b), MAX_MIN, device="cpu"))
+    assert all(bool((x == 1).all()) for x in disturbed)
 
 
 @gpu
