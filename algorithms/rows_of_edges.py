@@ -160,19 +160,19 @@ class _Search:
         self.edges = edges.transposed() if backward else edges
         self.operations = operations_for(semiring, edges.dtypes)
 
-    def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None) -> list[int]:
+    def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None) -> range:
         """Fill rows of zeros by compiled searches, and give those that are zeros again because something may be wrong."""
         if self.reflexive:
             _put(results, (np.arange(len(sources)), sources), self.operations.one)
         graph = (self.edges.starts, self.edges.heads, self.edges.weights)
         complete = searches.rows(graph, sources, results, tree, best_first=self.order == "best", backward=self.backward)
-        if complete.all():
-            return []
-        left = np.flatnonzero(~complete)
+        if complete == len(sources):
+            return range(0)
+        left = slice(complete, None)
         _put(results, left, self.operations.zero)
         if tree is not None:
             tree[left] = -1
-        return left.tolist()
+        return range(complete, len(sources))
 
     def run(self, sources: Array, results: Values, tree: Array | None) -> None:
         """Fill rows of zeros, which are contiguous, with the elements from each source."""

@@ -26,11 +26,18 @@ _CHILDREN = 4
 class Queue(Protocol):
     """Entries of a vertex and an element, and what is emitted to put them in and to take them out."""
 
+    def begin(self, vertex: str, element: Sequence[Value]) -> None:
+        """Start a search with one entry, in an empty queue."""
+
     def push(self, vertex: str, element: Sequence[Value]) -> None:
         """Add an entry; where there is no room the function ends."""
 
-    def pop(self, finish: Callable[[str], None]) -> tuple[str, list[Value]]:
-        """Take an entry out, after ``finish(whether there is none)``."""
+    def filled(self) -> str:
+        """Whether there is an entry."""
+        ...
+
+    def pop(self) -> tuple[str, list[Value]]:
+        """Take an entry out of a queue that has one."""
         ...
 
 
@@ -76,6 +83,10 @@ class Heap:
         self.entries = _Entries(low.em, scalars, start, room)
         self.size = low.em.variable(0)
 
+    def begin(self, vertex: str, element: Sequence[Value]) -> None:
+        """Start a search with one entry, in an empty queue."""
+        self.push(vertex, element)
+
     def push(self, vertex: str, element: Sequence[Value]) -> None:
         """Add an entry; where there is no room the function ends."""
         em = self.low.em
@@ -98,13 +109,16 @@ class Heap:
         (place,) = em.repeat([("i64", size)], above, rise)
         self.entries.store(place, vertex, element)
 
-    def pop(self, finish: Callable[[str], None]) -> tuple[str, list[Value]]:
+    def filled(self) -> str:
+        """Whether there is an entry."""
+        em = self.low.em
+        return em.let(f"icmp ne i64 {em.load('i64', self.size, 8)}, 0")
+
+    def pop(self) -> tuple[str, list[Value]]:
         """Take the best entry out."""
         em = self.low.em
-        size = em.load("i64", self.size, 8)
-        finish(em.let(f"icmp eq i64 {size}, 0"))
         first = self.entries.load("0")
-        last = str(em.sub(size, 1))
+        last = str(em.sub(em.load("i64", self.size, 8), 1))
         em.store("i64", last, self.size, 8)
         vertex, element = self.entries.load(last)
 
@@ -160,6 +174,11 @@ class Rounds:
         self.entries = _Entries(em, scalars, start, str(em.mul(room, 2)))
         self.now, self.there, self.coming, self.taken, self.round = (em.variable(0) for _ in range(5))
 
+    def begin(self, vertex: str, element: Sequence[Value]) -> None:
+        """Start a search with one entry, in an empty queue."""
+        self.em.store("i64", "0", self.round, 8)
+        self.push(vertex, element)
+
     def push(self, vertex: str, element: Sequence[Value]) -> None:
         """Add an entry; where there is no room the function ends."""
         em = self.em
@@ -168,13 +187,18 @@ class Rounds:
         em.store("i64", str(em.add(coming, 1)), self.coming, 8)
         self.entries.store(str(em.add(self._next(), coming)), vertex, element)
 
-    def pop(self, finish: Callable[[str], None]) -> tuple[str, list[Value]]:
+    def filled(self) -> str:
+        """Whether there is an entry."""
+        em = self.em
+        coming = em.let(f"icmp ne i64 {em.load('i64', self.coming, 8)}, 0")
+        return em.let(f"select i1 {self._round_over()}, i1 {coming}, i1 true")
+
+    def pop(self) -> tuple[str, list[Value]]:
         """Take the next entry out."""
         em = self.em
 
         def turn_over() -> None:
             coming = em.load("i64", self.coming, 8)
-            finish(em.let(f"icmp eq i64 {coming}, 0"))
             number = em.load("i64", self.round, 8)
             em.returning(em.let(f"icmp sge i64 {number}, {self.rounds}"))
             for variable, value in (
@@ -186,10 +210,15 @@ class Rounds:
             ):
                 em.store("i64", str(value), variable, 8)
 
-        em.branch(em.let(f"icmp eq i64 {em.load('i64', self.taken, 8)}, {em.load('i64', self.there, 8)}"), turn_over)
+        em.branch(self._round_over(), turn_over)
         taken = em.load("i64", self.taken, 8)
         em.store("i64", str(em.add(taken, 1)), self.taken, 8)
         return self.entries.load(str(em.add(em.load("i64", self.now, 8), taken)))
+
+    def _round_over(self) -> str:
+        """Whether all entries of this round were taken."""
+        em = self.em
+        return em.let(f"icmp eq i64 {em.load('i64', self.taken, 8)}, {em.load('i64', self.there, 8)}")
 
     def _next(self) -> str:
         """Where the entries of the next round begin."""

@@ -1,4 +1,4 @@
-"""One row of the closure of a sparse graph: the best elements from one vertex to all, edge by edge.
+"""Rows of the closure of a sparse graph, one after the other: the best elements from a vertex to all, edge by edge.
 
 ``search_best`` takes the vertices with the best element first, as Dijkstra (1959) does; where no edge improves on 1, each is final when
 its turn comes. ``search_rounds`` takes them in rounds, each of walks with one more edge, as Bellman and Ford do. Both are Mohri's generic
@@ -21,13 +21,17 @@ __all__ = ["SearchKernel", "Words", "search_name"]
 
 
 class Words(NamedTuple):
-    """The arguments, before a pair of addresses for each component: the weights of the edges, and the row of the result.
+    """The arguments, before a pair of addresses for each component: the weights of the edges, and the rows of the result.
 
-    `room` says how many entries a queue has, `turns` how many may be taken out of it, and `rounds` in how many rounds. `tree` is 0, or
-    where the vertex before each one is put. `finished` becomes 1 where none of these stopped the search.
+    `sources` has the vertex that each row begins at; rows are found from `first` on, up to `last`. `room` says how many entries a queue
+    has, `turns` how many may be taken out of it, and `rounds` in how many rounds. `tree` is 0, or where the vertex before each one is
+    put. `complete` becomes the number of the first row whose search one of these stopped, or else `last`.
     """
 
-    source: int
+    sources: int
+    first: int
+    last: int
+    n: int
     starts: int
     heads: int
     queue: int
@@ -35,10 +39,10 @@ class Words(NamedTuple):
     turns: int
     rounds: int
     tree: int
-    finished: int = 0
+    complete: int
 
 
-_POINTERS = {"starts", "heads", "queue"}
+_POINTERS = {"sources", "starts", "heads", "queue"}
 
 
 def search_name(*, best_first: bool, backward: bool) -> str:
@@ -66,35 +70,44 @@ class SearchKernel:
             if "best" in self.name
             else Rounds(self.low, rep.outer, x["queue"], x["room"], x["rounds"])
         )
-        queue.push(x["source"], [Value(s.literal(v), s) for v, s in zip(rep.one, rep.outer, strict=True)])
+        turns, one = x["turns"], [Value(s.literal(v), s) for v, s in zip(rep.one, rep.outer, strict=True)]
 
-        def finish(condition: str) -> None:
-            em.branch(condition, lambda: em.store("i64", "1", em.at("i64", "%args", Words._fields.index("finished")), 8))
-            em.returning(condition)
+        def search(i: str, _: list[str]) -> None:
+            begin = em.mul(i, x["n"])
+            row = [em.at(s.ir, array, begin) for s, array in zip(rep.outer, values, strict=True)]
+            queue.begin(em.load("i64", em.at("i64", x["sources"], i), 8), one)
 
-        def turn(_: str, __: list[str]) -> None:
-            u, walk = queue.pop(finish)
+            def turn(taken: list[str]) -> list[str]:
+                u, walk = queue.pop()
 
-            def edge(e: str, _: list[str]) -> None:
-                v = em.load("i64", em.at("i64", x["heads"], e), 8)
-                offer = self._lengthened(walk, self._load(weights, e))
+                def edge(e: str, _: list[str]) -> None:
+                    v = em.load("i64", em.at("i64", x["heads"], e), 8)
+                    offer = self._lengthened(walk, self._load(weights, e))
 
-                def take() -> None:
-                    for s, array, new in zip(rep.outer, values, offer, strict=True):
-                        em.store(s.ir, new.name, em.at(s.ir, array, v), s.bytes)
-                    em.branch(em.let(f"icmp ne i64 {x['tree']}, 0"), lambda: self._remember(x["tree"], v, u))
-                    queue.push(v, offer)
+                    def take() -> None:
+                        for s, array, new in zip(rep.outer, row, offer, strict=True):
+                            em.store(s.ir, new.name, em.at(s.ir, array, v), s.bytes)
+                        em.branch(em.let(f"icmp ne i64 {x['tree']}, 0"), lambda: self._remember(x["tree"], em.add(begin, v), u))
+                        queue.push(v, offer)
 
-                em.branch(self._improves(offer, self._load(values, v)), take)
+                    em.branch(self._improves(offer, self._load(row, v)), take)
 
-            def leave() -> None:
-                first, last = (em.load("i64", em.at("i64", x["starts"], i), 8) for i in (u, em.add(u, 1)))
-                em.loop(first, last, 1, edge)
+                def leave() -> None:
+                    first, last = (em.load("i64", em.at("i64", x["starts"], i), 8) for i in (u, em.add(u, 1)))
+                    em.loop(first, last, 1, edge)
 
-            stale = self._better(self._load(values, u), walk)
-            em.branch(em.let(f"xor i1 {stale}, true"), leave)
+                stale = self._better(self._load(row, u), walk)
+                em.branch(em.let(f"xor i1 {stale}, true"), leave)
+                return [str(em.add(taken[0], 1))]
 
-        em.loop(0, x["turns"], 1, turn)
+            def more(taken: list[str]) -> str:
+                return em.let(f"and i1 {queue.filled()}, {em.let(f'icmp slt i64 {taken[0]}, {turns}')}")
+
+            em.repeat([("i64", "0")], more, turn)
+            em.returning(queue.filled())
+            em.store("i64", str(em.add(i, 1)), em.at("i64", "%args", Words._fields.index("complete")), 8)
+
+        em.loop(x["first"], x["last"], 1, search)
         em.line("ret void")
         return [em]
 
@@ -102,10 +115,10 @@ class SearchKernel:
         em = self.em
         return [Value(em.load(s.ir, em.at(s.ir, a, i), s.bytes), s) for s, a in zip(self.rep.outer, arrays, strict=True)]
 
-    def _remember(self, tree: str, v: str, u: str) -> None:
-        """The vertex before v is u."""
+    def _remember(self, tree: str, entry: str | int, u: str) -> None:
+        """The vertex before that of an entry is u."""
         em = self.em
-        place = em.at("i32", em.let(f"inttoptr i64 {tree} to ptr"), v)
+        place = em.at("i32", em.let(f"inttoptr i64 {tree} to ptr"), entry)
         em.store("i32", em.let(f"trunc i64 {u} to i32"), place, 4)
 
     def _lengthened(self, walk: list[Value], weight: list[Value]) -> list[Value]:

@@ -1,4 +1,4 @@
-"""Rows of the closure of a sparse graph by generated searches, one a source, over threads."""
+"""Rows of the closure of a sparse graph by generated searches from each source, over threads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _PATIENCE = 32
 _LINE = 64
 """Bytes between two arrays of a queue at most."""
 
-_SOURCE, _QUEUE, _TREE, _FINISHED = map(Words._fields.index, ("source", "queue", "tree", "finished"))
+_TOGETHER = 1 << 14
+"""Vertices and edges of the searches that one call makes; between two of them Python may run, and be interrupted."""
+
+_FIRST, _LAST, _QUEUE, _COMPLETE = map(Words._fields.index, ("first", "last", "queue", "complete"))
 
 
 class Searches(Threaded):
@@ -53,8 +56,8 @@ class Searches(Threaded):
         *,
         best_first: bool,
         backward: bool,
-    ) -> Array:
-        """Improve rows by the walks from their sources, and tell which are complete.
+    ) -> int:
+        """Improve rows by the walks from their sources, and tell how many are complete, from the first one on.
 
         Parameters
         ----------
@@ -70,45 +73,35 @@ class Searches(Threaded):
             is left incomplete, and so are those behind it, whichever thread was there first.
         backward : bool
             Multiply by edges from the left.
-
-        Returns
-        -------
-        bool array of shape (s,)
         """
+        sources = np.ascontiguousarray(sources, np.int64)
         starts, heads = np.ascontiguousarray(graph[0], np.int64), np.ascontiguousarray(graph[1], np.int64)
         weights = [w if w.flags.c_contiguous else w.copy() for w in graph[2]]
         function = self._kernels.function(search_name(best_first=best_first, backward=backward))
         count, n, m = len(sources), len(starts) - 1, len(heads)
-        # Each vertex has its turn once a round, or once in all; then each edge adds an entry. The last turn finds none.
+        # Each vertex has its turn once a round, or once in all; then each edge adds an entry.
         room = m + 1
         entry = 8 + sum([w.itemsize for w in weights])
         size = (room * entry + len(values) * _LINE + _LINE) * (1 if best_first else 2)
-        turns = room + 1 if best_first else _PATIENCE * room
+        turns = room if best_first else _PATIENCE * room
         trees = 0 if tree is None else address(tree)
-        template = array("q", Words(0, address(starts), address(heads), 0, room, turns, n + 1, trees))
-        # What is written to, and the bytes from the row of one source to that of the next.
-        rows = []
+        template = array("q", Words(address(sources), 0, 0, n, address(starts), address(heads), 0, room, turns, n + 1, trees, 0))
         for w, v in zip(weights, values, strict=True):
-            rows.append((len(template) + 1, v.strides[0]))
             template.extend((address(w), address(v)))
-        if tree is not None:
-            rows.append((_TREE, tree.strides[0]))
-        incomplete, lock = count, threading.Lock()
+        complete, lock, step = count, threading.Lock(), max(1, _TOGETHER // (n + m))
 
-        def search(i: int, _: int) -> None:
-            nonlocal incomplete
-            if i > incomplete:
+        def search(first: int, _: int) -> None:
+            nonlocal complete
+            if first > complete:
                 return
             words, scratch = template[:], take(size)
-            words[_SOURCE], words[_QUEUE] = sources[i], scratch.address
-            for word, stride in rows:
-                words[word] += i * stride
+            words[_FIRST] = words[_COMPLETE] = first
+            words[_LAST], words[_QUEUE] = min(first + step, count), scratch.address
             function(words.buffer_info()[0])
             give_back(scratch)
-            if not words[_FINISHED]:
+            if words[_COMPLETE] < words[_LAST]:
                 with lock:
-                    incomplete = min(incomplete, i)
+                    complete = min(complete, words[_COMPLETE])
 
-        run(search, range(count), self.threads if count * (n + m) >= SEARCH_SERIAL else 1)
-        complete: Array = np.arange(count) < incomplete
+        run(search, range(0, count, step), self.threads if count * (n + m) >= SEARCH_SERIAL else 1)
         return complete
