@@ -106,10 +106,12 @@ def rows_of_edges(
     guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
     guard.before(edges.statistics or statistics_of(semiring, edges.weights))
     search = _Search(semiring, edges, reflexive, backward, name, order or search_order(semiring, edges))
-    results = tuple([filled((len(sources), edges.n), z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True)])
+    shape = len(sources), edges.n
     if len(edges.heads) and searches is not None:
+        results = tuple([np.empty(shape, d) for d in edges.dtypes])
         left = [slice(i, i + 1) for i in search.compiled(searches, sources, results, tree)]
     else:
+        results = tuple([filled(shape, z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True)])
         step = max(1, _AT_ONCE // max(1, edges.n, len(edges.heads)))
         left = [slice(start, start + step) for start in range(0, len(sources), step)]
     for rows in left:
@@ -146,7 +148,7 @@ def reach(semiring: Semiring, edges: Edges, count: int, order: Order, device: st
     searches = searches_for(semiring, edges.dtypes, device, threads)
     if searches is None:
         return sum(len(edges.reachable(sources[i : i + 1])) for i in range(sample)) / (edges.n * sample)
-    found = tuple([filled((sample, edges.n), z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True)])
+    found = tuple([np.empty((sample, edges.n), d) for d in edges.dtypes])
     _Search(semiring, edges, True, False, int, order).compiled(searches, sources, found, None)
     return float(np.logical_or.reduce([v != z for v, z in zip(found, edges.zero, strict=True)]).mean())
 
@@ -161,11 +163,11 @@ class _Search:
         self.operations = operations_for(semiring, edges.dtypes)
 
     def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None) -> range:
-        """Fill rows of zeros by compiled searches, and give those that are zeros again because something may be wrong."""
-        if self.reflexive:
-            _put(results, (np.arange(len(sources)), sources), self.operations.one)
-        graph = (self.edges.starts, self.edges.heads, self.edges.weights)
-        complete = searches.rows(graph, sources, results, tree, best_first=self.order == "best", backward=self.backward)
+        """Fill rows by compiled searches, and give those that are zeros because something may be wrong."""
+        graph, best_first = (self.edges.starts, self.edges.heads, self.edges.weights), self.order == "best"
+        complete = searches.rows(
+            graph, sources, results, tree, best_first=best_first, backward=self.backward, reflexive=self.reflexive
+        )
         if complete == len(sources):
             return range(0)
         left = slice(complete, None)

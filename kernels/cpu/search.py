@@ -23,7 +23,8 @@ __all__ = ["SearchKernel", "Words", "search_name"]
 class Words(NamedTuple):
     """The arguments, before a pair of addresses for each component: the weights of the edges, and the rows of the result.
 
-    `sources` has the vertex that each row begins at; rows are found from `first` on, up to `last`. `room` says how many entries a queue
+    `sources` has the vertex that each row begins at; rows are found from `first` on, up to `last`; `reflexive` ones have 1 there to begin
+    with. `room` says how many entries a queue
     has, `turns` how many may be taken out of it, and `rounds` in how many rounds. `tree` is 0, or where the vertex before each one is
     put. `complete` becomes the number of the first row whose search one of these stopped, or else `last`.
     """
@@ -32,6 +33,7 @@ class Words(NamedTuple):
     first: int
     last: int
     n: int
+    reflexive: int
     starts: int
     heads: int
     queue: int
@@ -70,12 +72,21 @@ class SearchKernel:
             if "best" in self.name
             else Rounds(self.low, rep.outer, x["queue"], x["room"], x["rounds"])
         )
-        turns, one = x["turns"], [Value(s.literal(v), s) for v, s in zip(rep.one, rep.outer, strict=True)]
+        turns = x["turns"]
+        zero, one = ([Value(s.literal(v), s) for v, s in zip(unit, rep.outer, strict=True)] for unit in (rep.zero, rep.one))
 
         def search(i: str, _: list[str]) -> None:
             begin = em.mul(i, x["n"])
             row = [em.at(s.ir, array, begin) for s, array in zip(rep.outer, values, strict=True)]
-            queue.begin(em.load("i64", em.at("i64", x["sources"], i), 8), one)
+            source = em.load("i64", em.at("i64", x["sources"], i), 8)
+
+            def put(at: str, element: Sequence[Value]) -> None:
+                for s, array, value in zip(rep.outer, row, element, strict=True):
+                    em.store(s.ir, value.name, em.at(s.ir, array, at), s.bytes)
+
+            em.loop(0, x["n"], 1, lambda v, _: put(v, zero))
+            em.branch(em.let(f"icmp ne i64 {x['reflexive']}, 0"), lambda: put(source, one))
+            queue.begin(source, one)
 
             def turn(taken: list[str]) -> list[str]:
                 u, walk = queue.pop()
@@ -85,8 +96,7 @@ class SearchKernel:
                     offer = self._lengthened(walk, self._load(weights, e))
 
                     def take() -> None:
-                        for s, array, new in zip(rep.outer, row, offer, strict=True):
-                            em.store(s.ir, new.name, em.at(s.ir, array, v), s.bytes)
+                        put(v, offer)
                         em.branch(em.let(f"icmp ne i64 {x['tree']}, 0"), lambda: self._remember(x["tree"], em.add(begin, v), u))
                         queue.push(v, offer)
 

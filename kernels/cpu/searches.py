@@ -56,8 +56,9 @@ class Searches(Threaded):
         *,
         best_first: bool,
         backward: bool,
+        reflexive: bool = True,
     ) -> int:
-        """Improve rows by the walks from their sources, and tell how many are complete, from the first one on.
+        """Fill rows with what the walks from their sources give, and tell how many are complete, from the first one on.
 
         Parameters
         ----------
@@ -65,14 +66,16 @@ class Searches(Threaded):
             Its compressed rows: where the edges from each vertex begin, where each leads, and what it weighs.
         sources : int array of shape (s,)
         values : tuple of contiguous arrays of shape (s, n)
-            Zeros, but for what 1 is better than at the source itself.
+            Whatever is in them.
         tree : int32 array of shape (s, n), optional
-            To be filled with the vertex before each one whose element was found.
+            Gets the vertex before each one whose element was found.
         best_first : bool
             Where no edge improves on 1. Otherwise the first row whose search takes too long, or n rounds, as with a cycle that improves,
             is left incomplete, and so are those behind it, whichever thread was there first.
         backward : bool
             Multiply by edges from the left.
+        reflexive : bool
+            Whether the empty walk counts.
         """
         sources = np.ascontiguousarray(sources, np.int64)
         starts, heads = np.ascontiguousarray(graph[0], np.int64), np.ascontiguousarray(graph[1], np.int64)
@@ -85,7 +88,7 @@ class Searches(Threaded):
         size = (room * entry + len(values) * _LINE + _LINE) * (1 if best_first else 2)
         turns = room if best_first else _PATIENCE * room
         trees = 0 if tree is None else address(tree)
-        template = array("q", Words(address(sources), 0, 0, n, address(starts), address(heads), 0, room, turns, n + 1, trees, 0))
+        template = array("q", Words(address(sources), 0, 0, n, reflexive, address(starts), address(heads), 0, room, turns, n + 1, trees, 0))
         for w, v in zip(weights, values, strict=True):
             template.extend((address(w), address(v)))
         complete, lock, step = count, threading.Lock(), max(1, _TOGETHER // (n + m))

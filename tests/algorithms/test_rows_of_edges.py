@@ -229,8 +229,7 @@ def test_which_rows_are_complete_is_no_matter_of_time(threads: int) -> None:
     ring = [(i, (i + 1) % 2000, 1 if i else -2000) for i in range(2000)]
     edges = min_plus(2100, [*ring, *((i, i + 1, 1) for i in range(2000, 2099)), (2040, 0, 1)], "float64")
     sources = np.array([2099, 2080, 2041, 2040, *range(2041, 2099)])
-    found = np.full((len(sources), edges.n), INF)
-    found[np.arange(len(sources)), sources] = 0
+    found = np.empty((len(sources), edges.n))
     compiled = Searches(sr.MIN_PLUS, (np.dtype(np.float64),), threads)
     graph = (edges.starts, edges.heads, edges.weights)
     complete = compiled.rows(graph, sources, (found,), None, best_first=False, backward=False)
@@ -300,8 +299,7 @@ def test_compiled_searches_finish(shape: str, best_first: bool) -> None:
     else:
         a = np.where(np.random.default_rng(3).random((n, n)) < 0.2, np.random.default_rng(4).random((n, n)), INF)
     edges = edges_of((a,), (INF,))
-    values = np.full((n, n), INF)
-    np.fill_diagonal(values, 0)
+    values = np.empty((n, n))
     graph = edges.starts, edges.heads, edges.weights
     assert Searches(sr.MIN_PLUS, edges.dtypes).rows(graph, np.arange(n), (values,), None, best_first=best_first, backward=False) == n
     np.testing.assert_allclose(values, csgraph.dijkstra(matrix(edges)))
@@ -338,9 +336,10 @@ def test_what_is_searched_best_first(weights: tuple[float, float], best_first: b
             *,
             best_first: bool,
             backward: bool,
+            reflexive: bool = True,
         ) -> int:
             asked.append(best_first)
-            return super().rows(graph, sources, values, tree, best_first=best_first, backward=backward)
+            return super().rows(graph, sources, values, tree, best_first=best_first, backward=backward, reflexive=reflexive)
 
     edges = min_plus(3, [(0, 1, weights[0]), (1, 2, weights[1])])
     found = rows_of_edges(sr.MIN_PLUS, edges, np.array([0]), searches=Spy(sr.MIN_PLUS, edges.dtypes))
@@ -364,8 +363,7 @@ def test_the_order_of_factors(best_first: bool, backward: bool) -> None:
     """With a ⊗ b = 2a + b a path shows on which side each of its edges was multiplied."""
     lopsided = sr.Semiring("lopsided", min, lambda a, b: 2 * a + b, zero=INF, one=0)
     edges = min_plus(4, [(0, 1, 1.0), (1, 2, 10.0), (2, 3, 100.0)])
-    values = np.full((1, 4), INF)
-    values[0, 0] = 0
+    values = np.empty((1, 4))
     found = Searches(lopsided, edges.dtypes).rows(
         (edges.starts, edges.heads, edges.weights), np.array([0]), (values,), None, best_first=best_first, backward=backward
     )
@@ -380,8 +378,7 @@ def test_an_element_that_seems_better_than_itself(best_first: bool) -> None:
     wrong = sr.Semiring("wrong", lambda a, b: 78 if a == 77 else min(a, b), lambda a, b: a + b, zero=INF, one=0)
     n = 12
     edges = min_plus(n, [(0, v, 77.0) for v in range(1, n)])
-    values = np.full((1, n), INF)
-    values[0, 0] = 0
+    values = np.empty((1, n))
     graph = edges.starts, edges.heads, edges.weights
     Searches(wrong, edges.dtypes).rows(graph, np.array([0]), (values,), None, best_first=best_first, backward=False)
     assert values[0].tolist() == [0, *(n - 1) * [77]]
