@@ -165,9 +165,7 @@ class _Search:
     def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None) -> range:
         """Fill rows by compiled searches, and give those that are zeros because something may be wrong."""
         graph, best_first = (self.edges.starts, self.edges.heads, self.edges.weights), self.order == "best"
-        complete = searches.rows(
-            graph, sources, results, tree, best_first=best_first, backward=self.backward, reflexive=self.reflexive
-        )
+        complete = searches.rows(graph, sources, results, tree, best_first=best_first, backward=self.backward, reflexive=self.reflexive)
         if complete == len(sources):
             return range(0)
         left = slice(complete, None)

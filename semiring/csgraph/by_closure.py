@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algebra.errors import noted
 from semiring.algebra.namespace import host, namespace, on_gpu
-from semiring.closing import solve as close
 from semiring.csgraph.call import Call, cut
+from semiring.execution.whole import close_whole
+from semiring.graphs import Graph
+from semiring.graphs.by_rows import rows_of_graph
 from semiring.kernels.cuda.transfer import download, upload
 from semiring.kernels.devices import device_of, on_device
 from semiring.kernels.room import fits, with_scratch
@@ -22,7 +24,6 @@ def closed(call: Call) -> tuple[Any, ...]:
     """Distances, and predecessors where they are wanted."""
     request, graph, n = call.request, call.graph, call.graph.n
     paths = bool(request.return_predecessors)
-    device = call.request.device if call.request.device != "auto" else call.plan.device
     gpu = _one_gpu(call)
     edges = graph if call.in_place else call.edges
     # Where weights are negative a closure may have to look at its input again.
@@ -33,8 +34,7 @@ def closed(call: Call) -> tuple[Any, ...]:
         if gpu is not None and paths and not on_gpu(matrix):
             matrix = upload(matrix)
         returns = gpu is not None and on_gpu(matrix)
-        options = Options(paths, nonedge=np.inf, device=device, overwrite=not call.negative)
-        found = close(matrix, MIN_PLUS, options, reflexive=True)
+        found = _closure(call, matrix)
         answer: tuple[Any, ...] = (found.distances, found.predecessors()) if paths else (found,)
         if call.sources is not None:
             rows = namespace(answer[0]).asarray(call.sources)
@@ -48,12 +48,23 @@ def closed(call: Call) -> tuple[Any, ...]:
     return answer
 
 
+def _closure(call: Call, matrix: Any) -> Any:
+    """The closure of the matrix by the plan of the call, or its `Paths`."""
+    plan, graph = call.plan, Graph((matrix,), owned=not call.negative)
+    with noted("the closure", plan.semiring, matrix):
+        if plan.strategy == "whole":
+            return close_whole(plan, graph, lambda: graph, reflexive=True, returns=plan.gpu and not on_gpu(matrix))
+        from semiring.execution.block_rows import close_by_rows
+
+        return close_by_rows(plan, rows_of_graph(graph), graph, Options(plan.paths, nonedge=np.inf, overwrite=graph.owned), reflexive=True)
+
+
 def _one_gpu(call: Call) -> str | None:
     """The one GPU with room for all that a graph of the host needs; None without it.
 
     There the matrices of sparse arrays are made, of which only the edges go there, and the trees grow, which take the host far longer.
     """
-    if on_gpu(call.graph.dense) or not call.plan.gpu or len(call.plan.devices) > 1:
+    if on_gpu(call.graph.dense) or not call.plan.gpu or call.plan.strategy != "whole":
         return None
     edges = 0 if call.graph.entries is None else call.graph.entries.nbytes
     needed = with_scratch(call.bytes + call.graph.n**2 * call.dtype.itemsize * call.negative + edges)

@@ -53,7 +53,7 @@ def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
 
 def _own_rows(call: Call, arcs: Arcs, sources: Array, *, paths: bool) -> tuple[Array, ...]:
     """Distances from some sources by the searches of this library, and the predecessors if they are wanted."""
-    edges = arcs.edges(call.dtype)
+    edges = call.listed if arcs is call.arcs else arcs.edges(call.dtype)
     tree = np.full((len(sources), arcs.n), NONE, dtype=np.int32) if paths else None
     found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, searches=call.plan.searches, order=call.plan.problem.order)
     if tree is not None:

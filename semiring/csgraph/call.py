@@ -11,6 +11,7 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.errors import DTypeError
 from semiring.algebra.forks import cached_property
+from semiring.algorithms.edges import Edges
 from semiring.algorithms.trees import NONE
 from semiring.csgraph.arcs import Arcs, Array
 from semiring.csgraph.errors import NegativeCycleError
@@ -86,6 +87,14 @@ class Call:
         return self._by_direction(self.weighed)
 
     @cached_property
+    def listed(self) -> Edges:
+        """The same as this library's searches take them, in the dtype of the distances."""
+        if self.dtype == np.float64:
+            return self.arcs.edges(self.dtype)
+        with np.errstate(over="ignore"):  # what cannot be held is refused later
+            return self.arcs.edges(self.dtype)
+
+    @cached_property
     def reached(self) -> Arcs:
         """The same without negative cycles that no path reaches."""
         return self.arcs if self.edges is self.weighed else self._by_direction(self.edges)
@@ -101,10 +110,9 @@ class Call:
         sources = n if self.sources is None else len(self.sources)
         options = Options(bool(request.return_predecessors), device=request.device)
         if dense is None:
-            with np.errstate(over="ignore"):  # what cannot be held is refused later
-                found = searched(MIN_PLUS, self.arcs.edges(self.dtype), sources)
+            found = searched(MIN_PLUS, self.listed, sources)
         else:
-            found = {"order": "rounds" if self.negative else "best"}
+            found = {"order": "rounds" if self.negative else "levels" if request.unweighted else "best"}
         return plan(
             closure_problem(
                 MIN_PLUS,
@@ -114,6 +122,7 @@ class Call:
                 place="cpu" if dense is None else device_of(dense),
                 edges=min(edges, n * n),
                 searches=None if self.sources is None else sources,
+                dense=dense is not None,
                 scipy=True,
                 nearest=bool(request.min_only),
                 **found,

@@ -27,11 +27,14 @@ from semiring.graphs.graph import Reading
 from semiring.graphs.memory import require_memory
 from semiring.graphs.sources import Source, is_sparse, to_scipy
 from semiring.kernels.devices import device_of, on_device
+from semiring.kernels.statistics import ValueStatistics, value_statistics
 
 __all__ = ["Given", "nulls", "read", "require_square"]
 
 _EXACT = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))
 """What is read as it is; everything else as float64, as SciPy does."""
+
+_HALF = np.dtype(np.float16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,7 @@ class Given:
     dense : array of shape (n, n) or None
         Of the host, or of a GPU.
     missing : bool array of shape (n, n) or None
-        Where a dense array has no edge.
+        Where a dense array has no edge, if not only where it is 0.
     entries : Arcs or None
         What a sparse array stores, infinite weights too; ∞ for NaN.
     stored : int
@@ -52,6 +55,8 @@ class Given:
         That of a masked array.
     restore : callable or None
         Makes of an array on a GPU one of the caller's library; in the host's memory results are NumPy's, as SciPy's are.
+    statistics : ValueStatistics or None
+        What the numbers of a dense array are, where edges are missing at 0, NaN and ±∞ alone.
     """
 
     dense: Any
@@ -60,6 +65,7 @@ class Given:
     stored: int
     mask: Any = None
     restore: Callable[[Any], Any] | None = None
+    statistics: ValueStatistics | None = None
 
     @property
     def n(self) -> int:
@@ -71,8 +77,23 @@ class Given:
         """Whether an edge is negative."""
         if self.entries is not None:
             return self.arcs.statistics.negative
+        if self.statistics is not None:
+            return self.statistics.negative
         below = self.dense < 0
-        return bool(below.any()) and bool((below & ~self.missing).any())
+        return bool(below.any()) and bool((below & ~self.absent).any())
+
+    @cached_property
+    def absent(self) -> Any:
+        """Where a dense array has no edge."""
+        return nulls(self.dense, 0) if self.missing is None else self.missing
+
+    @cached_property
+    def ready(self) -> bool:
+        """Whether a dense array is ∞ where it has no edge, but for loops, which may be 0 then."""
+        found = self.statistics
+        if found is None or found.nan or found.negative_infinity:
+            return False
+        return not found.zeros or found.zeros == self.n - np.count_nonzero(self.dense.diagonal())
 
     @cached_property
     def arcs(self) -> Arcs:
@@ -81,7 +102,7 @@ class Given:
             if self.entries.statistics.negative_infinity:
                 raise GraphError("csgraph stores −∞, which is no weight: no path through it has a length")
             return self.entries.where(self.entries.weights < np.inf) if self.entries.statistics.positive_infinity else self.entries
-        there = ~host(self.missing)
+        there = ~host(self.absent)
         rows, columns = np.nonzero(there)
         return Arcs.of(self.n, rows, columns, host(self.dense)[there].astype(np.float64))
 
@@ -91,8 +112,9 @@ class Given:
             return replace(self, entries=(self.entries if infinite else self.arcs).unweighted())
         with on_device(device_of(self.dense)):
             xp = namespace(self.dense)
-            missing = self.mask if infinite and self.mask is not None else self.missing
-            return replace(self, dense=xp.broadcast_to(xp.ones((), dtype=np.float32), self.dense.shape), missing=missing)
+            missing = self.mask if infinite and self.mask is not None else self.absent
+            ones = xp.broadcast_to(xp.ones((), dtype=np.float32), self.dense.shape)
+            return replace(self, dense=ones, missing=missing, statistics=None)
 
     def reached_from(self, sources: Array, *, directed: bool) -> Given:
         """Only those edges that a path from one of the sources can take."""
@@ -105,15 +127,19 @@ class Given:
         if self.entries is not None:
             return replace(self, entries=self.entries.where(reached[self.entries.rows]))
         with on_device(device_of(self.dense)):
-            return replace(self, missing=self.missing | ~namespace(self.dense).asarray(reached)[:, None])
+            missing = self.absent | ~namespace(self.dense).asarray(reached)[:, None]
+            return replace(self, missing=missing, statistics=None)
 
-    def matrix(self, dtype: np.dtype[Any], *, overwrite: bool = False, paths: bool = False, device: str = "cpu") -> Any:
-        """The edges as a dense matrix with ∞ elsewhere, which is the caller's own only with `overwrite`.
+    def matrix(
+        self, dtype: np.dtype[Any], *, overwrite: bool = False, borrow: bool = False, paths: bool = False, device: str = "cpu"
+    ) -> Any:
+        """The edges as a dense matrix with ∞ elsewhere, but for loops, which may be 0 where there are none.
 
         Parameters
         ----------
         dtype : float32 or float64
-        overwrite : bool
+        overwrite, borrow : bool
+            Whether it may be the caller's own, to be overwritten or only to be read.
         paths : bool
             Whether predecessors have to fit into memory as well.
         device : str
@@ -130,10 +156,12 @@ class Given:
             with on_device(device):
                 return self.arcs.edges(dtype).dense(device)[0]
         if not overwrite and type(self.dense) is np.ndarray and self.dense.dtype == dtype:
+            if self.ready and borrow:
+                return self.dense
             require_memory(self.n, (dtype,), via=paths)
-            return np.where(self.missing, dtype.type(np.inf), self.dense)
+            return self.dense.copy() if self.ready else np.where(self.absent, dtype.type(np.inf), self.dense)
         reading = Reading(nonedge=np.inf, dtype=dtype, overwrite=overwrite, presence=False, paths=paths)
-        return read_dense((Source(self.dense, self.missing),), MIN_PLUS, reading).values[0]
+        return read_dense((Source(self.dense, self.absent),), MIN_PLUS, reading).values[0]
 
 
 def read(csgraph: Any) -> Given:
@@ -165,6 +193,10 @@ def read(csgraph: Any) -> Given:
         raise GraphError(f"graph has entries of dtype {array.dtype}, which are no numbers; pass .astype(float) if they stand for some")
     if array.dtype not in _EXACT:
         array = array.astype(np.float64)
+    if mask is None and array.dtype != _HALF and type(array) is np.ndarray and array.flags.aligned:
+        found = value_statistics((array,))[0]
+        missing = None if found.all_finite else nulls(array, 0)
+        return Given(array, missing, None, array.size - (found.zeros if missing is None else np.count_nonzero(missing)), statistics=found)
     missing = nulls(array, None if mask is not None else 0)
     if mask is None:
         absent = missing.sum() if on_gpu(missing) else np.count_nonzero(missing)

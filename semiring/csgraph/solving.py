@@ -1,4 +1,4 @@
-"""From the arguments of a call to its answer, by the closure, or by searches, this library's or SciPy's."""
+"""From the arguments of a call to its answer, by the closure, by products of rows, or by searches, this library's or SciPy's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from semiring.algebra.errors import OverflowRiskError
 from semiring.algebra.namespace import on_gpu, to_gpu
 from semiring.csgraph.by_closure import closed
+from semiring.csgraph.by_products import multiplied
 from semiring.csgraph.by_search import searched
 from semiring.csgraph.call import Call, Request, read_call
 from semiring.csgraph.errors import AsBoth
@@ -41,6 +42,8 @@ def _computed(call: Call) -> tuple[Any, ...]:
     try:
         if plan.strategy == "whole" or plan.strategy == "block rows":
             answer = closed(call)
+        elif plan.strategy == "rows by products":
+            answer = multiplied(call)
         else:
             answer = searched(call, scipys=plan.strategy == "SciPy")
     except OverflowRiskError:

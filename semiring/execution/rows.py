@@ -32,7 +32,7 @@ from semiring.paths_between import PathsBetween, PathsOfTrees, shown
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.vertices import Vertices, chosen
 
-__all__ = ["block_of_rows", "search_all", "solve_between"]
+__all__ = ["block_of_rows", "rows_by_products", "search_all", "solve_between"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -57,7 +57,7 @@ class _Task:
         """The vertices that are searched from (with `backward`: to), each once and in ascending order."""
         ends = self.targets if self.backward else self.sources
         numbers = ends.numbers
-        return numbers if ends.every or (numbers[1:] > numbers[:-1]).all() else np.unique(numbers)
+        return numbers if ends.every or len(numbers) == 1 or (numbers[1:] > numbers[:-1]).all() else np.unique(numbers)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -129,6 +129,16 @@ def search_all(how: Plan, edges: Edges, labels: Sequence[Hashable] | None, *, re
         if tree is None:
             return Graph((), owned=True).answer(*values)
         return PathsOfTrees(how.semiring, values, tree, edges, nodes=labels, reflexive=reflexive)
+
+
+def rows_by_products(how: Plan, matrix: Array, sources: Array) -> tuple[Array, Array | None]:
+    """Rows of the closure of a dense matrix of single numbers, which is only read, and the trees of their paths."""
+    n = len(matrix)
+    task = _Task(how.semiring, Options(threads=how.problem.threads), True, how.paths, n, None, Vertices(sources), Vertices.all_of(n), False)
+    with noted("the closure", how.semiring, matrix):
+        (values,), tree = _of_matrix((matrix,), task, how, statistics_of(how.semiring, (matrix,)))
+    own = _positions(task.roots, task.sources)
+    return _part(values, own, None), None if tree is None else _part(tree, own, None)
 
 
 def _by_searches(task: _Task, edges: Edges, plan: Plan) -> tuple[Values, Any]:

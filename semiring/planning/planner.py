@@ -118,10 +118,8 @@ def _closure(problem: Problem) -> Plan:
                 f"device={problem.device!r}: the rows of a sparse graph are found edge by edge, on the host; leave device out, or pass a "
                 f"dense array, whose rows a GPU finds by products"
             )
-        found = _sparse(problem)
-        if found is not None:
-            return found
-    elif problem.searches is not None:
+        return _sparse(problem, shared)
+    if problem.searches is not None:
         return _some_rows(problem, shared)
     return _all_rows(problem, shared)
 
@@ -270,16 +268,17 @@ def _beside_scratch(room: int, size: int, *, gpu: bool) -> int:
 # Rows by themselves.
 
 
-def _sparse(problem: Problem) -> Plan | None:
-    """Searches of a sparse graph, this library's or SciPy's; None where the closure of all of a dense matrix is the way."""
+def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
+    """Searches of a sparse graph, this library's or SciPy's, products of rows with its matrix, or the closure of that."""
     considered = _ways_of_edges(problem)
     strategy = min(considered, key=lambda name: considered[name][0])
     seconds, device = considered[strategy]
     ways = tuple((name, seconds) for name, (seconds, _) in considered.items())
     if strategy == "whole":
-        alone = problem.searches is None and not problem.scipy
-        return None if alone else replace(_whole(problem, device), considered=ways)
-    algorithm = _SEARCHES[problem.order] if strategy == "search" else "johnson" if problem.order == "rounds" else "dijkstra"
+        part = problem.searches is not None and not problem.scipy  # the closure of what is reached
+        return replace(_whole(problem, device) if part else _all_rows(problem, shared), considered=ways)
+    scipys = "johnson" if problem.order == "rounds" else "dijkstra"
+    algorithm = {"search": _SEARCHES[problem.order], "SciPy": scipys, "rows by products": "products"}[strategy]
     count = problem.n if problem.searches is None else problem.searches
     size = count * problem.n * problem.entry_bytes
     return Plan(problem, (device,), strategy, algorithm, seconds=seconds, memory={device: size}, considered=ways)
@@ -304,6 +303,8 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
         ways["search"] = search_seconds(problem, compiled=compiled), "cpu"
     if problem.scipy and named == "auto":
         ways["SciPy"] = scipy_seconds(problem), "cpu"
+    if problem.dense and some and device != "reference":
+        ways["rows by products"] = rows_seconds(problem, "cpu"), "cpu"
     # Beside it there is room for what else the caller has, if it takes half of what is free.
     return whole | ways if not ways or fits((2 if some else 1) * problem.result_bytes, device) else ways
 

@@ -61,6 +61,8 @@ class Problem(NamedTuple):
         The share of the vertices that a search finds.
     steps : float
         The share of n³ steps that a closure by connected components takes.
+    dense : bool
+        Whether the edges are those of a dense matrix, whose rows products find too.
     scipy : bool
         Whether SciPy's searches are a strategy too.
     nearest : bool
@@ -88,6 +90,7 @@ class Problem(NamedTuple):
     order: Order = "best"
     reach: float = 1.0
     steps: float = 1.0
+    dense: bool = False
     scipy: bool = False
     nearest: bool = False
     hypothetical: bool = False
