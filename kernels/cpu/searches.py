@@ -88,7 +88,8 @@ class Searches(Threaded):
         size = (room * entry + len(values) * _LINE + _LINE) * (1 if best_first else 2)
         turns = room if best_first else _PATIENCE * room
         trees = 0 if tree is None else address(tree)
-        template = array("q", Words(address(sources), 0, 0, n, reflexive, address(starts), address(heads), 0, room, turns, n + 1, trees, 0))
+        words = Words(address(sources), 0, 0, n, reflexive, address(starts), address(heads), 0, room, turns, n + 1, trees, 0)
+        template = array("q", [*words])  # an array is made three times as fast of a list
         for w, v in zip(weights, values, strict=True):
             template.extend((address(w), address(v)))
         complete, lock, step = count, threading.Lock(), max(1, _TOGETHER // (n + m))

@@ -196,7 +196,8 @@ def read(csgraph: Any) -> Given:
     if mask is None and array.dtype != _HALF and type(array) is np.ndarray and array.flags.aligned:
         found = value_statistics((array,))[0]
         missing = None if found.all_finite else nulls(array, 0)
-        return Given(array, missing, None, array.size - (found.zeros if missing is None else np.count_nonzero(missing)), statistics=found)
+        none = found.zeros if missing is None else int(np.count_nonzero(missing))
+        return Given(array, missing, None, array.size - none, statistics=found)
     missing = nulls(array, None if mask is not None else 0)
     if mask is None:
         absent = missing.sum() if on_gpu(missing) else np.count_nonzero(missing)

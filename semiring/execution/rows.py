@@ -167,12 +167,11 @@ def _of_edges(edges: Edges, labels: Sequence[Hashable] | None, ask: Callable[[in
         values, tree = _by_searches(task, edges, how)
     else:
         if _all_suffice(task, edges.statistics):
-            vertices, inner = np.arange(edges.n), edges
+            values, tree = _of_closure(task, edges.dense, task.roots, task.labels, how.device)
         else:
             vertices = (edges.transposed() if task.backward else edges).reachable(task.roots)
-            inner = edges.induced(vertices)
-        require_memory(len(vertices), edges.dtypes, via=task.paths)
-        values, tree = _whole(task, inner.dense, vertices, edges.zero, how.device)
+            require_memory(len(vertices), edges.dtypes, via=task.paths)
+            values, tree = _reached(task, edges.induced(vertices).dense, vertices, edges.zero, how.device)
     return _answer(task, Graph((), owned=True, labels=None if labels is None else tuple(labels)), values, tree, edges.arrays)
 
 
@@ -222,11 +221,11 @@ def _of_matrix(values: Values, task: _Task, how: Plan, statistics: Sequence[Valu
             return found
     zero, _ = task.semiring.identities(dtypes)
     if _all_suffice(task, statistics):
-        return _whole(task, lambda: tuple(v.copy() for v in values), np.arange(task.n), zero, where)
+        return _of_closure(task, lambda: tuple(v.copy() for v in values), task.roots, task.labels, where, statistics)
     vertices = reachable(values, zero, task.roots, backward=task.backward)
     require_memory(len(vertices), dtypes, via=task.paths, device=where)
     index = namespace(values[0]).asarray(vertices)
-    return _whole(task, lambda: tuple(v[index[:, None], index] for v in values), vertices, zero, where)
+    return _reached(task, lambda: tuple(v[index[:, None], index] for v in values), vertices, zero, where)
 
 
 def _all_suffice(task: _Task, statistics: Sequence[ValueStatistics]) -> bool:
@@ -252,7 +251,7 @@ def _by_products(
     return found, tree
 
 
-def _whole(task: _Task, part: Callable[[], Values], vertices: Array, zero: tuple[Any, ...], where: str) -> tuple[Values, Any]:
+def _reached(task: _Task, part: Callable[[], Values], vertices: Array, zero: tuple[Any, ...], where: str) -> tuple[Values, Any]:
     """Rows of the whole closure of the part that the roots reach, which nothing else can change, in place of that part.
 
     Parameters
@@ -267,28 +266,60 @@ def _whole(task: _Task, part: Callable[[], Values], vertices: Array, zero: tuple
     where : str
         The device.
     """
-    inner = part()
-    xp, dtypes = namespace(inner[0]), tuple(v.dtype for v in inner)
-    engine = engine_for(task.semiring, dtypes, where, task.options.threads, witness=task.paths)
-    via = xp.full(inner[0].shape, -1, dtype=np.int32) if task.paths else None
     names = vertices.tolist() if task.labels is None else [task.labels[v] for v in vertices.tolist()]
-    method, block = task.options.method, task.options.block
-    close(engine, inner, via, method=method, block=block, reflexive=task.reflexive, kept=part, names=names)
-    roots, columns, every = np.searchsorted(vertices, task.roots), xp.asarray(vertices), xp.arange(len(task.roots))
+    found, grown = _of_closure(task, part, np.searchsorted(vertices, task.roots), names, where)
+    xp = namespace(found[0])
+    columns, every = xp.asarray(vertices), xp.arange(len(task.roots))
     target = (columns[:, None], every) if task.backward else (every[:, None], columns)
-    source = (slice(None), xp.asarray(roots)) if task.backward else (xp.asarray(roots),)
     values = []
-    for array, nothing in zip(inner, zero, strict=True):
+    for array, nothing in zip(found, zero, strict=True):
         result = xp.empty(task.shape, dtype=array.dtype)
         result.fill(nothing)
-        result[target] = array[source]
+        result[target] = array
         values.append(result)
-    if via is None:
+    if grown is None:
         return tuple(values), None
     tree = xp.full(task.shape, -1, dtype=np.int32)
-    grown = _grown(task, Paths(task.semiring, inner, via, reflexive=task.reflexive, kept=part), roots, source)
     tree[target] = xp.where(grown < 0, np.int32(-1), columns[xp.maximum(grown, 0)].astype(np.int32))
     return tuple(values), tree
+
+
+def _of_closure(
+    task: _Task,
+    matrix: Callable[[], Values],
+    roots: Array,
+    names: Sequence[Hashable] | None,
+    where: str,
+    statistics: Sequence[ValueStatistics] = (),
+) -> tuple[Values, Any]:
+    """Rows of the whole closure of a matrix, and the trees of their paths.
+
+    Parameters
+    ----------
+    task : _Task
+    matrix : callable
+        Gives it, in arrays that are new each time.
+    roots : int array
+        The numbers of the rows (`backward`: columns).
+    names : sequence or None
+        The caller's names of its vertices.
+    where : str
+        The device.
+    statistics : sequence of ValueStatistics
+        What its numbers are, where that is known.
+    """
+    values = matrix()
+    xp, dtypes = namespace(values[0]), tuple(v.dtype for v in values)
+    engine = engine_for(task.semiring, dtypes, where, task.options.threads, witness=task.paths)
+    via = xp.full(values[0].shape, -1, dtype=np.int32) if task.paths else None
+    how: dict[str, Any] = {"method": task.options.method, "block": task.options.block, "reflexive": task.reflexive}
+    close(engine, values, via, kept=matrix, names=names, verify=lambda: statistics, **how)
+    rows = (slice(None), xp.asarray(roots)) if task.backward else (xp.asarray(roots),)
+    found = tuple([v[rows] for v in values])
+    if via is None:
+        return found, None
+    grown = _grown(task, Paths(task.semiring, values, via, reflexive=task.reflexive, kept=matrix), roots, rows)
+    return found, xp.maximum(grown, np.int32(-1))  # which is −9999 where there is none
 
 
 def _grown(task: _Task, paths: Paths, roots: Array, source: tuple[Any, ...]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
@@ -49,7 +50,13 @@ class Source:
 
 def comes_from(value: Any, *libraries: str) -> bool:
     """Whether the class of `value`, or one that it derives from, belongs to one of the libraries."""
-    return any(c.__module__.partition(".")[0] in libraries for c in type(value).__mro__)
+    kind: Any = type(value)
+    return not _libraries(kind).isdisjoint(libraries)
+
+
+@functools.lru_cache(maxsize=256)
+def _libraries(kind: type) -> frozenset[str]:
+    return frozenset([c.__module__.partition(".")[0] for c in kind.__mro__])
 
 
 def is_sparse(value: Any) -> bool:
