@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from semiring.kernels.select import searches_for
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["Order", "reach", "rows_of_edges", "search_order"]
+__all__ = ["Order", "Reach", "reach", "rows_of_edges", "search_order"]
 
 Order = Literal["best", "levels", "rounds"]
 """Best first, breadth first, or in rounds."""
@@ -139,22 +139,47 @@ def search_order(semiring: Semiring, edges: Edges) -> Order:
     return "levels" if all(bool((w == w[0]).all()) for w in edges.weights) else "best"
 
 
-def reach(semiring: Semiring, edges: Edges, count: int, order: Order, device: str = "cpu", threads: int | None = None) -> float:
-    """The share of all vertices that a search finds, by a few of `count` searches; 1 where these are few."""
+class Reach(NamedTuple):
+    """How far searches go.
+
+    Attributes
+    ----------
+    found : float
+        The share of all vertices that a search finds.
+    seen : float or None
+        How often it looks at each edge, on average; None where that is not known.
+    """
+
+    found: float = 1.0
+    seen: float | None = None
+
+
+def reach(semiring: Semiring, edges: Edges, count: int, order: Order, device: str = "cpu", threads: int | None = None) -> Reach:
+    """How far searches go, by a few of `count` searches; nothing is known where these are few."""
     if count <= _MANY:
-        return 1.0
+        return Reach()
     sample = min(_SAMPLE if len(edges.heads) <= _FEW * edges.n else _SAMPLE // 2, count // 16)
     sources = (2 * np.arange(sample) + 1) * edges.n // (2 * sample)
     searches = searches_for(semiring, edges.dtypes, device, threads)
     if searches is None:
-        return sum(len(edges.reachable(sources[i : i + 1])) for i in range(sample)) / (edges.n * sample)
+        return Reach(sum(len(edges.reachable(sources[i : i + 1])) for i in range(sample)) / (edges.n * sample))
     found = tuple([np.empty((sample, edges.n), d) for d in edges.dtypes])
-    _Search(semiring, edges, True, False, int, order).compiled(searches, sources, found, None)
-    return float(np.logical_or.reduce([v != z for v, z in zip(found, edges.zero, strict=True)]).mean())
+    search = _Search(semiring, edges, True, False, int, order)
+    search.compiled(searches, sources, found, None)
+    share = float(np.logical_or.reduce([v != z for v, z in zip(found, edges.zero, strict=True)]).mean())
+    return Reach(share, search.seen / (sample * max(1, len(edges.heads))))
 
 
 class _Search:
-    """The rounds from some sources at a time. A place is the number of an entry of the result: row · n + vertex."""
+    """The rounds from some sources at a time. A place is the number of an entry of the result: row · n + vertex.
+
+    Attributes
+    ----------
+    seen : int
+        At how many edges compiled searches looked.
+    """
+
+    seen = 0
 
     def __init__(self, semiring: Semiring, edges: Edges, reflexive: bool, backward: bool, name: Callable[[int], Any], order: Order) -> None:
         self.order = order
@@ -165,7 +190,8 @@ class _Search:
     def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None) -> range:
         """Fill rows by compiled searches, and give those that are zeros because something may be wrong."""
         graph, best_first = (self.edges.starts, self.edges.heads, self.edges.weights), self.order == "best"
-        complete = searches.rows(graph, sources, results, tree, best_first=best_first, backward=self.backward, reflexive=self.reflexive)
+        how = {"best_first": best_first, "backward": self.backward, "reflexive": self.reflexive}
+        complete, self.seen = searches.rows(graph, sources, results, tree, **how)
         if complete == len(sources):
             return range(0)
         left = slice(complete, None)

@@ -29,7 +29,7 @@ DTypes = tuple[np.dtype[Any], ...]
 
 # Products and closures. 2 cores of AMD Zen 5 (AVX-512), 2026-11-22; one NVIDIA H200 with 132 multiprocessors, 2026-11-22.
 
-CPU_BYTES = 4.0e11
+CPU_BYTES = 5.0e11
 """Bytes of elements a second that a core with vectors of 64 bytes combines by two operations, a step of min-plus."""
 
 GPU_BYTES, MULTIPROCESSORS = 6.3e13, 132
@@ -47,14 +47,14 @@ EXACT_STEPS = 3.0e6
 WITNESS = 1.75
 """How many times as long products take that remember which k won."""
 
-PASS, PASS_BYTE, PASS_BIT = 5.5e-9, 8.2e-10, 9e-10
+PASS, PASS_BYTE, PASS_BIT = 6.5e-9, 6.1e-10, 9e-10
 """Of an entry of the matrix in base cases, copies and checks of a closure on a core, and of each of its bytes; of a truth value."""
 
-PRODUCT_CALL, CLOSURE_CALL, PATHS_CALL, PART_CALL = 1.5e-5, 3.8e-5, 5e-6, 8e-5
+PRODUCT_CALL, CLOSURE_CALL, PATHS_CALL, PART_CALL = 1.5e-5, 3.5e-5, 6e-6, 2.5e-5
 """Of any warm call on the CPU, of its paths, and of a closure for some of its rows: of what they reach."""
 
-SETTLED, GROWN_CALL, GROWN = 2e-5, 8e-5, 1.6e-8
-"""What csgraph adds to a closure: by its conventions, of predecessors that are grown from the construction matrix, and of each entry."""
+SETTLED, GROWN_CALL, GROWN = 1e-5, 6.4e-5, 1.6e-8
+"""What csgraph's conventions add to a closure; of predecessors that are grown from the construction matrix, and of each entry."""
 
 GPU_CALL, GPU_START = 2.0e-4, 2.0
 """Of any warm call on a GPU with operands of the host; and of CuPy's import, the context and the first kernels of a process."""
@@ -72,20 +72,25 @@ ROWS_STEP = 3.2e-11
 
 # Searches of sparse graphs. The same 2 cores.
 
-READ_CALL, READ_EDGE = 3.4e-5, 4.5e-9
-"""Of reading a sparse graph, and of each of its edges."""
+READ_CALL, READ_EDGE, MATRIX_CALL = 1.1e-5, 3e-9, 2e-5
+"""Of reading a sparse graph, and of each of its edges; and of making a dense matrix of them."""
 
-SEARCH_CALL, SEARCH_THREADS, SEARCH = 2.5e-5, 2.7e-6, 1.4e-6
-"""Of any call of searches; of waking threads; and of one search, while no other thread can start its own."""
+LIST_ENTRY, LIST_EDGE = 2.4e-9, 7e-9
+"""Of an entry of a dense matrix whose edges are listed, and of each of these."""
 
-FOUND = {"best": 3.0e-9, "levels": 1.1e-8, "rounds": 4.4e-9}
-"""Of a vertex that a search finds, best first, breadth first or in rounds; times log₂ n · log₂(1 + degree) best first, and in rounds
-times 1 and log₂ n · log₂(1 + the degree beyond that of a tree) more, as it may be found again."""
+SEARCH_CALL, SEARCH_THREADS, SEARCH = 1.25e-5, 5e-6, 3.5e-8
+"""Of any call of searches, of waking threads, and of one search."""
 
-EDGE = {"best": 9e-10, "levels": 1.4e-9, "rounds": 1.5e-9}
-"""Of an edge that leaves it."""
+BEST, FOUND, AGAIN = 1.5e-9, 5.5e-9, 1.65e-8
+"""Of a vertex that a search finds: best first, times log₂ n · log₂(1 + degree); breadth first or in rounds; and again in rounds."""
 
-ENTRY, TREE = 1.8e-9, 1.5e-9
+EDGE = {"best": 2.7e-9, "levels": 1.2e-9, "rounds": 1.6e-9}
+"""Of an edge each time that a search looks at it."""
+
+ROUNDS = 0.25
+"""How often rounds look at an edge, where nobody has tried: times log₂ n, and once at least."""
+
+ENTRY, TREE = 1.1e-9, 4e-10
 """Of an entry of the rows, or of the trees of their paths; of a vertex in such a tree."""
 
 NUMPY_SEARCH, EXACT_SEARCH = 10, 100
@@ -93,13 +98,13 @@ NUMPY_SEARCH, EXACT_SEARCH = 10, 100
 
 # Peers: SciPy 1.17 and NetworkX 3.6 on the same machine.
 
-SCIPY_CALL, SCIPY_ENTRY, SCIPY_ROUND = 3.4e-5, 9.6e-10, 1.0e-9
+SCIPY_CALL, SCIPY_ENTRY, SCIPY_ROUND = 1.1e-5, 4.3e-10, 1.6e-9
 """Of any call, of an entry of the rows, and of an edge in one of the n rounds of Bellman–Ford that SciPy's Johnson begins with."""
 
-SCIPY_FOUND = {"best": 4.2e-9, "levels": 2.7e-9, "rounds": 5.2e-9}
+SCIPY_FOUND = {"best": 3.4e-9, "levels": 2.5e-9, "rounds": 3.2e-9}
 """Of a vertex that SciPy's Dijkstra finds, times log₂ n · log₂(1 + degree)."""
 
-SCIPY_EDGE = {"best": 1.3e-9, "levels": 1.5e-10, "rounds": 2.2e-9}
+SCIPY_EDGE = {"best": 2.6e-9, "levels": 7e-11, "rounds": 8e-10}
 """Of an edge that leaves it."""
 
 NETWORKX_SEARCH, NETWORKX_ROUNDS = 200e-9, 300e-9

@@ -26,7 +26,8 @@ class Words(NamedTuple):
     `sources` has the vertex that each row begins at; rows are found from `first` on, up to `last`; `reflexive` ones have 1 there to begin
     with. `room` says how many entries a queue
     has, `turns` how many may be taken out of it, and `rounds` in how many rounds. `tree` is 0, or where the vertex before each one is
-    put. `complete` becomes the number of the first row whose search one of these stopped, or else `last`.
+    put. `complete` becomes the number of the first row whose search one of these stopped, or else `last`; and `seen` how many edges all
+    searches looked at.
     """
 
     sources: int
@@ -42,6 +43,7 @@ class Words(NamedTuple):
     rounds: int
     tree: int
     complete: int
+    seen: int = 0
 
 
 _POINTERS = {"sources", "starts", "heads", "queue"}
@@ -72,7 +74,7 @@ class SearchKernel:
             if "best" in self.name
             else Rounds(self.low, rep.outer, x["queue"], x["room"], x["rounds"])
         )
-        turns = x["turns"]
+        turns, seen = x["turns"], em.variable(0)
         zero, one = ([Value(s.literal(v), s) for v, s in zip(unit, rep.outer, strict=True)] for unit in (rep.zero, rep.one))
 
         def search(i: str, _: list[str]) -> None:
@@ -104,6 +106,7 @@ class SearchKernel:
 
                 def leave() -> None:
                     first, last = (em.load("i64", em.at("i64", x["starts"], i), 8) for i in (u, em.add(u, 1)))
+                    em.store("i64", str(em.add(em.load("i64", seen, 8), str(em.sub(last, first)))), seen, 8)
                     em.loop(first, last, 1, edge)
 
                 stale = self._better(self._load(row, u), walk)
@@ -114,6 +117,7 @@ class SearchKernel:
                 return em.let(f"and i1 {queue.filled()}, {em.let(f'icmp slt i64 {taken[0]}, {turns}')}")
 
             em.repeat([("i64", "0")], more, turn)
+            em.store("i64", em.load("i64", seen, 8), em.at("i64", "%args", Words._fields.index("seen")), 8)
             em.returning(queue.filled())
             em.store("i64", str(em.add(i, 1)), em.at("i64", "%args", Words._fields.index("complete")), 8)
 

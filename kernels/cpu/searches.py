@@ -30,7 +30,7 @@ _LINE = 64
 _TOGETHER = 1 << 14
 """Vertices and edges of the searches that one call makes; between two of them Python may run, and be interrupted."""
 
-_FIRST, _LAST, _QUEUE, _COMPLETE = map(Words._fields.index, ("first", "last", "queue", "complete"))
+_FIRST, _LAST, _QUEUE, _COMPLETE, _SEEN = map(Words._fields.index, ("first", "last", "queue", "complete", "seen"))
 
 
 class Searches(Threaded):
@@ -57,8 +57,10 @@ class Searches(Threaded):
         best_first: bool,
         backward: bool,
         reflexive: bool = True,
-    ) -> int:
-        """Fill rows with what the walks from their sources give, and tell how many are complete, from the first one on.
+    ) -> tuple[int, int]:
+        """Fill rows with what the walks from their sources give.
+
+        It tells how many rows are complete, from the first one on, and at how many edges searches looked.
 
         Parameters
         ----------
@@ -92,10 +94,10 @@ class Searches(Threaded):
         template = array("q", [*words])  # an array is made three times as fast of a list
         for w, v in zip(weights, values, strict=True):
             template.extend((address(w), address(v)))
-        complete, lock, step = count, threading.Lock(), max(1, _TOGETHER // (n + m))
+        complete, seen, lock, step = count, 0, threading.Lock(), max(1, _TOGETHER // (n + m))
 
         def search(first: int, _: int) -> None:
-            nonlocal complete
+            nonlocal complete, seen
             if first > complete:
                 return
             words, scratch = template[:], take(size)
@@ -103,9 +105,10 @@ class Searches(Threaded):
             words[_LAST], words[_QUEUE] = min(first + step, count), scratch.address
             function(words.buffer_info()[0])
             give_back(scratch)
-            if words[_COMPLETE] < words[_LAST]:
-                with lock:
+            with lock:
+                seen += words[_SEEN]
+                if words[_COMPLETE] < words[_LAST]:
                     complete = min(complete, words[_COMPLETE])
 
         run(search, range(0, count, step), self.threads if count * (n + m) >= SEARCH_SERIAL else 1)
-        return complete
+        return complete, seen

@@ -31,9 +31,9 @@ def closure_seconds(problem: Problem, device: str) -> float:
         packed = is_packed(problem.semiring, problem.dtypes, witness=paths)
         entry = machine.PASS_BIT if packed else machine.PASS + machine.PASS_BYTE * problem.element_bytes
         passes = n**2 * entry * (machine.WITNESS if paths else 1.0)
-    if problem.scipy:
-        call += machine.SETTLED + machine.GROWN_CALL * paths
-        passes += n**2 * machine.GROWN * paths
+    call += machine.SETTLED * problem.scipy
+    if paths and (problem.scipy or problem.searches is not None):
+        call, passes = call + machine.GROWN_CALL, passes + n**2 * machine.GROWN
     whole = _steps_and_copies(problem, device, float(problem.matrices) * n**3 * problem.steps, 2 * problem.result_bytes, call)
     return _reading(problem) + whole + problem.matrices * passes
 
@@ -52,27 +52,27 @@ def rows_seconds(problem: Problem, device: str) -> float:
 def search_seconds(problem: Problem, *, compiled: bool) -> float:
     """Of searches of a sparse graph from each vertex that is asked for: best first, breadth first, or in rounds."""
     n, edges, count, order = problem.n, problem.edges or 0, _searches(problem), problem.order
-    if order == "best":
-        again = _logarithms(n, edges)
-    else:  # rounds find a vertex again on every other path there is: none in a tree, which has 2 (n − 1) edges
-        again = 1.0 + _logarithms(n, max(0, edges - 2 * n)) * (order == "rounds")
-    search = problem.reach * (n * (again * machine.FOUND[order] + machine.TREE * problem.paths) + edges * machine.EDGE[order])
+    found, seen = problem.reach
+    if seen is None:
+        seen = max(1.0, machine.ROUNDS * math.log2(n + 1)) if order == "rounds" else found
+    each = machine.BEST * _logarithms(n, edges) if order == "best" else machine.FOUND
+    again = machine.AGAIN * max(0.0, seen - found) if order == "rounds" else 0.0
+    search = n * (found * (each + machine.TREE * problem.paths) + again) + edges * seen * machine.EDGE[order]
     search += n * machine.ENTRY * (1 + problem.paths)
-    call, start, workers = _reading(problem) + machine.SEARCH_CALL, machine.SEARCH, min(thread_count(problem.threads), count)
+    call = _listing(problem) + machine.SEARCH_CALL
     if not compiled:
-        return call + count * (start + search * (machine.EXACT_SEARCH if problem.exact else machine.NUMPY_SEARCH))
-    if workers > 1:  # they take turns to start a search
-        return call + machine.SEARCH_THREADS + count * max(start + min(search, start), (start + search) / workers)
-    return call + count * (start + search)
+        return call + count * (machine.SEARCH + search * (machine.EXACT_SEARCH if problem.exact else machine.NUMPY_SEARCH))
+    alone, workers = count * (machine.SEARCH + search), max(1, min(thread_count(problem.threads), count))
+    return call + min(alone, machine.SEARCH_THREADS + alone / workers)
 
 
 def scipy_seconds(problem: Problem) -> float:
     """Of SciPy's searches: Dijkstra's algorithm from each source, with negative edges Johnson's, n rounds over all edges first."""
     n, edges, count, order = problem.n, problem.edges or 0, _searches(problem), problem.order
-    search = problem.reach * (n * _logarithms(n, edges) * machine.SCIPY_FOUND[order] + edges * machine.SCIPY_EDGE[order])
+    search = problem.reach.found * (n * _logarithms(n, edges) * machine.SCIPY_FOUND[order] + edges * machine.SCIPY_EDGE[order])
     search += n * machine.SCIPY_ENTRY * (1 + problem.paths)
     rounds = n * edges * machine.SCIPY_ROUND if order == "rounds" else 0.0
-    return _reading(problem) + machine.SCIPY_CALL + count * search + rounds
+    return _listing(problem) + machine.SCIPY_CALL + count * search + rounds
 
 
 def _steps_and_copies(problem: Problem, device: str, steps: float, moved: float, call: float) -> float:
@@ -83,8 +83,18 @@ def _steps_and_copies(problem: Problem, device: str, steps: float, moved: float,
 
 
 def _reading(problem: Problem) -> float:
-    """Of reading a sparse graph, which every strategy does."""
-    return 0.0 if problem.edges is None else machine.READ_CALL + problem.edges * machine.READ_EDGE
+    """Of reading a sparse graph and making it dense."""
+    if problem.edges is None or problem.dense:
+        return 0.0
+    return machine.READ_CALL + machine.MATRIX_CALL + problem.edges * machine.READ_EDGE
+
+
+def _listing(problem: Problem) -> float:
+    """Of reading the edges one by one, also those of a dense matrix."""
+    edges = problem.edges or 0
+    if problem.dense:
+        return machine.READ_CALL + problem.n**2 * machine.LIST_ENTRY + edges * machine.LIST_EDGE
+    return machine.READ_CALL + edges * machine.READ_EDGE
 
 
 def _searches(problem: Problem) -> int:

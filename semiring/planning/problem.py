@@ -13,7 +13,7 @@ from semiring.algebra.errors import SemiringError
 from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.components import share
 from semiring.algorithms.edges import Edges
-from semiring.algorithms.rows_of_edges import Order, reach, search_order
+from semiring.algorithms.rows_of_edges import Order, Reach, reach, search_order
 from semiring.kernels.devices import gpu_name, is_gpu
 from semiring.kernels.machine import COMPONENTS
 
@@ -57,8 +57,8 @@ class Problem(NamedTuple):
         Whether entries are formulas, of which it is unknown whether a walk changes anything.
     order : {"best", "levels", "rounds"}
         How searches of a sparse graph go, see `search_order`.
-    reach : float
-        The share of the vertices that a search finds.
+    reach : Reach
+        How far a search goes.
     steps : float
         The share of n³ steps that a closure by connected components takes.
     dense : bool
@@ -88,7 +88,7 @@ class Problem(NamedTuple):
     checkpoint: bool = False
     symbolic: bool = False
     order: Order = "best"
-    reach: float = 1.0
+    reach: Reach = Reach()
     steps: float = 1.0
     dense: bool = False
     scipy: bool = False
@@ -183,7 +183,7 @@ def searched(semiring: Semiring, edges: Edges, count: int, device: str = "cpu", 
     if _STEPS * _PARTS * count * (edges.n + len(edges.heads)) < edges.n**3:
         return {"order": order}
     found = reach(semiring, edges, count, order, device, threads)
-    parts = edges.n >= COMPONENTS and found < _APART
+    parts = edges.n >= COMPONENTS and found.found < _APART
     return {"order": order, "reach": found, "steps": share(edges.n, edges.tails, edges.heads) if parts else 1.0}
 
 

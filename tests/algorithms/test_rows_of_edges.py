@@ -232,7 +232,7 @@ def test_which_rows_are_complete_is_no_matter_of_time(threads: int) -> None:
     found = np.empty((len(sources), edges.n))
     compiled = Searches(sr.MIN_PLUS, (np.dtype(np.float64),), threads)
     graph = (edges.starts, edges.heads, edges.weights)
-    complete = compiled.rows(graph, sources, (found,), None, best_first=False, backward=False)
+    complete, _ = compiled.rows(graph, sources, (found,), None, best_first=False, backward=False)
     assert complete == 3
 
 
@@ -301,7 +301,7 @@ def test_compiled_searches_finish(shape: str, best_first: bool) -> None:
     edges = edges_of((a,), (INF,))
     values = np.empty((n, n))
     graph = edges.starts, edges.heads, edges.weights
-    assert Searches(sr.MIN_PLUS, edges.dtypes).rows(graph, np.arange(n), (values,), None, best_first=best_first, backward=False) == n
+    assert Searches(sr.MIN_PLUS, edges.dtypes).rows(graph, np.arange(n), (values,), None, best_first=best_first, backward=False)[0] == n
     np.testing.assert_allclose(values, csgraph.dijkstra(matrix(edges)))
 
 
@@ -337,7 +337,7 @@ def test_what_is_searched_best_first(weights: tuple[float, float], best_first: b
             best_first: bool,
             backward: bool,
             reflexive: bool = True,
-        ) -> int:
+        ) -> tuple[int, int]:
             asked.append(best_first)
             return super().rows(graph, sources, values, tree, best_first=best_first, backward=backward, reflexive=reflexive)
 
@@ -364,10 +364,10 @@ def test_the_order_of_factors(best_first: bool, backward: bool) -> None:
     lopsided = sr.Semiring("lopsided", min, lambda a, b: 2 * a + b, zero=INF, one=0)
     edges = min_plus(4, [(0, 1, 1.0), (1, 2, 10.0), (2, 3, 100.0)])
     values = np.empty((1, 4))
-    found = Searches(lopsided, edges.dtypes).rows(
+    found, seen = Searches(lopsided, edges.dtypes).rows(
         (edges.starts, edges.heads, edges.weights), np.array([0]), (values,), None, best_first=best_first, backward=backward
     )
-    assert found == 1
+    assert (found, seen) == (1, 3)
     steps = itertools.accumulate([1.0, 10, 100], lambda w, e: 2 * e + w if backward else 2 * w + e, initial=0.0)
     assert values[0].tolist() == list(steps)
 
