@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.forks import cached_property
 from semiring.algorithms.cycles import exact_weight, find_cycle
 from semiring.algorithms.divergence import Judge
 from semiring.algorithms.edges import Edges
-from semiring.algorithms.laws import require_closure_laws
 from semiring.algorithms.ranges import extremum_of, guard_for, statistics_of
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.algorithms.runs import combine_runs
-from semiring.kernels.reference.operations import operations_for
+from semiring.kernels.reference.operations import Operations, operations_for
 from semiring.kernels.select import searches_for
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["Order", "Reach", "reach", "rows_of_edges", "search_order"]
+__all__ = ["MANY", "Order", "Reach", "reach", "rows_of_edges", "search_order"]
 
 Order = Literal["best", "levels", "rounds"]
 """Best first, breadth first, or in rounds."""
@@ -43,7 +43,7 @@ Values = tuple[Array, ...]
 _AT_ONCE = 1 << 20
 """Edges, or entries of the result, that are worked on together."""
 
-_MANY, _SAMPLE, _FEW = 64, 8, 4
+MANY, _SAMPLE, _FEW = 64, 8, 4
 """Searches beside which some more cost little; how many these are at most, and half as many from so many edges a vertex on."""
 
 _PATIENCE = 32
@@ -67,7 +67,7 @@ def rows_of_edges(
     Parameters
     ----------
     semiring : Semiring
-        Without a star, so that all cycles that a source reaches have 1 ⊕ c = 1.
+        With the laws of a closure, and without a star, so that all cycles that a source reaches have 1 ⊕ c = 1.
     edges : Edges
     sources : int array of shape (s,)
     reflexive : bool
@@ -91,7 +91,7 @@ def rows_of_edges(
     ------
     DivergenceError
         Where a source reaches a harmful cycle; `NegativeCycleError` for min-plus.
-    LawError, OverflowRiskError
+    OverflowRiskError
         As for the closure.
 
     Notes
@@ -102,7 +102,6 @@ def rows_of_edges(
     they may take different ones. Floats with negative weights are within n·ε of the largest magnitude, as in the closure: where only
     rounding makes a cycle improve, n rounds are as exact as arithmetic is.
     """
-    require_closure_laws(semiring, edges.dtypes, paths=tree is not None)
     guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
     guard.before(edges.statistics or statistics_of(semiring, edges.weights))
     search = _Search(semiring, edges, reflexive, backward, name, order or search_order(semiring, edges))
@@ -156,7 +155,7 @@ class Reach(NamedTuple):
 
 def reach(semiring: Semiring, edges: Edges, count: int, order: Order, device: str = "cpu", threads: int | None = None) -> Reach:
     """How far searches go, by a few of `count` searches; nothing is known where these are few."""
-    if count <= _MANY:
+    if count <= MANY:
         return Reach()
     sample = min(_SAMPLE if len(edges.heads) <= _FEW * edges.n else _SAMPLE // 2, count // 16)
     sources = (2 * np.arange(sample) + 1) * edges.n // (2 * sample)
@@ -185,7 +184,11 @@ class _Search:
         self.order = order
         self.semiring, self.given, self.reflexive, self.backward, self.name = semiring, edges, reflexive, backward, name
         self.edges = edges.transposed() if backward else edges
-        self.operations = operations_for(semiring, edges.dtypes)
+
+    @cached_property
+    def operations(self) -> Operations:
+        """Of NumPy, which compiled searches leave little to."""
+        return operations_for(self.semiring, self.edges.dtypes)
 
     def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None) -> range:
         """Fill rows by compiled searches, and give those that are zeros because something may be wrong."""

@@ -36,7 +36,7 @@ from benchmarks.problems import Problem, draw, graph
 from semiring import csgraph
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import rows_of_matrix
-from semiring.graphs import read_edges
+from semiring.graphs import read_edges, read_graph
 from semiring.kernels.select import engine_for, searches_for
 from semiring.planning import Plan
 
@@ -121,6 +121,7 @@ def _searches(p: Problem, g: Any, which: Any) -> Callable[[], object]:
 
 def _products(p: Problem, g: Any, which: Any) -> Callable[[], object]:
     def work() -> object:
+        read_graph(g, sr.MIN_PLUS, dtype=p.dtype).verify()
         engine = engine_for(sr.MIN_PLUS, (g.dtype,), "cpu", None, witness=True)
         engine.signed = p.weights == "negative"
         return rows_of_matrix(engine, (g,), which, tree=np.full((len(which), p.n), -1, dtype=np.int32) if p.paths else None)

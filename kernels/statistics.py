@@ -114,6 +114,8 @@ def value_statistics(
     """
     if type(arrays[0]) is not np.ndarray and on_gpu(arrays[0]):
         return begin_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)()
+    if off_diagonal_from is None:
+        return tuple(_on_host(arrays, infinities, threads))
     return _without(len(arrays), _on_host([*arrays, *_diagonals(arrays, off_diagonal_from)], infinities, threads))
 
 

@@ -30,7 +30,7 @@ def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
         if call.negative:
             call.refuse_loops(arcs.find(np.arange(n), np.arange(n))[0])
             arcs = arcs.without_loops()
-    sources = np.arange(n, dtype=np.int32) if call.sources is None else call.sources
+    sources = np.arange(n) if call.sources is None else call.sources
     paths = bool(request.return_predecessors)
     if request.min_only:
         return _at_once(call, arcs, sources, paths=paths)

@@ -18,7 +18,7 @@ from semiring.csgraph.errors import NegativeCycleError
 from semiring.csgraph.reading import Given, read
 from semiring.kernels.devices import device_of
 from semiring.options import Options
-from semiring.planning import Plan, closure_problem, plan, searched
+from semiring.planning import Plan, closure_problem, edges_problem, plan
 
 __all__ = ["Call", "Request", "cut", "read_call"]
 
@@ -106,28 +106,14 @@ class Call:
     def plan(self) -> Plan:
         """How it is computed."""
         n, request, dense = self.graph.n, self.request, self.graph.dense
-        edges = self.graph.stored * (1 if request.directed else 2)
-        sources = n if self.sources is None else len(self.sources)
         options = Options(bool(request.return_predecessors), device=request.device)
+        sources = None if self.sources is None else len(self.sources)
+        more: dict[str, Any] = {"scipy": True, "nearest": bool(request.min_only)}
         if dense is None:
-            found = searched(MIN_PLUS, self.listed, sources)
-        else:
-            found = {"order": "rounds" if self.negative else "levels" if request.unweighted else "best"}
-        return plan(
-            closure_problem(
-                MIN_PLUS,
-                (self.dtype,),
-                (n, n),
-                options,
-                place="cpu" if dense is None else device_of(dense),
-                edges=min(edges, n * n),
-                searches=None if self.sources is None else sources,
-                dense=dense is not None,
-                scipy=True,
-                nearest=bool(request.min_only),
-                **found,
-            )
-        )
+            return plan(edges_problem(MIN_PLUS, self.listed, options, sources, **more))
+        more |= {"dense": True, "edges": min(self.graph.stored * (1 if request.directed else 2), n * n), "searches": sources}
+        more |= {"order": "rounds" if self.negative else "levels" if request.unweighted else "best", "place": device_of(dense)}
+        return plan(closure_problem(MIN_PLUS, (self.dtype,), (n, n), options, **more))
 
     @property
     def bytes(self) -> int:
@@ -160,7 +146,8 @@ def read_call(csgraph: Any, request: Request) -> Call:
     if request.method == "auto":
         # SciPy's own rule: its conventions differ a little between methods.
         sparse = request.indices is not None or graph.stored < n * n / 4
-        request = request._replace(method=("D" if request.unweighted or not graph.negative else "J") if sparse else "FW")
+        method = ("D" if request.unweighted or not graph.negative else "J") if sparse else "FW"
+        request = Request(method, *request[1:])
     if request.method == "FW" and request.indices is not None:
         raise ValueError("Cannot specify indices with method == 'FW'.")
     limit = math.fsum([request.limit])  # a TypeError for what is no number
@@ -171,10 +158,12 @@ def read_call(csgraph: Any, request: Request) -> Call:
     if request.indices is None:
         return Call(graph, request, None, (n,), dtype)
     sources = np.array(request.indices, dtype=np.int64)
-    flat = np.where(sources < 0, sources + n, sources).reshape(-1)
-    if ((flat < 0) | (flat >= n)).any():
-        raise ValueError(f"indices out of range 0...N: there are {n} vertices")
-    return Call(graph, request, flat.astype(np.int32), sources.shape, dtype)
+    flat = sources.reshape(-1)
+    if len(flat) and flat.view(np.uint64).max() >= n:  # negative ones are large then
+        flat = np.where(flat < 0, flat + n, flat)
+        if ((flat < 0) | (flat >= n)).any():
+            raise ValueError(f"indices out of range 0...N: there are {n} vertices")
+    return Call(graph, request, flat, sources.shape, dtype)
 
 
 def cut(limit: float, distances: Any, predecessors: Any = None) -> None:

@@ -167,11 +167,11 @@ def _of_edges(edges: Edges, labels: Sequence[Hashable] | None, ask: Callable[[in
         values, tree = _by_searches(task, edges, how)
     else:
         if _all_suffice(task, edges.statistics):
-            values, tree = _of_closure(task, edges.dense, task.roots, task.labels, how.device)
+            values, tree = _of_closure(task, edges.dense, task.roots, task.labels, how)
         else:
             vertices = (edges.transposed() if task.backward else edges).reachable(task.roots)
             require_memory(len(vertices), edges.dtypes, via=task.paths)
-            values, tree = _reached(task, edges.induced(vertices).dense, vertices, edges.zero, how.device)
+            values, tree = _reached(task, edges.induced(vertices).dense, vertices, edges.zero, how)
     return _answer(task, Graph((), owned=True, labels=None if labels is None else tuple(labels)), values, tree, edges.arrays)
 
 
@@ -221,11 +221,11 @@ def _of_matrix(values: Values, task: _Task, how: Plan, statistics: Sequence[Valu
             return found
     zero, _ = task.semiring.identities(dtypes)
     if _all_suffice(task, statistics):
-        return _of_closure(task, lambda: tuple(v.copy() for v in values), task.roots, task.labels, where, statistics)
+        return _of_closure(task, lambda: tuple(v.copy() for v in values), task.roots, task.labels, how, statistics)
     vertices = reachable(values, zero, task.roots, backward=task.backward)
     require_memory(len(vertices), dtypes, via=task.paths, device=where)
     index = namespace(values[0]).asarray(vertices)
-    return _reached(task, lambda: tuple(v[index[:, None], index] for v in values), vertices, zero, where)
+    return _reached(task, lambda: tuple(v[index[:, None], index] for v in values), vertices, zero, how)
 
 
 def _all_suffice(task: _Task, statistics: Sequence[ValueStatistics]) -> bool:
@@ -251,7 +251,7 @@ def _by_products(
     return found, tree
 
 
-def _reached(task: _Task, part: Callable[[], Values], vertices: Array, zero: tuple[Any, ...], where: str) -> tuple[Values, Any]:
+def _reached(task: _Task, part: Callable[[], Values], vertices: Array, zero: tuple[Any, ...], how: Plan) -> tuple[Values, Any]:
     """Rows of the whole closure of the part that the roots reach, which nothing else can change, in place of that part.
 
     Parameters
@@ -263,11 +263,10 @@ def _reached(task: _Task, part: Callable[[], Values], vertices: Array, zero: tup
         Those of the part, in ascending order.
     zero : tuple
         The element of all other entries.
-    where : str
-        The device.
+    how : Plan
     """
     names = vertices.tolist() if task.labels is None else [task.labels[v] for v in vertices.tolist()]
-    found, grown = _of_closure(task, part, np.searchsorted(vertices, task.roots), names, where)
+    found, grown = _of_closure(task, part, np.searchsorted(vertices, task.roots), names, how)
     xp = namespace(found[0])
     columns, every = xp.asarray(vertices), xp.arange(len(task.roots))
     target = (columns[:, None], every) if task.backward else (every[:, None], columns)
@@ -289,7 +288,7 @@ def _of_closure(
     matrix: Callable[[], Values],
     roots: Array,
     names: Sequence[Hashable] | None,
-    where: str,
+    how: Plan,
     statistics: Sequence[ValueStatistics] = (),
 ) -> tuple[Values, Any]:
     """Rows of the whole closure of a matrix, and the trees of their paths.
@@ -303,17 +302,15 @@ def _of_closure(
         The numbers of the rows (`backward`: columns).
     names : sequence or None
         The caller's names of its vertices.
-    where : str
-        The device.
+    how : Plan
     statistics : sequence of ValueStatistics
         What its numbers are, where that is known.
     """
     values = matrix()
-    xp, dtypes = namespace(values[0]), tuple(v.dtype for v in values)
-    engine = engine_for(task.semiring, dtypes, where, task.options.threads, witness=task.paths)
+    xp = namespace(values[0])
     via = xp.full(values[0].shape, -1, dtype=np.int32) if task.paths else None
-    how: dict[str, Any] = {"method": task.options.method, "block": task.options.block, "reflexive": task.reflexive}
-    close(engine, values, via, kept=matrix, names=names, verify=lambda: statistics, **how)
+    options: dict[str, Any] = {"method": task.options.method, "block": task.options.block, "reflexive": task.reflexive}
+    close(how.engine(), values, via, kept=matrix, names=names, verify=lambda: statistics, **options)
     rows = (slice(None), xp.asarray(roots)) if task.backward else (xp.asarray(roots),)
     found = tuple([v[rows] for v in values])
     if via is None:

@@ -11,21 +11,12 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError
 from semiring.algebra.namespace import on_gpu
-from semiring.algorithms.components import share
-from semiring.algorithms.edges import Edges
-from semiring.algorithms.rows_of_edges import Order, Reach, reach, search_order
+from semiring.algorithms.rows_of_edges import Order, Reach
 from semiring.kernels.devices import gpu_name, is_gpu
-from semiring.kernels.machine import COMPONENTS
 
-__all__ = ["Problem", "closure_problem", "edges_problem", "location", "searched", "size_of"]
+__all__ = ["Problem", "closure_problem", "location", "size_of"]
 
 DTypes = tuple[np.dtype[Any], ...]
-
-_STEPS, _PARTS = 500, 8
-"""Steps of a closure that take as long as one of a search, and parts up to which a closure is worth a thought that as a whole is not."""
-
-_APART = 0.75
-"""The share of the vertices that searches find, below which it is worth a look whether the graph falls into components."""
 
 
 class Problem(NamedTuple):
@@ -159,32 +150,6 @@ def closure_problem(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], 
         checkpoint=options.checkpoint is not None,
         **more,
     )
-
-
-def edges_problem(semiring: Semiring, edges: Edges, options: Any, searches: int | None = None) -> Problem:
-    """The closure of a sparse graph, or so many of its rows."""
-    count = edges.n if searches is None else searches
-    return closure_problem(
-        semiring,
-        edges.dtypes,
-        (edges.n, edges.n),
-        options,
-        edges=len(edges.heads),
-        searches=searches,
-        symbolic=edges.symbolic,
-        **searched(semiring, edges, count, str(options.device), options.threads),
-    )
-
-
-def searched(semiring: Semiring, edges: Edges, count: int, device: str = "cpu", threads: int | None = None) -> dict[str, Any]:
-    """How so many searches of a sparse graph go, how far they reach, and where that is not far, whether the graph falls into components."""
-    order = search_order(semiring, edges)
-    # In c components searches take 1 / c of their steps, and the closure 1 / c² of its own.
-    if _STEPS * _PARTS * count * (edges.n + len(edges.heads)) < edges.n**3:
-        return {"order": order}
-    found = reach(semiring, edges, count, order, device, threads)
-    parts = edges.n >= COMPONENTS and found.found < _APART
-    return {"order": order, "reach": found, "steps": share(edges.n, edges.tails, edges.heads) if parts else 1.0}
 
 
 def location(arrays: tuple[Any, ...], device: Any) -> str:

@@ -50,4 +50,4 @@ def test_all_pass_in_our_place_by_the_closure(device, tmp_path, capsys):
 def test_all_pass_where_the_faster_one_computes(tmp_path):
     passed, calls = run(tmp_path, "auto", ["test_shortest_path"])
     assert passed >= TESTS["test_shortest_path"]
-    assert min(calls["searched"], calls["closed"]) > 0
+    assert calls["searched"] > 0
