@@ -64,7 +64,7 @@ GPU_LINK = 1.5e10
 
 # Rows of a dense matrix by products. The same 2 cores.
 
-ROWS_CALL, ROWS_BYTE, ROWS_ENTRY = 1.2e-4, 3.7e-10, 4e-8
+ROWS_CALL, ROWS_BYTE, ROWS_ENTRY = 1.7e-4, 3.7e-10, 4e-8
 """Of any call, of a byte of the matrix, and of an entry of the rows."""
 
 ROWS_STEP = 3.2e-11
@@ -98,7 +98,7 @@ NUMPY_SEARCH, EXACT_SEARCH = 10, 100
 
 # Peers: SciPy 1.17 and NetworkX 3.6 on the same machine.
 
-SCIPY_CALL, SCIPY_ENTRY, SCIPY_ROUND = 1.1e-5, 4.3e-10, 1.6e-9
+SCIPY_CALL, SCIPY_ENTRY, SCIPY_ROUND = 2.5e-5, 4.3e-10, 1.6e-9
 """Of any call, of an entry of the rows, and of an edge in one of the n rounds of Bellman–Ford that SciPy's Johnson begins with."""
 
 SCIPY_FOUND = {"best": 3.4e-9, "levels": 2.5e-9, "rounds": 3.2e-9}

@@ -109,6 +109,37 @@ def test_what_explain_says_is_what_happens(monkeypatch: pytest.MonkeyPatch) -> N
     assert not ran
 
 
+def test_a_call_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from semiring import closing
+    from semiring.csgraph import call
+    from semiring.execution import rows
+
+    plans: list[Plan] = []
+
+    def counted(problem: Any) -> Plan:
+        plans.append(plan(problem))
+        return plans[-1]
+
+    for module in (call, closing, rows):
+        monkeypatch.setattr(module, "plan", counted)
+    rng = np.random.default_rng(0)
+    for graph in (rng.random((300, 300)), sp.random_array((300, 300), density=0.01, rng=rng)):
+        for options in ({}, {"indices": [0, 1]}, {"return_predecessors": True}, {"device": "cpu"}):
+            csgraph.shortest_path(graph, **options)
+            assert len(plans) == 1
+            assert plans.pop().strategy == csgraph.explain(graph, **options).strategy
+            plans.clear()
+
+
+def test_a_few_rows_of_a_dense_graph_are_found_by_products() -> None:
+    complete = np.ones((1000, 1000))
+    assert csgraph.explain(complete, indices=range(8)).strategy == "rows by products"
+    assert csgraph.explain(complete, indices=range(8), device="cpu").strategy == "rows by products"
+    assert csgraph.explain(complete, indices=range(8), device="reference").strategy != "rows by products"
+    assert csgraph.explain(sp.csr_array(complete), indices=range(8)).strategy != "rows by products"
+    assert "products" in str(csgraph.explain(complete, indices=range(8)))
+
+
 @pytest.mark.parametrize("strategy", ["whole", "search", "SciPy"])
 @pytest.mark.parametrize("negative", [False, True])
 def test_every_strategy_has_the_same_answer(strategy: str, negative: bool, monkeypatch: pytest.MonkeyPatch) -> None:
