@@ -22,6 +22,9 @@ __all__ = ["edges_problem", "tried"]
 _PARTS = 8
 """Parts up to which a closure is worth a thought that as a whole is not: it takes 1 / c² of its steps in c of them, searches 1 / c."""
 
+_LITTLE = 1 << 17
+"""Vertices and edges of all searches below which a trial costs as much as it may save."""
+
 _AGAIN = 2
 """How many times as often as predicted rounds may look at an edge."""
 
@@ -49,7 +52,7 @@ def tried(problem: Problem, edges: Edges) -> Problem:
     """The same problem with what a few searches tell, where that may decide how it is solved."""
     n, order, device = problem.n, problem.order, str(problem.device)
     count = n if problem.searches is None else problem.searches
-    if count <= MANY:
+    if count <= MANY or count * (n + len(edges.heads)) < _LITTLE:
         return problem
     longest = search_seconds(problem, compiled=has_searches(problem.semiring, problem.dtypes, device))
     longest *= (_AGAIN if order == "rounds" else 1) * (_PARTS if n >= COMPONENTS else 1)
