@@ -22,8 +22,8 @@ _BLOCK = 1 << 20
 def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     """Distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources too."""
     request, n = call.request, call.graph.n
-    if not scipys and call.sources is not None and call.arcs.held_by(call.dtype):
-        arcs = call.arcs  # searches of this library look only where paths lead
+    if not scipys and request.method != "FW" and call.arcs.held_by(call.dtype):
+        arcs = call.arcs  # searches of this library look only where paths lead, and tell of loops themselves
     else:
         arcs = call.reached
         arcs.require_held(call.dtype)
