@@ -11,6 +11,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import GraphError
+from semiring.algebra.forks import cached_property
 from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.trees import next_hops, predecessors
 from semiring.construction import Construction
@@ -68,10 +69,15 @@ class Paths:
     ) -> None:
         self.semiring = semiring
         self.reflexive = reflexive
-        self.nodes: tuple[Any, ...] = tuple(range(via.shape[-1])) if nodes is None else tuple(nodes)
+        self._names = None if nodes is None else tuple(nodes)
         self._found = Construction(semiring, values, via, reflexive, kept)
         self._restore, self._library = restore, library
-        self._index = None if nodes is None else {node: i for i, node in enumerate(self.nodes)}
+        self._index = None if self._names is None else {node: i for i, node in enumerate(self._names)}
+
+    @cached_property
+    def nodes(self) -> tuple[Any, ...]:
+        """The names of the vertices in the order of the rows."""
+        return tuple(range(self._found.n)) if self._names is None else self._names
 
     @property
     def via(self) -> Any:

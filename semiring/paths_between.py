@@ -67,10 +67,20 @@ class PathsBetween(Paths):
     ) -> None:
         super().__init__(semiring, values, tree, nodes=nodes, reflexive=reflexive, restore=restore, library=library)
         self._found: TreesBetween = TreesBetween(semiring, values, tree, reflexive, kept, sources, targets, backward)
-        if nodes is None:
-            self.nodes = tuple(range(self._found.n))
-        self.sources = tuple(self.nodes[v] for v in sources.numbers.tolist())
-        self.targets = tuple(self.nodes[v] for v in targets.numbers.tolist())
+
+    @cached_property
+    def sources(self) -> tuple[Any, ...]:
+        """The vertices of the rows."""
+        return self._named(self._found.sources)
+
+    @cached_property
+    def targets(self) -> tuple[Any, ...]:
+        """The vertices of the columns."""
+        return self._named(self._found.targets)
+
+    def _named(self, ends: Vertices) -> tuple[Any, ...]:
+        numbers = ends.numbers.tolist()
+        return tuple(numbers) if self._names is None else tuple([self._names[v] for v in numbers])
 
     @property
     def via(self) -> Any:

@@ -296,7 +296,7 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
     device = "cpu" if some and not problem.scipy else _device(problem, closure_seconds, with_scratch(problem.result_bytes))
     if problem.exact or named == "reference":
         device = "reference"
-    whole = {"whole": (closure_seconds(problem, device), device)}
+    whole = closure_seconds(problem, device), device
     ways: dict[str, tuple[float, str]] = {}
     compiled = has_searches(problem.semiring, problem.dtypes, named)
     if _by_rows(problem, sums=True) and (some or problem.scipy or compiled):
@@ -306,7 +306,9 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
     if problem.dense and some and device != "reference":
         ways["rows by products"] = rows_seconds(problem, "cpu"), "cpu"
     # Beside it there is room for what else the caller has, if it takes half of what is free.
-    return whole | ways if not ways or fits((2 if some else 1) * problem.result_bytes, device) else ways
+    if ways and whole < min(ways.values()) and not fits((2 if some else 1) * problem.result_bytes, device):
+        return ways
+    return {"whole": whole} | ways
 
 
 def _some_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
