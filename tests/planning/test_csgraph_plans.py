@@ -124,7 +124,8 @@ def test_a_call_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "plan", counted)
     rng = np.random.default_rng(0)
     for graph in (rng.random((300, 300)), sp.random_array((300, 300), density=0.01, rng=rng)):
-        for options in ({}, {"indices": [0, 1]}, {"return_predecessors": True}, {"device": "cpu"}):
+        several: list[dict[str, Any]] = [{}, {"indices": [0, 1]}, {"return_predecessors": True}, {"device": "cpu"}]
+        for options in several:
             csgraph.shortest_path(graph, **options)
             assert len(plans) == 1
             assert plans.pop().strategy == csgraph.explain(graph, **options).strategy
