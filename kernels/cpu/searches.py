@@ -27,8 +27,9 @@ _PATIENCE = 32
 _LINE = 64
 """Bytes between two arrays of a queue at most."""
 
-_TOGETHER = 1 << 14
-"""Vertices and edges of the searches that one call makes; between two of them Python may run, and be interrupted."""
+_TOGETHER, _SHARES = 1 << 15, 4
+"""Vertices and edges of the searches that one call makes at most, as between two of them Python may run, and be interrupted; and calls for
+each of several threads at least, so that all have enough to do."""
 
 _FIRST, _LAST, _QUEUE, _COMPLETE, _SEEN = map(Words._fields.index, ("first", "last", "queue", "complete", "seen"))
 
@@ -94,7 +95,9 @@ class Searches(Threaded):
         template = array("q", [*words])  # an array is made three times as fast of a list
         for w, v in zip(weights, values, strict=True):
             template.extend((address(w), address(v)))
-        complete, seen, lock, step = count, 0, threading.Lock(), max(1, _TOGETHER // (n + m))
+        complete, seen, lock = count, 0, threading.Lock()
+        threads = self.threads if count * (n + m) >= SEARCH_SERIAL else 1
+        step = max(1, min(_TOGETHER // (n + m), -(-count // (_SHARES * threads)) if threads > 1 else count))
 
         def search(first: int, _: int) -> None:
             nonlocal complete, seen
@@ -110,5 +113,5 @@ class Searches(Threaded):
                 if words[_COMPLETE] < words[_LAST]:
                     complete = min(complete, words[_COMPLETE])
 
-        run(search, range(0, count, step), self.threads if count * (n + m) >= SEARCH_SERIAL else 1)
+        run(search, range(0, count, step), threads)
         return complete, seen
