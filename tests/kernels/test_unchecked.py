@@ -175,17 +175,18 @@ def test_signs_decide_large_products(library: str, witness: bool, semiring: Semi
 @gpu
 @pytest.mark.parametrize("witness", [False, True])
 @pytest.mark.parametrize("signed", [False, True])
-def test_a_kernel_that_is_missing_midway(witness: bool, signed: bool) -> None:
-    """Of two kernels that signs decide between, a smaller product has loaded the first: what it has written, the compilation of the other
-    one leaves as it is."""
-    semiring = Semiring(f"minplus {witness} {signed}", add=min, mul=lambda a, b: a + b, zero=np.inf, one=0)
+@pytest.mark.parametrize("added", [False, True])
+def test_a_kernel_that_is_missing_midway(witness: bool, signed: bool, added: bool) -> None:
+    """A smaller product has loaded one of two kernels: to compile the other one leaves what the first has written as it is."""
+    from semiring.kernels.cuda.kernels import kernels_for
+
+    kernels_for.cache_clear()
+    semiring = Semiring("a min-plus of its own", add=min, mul=lambda a, b: a + b, zero=np.inf, one=0)
     a, c = (numbers(semiring, "float32", -5 if signed else 0, 9, (1030, 1030)) for _ in range(2))
-    small = on_gpu("cupy", a[:1000, :1000])
-    for old, third in ((c, on_gpu("cupy", c[:1000, :1000])), (None, None)):
-        matmul(small, small, semiring, c=third, witness=witness)
-        there = on_gpu("cupy", a)
-        found = matmul(there, there, semiring, c=None if old is None else on_gpu("cupy", old), witness=witness)
-        same(host(found), matmul(a, a, semiring, c=old, witness=witness, device="cpu"))
+    small, there = on_gpu("cupy", a[:1000, :1000]), on_gpu("cupy", a)
+    matmul(small, small, semiring, c=small if added else None, witness=witness)
+    found = matmul(there, there, semiring, c=on_gpu("cupy", c) if added else None, witness=witness)
+    same(host(found), matmul(a, a, semiring, c=c if added else None, witness=witness, device="cpu"))
 
 
 @gpu
