@@ -121,7 +121,7 @@ def _searches(p: Problem, g: Any, which: Any) -> Callable[[], object]:
 
 def _products(p: Problem, g: Any, which: Any) -> Callable[[], object]:
     def work() -> object:
-        read_graph(g, sr.MIN_PLUS, dtype=p.dtype).verify()
+        read_graph(g, sr.MIN_PLUS, dtype=p.dtype)
         engine = engine_for(sr.MIN_PLUS, (g.dtype,), "cpu", None, witness=True)
         engine.signed = p.weights == "negative"
         return rows_of_matrix(engine, (g,), which, tree=np.full((len(which), p.n), -1, dtype=np.int32) if p.paths else None)

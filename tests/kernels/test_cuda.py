@@ -13,6 +13,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import HarmfulPivot
 from semiring.algebra.laws import is_idempotent
 from semiring.algorithms.blocked import blocked
+from semiring.kernels import machine
 from semiring.kernels.block import Block
 from semiring.kernels.cuda.choice import Division, divide
 from semiring.kernels.cuda.kernels import kernels_for
@@ -319,8 +320,9 @@ def test_negative_integers_up_to_the_bounds(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32"])
 def test_large_products_of_unaligned_operands(dtype: str, witness: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands are copied in aligned rows, slab by slab, whatever the layout."""
-    for limit, value in (("_LARGE", 1), ("_WIDE", 1), ("_DEEP", 1), ("_SCRATCH", 100_000)):
-        monkeypatch.setattr(f"semiring.kernels.cuda.products.{limit}", value)
+    for limit in ("ALIGNED_STEPS", "ALIGNED_SIDE", "ALIGNED_DEPTH"):
+        monkeypatch.setattr(machine, limit, 1)
+    monkeypatch.setattr("semiring.kernels.cuda.products._SCRATCH", 100_000)
     kernels_for.cache_clear()  # and the launches that were planned with other limits
     rng, d = np.random.default_rng(12), (np.dtype(dtype),)
     a, b, c = (elements(MIN_PLUS, d, shape, rng) for shape in ((131, 521), (521, 203), (131, 203)))
@@ -379,8 +381,9 @@ def test_sums_of_parts(semiring: Semiring, dtypes: DTypes, monkeypatch: pytest.M
     from semiring.kernels.cuda import products as module
 
     divisions: list[Division | None] = []
-    for limit, value in (("_DEPTH", 64), ("_PART", 0), ("_ADDING", 0)):
-        monkeypatch.setattr(f"semiring.kernels.cuda.choice.{limit}", value)
+    monkeypatch.setattr("semiring.kernels.cuda.choice._DEPTH", 64)
+    for cost in ("PART_ELEMENT", "PARTS_LAUNCH"):
+        monkeypatch.setattr(machine, cost, 0)
 
     def spy(*problem: Any) -> Division | None:
         divisions.append(divide(*problem))

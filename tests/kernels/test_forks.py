@@ -38,7 +38,8 @@ ROOT = Path(__file__).parents[2]
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),
-    pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),  # Python 3.12 and later warn of what is tested here
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),  # Python 3.12 and later warn of what is tested here,
+    pytest.mark.filterwarnings("ignore:.*JAX is multithreaded.*:RuntimeWarning"),  # and so does JAX, if other tests have imported it
 ]
 
 

@@ -303,10 +303,11 @@ def test_a_product_is_looked_at_by_one_launch(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(on_device, "begin", begin)
     a = np.arange(20, dtype=np.float32).reshape(4, 5) - 7
     for dtype, c in ((np.float32, None), (np.float32, np.zeros((4, 4))), (np.int32, None), (np.int32, np.zeros((4, 4)))):
-        matmul(cupy.asarray(a.astype(dtype)), cupy.asarray(a.T.astype(dtype)), MIN_PLUS)  # the first of a dtype is rehearsed
-        looks.clear()
         x, old = a.astype(dtype), None if c is None else c.astype(dtype)
-        found = matmul(cupy.asarray(x), cupy.asarray(x.T), MIN_PLUS, c=None if old is None else cupy.asarray(old))
+        there, added = (cupy.asarray(x), cupy.asarray(x.T)), None if old is None else cupy.asarray(old)
+        matmul(*there, MIN_PLUS, c=added)  # the first of a kind is rehearsed
+        looks.clear()
+        found = matmul(*there, MIN_PLUS, c=added)
         np.testing.assert_array_equal(found.get(), matmul(x, x.T, MIN_PLUS, c=old))
         assert looks == [2 if c is None else 3]
 

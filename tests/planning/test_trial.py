@@ -32,7 +32,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def problem(graph: Any, searches: int | None = None) -> Problem:
     listed = read_edges(graph, sr.MIN_PLUS)
     assert listed is not None
-    return edges_problem(sr.MIN_PLUS, listed[0], Options(), searches)
+    return edges_problem(sr.MIN_PLUS, listed[0], Options(threads=2), searches)
 
 
 def test_searches_are_tried_where_they_may_decide(tries: list[int]) -> None:
