@@ -209,14 +209,15 @@ def _settled(
 
 def _product(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, options: tuple[bool, str, int | None, bool]) -> Any:
     """Read, plan, and execute."""
-    lent_a, lent_b = operand(a, semiring, "a"), operand(b, semiring, "b")
-    left, right = arrays_of(lent_a), arrays_of(lent_b)
+    plain = type(a) is type(b) is np.ndarray and c is out is None and semiring.components == 1 and a.dtype.kind != "O" != b.dtype.kind
+    lent_a, lent_b = ((Borrowed(a),), (Borrowed(b),)) if plain else (operand(a, semiring, "a"), operand(b, semiring, "b"))
+    left, right = ((a,), (b,)) if plain else (arrays_of(lent_a), arrays_of(lent_b))
     witness, device, threads, check = options
     form = product_form(semiring, left[0].shape, tuple(map(_dtype, left)), right[0].shape, tuple(map(_dtype, right)), witness)
     place = location((*left, *right), device)
     how = plan(Problem("product", semiring, form.dtypes, form.full, form.depth, place, witness, device=device, threads=threads))
-    if form.kept and c is out is None and type(a) is type(b) is np.ndarray and not how.gpu:  # nothing to convert, to move or to restore
-        values = tuple([np.empty(form.full, d) for d in form.dtypes])
+    if plain and form.kept and not how.gpu:  # nothing to convert, to move or to restore
+        values = (np.empty(form.full, form.dtypes[0]),)
         via = np.empty(form.full, WITNESS) if witness else None
         compute(how, form, left, right, None, values, via, check=check, own=True)
         product = values[0] if form.shape == form.full else values[0].reshape(form.shape)[()]

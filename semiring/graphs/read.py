@@ -106,10 +106,10 @@ class GivenMatrix:
     @classmethod
     def of(cls, graph: Any, semiring: Semiring, reading: Reading) -> GivenMatrix:
         """What a caller calls a graph, and lists no edges."""
-        there = on_gpu(graph)
-        if semiring.components == 1 and (there or (type(graph) is np.ndarray and graph.ndim == 2 and graph.dtype.kind in "biuf")):
-            own = (Source(graph),)
-            return cls(own, semiring, reading, matrix_shape(own), matrix_form(own, semiring, reading), not there, device_of(graph))
+        plain = type(graph) is np.ndarray and graph.ndim == 2 and graph.dtype.kind in "biuf"
+        if semiring.components == 1 and (plain or on_gpu(graph)):
+            own, place = (Source(graph),), "cpu" if plain else device_of(graph)
+            return cls(own, semiring, reading, matrix_shape(own), matrix_form(own, semiring, reading), plain, place)
         width = semiring.components
         arrays = square_arrays(graph, semiring)
         if arrays is not None:
