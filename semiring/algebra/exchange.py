@@ -285,7 +285,9 @@ def empty_beside(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tu
     if kind is sys.modules["cupy"].ndarray:
         array = kind(shape, dtype)
         return array, array.data.ptr
-    tensor = value.new_empty(shape, dtype=_of_torch()[dtype])
+    theirs = _of_torch()[dtype]
+    alike = value.shape == shape and value.dtype is theirs and value.is_contiguous()
+    tensor = sys.modules["torch"].empty_like(value) if alike else value.new_empty(shape, dtype=theirs)
     return tensor, tensor.data_ptr()
 
 
