@@ -39,7 +39,7 @@ def shifted(c: float) -> Semiring:
 
 @resident
 def test_compiling_leaves_nothing_behind() -> None:
-    """LLVM's passes were never freed: 170 KiB for each kernel. In a process of many threads the allocator itself takes some more at times."""
+    """LLVM's passes were never freed: 170 KiB for each kernel. Beside many threads the allocator itself takes some at times."""
     ir = kernels_for(MIN_PLUS, F8).ir("product")
     grown = []
     for _ in range(4):
