@@ -16,7 +16,7 @@ from pathlib import Path
 
 from semiring.algebra import forks
 
-__all__ = ["LOADED", "compiled", "folder", "is_trusted"]
+__all__ = ["LOADED", "compiled", "folder", "is_trusted", "kept"]
 
 LOADED = 256
 """Semirings, each in its dtypes, whose code an engine has loaded at most; the ones used least recently go, and their memory with them."""
@@ -33,14 +33,25 @@ _turns = [forks.lock() for _ in range(256)]
 
 def compiled(identity: str, suffix: str, compile_now: Callable[[], bytes]) -> bytes:
     """The code for `identity`, which is everything that it depends on: from the folder, else compiled now and kept there."""
-    digest = hashlib.sha256(identity.encode()).digest()
-    name = digest.hex()[:40] + suffix
+    digest, name = _place(identity, suffix)
     with _turns[digest[0]]:  # several GPUs need the same kernels at the same time
         code = _read(name, digest)
         if code is None:
             code = compile_now()
             _write(name, digest, code)
     return code
+
+
+def kept(identity: str, suffix: str) -> bytes | None:
+    """The code for `identity` from the folder; None where it was never compiled."""
+    digest, name = _place(identity, suffix)
+    return _read(name, digest)
+
+
+def _place(identity: str, suffix: str) -> tuple[bytes, str]:
+    """The digest of an identity, and the name of its file."""
+    digest = hashlib.sha256(identity.encode()).digest()
+    return digest, digest.hex()[:40] + suffix
 
 
 def folder() -> Path:

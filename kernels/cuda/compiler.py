@@ -12,7 +12,7 @@ from typing import Any
 from semiring.algebra.errors import SemiringError
 from semiring.kernels import cache
 
-__all__ = ["OPTIONS", "compile_source", "headers"]
+__all__ = ["OPTIONS", "compile_source", "headers", "kept_code"]
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 """Sums are not fused with products unless the table of steps says so: a path's weight must not depend on how it was found."""
@@ -32,9 +32,21 @@ def compile_source(source: str, arch: int) -> bytes:
     SemiringError
         With the compiler's messages.
     """
-    options = (*OPTIONS, f"--gpu-architecture=sm_{arch}")
-    identity = "\n".join((source, *headers().values(), *options, str(_nvrtc().getVersion())))
-    return cache.compiled(identity, ".cubin", lambda: _compile(source, options))
+    return cache.compiled(_identity(source, arch), ".cubin", lambda: _compile(source, _options(arch)))
+
+
+def kept_code(source: str, arch: int) -> bytes | None:
+    """The same if it was compiled before."""
+    return cache.kept(_identity(source, arch), ".cubin")
+
+
+def _options(arch: int) -> tuple[str, ...]:
+    return *OPTIONS, f"--gpu-architecture=sm_{arch}"
+
+
+def _identity(source: str, arch: int) -> str:
+    """Everything that the code depends on."""
+    return "\n".join((source, *headers().values(), *_options(arch), str(_nvrtc().getVersion())))
 
 
 def _compile(source: str, options: tuple[str, ...]) -> bytes:

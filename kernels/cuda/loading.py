@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from semiring.kernels.cpu import threads
-from semiring.kernels.cuda.compiler import compile_source
+from semiring.kernels.cuda.compiler import compile_source, kept_code
 from semiring.kernels.cuda.device import device
 from semiring.kernels.overlap import address
 
@@ -82,10 +82,12 @@ class Kernel:
             _thread.rehearsed[self] = None
 
     def _first(self) -> Any:
-        """CuPy's function, at the first launch."""
-        if _thread.ahead is not None:
-            ahead, _thread.ahead = _thread.ahead, None
-            rehearse(ahead)
+        """CuPy's function, at the first launch. What was compiled before is loaded by itself, and the rest of a work rehearsed."""
+        if _thread.ahead is not None and self._code is None:
+            self._code = kept_code(self._source(), device(self._number).arch)
+            if self._code is None:
+                ahead, _thread.ahead = _thread.ahead, None
+                rehearse(ahead)
         return self._function or self.load()
 
     def compile(self) -> bytes:
@@ -144,7 +146,7 @@ def rehearse(work: Callable[[], object]) -> None:
 
 
 def run(work: Callable[[], _T], rehearsal: Callable[[], object]) -> _T:
-    """``work()``, whose result it returns; should a kernel of it not be loaded, ``rehearse(rehearsal)`` before that is launched.
+    """``work()``, whose result it returns; should a kernel of it have to be compiled, ``rehearse(rehearsal)`` before that is launched.
 
     Of works within each other the outermost is rehearsed.
     """

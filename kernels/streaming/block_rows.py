@@ -8,6 +8,7 @@ speeds and free memory, says what it will take and how many block rows come and 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from semiring.algebra.errors import TooLargeError
@@ -16,7 +17,9 @@ from semiring.kernels import machine
 from semiring.kernels.machine import Speed
 from semiring.kernels.room import format_bytes
 
-__all__ = ["GRANULE", "BlockRows", "block_rows", "default_side", "even_side", "streamed_rows"]
+__all__ = [
+    "GRANULE", "PANELS", "BlockRows", "block_rows", "default_side", "even_side", "resident_bytes", "resident_rows", "streamed_rows",
+]  # fmt: skip
 
 GRANULE = 64
 """Rows that the sides of block rows are multiples of, so that blocks begin at aligned addresses."""
@@ -26,6 +29,9 @@ _LEAST, _OVERLAPPING = (2, 3), (5, 6)
 
 They are the row panel, the block row that is computed, the next row panel where others wait for it, and what comes, goes and is made ahead.
 """
+
+PANELS = 2
+"""Row panels of other devices that a device has room for where matrices are shared out: the one that it works with, and the next."""
 
 _DEVICES = 8
 """Devices among which the block rows can be shared out evenly, whatever their number is."""
@@ -198,3 +204,35 @@ def streamed_rows(n: int, row_bytes: int, room: int, speed: Speed, side: int, *,
             f"{format_bytes(max(room, 0))} are left; free memory or raise memory_limit by {format_bytes(needed - room)}{smaller}"
         )
     return BlockRows(n, cut, devices, buffers, row_bytes, buffers * size, len(cut), speed, overlaps=buffers == most)
+
+
+def resident_bytes(rows: Sequence[slice], devices: int, row_bytes: int) -> list[int]:
+    """Bytes that each device needs for its share of a matrix and for row panels, beside what an engine takes for copies.
+
+    Parameters
+    ----------
+    rows : sequence of slice
+        The block rows.
+    devices : int
+    row_bytes : int
+        Bytes of one row, of all components and the construction matrix. A device that has the whole matrix needs only the row panels more.
+    """
+    sides = [r.stop - r.start for r in rows]
+    return [row_bytes * (sum(sides[number::devices]) + PANELS * max(sides)) for number in range(devices)]
+
+
+def resident_rows(n: int, row_bytes: int, speed: Speed, side: int, devices: int) -> BlockRows:
+    """The block rows of devices that share a matrix out.
+
+    Parameters
+    ----------
+    n : int
+        Vertices, at least one.
+    row_bytes : int
+    speed : Speed
+    side : int
+        Rows of a block row.
+    devices : int
+    """
+    rows = block_rows(n, side)
+    return BlockRows(n, rows, devices, PANELS, row_bytes, max(resident_bytes(rows, devices, row_bytes)), 1, speed)

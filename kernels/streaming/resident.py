@@ -6,14 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from semiring.kernels.engine import Engine
-from semiring.kernels.machine import Speed
-from semiring.kernels.streaming.block_rows import BlockRows, block_rows
+from semiring.kernels.streaming.block_rows import PANELS
 from semiring.kernels.streaming.lane import Carrier, Lane
 
-__all__ = ["Neighbour", "Resident", "resident_bytes", "resident_lanes", "resident_rows"]
-
-_PANELS = 2
-"""Row panels of other devices that a device has room for: the one that it works with, and the next."""
+__all__ = ["Neighbour", "Resident", "resident_lanes"]
 
 
 class Neighbour(Carrier, Protocol):
@@ -68,36 +64,4 @@ def resident_lanes(engines: Sequence[Engine], carriers: Sequence[Neighbour], row
     homes: dict[int, Any] = {}
     side = max(r.stop - r.start for r in rows)
     shares = [Resident(carrier, rows[number :: len(carriers)], homes) for number, carrier in enumerate(carriers)]
-    return [Lane(engine, share, _PANELS, side) for engine, share in zip(engines, shares, strict=True)]
-
-
-def resident_bytes(rows: Sequence[slice], devices: int, row_bytes: int) -> list[int]:
-    """Bytes that each device needs for its share of a matrix and for row panels, beside what an engine takes for copies.
-
-    Parameters
-    ----------
-    rows : sequence of slice
-        The block rows.
-    devices : int
-    row_bytes : int
-        Bytes of one row, of all components and the construction matrix. A device that has the whole matrix needs only the row panels more.
-    """
-    sides = [r.stop - r.start for r in rows]
-    return [row_bytes * (sum(sides[number::devices]) + _PANELS * max(sides)) for number in range(devices)]
-
-
-def resident_rows(n: int, row_bytes: int, speed: Speed, side: int, devices: int) -> BlockRows:
-    """The block rows of devices that share a matrix out.
-
-    Parameters
-    ----------
-    n : int
-        Vertices, at least one.
-    row_bytes : int
-    speed : Speed
-    side : int
-        Rows of a block row.
-    devices : int
-    """
-    rows = block_rows(n, side)
-    return BlockRows(n, rows, devices, _PANELS, row_bytes, max(resident_bytes(rows, devices, row_bytes)), 1, speed)
+    return [Lane(engine, share, PANELS, side) for engine, share in zip(engines, shares, strict=True)]

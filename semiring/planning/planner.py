@@ -26,8 +26,7 @@ from semiring.kernels.devices import gpus, is_gpu
 from semiring.kernels.outline import sides_of
 from semiring.kernels.room import ALWAYS_FITS, fits, format_bytes, free_on, with_scratch
 from semiring.kernels.select import has_searches
-from semiring.kernels.streaming.block_rows import block_rows, default_side, streamed_rows
-from semiring.kernels.streaming.resident import resident_bytes, resident_rows
+from semiring.kernels.streaming.block_rows import block_rows, default_side, resident_bytes, resident_rows, streamed_rows
 from semiring.kernels.truth import is_packed
 from semiring.planning.costs import closure_seconds, product_seconds, rows_seconds, scipy_seconds, search_seconds
 from semiring.planning.devices import named_device, several

@@ -23,11 +23,11 @@ from semiring.kernels.devices import gpus
 from semiring.kernels.engine import Engine
 from semiring.kernels.select import engine_for
 from semiring.kernels.statistics import ValueStatistics
-from semiring.kernels.streaming.block_rows import block_rows, default_side
+from semiring.kernels.streaming.block_rows import block_rows, default_side, resident_bytes
 from semiring.kernels.streaming.buffers import Buffer
 from semiring.kernels.streaming.host import HostCarrier
 from semiring.kernels.streaming.lane import Lane
-from semiring.kernels.streaming.resident import resident_bytes, resident_lanes
+from semiring.kernels.streaming.resident import resident_lanes
 from semiring.kernels.streaming.storage import Matrix, rows_of
 from semiring.paths import Paths
 

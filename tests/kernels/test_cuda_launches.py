@@ -87,6 +87,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
         loading, "_launch", lambda function, grid, block, argument, shared: function(grid, block, (fields[argument][1:],), shared)
     )
     monkeypatch.setattr(loading, "compile_source", lambda source, arch: source.encode())
+    monkeypatch.setattr(loading, "kept_code", lambda source, arch: None)
     monkeypatch.setattr(loading.Kernel, "load", lambda kernel: functions.load(kernel))  # a method, as a bound one is none
     monkeypatch.setattr(cupy, "empty", _Memory().empty)
     monkeypatch.setattr(
@@ -184,6 +185,23 @@ def test_what_is_loaded_is_not_rehearsed(gpu: _Functions) -> None:
     for _ in range(2):
         e.run("auto", schedule, A)
     assert begun == [False, True, False]
+    assert gpu.launches[: len(gpu.launches) // 2] == gpu.launches[len(gpu.launches) // 2 :]
+
+
+@pytest.mark.parametrize(("kept", "rehearsals"), [(100, 0), (1, 1), (2, 1), (0, 1)])
+def test_only_what_was_never_compiled_is_rehearsed(gpu: _Functions, kept: int, rehearsals: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also midway, behind launches of what was kept, which are no others for that."""
+    codes = iter([b"code"] * kept)
+    monkeypatch.setattr(loading, "kept_code", lambda source, arch: next(codes, None))
+    e, A, begun = engine(), block(1 << 30, 300, 300), []
+
+    def schedule(A: Block) -> None:
+        begun.append(loading.rehearsing())
+        schedule_for("auto", None, eliminate=False)(Pivots(e), A)
+
+    for _ in range(2):
+        e.run("auto", schedule, A)
+    assert begun == [False, *[True] * rehearsals, False]
     assert gpu.launches[: len(gpu.launches) // 2] == gpu.launches[len(gpu.launches) // 2 :]
 
 
