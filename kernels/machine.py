@@ -138,7 +138,7 @@ COMPONENTS, CONDENSED = 1 << 10, 1 << 13
 """Vertices below which looking for weakly connected components costs more than it saves; and for the strongly connected ones of
 reachability, whose closure is hardly slower than a look at its matrix."""
 
-TRIAL, AGAIN, PARTS, APART = 1 << 17, 2, 8, 0.75
+TRIAL, TRIAL_ROUNDS, TRIAL_PARTS, TRIAL_APART = 1 << 17, 2, 8, 0.75
 """Vertices and edges of all searches below which to try a few costs as much as it may save; how many times as often as predicted rounds may
 look at an edge; parts up to which a closure is worth a thought that as a whole is not, as it takes 1 / c² of its steps in c of them and
 searches 1 / c; and the share of the vertices that searches find, below which it is worth a look whether there are parts."""

@@ -43,9 +43,9 @@ def tried(problem: Problem, edges: Edges) -> Problem:
     if count <= MANY or count * (n + len(edges.heads)) < machine.TRIAL:
         return problem
     longest = search_seconds(problem, compiled=has_searches(problem.semiring, problem.dtypes, device))
-    longest *= (machine.AGAIN if order == "rounds" else 1) * (machine.PARTS if n >= machine.COMPONENTS else 1)
+    longest *= (machine.TRIAL_ROUNDS if order == "rounds" else 1) * (machine.TRIAL_PARTS if n >= machine.COMPONENTS else 1)
     if longest < closure_seconds(problem, "cpu") and not gpus():
         return problem
     found = reach(problem.semiring, edges, count, order, device, problem.threads)
-    parts = n >= machine.COMPONENTS and found.found < machine.APART
+    parts = n >= machine.COMPONENTS and found.found < machine.TRIAL_APART
     return problem._replace(reach=found, steps=share(n, edges.tails, edges.heads) if parts else 1.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import scipy.sparse as sp
 import semiring as sr
 from semiring.algorithms.rows_of_edges import Reach, reach
 from semiring.graphs import read_edges
+from semiring.kernels import machine
 from semiring.options import Options
 from semiring.planning import Problem, costs, edges_problem, trial
 
@@ -65,3 +68,16 @@ def test_a_trial_tells_how_often_rounds_look_at_an_edge() -> None:
     asked = problem(path)._replace(order="rounds")
     seconds = [costs.search_seconds(asked._replace(reach=found), compiled=True) for found in (Reach(1, 1), Reach(1, 4), Reach(0.2, 0.1))]
     assert seconds[2] < seconds[0] < seconds[1]
+
+
+def test_each_cost_has_one_meaning() -> None:
+    """A name that is given twice would silently be the second."""
+    names = [
+        name.id
+        for statement in ast.parse(Path(machine.__file__).read_text(encoding="utf-8")).body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        for name in (target.elts if isinstance(target, ast.Tuple) else [target])
+        if isinstance(name, ast.Name)
+    ]
+    assert len(names) == len(set(names))
