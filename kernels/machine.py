@@ -78,7 +78,7 @@ READ_CALL, READ_EDGE, MATRIX_CALL = 1.1e-5, 3e-9, 2e-5
 LIST_ENTRY, LIST_EDGE = 2.4e-9, 7e-9
 """Of an entry of a dense matrix whose edges are listed, and of each of these."""
 
-SEARCH_CALL, SEARCH_THREADS, SEARCH = 1.25e-5, 5e-6, 3.5e-8
+SEARCH_CALL, SEARCH_THREADS, SEARCH = 1.25e-5, 3e-5, 3.5e-8
 """Of any call of searches, of waking threads, and of one search."""
 
 BEST, FOUND, AGAIN = 1.5e-9, 5.5e-9, 1.65e-8
@@ -130,6 +130,10 @@ BACKEND_PART, BACKEND_PART_STEPS = 1e-4, 20e9
 
 SERIAL, SEARCH_SERIAL = 160**3, 1 << 15
 """Steps of a product on the CPU, and vertices and edges of all searches, below which waking another thread costs more than it saves."""
+
+SEARCH_PROBED, SEARCH_ALONE, SEARCH_ENTRY = 1 << 19, 1 << 12, 1 / 32
+"""Vertices and edges of all searches below which one thread begins alone; edges that it looks at before others are woken; and what an entry
+of a row takes, beside an edge."""
 
 PART = 128
 """Vertices of graphs that are closed as they are, whatever is reached of them."""

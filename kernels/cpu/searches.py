@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.kernels import machine
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.scratch import give_back, take
 from semiring.kernels.cpu.search import Words, search_name
 from semiring.kernels.cpu.threads import Threaded, run
-from semiring.kernels.machine import SEARCH_SERIAL
 from semiring.kernels.overlap import address
 
 __all__ = ["Searches"]
@@ -96,16 +96,17 @@ class Searches(Threaded):
         for w, v in zip(weights, values, strict=True):
             template.extend((address(w), address(v)))
         complete, seen, lock = count, 0, threading.Lock()
-        threads = self.threads if count * (n + m) >= SEARCH_SERIAL else 1
+        bound = count * (n + m)
+        threads = self.threads if bound >= machine.SEARCH_SERIAL else 1
         step = max(1, min(_TOGETHER // (n + m), -(-count // (_SHARES * threads)) if threads > 1 else count))
 
-        def search(first: int, _: int) -> None:
+        def search(first: int, _: int = 0, many: int = step) -> None:
             nonlocal complete, seen
             if first > complete:
                 return
             words, scratch = template[:], take(size)
             words[_FIRST] = words[_COMPLETE] = first
-            words[_LAST], words[_QUEUE] = min(first + step, count), scratch.address
+            words[_LAST], words[_QUEUE] = min(first + many, count), scratch.address
             function(words.buffer_info()[0])
             give_back(scratch)
             with lock:
@@ -113,5 +114,10 @@ class Searches(Threaded):
                 if words[_COMPLETE] < words[_LAST]:
                     complete = min(complete, words[_COMPLETE])
 
-        run(search, range(0, count, step), threads)
+        first = 0
+        if bound < machine.SEARCH_PROBED:  # other threads are woken once searches have turned out to be long
+            while threads > 1 and first < count and seen + first * n * machine.SEARCH_ENTRY < machine.SEARCH_ALONE:
+                search(first, many=first + 1)
+                first = 2 * first + 1
+        run(search, range(first, count, step), threads)
         return complete, seen
