@@ -164,7 +164,8 @@ def reach(semiring: Semiring, edges: Edges, count: int, order: Order, device: st
         return Reach(sum(len(edges.reachable(sources[i : i + 1])) for i in range(sample)) / (edges.n * sample))
     found = tuple([np.empty((sample, edges.n), d) for d in edges.dtypes])
     search = _Search(semiring, edges, True, False, int, order)
-    search.compiled(searches, sources, found, None)
+    if search.compiled(searches, sources, found, None):
+        return Reach()  # as a cycle improves, of which the searches themselves will tell
     share = float(np.logical_or.reduce([v != z for v, z in zip(found, edges.zero, strict=True)]).mean())
     return Reach(share, search.seen / (sample * max(1, len(edges.heads))))
 

@@ -24,10 +24,9 @@ class Words(NamedTuple):
     """The arguments, before a pair of addresses for each component: the weights of the edges, and the rows of the result.
 
     `sources` has the vertex that each row begins at; rows are found from `first` on, up to `last`; `reflexive` ones have 1 there to begin
-    with. `room` says how many entries a queue
-    has, `turns` how many may be taken out of it, and `rounds` in how many rounds. `tree` is 0, or where the vertex before each one is
-    put. `complete` becomes the number of the first row whose search one of these stopped, or else `last`; and `seen` how many edges all
-    searches looked at.
+    with. `room` says how many entries a queue has, `turns` how many may be taken out of it, and `rounds` in how many rounds. `tree` is 0,
+    or where the vertex before each one is put. `complete` becomes the number of the first row whose search one of these stopped, or else
+    `last`; and `seen` how many edges all searches before that looked at.
     """
 
     sources: int

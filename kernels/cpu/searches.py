@@ -117,7 +117,7 @@ class Searches(Threaded):
         first = 0
         if bound < machine.SEARCH_PROBED:  # other threads are woken once searches have turned out to be long
             while threads > 1 and first < count and seen + first * n * machine.SEARCH_ENTRY < machine.SEARCH_ALONE:
-                search(first, many=first + 1)
-                first = 2 * first + 1
+                search(first, many=min(first + 1, step))
+                first += min(first + 1, step)
         run(search, range(first, count, step), threads)
         return complete, seen

@@ -4,9 +4,9 @@ Every public name of SciPy's module is here, so that one line of a program chang
 
     from semiring.csgraph import shortest_path  # instead of: from scipy.sparse.csgraph import shortest_path
 
-- `shortest_path`, `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson` are a closure on the CPU or a GPU, or SciPy's own searches
-  where these are predicted to be faster: few edges, or few sources. `explain` tells which, and why. Beside SciPy's arguments they take
-  ``dtype`` and ``device``.
+- `shortest_path`, `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson` are a closure on the CPU or a GPU, or where that is predicted
+  to be slower, with few edges or few sources, products of a few rows, or searches, this library's or SciPy's own. `explain` tells which,
+  and why. Beside SciPy's arguments they take ``dtype`` and ``device``.
 - `construct_dist_matrix`, `reconstruct_path`, `csgraph_from_dense`, `csgraph_from_masked` and `csgraph_masked_from_dense` do what SciPy's
   do, without the flaws that they tell of.
 - `yen` is SciPy's, on graphs as these functions read them. All else is SciPy's own.

@@ -1,4 +1,4 @@
-"""The edges of a graph one by one, each pair of vertices once: what SciPy's own searches and single look-ups work on."""
+"""The edges of a graph one by one, each pair of vertices once: what searches and single look-ups work on."""
 
 from __future__ import annotations
 

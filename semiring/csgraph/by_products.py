@@ -15,9 +15,10 @@ __all__ = ["multiplied"]
 def multiplied(call: Call) -> tuple[Array, ...]:
     """Distances from some sources, and predecessors where they are wanted."""
     assert call.sources is not None
-    matrix = call.weighed.matrix(call.dtype, borrow=True)  # products look only where paths lead
-    if not call.request.directed:
-        matrix = np.minimum(matrix, matrix.T)
+    directed = call.request.directed
+    matrix = call.weighed.matrix(call.dtype, borrow=directed)  # products look only where paths lead
+    if not directed:
+        matrix[...] = np.minimum(matrix, matrix.T)
     distances, tree = rows_by_products(call.plan, matrix, call.sources)
     answer: tuple[Array, ...] = (distances,)
     if tree is not None:

@@ -52,8 +52,8 @@ def shortest_path(
     dtype : {float64, float32}
         Of the distances, and of the computation.
     device : {"auto", "cpu", "cuda", "cuda:0", …}
-        "auto" takes what is predicted to be fastest: a closure on the CPU or a GPU, or SciPy's own searches where edges or `indices` are
-        few (`explain` tells). Any other names where this library computes, as for `semiring.apsp`.
+        "auto" takes what is predicted to be fastest: a closure on the CPU or a GPU, or where edges or `indices` are few, searches or
+        products of a few rows (`explain` tells). Any other names where this library computes, as for `semiring.apsp`.
 
     Returns
     -------
@@ -224,7 +224,7 @@ def bellman_ford(
 
     Notes
     -----
-    SciPy's relaxes every edge n times for each source. Here it is a closure, or SciPy's `johnson` (`dijkstra` where nothing is negative).
+    SciPy's relaxes every edge n times for each source. Here it is whatever `shortest_path` is.
 
     Examples
     --------

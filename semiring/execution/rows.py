@@ -136,6 +136,7 @@ def rows_by_products(how: Plan, matrix: Array, sources: Array) -> tuple[Array, A
     n = len(matrix)
     task = _Task(how.semiring, Options(threads=how.problem.threads), True, how.paths, n, None, Vertices(sources), Vertices.all_of(n), False)
     with noted("the closure", how.semiring, matrix):
+        require_rows(task.shape, how.dtypes, "cpu", paths=how.paths, backward=False)
         (values,), tree = _of_matrix((matrix,), task, how, statistics_of(how.semiring, (matrix,)))
     own = _positions(task.roots, task.sources)
     return _part(values, own, None), None if tree is None else _part(tree, own, None)

@@ -284,7 +284,7 @@ def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
 
 
 def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
-    """The strategies for a sparse graph: what each is predicted to take, and where."""
+    """The strategies for a graph by its edges, or for any of csgraph's: what each is predicted to take, and where."""
     some, named = problem.searches is not None, str(problem.device)
     if problem.nearest:
         return {"SciPy": (scipy_seconds(problem), "cpu")}
@@ -298,7 +298,7 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
     whole = closure_seconds(problem, device), device
     ways: dict[str, tuple[float, str]] = {}
     compiled = has_searches(problem.semiring, problem.dtypes, named)
-    if _by_rows(problem, sums=True) and (some or problem.scipy or compiled):
+    if problem.has_rows_alone and (some or problem.scipy or compiled):
         ways["search"] = search_seconds(problem, compiled=compiled), "cpu"
     if problem.scipy and named == "auto":
         ways["SciPy"] = scipy_seconds(problem), "cpu"
@@ -317,7 +317,7 @@ def _some_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     else:
         device = _device(problem, rows_seconds, with_scratch(problem.result_bytes))
     rows, whole = rows_seconds(problem, device), closure_seconds(problem, device)
-    possible = _by_rows(problem, sums=is_idempotent(problem.semiring, problem.dtypes))
+    possible = problem.has_rows_alone and is_idempotent(problem.semiring, problem.dtypes)
     room = fits(2 * problem.n**2 * problem.entry_bytes, device)
     considered = (("rows by products", rows),) * possible + (("whole", whole),) * (room or not possible)
     if possible and not (room and whole <= rows):
@@ -325,12 +325,6 @@ def _some_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
         size = problem.matrices * problem.searches * problem.n * problem.entry_bytes
         return Plan(problem, (device,), "rows by products", "products", seconds=rows, memory={device: size}, considered=considered)
     return replace(_whole(problem, device), considered=considered)
-
-
-def _by_rows(problem: Problem, *, sums: bool) -> bool:
-    """Whether rows can be found without the whole closure; `sums` tells whether ⊕ bears a walk that is added more than once."""
-    free = problem.method == "auto" and problem.block is None and not problem.needs_block_rows
-    return free and sums and (problem.semiring.star is None or problem.paths) and not problem.symbolic
 
 
 # Devices.

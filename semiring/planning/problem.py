@@ -87,6 +87,12 @@ class Problem(NamedTuple):
     hypothetical: bool = False
 
     @property
+    def has_rows_alone(self) -> bool:
+        """Whether rows can be found without the whole closure, where ⊕ bears a walk that is added more than once."""
+        free = self.method == "auto" and self.block is None and not self.needs_block_rows
+        return free and (self.semiring.star is None or self.paths) and not self.symbolic
+
+    @property
     def n(self) -> int:
         """The number of vertices, or of columns of a product."""
         return self.shape[-1]

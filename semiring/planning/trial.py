@@ -17,7 +17,7 @@ from semiring.kernels.select import has_searches
 from semiring.planning.costs import closure_seconds, search_seconds
 from semiring.planning.problem import Problem, closure_problem
 
-__all__ = ["edges_problem", "tried"]
+__all__ = ["edges_problem"]
 
 
 def edges_problem(semiring: Semiring, edges: Edges, options: Any, searches: int | None = None, **more: Any) -> Problem:
@@ -33,13 +33,15 @@ def edges_problem(semiring: Semiring, edges: Edges, options: Any, searches: int 
         order=search_order(semiring, edges),
         **more,
     )
-    return tried(problem, edges)
+    return _tried(problem, edges)
 
 
-def tried(problem: Problem, edges: Edges) -> Problem:
+def _tried(problem: Problem, edges: Edges) -> Problem:
     """The same problem with what a few searches tell, where that may decide how it is solved."""
     n, order, device = problem.n, problem.order, str(problem.device)
     count = n if problem.searches is None else problem.searches
+    if problem.nearest or not problem.has_rows_alone or device not in ("auto", "cpu", "reference"):
+        return problem
     if count <= MANY or count * (n + len(edges.heads)) < machine.TRIAL:
         return problem
     longest = search_seconds(problem, compiled=has_searches(problem.semiring, problem.dtypes, device))
