@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import semiring as sr
+from semiring import csgraph
 from semiring.algorithms.rows_of_edges import Reach, reach
 from semiring.graphs import read_edges
 from semiring.kernels import machine
@@ -48,6 +49,17 @@ def test_searches_are_tried_where_they_may_decide(tries: list[int]) -> None:
     assert problem(thin).reach == Reach()  # faster than the closure however far they go
     assert problem(sp.csr_array((0, 0))).reach == Reach()
     assert tries == [400, 100]
+
+
+def test_nothing_is_tried_where_only_one_way_is_left(tries: list[int]) -> None:
+    thick = sp.random_array((900, 900), density=30 / 900, rng=0, format="csr")
+    sr.explain(thick)
+    assert tries
+    tries.clear()
+    sr.explain(thick, sr.PLUS_TIMES)  # which is eliminated
+    sr.explain(thick, block=64)
+    csgraph.explain(thick, indices=range(300), min_only=True)
+    assert not tries
 
 
 def test_a_trial_tells_how_often_rounds_look_at_an_edge() -> None:
