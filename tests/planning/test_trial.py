@@ -53,7 +53,7 @@ def test_searches_are_tried_where_they_may_decide(tries: list[int]) -> None:
 
 def test_nothing_is_tried_where_only_one_way_is_left(tries: list[int]) -> None:
     thick = sp.random_array((900, 900), density=30 / 900, rng=0, format="csr")
-    sr.explain(thick)
+    problem(thick)
     assert tries
     tries.clear()
     sr.explain(thick, sr.PLUS_TIMES)  # which is eliminated
