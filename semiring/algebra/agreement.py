@@ -46,6 +46,7 @@ _FURTHER = (12.3, 57, -87.1, 1234.567, 0.001, 1 / 3, 40000, 65537, -123456, 0.9,
 _PAIRS = 48
 
 _PYTHONS = min, max, operator.and_, operator.or_, operator.xor
+"""Operations of Python's that elements of every dtype have."""
 
 _INTEGERS = 1 << 31
 """Integers below this in magnitude are tried: two have products that fit int64."""

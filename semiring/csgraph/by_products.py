@@ -15,11 +15,12 @@ __all__ = ["multiplied"]
 def multiplied(call: Call) -> tuple[Array, ...]:
     """Distances from some sources, and predecessors where they are wanted."""
     assert call.sources is not None
-    directed = call.request.directed
-    matrix = call.weighed.matrix(call.dtype, borrow=directed)  # products look only where paths lead
+    given, directed = call.weighed, call.request.directed  # products look only where paths lead
+    matrix = given.matrix(call.dtype, borrow=directed)
     if not directed:
         matrix[...] = np.minimum(matrix, matrix.T)
-    distances, tree = rows_by_products(call.plan, matrix, call.sources)
+    known = () if matrix is not given.dense or given.statistics is None else (given.statistics,)
+    distances, tree = rows_by_products(call.plan, matrix, call.sources, known)
     answer: tuple[Array, ...] = (distances,)
     if tree is not None:
         tree[tree < 0] = NONE

@@ -131,13 +131,16 @@ def search_all(how: Plan, edges: Edges, labels: Sequence[Hashable] | None, *, re
         return PathsOfTrees(how.semiring, values, tree, edges, nodes=labels, reflexive=reflexive)
 
 
-def rows_by_products(how: Plan, matrix: Array, sources: Array) -> tuple[Array, Array | None]:
-    """Rows of the closure of a dense matrix of single numbers, which is only read, and the trees of their paths."""
+def rows_by_products(how: Plan, matrix: Array, sources: Array, statistics: Sequence[ValueStatistics] = ()) -> tuple[Array, Array | None]:
+    """Rows of the closure of a dense matrix of single numbers, which is only read, and the trees of their paths.
+
+    `statistics` tells what the numbers are, if that is known.
+    """
     n = len(matrix)
     task = _Task(how.semiring, Options(threads=how.problem.threads), True, how.paths, n, None, Vertices(sources), Vertices.all_of(n), False)
     with noted("the closure", how.semiring, matrix):
         require_rows(task.shape, how.dtypes, "cpu", paths=how.paths, backward=False)
-        (values,), tree = _of_matrix((matrix,), task, how, statistics_of(how.semiring, (matrix,)))
+        (values,), tree = _of_matrix((matrix,), task, how, statistics or statistics_of(how.semiring, (matrix,)))
     own = _positions(task.roots, task.sources)
     return _part(values, own, None), None if tree is None else _part(tree, own, None)
 

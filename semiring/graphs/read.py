@@ -139,9 +139,8 @@ class GivenMatrix:
         reading = self.reading if overwrite is None else self.reading._replace(overwrite=overwrite)
         if self.place == "cpu":
             return read_dense(self.sources, self.semiring, reading, self.form)
-        sources = tuple(
-            [s if isinstance(s.array, np.ndarray) or on_gpu(s.array) else dense_source(s.array) for s in self.sources]
-        )  # Zarr's
+        # Zarr's arrays have not been read yet.
+        sources = tuple([s if isinstance(s.array, np.ndarray) or on_gpu(s.array) else dense_source(s.array) for s in self.sources])
         with on_device(self.place):
             return read_dense(sources, self.semiring, reading, self.form)
 

@@ -175,7 +175,8 @@ def test_a_rehearsal_has_every_kernel_compiled(gpu: _Functions, n: int, witness:
     assert n > 1024 or len(gpu.loaded) <= 4
 
 
-def test_what_is_loaded_is_not_rehearsed(gpu: _Functions) -> None:
+def rehearsed(gpu: _Functions) -> list[bool]:
+    """Whether a schedule that is run twice is rehearsed each time that it begins; both runs launch the same."""
     e, A, begun = engine(), block(1 << 30, 300, 300), []
 
     def schedule(A: Block) -> None:
@@ -184,8 +185,12 @@ def test_what_is_loaded_is_not_rehearsed(gpu: _Functions) -> None:
 
     for _ in range(2):
         e.run("auto", schedule, A)
-    assert begun == [False, True, False]
     assert gpu.launches[: len(gpu.launches) // 2] == gpu.launches[len(gpu.launches) // 2 :]
+    return begun
+
+
+def test_what_is_loaded_is_not_rehearsed(gpu: _Functions) -> None:
+    assert rehearsed(gpu) == [False, True, False]
 
 
 @pytest.mark.parametrize(("kept", "rehearsals"), [(100, 0), (1, 1), (2, 1), (0, 1)])
@@ -193,16 +198,7 @@ def test_only_what_was_never_compiled_is_rehearsed(gpu: _Functions, kept: int, r
     """Also midway, behind launches of what was kept, which are no others for that."""
     codes = iter([b"code"] * kept)
     monkeypatch.setattr(loading, "kept_code", lambda source, arch: next(codes, None))
-    e, A, begun = engine(), block(1 << 30, 300, 300), []
-
-    def schedule(A: Block) -> None:
-        begun.append(loading.rehearsing())
-        schedule_for("auto", None, eliminate=False)(Pivots(e), A)
-
-    for _ in range(2):
-        e.run("auto", schedule, A)
-    assert begun == [False, *[True] * rehearsals, False]
-    assert gpu.launches[: len(gpu.launches) // 2] == gpu.launches[len(gpu.launches) // 2 :]
+    assert rehearsed(gpu) == [False, *[True] * rehearsals, False]
 
 
 def test_kernels_of_a_rehearsal_compile_side_by_side(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> None:
