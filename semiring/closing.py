@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from semiring.algebra.definition import Semiring
 from semiring.algebra.errors import SemiringError, about, refuse_arrays
-from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.edges import Edges
 from semiring.execution.whole import close_whole, made_of_edges, read_whole
 from semiring.graphs import Graph, read_edges, require_memory
@@ -40,9 +37,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         return solve_between(graph, semiring, options, reflexive=reflexive, presence=presence)
     subject = graph
     try:
-        listed = None
-        if not (isinstance(graph, np.ndarray) or on_gpu(graph)):
-            listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence)
+        listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence)
         if listed is not None:
             return _of_edges(*listed, semiring, options, reflexive=reflexive)
         paths = bool(options.paths or semiring.witness)

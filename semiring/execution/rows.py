@@ -97,10 +97,9 @@ def solve_between(graph: Any, semiring: Semiring, options: Options, *, reflexive
         return _Task(semiring, options, reflexive, paths, n, labels, sources, targets, backward)
 
     with noted("the closure", semiring, graph):
-        if not isinstance(graph, np.ndarray):
-            listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence)
-            if listed is not None:
-                return _of_edges(*listed, task)
+        listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence)
+        if listed is not None:
+            return _of_edges(*listed, task)
         reading = reading_of(semiring, options.nonedge, options.dtype, overwrite=options.overwrite, presence=presence)
         g = GivenMatrix.of(graph, semiring, reading).read()
     with noted("the closure", semiring, g.values):

@@ -167,6 +167,8 @@ def read_edges(
     graph: Any, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, presence: bool = False, weight: str = "weight"
 ) -> tuple[Edges, tuple[Hashable, ...] | None] | None:
     """The edges of a sparse array, a NetworkX graph or an `EdgeList`, and the labels; None for a dense matrix. See `read_graph`."""
+    if isinstance(graph, np.ndarray) or on_gpu(graph):
+        return None
     reading = reading_of(semiring, nonedge, dtype, presence=presence)
     if comes_from(graph, "scipy") and is_sparse(graph) and (edges := compressed(graph, semiring, reading)) is not None:
         return edges, None
