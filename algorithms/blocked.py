@@ -8,9 +8,7 @@ offset one block too far, and Algorithm 5 omits it).
 
 from __future__ import annotations
 
-from semiring.algorithms.partition import blocks
-from semiring.kernels.block import Block
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Block, Engine, blocks
 
 __all__ = ["blocked", "blocked_elimination"]
 

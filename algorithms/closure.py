@@ -9,21 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DivergenceError, HarmfulPivot, SemiringError
-from semiring.algebra.namespace import host, on_gpu, to_gpu
 from semiring.algorithms import components
 from semiring.algorithms.divergence import Judge, harmful_loop
-from semiring.algorithms.laws import eliminates, require_closure_laws
 from semiring.algorithms.potentials import inverse, resum, reweigh
-from semiring.algorithms.ranges import guard_for, may_improve, statistics_of, strays
-from semiring.algorithms.schedules import Schedule, schedule_for
+from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
+from semiring.arrays.devices import host, on_gpu, to_gpu
+from semiring.common.errors import DivergenceError, HarmfulPivot, SemiringError
 from semiring.kernels import machine
-from semiring.kernels.block import Block
-from semiring.kernels.engine import Engine
-from semiring.kernels.infinities import tropical
+from semiring.kernels.boolean import is_reachability
+from semiring.kernels.engine import Block, Engine
+from semiring.kernels.overflow.closures import guard_for, may_improve, statistics_of, strays
+from semiring.kernels.overflow.infinity import tropical
+from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
-from semiring.kernels.statistics import ValueStatistics
-from semiring.kernels.truth import is_reachability
 
 __all__ = ["closure"]
 

@@ -1,4 +1,9 @@
-"""A matrix over a semiring as its edges, row by row: what a sparse graph is where it must not become dense."""
+"""A sparse matrix over a semiring as its edges, row by row.
+
+Runs of equal keys, combined into one entry each, and runs of consecutive numbers.
+
+A matrix over a semiring as its edges, row by row: what a sparse graph is where it must not become dense.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +14,48 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.forks import cached_property
-from semiring.algebra.namespace import holds_symbols
-from semiring.algorithms.runs import consecutive
-from semiring.kernels.devices import is_gpu
-from semiring.kernels.statistics import ValueStatistics
+from semiring.arrays.devices import holds_symbols, is_gpu
+from semiring.common.forks import cached_property
+from semiring.kernels.overflow.statistics import ValueStatistics
 
-__all__ = ["Edges", "SparseArray", "reached"]
+__all__ = ["Edges", "SparseArray", "combine_runs", "consecutive", "reached"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
+
+
+def combine_runs(keys: Array, entries: Values, combine: Callable[[Values, Values], Values]) -> tuple[Array, Values]:
+    """Each key of a sorted array once, and what its entries combine to: neighbours pairwise, so that a run of k takes log k rounds.
+
+    Parameters
+    ----------
+    keys : sorted array
+    entries : tuple of arrays, as long as the keys
+    combine : callable
+        Of two entries, each a tuple of arrays, the first of which came earlier.
+    """
+    while (again := np.append(keys[1:] == keys[:-1], False)).any():
+        starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+        rank = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+        left = np.flatnonzero(again & (rank % 2 == 0))
+        pairs = combine(tuple(e[left] for e in entries), tuple(e[left + 1] for e in entries))
+        keep = np.ones(len(keys), dtype=bool)
+        keep[left + 1] = False
+        entries = tuple(_with(e, left, pair)[keep] for e, pair in zip(entries, pairs, strict=True))
+        keys = keys[keep]
+    return keys, entries
+
+
+def _with(array: Array, where: Array, new: Array) -> Array:
+    copy = array.copy()
+    copy[where] = new
+    return copy
+
+
+def consecutive(first: Array, size: Array) -> tuple[Array, Array]:
+    """Several runs of so many consecutive numbers, one after the other: for each number the position of its run, and the number."""
+    position = np.repeat(np.arange(len(first)), size)
+    return position, np.arange(len(position)) + (first - (np.cumsum(size) - size))[position]
 
 
 @dataclass(frozen=True, eq=False)

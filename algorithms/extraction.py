@@ -6,7 +6,7 @@ pass. What comes out need not be simple: blocked and recursive schedules wander 
 paths), again and again on every level. Such loops are erased, on the way already where a path grows beyond n vertices.
 
 The expansion ends where ⊕ improves strictly and arithmetic is exact, or where no cycle improves on 1. With negative floats rounding
-may bend `via` into a circle; such a path is given up here and found again by `semiring.algorithms.sources`.
+may bend `via` into a circle; such a path is given up here and found again by `semiring.algorithms.predecessors`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.namespace import entries, on_gpu
-from semiring.kernels.extraction import walks
+from semiring.arrays.devices import entries, on_gpu
+from semiring.kernels.select import walks
 
 __all__ = ["cycle_through", "erase_loops", "expand"]
 

@@ -6,8 +6,7 @@ what a fast memory holds.
 
 from __future__ import annotations
 
-from semiring.kernels.block import Block
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Block, Engine
 
 __all__ = ["iterative"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.domain import outside
-from semiring.algebra.errors import DomainError, SemiringError
-from semiring.kernels.statistics import surely_elements
+from semiring.arrays.conversion import outside
+from semiring.common.errors import DomainError, SemiringError
+from semiring.kernels.overflow.statistics import surely_elements
 
 __all__ = ["power"]
 

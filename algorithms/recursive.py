@@ -6,9 +6,7 @@ Buluç, Gilbert and Budak (2010), Fig. 3: two recursive calls and six products a
 
 from __future__ import annotations
 
-from semiring.algorithms.partition import quarter
-from semiring.kernels.block import Block
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Block, Engine, quarter
 
 __all__ = ["recursive", "recursive_elimination"]
 

@@ -13,9 +13,8 @@ from typing import Any, cast
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.program import ARITHMETIC, BITWISE
-from semiring.algorithms.edges import SparseArray
-from semiring.algorithms.runs import combine_runs
+from semiring.algebra.expression import ARITHMETIC, BITWISE
+from semiring.algorithms.edges import SparseArray, combine_runs
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["Relaxation", "better", "compared", "filled", "relaxation"]

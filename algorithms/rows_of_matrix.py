@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.namespace import differ, equal, host, namespace
 from semiring.algorithms.edges import reached
 from semiring.algorithms.relaxation import filled
-from semiring.kernels.block import Block
-from semiring.kernels.engine import Engine
+from semiring.arrays.devices import differ, equal, host, namespace
+from semiring.kernels.engine import Block, Engine
 
 __all__ = ["reachable", "rows_of_matrix"]
 

@@ -19,10 +19,9 @@ from semiring.algorithms.blocked import blocked
 from semiring.algorithms.iterative import iterative
 from semiring.algorithms.recursive import recursive
 from semiring.algorithms.schedules import Pivots, Schedule
-from semiring.kernels.block import Block
 from semiring.kernels.cuda.engine import CudaEngine
 from semiring.kernels.cuda.tile import Tile
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Block, Engine
 from semiring.kernels.select import engine_for
 
 __all__ = ["CONFIGURATIONS", "Configuration", "Prepared"]

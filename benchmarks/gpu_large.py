@@ -23,7 +23,7 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.measure import print_table
-from semiring.algebra.namespace import host, namespace
+from semiring.arrays.devices import host, namespace
 
 _DEGREE = 20
 _SOURCES = 3

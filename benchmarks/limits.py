@@ -17,14 +17,12 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.measure import alternate, cores, machine, print_table
-from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Emitter, Scalar
+from semiring.kernels.cpu.emitter import Arguments, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation, represent
-from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.cpu.threads import run
-from semiring.kernels.cpu.tile import choose
+from semiring.kernels.cpu.tile import Target, choose, host
 
 __all__ = ["LUKASIEWICZ", "Limit"]
 

@@ -4,7 +4,7 @@
     python -m benchmarks.networkx_backend --sizes 500 --degrees 4 32 --only diameter johnson
 
 The seconds are those of a user's call, conversion and results included; generators are drawn to their end. `should_run` decides by the
-model in `semiring/networkx_backend/costs.py`; the last columns say what it predicted.
+model in `semiring/networkx_backend/interface.py`; the last columns say what it predicted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.measure import alternate, machine, print_table, version
 from semiring.networkx_backend import interface
-from semiring.networkx_backend.costs import predicted
+from semiring.networkx_backend.interface import predicted
 
 nx: Any = importlib.import_module("networkx")  # typeshed knows it without its backends
 

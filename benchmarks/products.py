@@ -20,9 +20,9 @@ import numpy as np
 import semiring as sr
 from benchmarks.limits import LIMITS, LUKASIEWICZ
 from benchmarks.measure import alternate, cores, machine, print_table
-from semiring.kernels.block import Block
+from semiring.kernels.cpu.boolean import BooleanEngine
 from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.cpu.packed import BooleanEngine
+from semiring.kernels.engine import Block
 
 Array = np.ndarray[Any, Any]
 

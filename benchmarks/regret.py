@@ -313,7 +313,9 @@ def main() -> None:
     budget = Budget(0.1, 1200, 5000) if options.quick else Budget(0.5, 2500, 20_000)
     count = (min(options.problems, 64) if options.quick else options.problems) // 2
     print(f"{machine()}, SciPy {version('scipy')}; seeds {_FIXED} and {seed}")
-    multiprocessing.get_context("forkserver").set_forkserver_preload(["benchmarks.problems", "semiring.csgraph", "semiring.closing"])
+    multiprocessing.get_context("forkserver").set_forkserver_preload(
+        ["benchmarks.problems", "semiring.csgraph", "semiring.execution.whole"]
+    )
     outcomes = []
     for p in (*draw(count, _FIXED, most=budget.most), *draw(count, seed, most=budget.most)):
         o = examine(p, budget)

@@ -27,7 +27,7 @@ import numpy as np
 import semiring as sr
 from benchmarks.gpu_large import Graph
 from benchmarks.measure import print_table
-from semiring.progress import Progress
+from semiring.streaming.progress import Progress
 
 
 class Rounds:

@@ -20,10 +20,9 @@ import numpy as np
 import semiring as sr
 from benchmarks.gpu import generator, milliseconds
 from benchmarks.measure import print_table
-from semiring.kernels.cuda.choice import choose, is_near
 from semiring.kernels.cuda.engine import CudaEngine
 from semiring.kernels.cuda.kernels import kernels_for, problem_for, reads_vectors
-from semiring.kernels.cuda.tile import Tile, candidates
+from semiring.kernels.cuda.tile import Tile, candidates, choose, is_near
 
 SHAPES = (
     *((1, n, n, n) for n in (256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)),

@@ -25,7 +25,7 @@ import semiring as sr
 from benchmarks.gpu_large import Graph
 from benchmarks.measure import hardware
 from benchmarks.records import read_csv, write_csv
-from semiring.kernels.streaming.lane import Lane
+from semiring.streaming.pipeline import Lane
 
 TO, PRODUCTS, BACK = "to the GPU", "products", "from the GPU"
 KINDS = (TO, PRODUCTS, BACK)

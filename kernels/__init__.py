@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.html import Code
-from semiring.kernels.block import Block
-from semiring.kernels.engine import Engine
+from semiring.common.html import Code
+from semiring.kernels.engine import Block, Engine
 from semiring.kernels.select import engine_for
 
 __all__ = ["Block", "Engine", "engine_for", "source"]
@@ -40,6 +39,6 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int
     >>> "__vimin3_s32" in source(MIN_PLUS, "float32")
     True
     """
-    from semiring.kernels.cuda.show import source as show  # only where it is wanted: it imports all of the CUDA engine
+    from semiring.kernels.cuda.kernels import source as show  # only where it is wanted: it imports all of the CUDA engine
 
     return show(semiring, dtype, kernel=kernel, arch=arch, ordered_bits=ordered_bits)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from semiring.algebra import forks
+from semiring.common import forks
 
 __all__ = ["LOADED", "compiled", "folder", "is_trusted", "kept"]
 

@@ -1,19 +1,109 @@
-"""What the algorithms ask of an engine: one product, one pivot-block closure, and their true-product forms."""
+"""What every engine offers: multiply-add of blocks and the closure of one pivot block.
+
+A block: a view of a matrix over a semiring, as the algorithms see it.
+
+What the algorithms ask of an engine: one product, one pivot-block closure, and their true-product forms.
+
+Where to cut a square matrix.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.kernels.block import Block
+from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.reference.operations import Operations
-from semiring.kernels.statistics import ValueStatistics
 
-__all__ = ["ArrayEngine", "Engine", "Immediate", "Sides", "fresh"]
+__all__ = ["ArrayEngine", "Block", "Engine", "Immediate", "PackedBlock", "Sides", "blocks", "fresh", "quarter"]
+
+
+@dataclass(eq=False, slots=True)  # not frozen, which makes a block take four times as long to make
+class Block:
+    """A view of rows and columns of a matrix, together with its construction matrix where paths are wanted.
+
+    Nobody changes a block; who needs another one makes it.
+
+    Attributes
+    ----------
+    values : tuple of arrays
+        One array of shape (…, m, n) for each component of an element (one, unless the semiring is structured).
+    via : int32 array of shape (…, m, n) or None
+        The construction matrix: the intermediate vertex of each entry's best path, −1 for none.
+    row, column : int
+        Global indices of the first row and the first column, so that `via` holds global vertices.
+    """
+
+    values: tuple[Any, ...]
+    via: Any = None
+    row: int = 0
+    column: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        m, n = self.values[0].shape[-2:]
+        return int(m), int(n)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return tuple(self.values[0].shape[:-2])
+
+    def at(self, index: tuple[int, ...] | slice) -> Block:
+        """The matrix at an index of the leading axes; with a slice, the matrices of a part of the first one."""
+        return replace(self, values=tuple(v[index] for v in self.values), via=None if self.via is None else self.via[index])
+
+    def __getitem__(self, key: tuple[slice, slice]) -> Block:
+        """The view ``block[rows, columns]``; both are slices of step 1."""
+        (m, n), (rows, columns) = self.shape, key
+        top, bottom, _ = rows.indices(m)
+        left, right, _ = columns.indices(n)
+        view = (..., slice(top, max(top, bottom)), slice(left, max(left, right)))
+        return Block(
+            tuple(v[view] for v in self.values),
+            None if self.via is None else self.via[view],
+            self.row + top,
+            self.column + left,
+        )
+
+
+@dataclass(eq=False, slots=True)
+class PackedBlock(Block):
+    """A view of a bit-packed matrix.
+
+    Attributes
+    ----------
+    columns : int
+        Its bits in a row; `values` holds their words.
+    strip : int
+        Columns of a view begin at multiples of it, and rows are padded to one.
+    """
+
+    columns: int = 0
+    strip: int = 1
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return int(self.values[0].shape[-2]), self.columns
+
+    def __getitem__(self, key: tuple[slice, slice]) -> PackedBlock:
+        """The view ``block[rows, columns]``; columns begin at whole strips, and end at the next or the last one."""
+        (m, n), (rows, columns), strip = self.shape, key, self.strip
+        top, bottom, _ = rows.indices(m)
+        left, right, _ = columns.indices(n)
+        right = max(left, right)
+        assert left % strip == 0, left
+        assert right in (left, n) or right % strip == 0, right
+        width = 8 * self.values[0].itemsize
+        words = self.values[0][..., top : max(top, bottom), left // width : -(-right // strip) * (strip // width)]
+        return PackedBlock((words,), None, self.row + top, self.column + left, right - left, strip)
 
 
 class Sides(Protocol):
@@ -180,3 +270,20 @@ class ArrayEngine(Immediate):
         diagonal = self._operations.add(self._operations.one, tuple(v[..., i, i] for v in A.values))
         for v, d in zip(A.values, diagonal, strict=True):
             v[..., i, i] = d
+
+
+def blocks(A: Block, b: int, granule: int) -> Iterator[tuple[slice, tuple[slice, ...]]]:
+    """For each pivot block of side b (rounded up to whole granules): its range K, and the non-empty ranges before and after it."""
+    n = A.shape[0]
+    b = -(-b // granule) * granule
+    for start in range(0, n, b):
+        stop = min(n, start + b)
+        yield slice(start, stop), tuple(s for s in (slice(0, start), slice(stop, n)) if s.start < s.stop)
+
+
+def quarter(A: Block, pivot: int) -> tuple[Block, Block, Block, Block]:
+    """A11, A12, A21, A22 of a square block, cut near the middle at a multiple of `pivot`."""
+    n = A.shape[0]
+    half = max(1, round(n / 2 / pivot)) * pivot
+    first, second = slice(0, half), slice(half, n)
+    return A[first, first], A[first, second], A[second, first], A[second, second]

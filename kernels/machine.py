@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import TraceError
 from semiring.algebra.expression import Expr, nodes
-from semiring.algebra.forks import importing
+from semiring.arrays.devices import gpu_number, gpus, is_gpu
+from semiring.common.errors import TraceError
+from semiring.common.forks import importing
+from semiring.kernels.boolean import is_packed
 from semiring.kernels.cpu.threads import thread_count
-from semiring.kernels.devices import gpu_number, gpus, is_gpu
-from semiring.kernels.truth import is_packed
 
 __all__ = ["Speed", "begun", "call_seconds", "speed_of"]
 
@@ -262,6 +262,6 @@ def _relative_size(device: str) -> float:
 def _relative_width() -> float:
     """The vectors of this processor, beside those of 64 bytes."""
     with importing:
-        from semiring.kernels.cpu.target import host
+        from semiring.kernels.cpu.tile import host
 
     return host().vector_bytes / 64

@@ -11,10 +11,10 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes
-from semiring.algebra.forks import importing
-from semiring.algebra.html import Shown
-from semiring.kernels.devices import gpu_number
-from semiring.kernels.truth import is_packed
+from semiring.arrays.devices import gpu_number
+from semiring.common.forks import importing
+from semiring.common.html import Shown
+from semiring.kernels.boolean import is_packed
 
 __all__ = ["BlockSides", "Outline", "outline", "sides_of"]
 
@@ -66,7 +66,7 @@ def sides_of(semiring: Semiring, dtypes: Dtypes, device: str, *, packed: bool) -
 
             return BlockSides(ReferenceEngine.pivot)
         if device == "cpu" and packed:
-            from semiring.kernels.cpu.packed import BooleanEngine
+            from semiring.kernels.cpu.boolean import BooleanEngine
 
             return BlockSides(BooleanEngine.pivot, granule=BooleanEngine.granule)
         if device == "cpu":
@@ -110,7 +110,7 @@ def outline(semiring: Semiring, dtypes: Dtypes, device: str, n: int, *, witness:
 
 def _cpu(semiring: Semiring, dtypes: Dtypes, witness: bool) -> Outline:
     from semiring.kernels.cpu.compiler import assembly
-    from semiring.kernels.cpu.kernels import kernels_for
+    from semiring.kernels.cpu.engine import kernels_for
 
     kernels = kernels_for(semiring, dtypes)
     name, tile = ("product_witness", kernels.witness_tile) if witness else ("product", kernels.tile)
@@ -141,7 +141,7 @@ def _counted(text: str, function: str, vectors: int, width: int) -> str:
 
 
 def _packed_cpu() -> Outline:
-    from semiring.kernels.cpu.bits import STRIP
+    from semiring.kernels.cpu.boolean import STRIP
 
     text = f"a look-up in a table and an ∪ of {STRIP} bits for {8 * STRIP:,} steps (the Four Russians' method)"
     return Outline("cpu, on bits", instructions=text)
@@ -155,7 +155,7 @@ def _limits(device: str) -> Any:
 
 
 def _packed_cuda(device: str, n: int) -> Outline:
-    from semiring.kernels.cuda.bits import choose_bits
+    from semiring.kernels.cuda.boolean import choose_bits
 
     limits, half = _limits(device), max(1, n // 2)
     tile = choose_bits(half, half, 1, limits)
@@ -164,9 +164,9 @@ def _packed_cuda(device: str, n: int) -> Outline:
 
 
 def _cuda(semiring: Semiring, dtypes: Dtypes, device: str, n: int, witness: bool) -> Outline:
-    from semiring.kernels.cuda.choice import choose
     from semiring.kernels.cuda.kernels import problem_for, reads_vectors, step_for
     from semiring.kernels.cuda.representation import represent
+    from semiring.kernels.cuda.tile import choose
 
     limits, half, r = _limits(device), max(1, n // 2), represent(semiring, dtypes)
     step = step_for(r, limits.arch, ordered_bits=r.keeps_bits_ordered, pairs=not witness)

@@ -1,4 +1,9 @@
-"""Which engine computes a semiring in a dtype."""
+"""Which engine computes, for a semiring in dtypes on a device.
+
+Which engine computes a semiring in a dtype.
+
+Trees and walks out of a construction matrix that lies on a GPU.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.forks import importing
 from semiring.algebra.laws import is_selective
+from semiring.arrays.devices import gpu_number, is_gpu
+from semiring.common.forks import importing
 from semiring.kernels import cache
-from semiring.kernels.devices import gpu_number, is_gpu
+from semiring.kernels.boolean import is_packed
 from semiring.kernels.engine import Engine
 from semiring.kernels.machine import begun
-from semiring.kernels.truth import is_packed
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["engine_for", "has_searches", "searches_for"]
+__all__ = ["engine_for", "forest", "has_searches", "searches_for", "walks"]
 
 Dtypes = tuple[np.dtype[Any], ...]
 
@@ -76,7 +81,7 @@ def _maker(semiring: Semiring, dtypes: Dtypes, reference: bool, witness: bool) -
 
             return lambda semiring, dtypes, _: ReferenceEngine(semiring, dtypes)
         if is_packed(semiring, dtypes, witness=witness):
-            from semiring.kernels.cpu.packed import BooleanEngine
+            from semiring.kernels.cpu.boolean import BooleanEngine
 
             return BooleanEngine
         from semiring.kernels.cpu.engine import CpuEngine
@@ -111,3 +116,44 @@ def _selects_in_single_instructions(semiring: Semiring, dtypes: Dtypes) -> bool:
         return False
     used = semiring.program.operations
     return not (used & _NOT_SINGLE or (used & _WHOLE and any(d.kind == "f" for d in dtypes)))
+
+
+Array = np.ndarray[Any, Any]
+
+
+def forest(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:
+    """The tree of each row, or with `backward` of each column, as `semiring.algorithms.predecessors` grows them.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : tuple of CuPy arrays of shape (…, n, n)
+        The closure.
+    via : int32 CuPy array of shape (…, n, n)
+    backward : bool
+    circles : int
+        How often only circles are mended before all that is lost is attached again.
+
+    Returns
+    -------
+    trees : int32 CuPy array of shape (…, n, n)
+    remaining : int64 array
+        The rows (columns), numbered through all matrices, that are no trees yet because rounding hides where edges tie.
+    """
+    from semiring.kernels.cuda.paths import forest as on_the_gpu
+
+    return on_the_gpu(semiring, values, via, backward=backward, circles=circles)
+
+
+def walks(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:
+    """The vertices from each source to its target, both included; None where they are more than n + 1, because they go around loops.
+
+    Parameters
+    ----------
+    via : int32 CuPy array of shape (n, n)
+    sources, targets : int arrays of shape (m,)
+        Pairs whose element is not zero.
+    """
+    from semiring.kernels.cuda.paths import walks as on_the_gpu
+
+    return on_the_gpu(via, sources, targets)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from semiring.algebra.forks import importing
+from semiring.common import __version__ as __version__
+from semiring.common.forks import importing
 
 if TYPE_CHECKING:
     from semiring import ops as ops
@@ -32,31 +33,31 @@ if TYPE_CHECKING:
     from semiring.algebra.catalogue import TROPICAL_ARGMIN as TROPICAL_ARGMIN
     from semiring.algebra.catalogue import semirings as semirings
     from semiring.algebra.definition import Semiring as Semiring
-    from semiring.algebra.errors import AssumptionWarning as AssumptionWarning
-    from semiring.algebra.errors import CheckpointError as CheckpointError
-    from semiring.algebra.errors import DivergenceError as DivergenceError
-    from semiring.algebra.errors import DomainError as DomainError
-    from semiring.algebra.errors import DTypeError as DTypeError
-    from semiring.algebra.errors import GraphError as GraphError
-    from semiring.algebra.errors import LawError as LawError
-    from semiring.algebra.errors import NegativeCycleError as NegativeCycleError
-    from semiring.algebra.errors import OverflowRiskError as OverflowRiskError
-    from semiring.algebra.errors import SemiringError as SemiringError
-    from semiring.algebra.errors import ShapeError as ShapeError
-    from semiring.algebra.errors import TooLargeError as TooLargeError
-    from semiring.algebra.errors import TraceError as TraceError
     from semiring.algebra.laws import check as check
+    from semiring.common.errors import AssumptionWarning as AssumptionWarning
+    from semiring.common.errors import CheckpointError as CheckpointError
+    from semiring.common.errors import DivergenceError as DivergenceError
+    from semiring.common.errors import DomainError as DomainError
+    from semiring.common.errors import DTypeError as DTypeError
+    from semiring.common.errors import GraphError as GraphError
+    from semiring.common.errors import LawError as LawError
+    from semiring.common.errors import NegativeCycleError as NegativeCycleError
+    from semiring.common.errors import OverflowRiskError as OverflowRiskError
+    from semiring.common.errors import SemiringError as SemiringError
+    from semiring.common.errors import ShapeError as ShapeError
+    from semiring.common.errors import TooLargeError as TooLargeError
+    from semiring.common.errors import TraceError as TraceError
     from semiring.config import show_config as show_config
     from semiring.explanation import explain as explain
     from semiring.graphs import EdgeList as EdgeList
     from semiring.graphs import NonEdgeWarning as NonEdgeWarning
     from semiring.graphs import edges as edges
-    from semiring.paths import Paths as Paths
-    from semiring.paths_between import PathsBetween as PathsBetween
     from semiring.planning import Plan as Plan
     from semiring.planning import Problem as Problem
     from semiring.product import Witnessed as Witnessed
     from semiring.product import matmul as matmul
+    from semiring.results.paths import Paths as Paths
+    from semiring.results.paths_between import PathsBetween as PathsBetween
     from semiring.solve import apsp as apsp
     from semiring.solve import closure as closure
     from semiring.solve import power as power
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
     from semiring.summary import Statistics as Statistics
     from semiring.summary import statistics as statistics
 
-__version__ = "0.1.0"
 
 _CATALOGUE = """
     BITSET BOOLEAN DISTANCE_COUNT DISTANCE_HOPS GF2 LOG MAX_MIN MAX_PLUS MAX_TIMES MIN_MAX MIN_PLUS PLUS_TIMES TROPICAL TROPICAL_ARGMIN
@@ -77,15 +77,15 @@ _ERRORS = """
 _HOMES = {
     "semiring.algebra.catalogue": _CATALOGUE,
     "semiring.algebra.definition": "Semiring",
-    "semiring.algebra.errors": _ERRORS,
+    "semiring.common.errors": _ERRORS,
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
     "semiring.explanation": "explain",
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
     "semiring.product": "Witnessed matmul",
-    "semiring.paths": "Paths",
-    "semiring.paths_between": "PathsBetween",
+    "semiring.results.paths": "Paths",
+    "semiring.results.paths_between": "PathsBetween",
     "semiring.solve": "apsp closure power transitive_closure",
     "semiring.summary": "Statistics statistics",
 }

@@ -20,11 +20,11 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, semirings
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
-from semiring.algebra.errors import DivergenceError, GraphError, SemiringError, printable
-from semiring.edge_text import HeaderWarning, number
-from semiring.files import INPUTS, OUTPUTS, read_file, require_writable, write_file
+from semiring.common.errors import DivergenceError, GraphError, SemiringError, printable
+from semiring.files.edge_text import HeaderWarning, number
+from semiring.files.tables import INPUTS, OUTPUTS, read_file, require_writable, write_file
 from semiring.graphs import EdgeList, NonEdgeWarning
-from semiring.graphs.stripes import matches, nonedges
+from semiring.graphs.graph import matches, nonedges
 
 __all__ = ["main"]
 

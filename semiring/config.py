@@ -8,7 +8,8 @@ import platform
 from collections import Counter
 from pathlib import Path
 
-from semiring.algebra.errors import SemiringError
+from semiring.common import __version__
+from semiring.common.errors import SemiringError
 
 __all__ = ["EXTRAS", "installed", "show_config"]
 
@@ -63,8 +64,6 @@ def show_config() -> None:
 
 
 def _lines() -> list[tuple[str, str]]:
-    from semiring import __version__
-
     vectors, engines = _vectors()
     number, names = _gpus()
     lines = [
@@ -98,7 +97,7 @@ def _processor() -> str:
 
 def _vectors() -> tuple[str, str]:
     """The vector instructions, and the engines that the processor runs."""
-    from semiring.kernels.cpu.target import host
+    from semiring.kernels.cpu.tile import host
 
     try:
         target = host()
@@ -120,8 +119,8 @@ def _threads() -> str:
 
 
 def _cache() -> str:
+    from semiring.arrays.memory import format_bytes
     from semiring.kernels import cache
-    from semiring.kernels.room import format_bytes
 
     folder = cache.folder()
     try:
@@ -134,7 +133,7 @@ def _cache() -> str:
 
 
 def _memory() -> str:
-    from semiring.kernels.room import format_bytes, free_on
+    from semiring.arrays.memory import format_bytes, free_on
 
     free = free_on("cpu")
     return "unknown" if free is None else f"{format_bytes(free)} available"
@@ -142,7 +141,7 @@ def _memory() -> str:
 
 def _gpus() -> tuple[int, str]:
     """How many GPUs there are, and which."""
-    from semiring.kernels.devices import gpus, why_no_gpu
+    from semiring.arrays.devices import gpus, why_no_gpu
 
     number = gpus()
     if number == 0:

@@ -9,13 +9,13 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algebra.errors import SemiringError, TooLargeError, noted, refuse_arrays
 from semiring.algebra.laws import usual_dtypes
+from semiring.arrays.memory import require_memory
+from semiring.common.errors import SemiringError, TooLargeError, noted, refuse_arrays
 from semiring.graphs import read_edges
-from semiring.graphs.memory import require_memory
 from semiring.graphs.read import GivenMatrix, reading_of
-from semiring.options import Options
 from semiring.planning import Plan, Problem, closure_problem, edges_problem, plan
+from semiring.planning.problem import Options
 
 __all__ = ["explain"]
 
@@ -120,7 +120,7 @@ def _searches(options: Options, n: int, labels: Any) -> int | None:
     """How many searches the sources or the targets that are named take; None where none are."""
     if options.sources is None and options.targets is None:
         return None
-    from semiring.vertices import chosen
+    from semiring.graphs.vertices import chosen
 
     ends = [chosen(v, n, labels, name).numbers for v, name in ((options.sources, "sources"), (options.targets, "targets")) if v is not None]
     return min(len(np.unique(numbers)) for numbers in ends)

@@ -11,14 +11,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algebra.errors import SemiringError, ShapeError, about, refuse_arrays
-from semiring.algebra.exchange import Borrowed, Restorer, borrowed, strided
-from semiring.algebra.namespace import namespace, on_gpu
-from semiring.execution.product import WITNESS, Form, Launched, compute, compute_again, copy, launched_before, product_form
-from semiring.kernels.cuda.streams import in_stream_of, scratch_memory
-from semiring.kernels.devices import gpu_name, on_device
-from semiring.kernels.operands import arrays_of, elements, matching, operand
-from semiring.kernels.room import ALWAYS_FITS, require_room, with_scratch
+from semiring.arrays.devices import gpu_name, namespace, on_device, on_gpu
+from semiring.arrays.exchange import Borrowed, Restorer, borrowed, in_stream_of, scratch_memory, strided
+from semiring.arrays.memory import ALWAYS_FITS, require_room, with_scratch
+from semiring.common.errors import SemiringError, ShapeError, about, refuse_arrays
+from semiring.execution.product import (
+    WITNESS,
+    Form,
+    Launched,
+    arrays_of,
+    compute,
+    compute_again,
+    copy,
+    elements,
+    launched_before,
+    matching,
+    operand,
+    product_form,
+)
 from semiring.planning import Plan, Problem, location, plan
 
 __all__ = ["Witnessed", "matmul"]

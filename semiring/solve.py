@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algebra.errors import SemiringError, noted
 from semiring.algorithms.power import power as raise_to
-from semiring.closing import solve
+from semiring.arrays.devices import device_of, on_device
+from semiring.common.errors import SemiringError, noted
+from semiring.execution.closure import solve
 from semiring.graphs import read_graph
-from semiring.kernels.devices import device_of, on_device
-from semiring.options import Options
+from semiring.planning.problem import Options
 from semiring.product import matmul
 
 if TYPE_CHECKING:
-    from semiring.progress import Progress
+    from semiring.streaming.progress import Progress
 
 __all__ = ["apsp", "closure", "power", "transitive_closure"]
 
@@ -78,7 +78,7 @@ def apsp(
         with ``overwrite=True``), and after a crash, a kill or Ctrl-C the same call goes on where it was, with the same bits. Another
         input, and a result that was changed, are errors.
     progress : callable or bool, optional
-        Of work by block rows: a function that is told a `semiring.progress.Progress` now and then; True for a bar (of tqdm, where it is
+        Of work by block rows: a function that is told a `semiring.streaming.progress.Progress` now and then; True for a bar (of tqdm, where it is
         installed), False for none. By default a bar where that takes long.
     sources, targets : vertex or sequence of vertices, optional
         Only the paths from these vertices, to those, or both. They are named by their labels where the graph has some (NetworkX, edge

@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algebra.errors import GraphError, noted
-from semiring.algebra.exchange import borrowed, lends_memory
-from semiring.algebra.namespace import host
 from semiring.algorithms.edges import Edges
-from semiring.closing import solve
+from semiring.arrays.devices import device_of, host
+from semiring.arrays.exchange import borrowed, lends_memory
+from semiring.arrays.memory import fits
+from semiring.common.errors import GraphError, noted
+from semiring.execution.closure import solve
 from semiring.execution.rows import block_of_rows
-from semiring.exports import as_floats
 from semiring.graphs import Graph, read_edges, read_graph
-from semiring.kernels.devices import device_of
-from semiring.kernels.room import fits
-from semiring.options import Options
 from semiring.planning import closure_problem, edges_problem, plan
+from semiring.planning.problem import Options
+from semiring.results.views import as_floats
 
 if TYPE_CHECKING:
-    from semiring.progress import Progress
+    from semiring.streaming.progress import Progress
 
 __all__ = ["Statistics", "statistics"]
 

@@ -21,11 +21,11 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import usual_dtypes
-from semiring.algebra.namespace import host
 from semiring.algebra.sampling import draw
-from semiring.algorithms.cycles import exact_weight
+from semiring.algorithms.divergence import exact_weight
+from semiring.arrays.devices import host
 from semiring.kernels.reference.operations import Operations
-from semiring.paths import Paths
+from semiring.results.paths import Paths
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import settings
 
+from semiring.arrays.devices import gpus
 from semiring.kernels.cpu.threads import thread_count
-from semiring.kernels.devices import gpus
 
 # The first example of a kind may compile a kernel.
 settings.register_profile("semiring", deadline=None)

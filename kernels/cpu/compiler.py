@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from semiring.algebra import forks
+from semiring.common import forks
 from semiring.kernels import cache
 from semiring.kernels.cpu.emitter import Emitter
-from semiring.kernels.cpu.target import Target
+from semiring.kernels.cpu.tile import Target
 
 __all__ = ["Library", "assembly", "compile_library", "link"]
 

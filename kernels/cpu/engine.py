@@ -1,28 +1,159 @@
-"""The CPU engine: generated kernels, tasks over threads, and what happens when an operand is part of the result."""
+"""The CPU engine: its kernels, compiled at their first use, and operands that are part of the result.
+
+The compiled kernels of a semiring in its dtypes, each made at its first use.
+
+Blocks that kernels cannot take as they lie: what they share, and when a copy has to take their place.
+
+The CPU engine: generated kernels, tasks over threads, and what happens when an operand is part of the result.
+"""
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import HarmfulPivot
-from semiring.kernels.block import Block
-from semiring.kernels.cpu.arguments import STATUS
-from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.launch import Launch
-from semiring.kernels.cpu.operands import Operand, assign, copied
-from semiring.kernels.cpu.tasks import stripe
+from semiring.algebra.expression import const, flat
+from semiring.arrays.overlap import address, layout, matched, share
+from semiring.common.errors import HarmfulPivot
+from semiring.kernels import cache
+from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.emitter import STATUS
+from semiring.kernels.cpu.launch import Launch, pivot_launch, product_launch, stripe
+from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.threads import Threaded, run
-from semiring.kernels.engine import ArrayEngine
+from semiring.kernels.cpu.tile import Target, Tile, choose, host
+from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.machine import SERIAL
-from semiring.kernels.overlap import address, matched
 from semiring.kernels.reference.operations import Operations, operations_for
 
-__all__ = ["CpuEngine"]
+__all__ = ["CpuEngine", "Kernels", "Operand", "assign", "copied", "kernels_for"]
+
+_LAUNCHES = 128
+"""Ways in which matrices lie, whose launches are kept: a recursive or blocked closure has a dozen."""
+
+
+class Kernels:
+    """Machine code for one semiring, its dtypes and one target.
+
+    Attributes
+    ----------
+    representation, tile, witness_tile, target
+        What the code was generated from.
+    function : callable
+        ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, or what `search_name` gives, by its name.
+    product_launch, pivot_launch : callable
+        Those of this representation and these tiles; what was used last is kept.
+    """
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], target: Target) -> None:
+        self.target = target
+        self.representation = represent(semiring, dtypes, order_keys=target.order_keys)
+        self.tile = choose(self.representation, target)
+        self.witness_tile = choose(self.representation, target, witness=True)
+        tiles = (self.tile, self.witness_tile)
+        self.function = functools.cache(functools.partial(_function, self.representation, target, *tiles))
+        self.product_launch = functools.lru_cache(_LAUNCHES)(functools.partial(product_launch, self.representation, tiles))
+        self.pivot_launch = functools.lru_cache(_LAUNCHES)(functools.partial(pivot_launch, self.representation))
+
+    def ir(self, name: str) -> str:
+        """The LLVM IR of a function and those that it calls."""
+        return _ir(self.representation, self.target, self.tile, self.witness_tile, name)
+
+
+def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> Callable[[int], None]:
+    """A function, compiled or from the cache."""
+    library = compile_library((name, *_identity(rep), tile, witness_tile), target, lambda: _ir(rep, target, tile, witness_tile, name))
+    return library.function(name)
+
+
+def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> str:
+    # The generator is imported only where the cache does not have its output.
+    from semiring.kernels.cpu.pivot import PivotKernel
+    from semiring.kernels.cpu.product import ProductKernel
+    from semiring.kernels.cpu.search import SearchKernel
+    from semiring.kernels.cpu.witness import WitnessKernel
+
+    if name == "product":
+        functions = ProductKernel(rep, target, tile, witness=False).functions()
+    elif name == "product_witness":
+        tile = witness_tile
+        functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
+    elif name.startswith("search"):
+        functions = SearchKernel(rep, target, name).functions()
+    else:
+        functions = PivotKernel(rep, target, tile.width).functions(name)
+    return link(functions)
+
+
+def _identity(rep: Representation) -> tuple[object, ...]:
+    """A representation for the key of a cache: its repr, and in full the expressions, which their repr abbreviates."""
+    programs = (rep.add, rep.mul, rep.star or (), (rep.star_undefined,))
+    return (replace(rep, add=(), mul=(), star=None, star_undefined=const(False)), *map(flat, programs))
+
+
+def kernels_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], isa: str | None = None) -> Kernels:
+    """The kernels of `semiring` in `dtypes` for this processor (or the instruction set `isa` of it)."""
+    return _kernels(semiring, dtypes, host(isa))
+
+
+_kernels = functools.lru_cache(maxsize=cache.LOADED)(Kernels)
+
+
+class Operand:
+    """A block that is one matrix, and the layouts of its components."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.layouts = [layout(v) for v in block.values]
+
+    def copied(self) -> Operand:
+        """A contiguous copy, to be read."""
+        return Operand(copied(self.block))
+
+    def shares(self, other: Operand) -> bool:
+        """Whether they have elements in common."""
+        return any(share(x, y) for x in self.layouts for y in other.layouts)
+
+    @property
+    def aligned(self) -> bool:
+        """Whether elements lie at multiples of their size, as kernels count; a field of packed records may lie between them."""
+        return all(x.address % x.size == x.down % x.size == x.across % x.size == 0 for x in self.layouts)
+
+    @property
+    def contiguous_rows(self) -> bool:
+        """Whether the elements of a row lie side by side."""
+        return all(x.across == x.size or x.columns == 1 for x in self.layouts)
+
+    @property
+    def writable(self) -> bool:
+        """Whether kernels can write to it."""
+        via = self.block.via
+        return (
+            self.contiguous_rows
+            and all(x.address % x.size == x.down % x.size == 0 for x in self.layouts)
+            and (via is None or via.strides[1] == via.itemsize or via.shape[1] == 1)
+        )
+
+
+def copied(block: Block, *, via: bool = False) -> Block:
+    """A contiguous copy of a block; with its construction matrix, if it has one, on request."""
+    kept = np.array(block.via, order="C") if via and block.via is not None else None
+    return Block(tuple(np.array(v, order="C") for v in block.values), kept, block.row, block.column)
+
+
+def assign(to: Block, source: Block) -> None:
+    """Write the elements of a block, and its construction matrix, to another one."""
+    for x, y in zip(to.values, source.values, strict=True):
+        x[...] = y
+    if to.via is not None:
+        to.via[...] = source.via
+
 
 _SIDE_BY_SIDE = 512
 """Matrices of a batch up to this side run one a thread."""

@@ -8,13 +8,10 @@ value, and among new candidates the lowest k, because only strict improvements c
 
 from __future__ import annotations
 
-from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.emitter import I32, Emitter
-from semiring.kernels.cpu.lowering import Broadcast, Lowering, Value
+from semiring.kernels.cpu.emitter import I32, Arguments, Emitter
+from semiring.kernels.cpu.lowering import Broadcast, Lowering, Value, improve, store_where, update
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.target import Target
-from semiring.kernels.cpu.tile import Tile
-from semiring.kernels.cpu.update import improve, store_where, update
+from semiring.kernels.cpu.tile import Target, Tile
 
 __all__ = ["MicroKernel"]
 

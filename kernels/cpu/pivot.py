@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from semiring.kernels.cpu.arguments import STATUS, Arguments
-from semiring.kernels.cpu.emitter import I32, Emitter
-from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.emitter import I32, STATUS, Arguments, Emitter
+from semiring.kernels.cpu.lowering import Lowering, Value, Via, update
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.target import Target
-from semiring.kernels.cpu.update import Via, update
+from semiring.kernels.cpu.tile import Target
 
 __all__ = ["PivotKernel"]
 

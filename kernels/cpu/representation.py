@@ -18,9 +18,9 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes, var
+from semiring.kernels.boolean import on_bytes
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
-from semiring.kernels.infinities import absorbing, threshold, tropical
-from semiring.kernels.truth import on_bytes
+from semiring.kernels.overflow.infinity import absorbing, threshold, tropical
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.lowering import Lowering

@@ -1,4 +1,10 @@
-"""Rows of the closure of a sparse graph, one after the other: the best elements from a vertex to all, edge by edge.
+"""Best-first and label-correcting search of a sparse graph, generated for a semiring.
+
+What waits in a search: vertices, each with the element of the walk that led there, which come out in one of two orders.
+
+A vertex that is reached by a better walk waits once more; whoever takes out an entry sees that its element is no longer the vertex's own.
+
+Rows of the closure of a sparse graph, one after the other: the best elements from a vertex to all, edge by edge.
 
 ``search_best`` takes the vertices with the best element first, as Dijkstra (1959) does; where no edge improves on 1, each is final when
 its turn comes. ``search_rounds`` takes them in rounds, each of walks with one more edge, as Bellman and Ford do. Both are Mohri's generic
@@ -7,17 +13,226 @@ search (2002) with a queue of its own, for a ⊕ that selects.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
-from semiring.kernels.cpu.emitter import Emitter
-from semiring.kernels.cpu.lowering import Lowering, Value
-from semiring.kernels.cpu.queues import Heap, Queue, Rounds
+from semiring.kernels.cpu.emitter import I64, Emitter, Scalar
+from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.target import Target
-from semiring.kernels.cpu.update import improve
+from semiring.kernels.cpu.tile import Target
 
-__all__ = ["SearchKernel", "Words", "search_name"]
+__all__ = ["Heap", "Queue", "Rounds", "SearchKernel", "Words", "search_name"]
+
+Better = Callable[[Sequence[Value], Sequence[Value]], str]
+"""Emits whether one element is strictly better than another."""
+
+Entry = tuple[str, list[Value]]
+"""A place or a vertex, and an element."""
+
+_CHILDREN = 4
+"""Of an entry of the heap: their elements fill less than a cache line."""
+
+
+class Queue(Protocol):
+    """Entries of a vertex and an element, and what is emitted to put them in and to take them out."""
+
+    def begin(self, vertex: str, element: Sequence[Value]) -> None:
+        """Start a search with one entry, in an empty queue."""
+
+    def push(self, vertex: str, element: Sequence[Value]) -> None:
+        """Add an entry; where there is no room the function ends."""
+
+    def filled(self) -> str:
+        """Whether there is an entry."""
+        ...
+
+    def pop(self) -> tuple[str, list[Value]]:
+        """Take an entry out of a queue that has one."""
+        ...
+
+
+class _Entries:
+    """The memory of a queue: an array of vertices, and one for each component of an element."""
+
+    def __init__(self, em: Emitter, scalars: Sequence[Scalar], start: str, room: str) -> None:
+        self.em, self.scalars = em, scalars
+        self.vertices, *self.elements = em.side_by_side(start, (I64, *scalars), room)
+
+    def load(self, at: str) -> tuple[str, list[Value]]:
+        return self.vertex(at), self.element(at)
+
+    def vertex(self, at: str) -> str:
+        return self.em.load("i64", self.em.at("i64", self.vertices, at), 8)
+
+    def element(self, at: str) -> list[Value]:
+        em = self.em
+        return [Value(em.load(s.ir, em.at(s.ir, a, at), s.bytes), s) for s, a in zip(self.scalars, self.elements, strict=True)]
+
+    def store(self, at: str, vertex: str, element: Sequence[Value]) -> None:
+        em = self.em
+        em.store("i64", vertex, em.at("i64", self.vertices, at), 8)
+        for s, array, value in zip(self.scalars, self.elements, element, strict=True):
+            em.store(s.ir, value.name, em.at(s.ir, array, at), s.bytes)
+
+
+class Heap:
+    """The best element comes out first.
+
+    Parameters
+    ----------
+    low : Lowering
+        Of single elements.
+    scalars : sequence of Scalar
+    start, room : str
+        The address of the entries, and how many there may be.
+    better : callable
+    """
+
+    def __init__(self, low: Lowering, scalars: Sequence[Scalar], start: str, room: str, better: Better) -> None:
+        self.low, self.scalars, self.room, self.better = low, scalars, room, better
+        self.entries = _Entries(low.em, scalars, start, room)
+        self.size = low.em.variable(0)
+
+    def begin(self, vertex: str, element: Sequence[Value]) -> None:
+        """Start a search with one entry, in an empty queue."""
+        self.push(vertex, element)
+
+    def push(self, vertex: str, element: Sequence[Value]) -> None:
+        """Add an entry; where there is no room the function ends."""
+        em = self.low.em
+        size = em.load("i64", self.size, 8)
+        em.returning(em.let(f"icmp sge i64 {size}, {self.room}"))
+        em.store("i64", str(em.add(size, 1)), self.size, 8)
+
+        def parent(i: str) -> str:
+            return em.let(f"sdiv i64 {em.sub(i, 1)}, {_CHILDREN}")  # of the first entry: itself
+
+        def above(i: list[str]) -> str:
+            better = self.better(element, self.entries.element(parent(*i)))
+            return em.let(f"and i1 {better}, {em.let(f'icmp sgt i64 {i[0]}, 0')}")
+
+        def rise(i: list[str]) -> list[str]:
+            up = parent(*i)
+            self.entries.store(i[0], *self.entries.load(up))
+            return [up]
+
+        (place,) = em.repeat([("i64", size)], above, rise)
+        self.entries.store(place, vertex, element)
+
+    def filled(self) -> str:
+        """Whether there is an entry."""
+        em = self.low.em
+        return em.let(f"icmp ne i64 {em.load('i64', self.size, 8)}, 0")
+
+    def pop(self) -> tuple[str, list[Value]]:
+        """Take the best entry out."""
+        em = self.low.em
+        first = self.entries.load("0")
+        last = str(em.sub(em.load("i64", self.size, 8), 1))
+        em.store("i64", last, self.size, 8)
+        vertex, element = self.entries.load(last)
+
+        def below(i: str) -> list[str]:
+            """Of a place: itself, its best child, and the element of that one."""
+            # Beyond the end is the last entry, where it still stands, and it is not better than itself.
+            first = em.add(em.mul(i, _CHILDREN), 1)
+            rivals = [(place, self.entries.element(place)) for place in (em.smin(em.add(first, c), last) for c in range(_CHILDREN))]
+            while len(rivals) > 1:  # a knockout: two comparisons one after the other instead of three
+                rivals = [self._winner(*pair) for pair in zip(rivals[::2], rivals[1::2], strict=True)]
+            ((child, best),) = rivals
+            return [i, child, *(v.name for v in best)]
+
+        def element_of(values: list[str]) -> list[Value]:
+            return [Value(name, s) for name, s in zip(values[2:], self.scalars, strict=True)]
+
+        def sink(values: list[str]) -> list[str]:
+            i, child = values[:2]
+            self.entries.store(i, self.entries.vertex(child), element_of(values))
+            return below(child)
+
+        def deeper(values: list[str]) -> str:
+            # Where no entry is below, the best child is the entry itself, and a NaN that ⊕ made may seem better than itself.
+            better = self.better(element_of(values), element)
+            return em.let(f"and i1 {better}, {em.let(f'icmp sgt i64 {values[1]}, {values[0]}')}")
+
+        carried = list(zip(("i64", "i64", *(s.ir for s in self.scalars)), below("0"), strict=True))
+        place, *_ = em.repeat(carried, deeper, sink)
+        self.entries.store(place, vertex, element)
+        return first
+
+    def _winner(self, one: Entry, other: Entry) -> Entry:
+        """The better of two places with their elements, among equals the first."""
+        (here, element), (there, rival) = one, other
+        better = self.better(rival, element)
+        best = [Value(self.low.select(better, s, r.name, e.name), s) for s, r, e in zip(self.scalars, rival, element, strict=True)]
+        return self.low.em.select_i64(better, there, here, unpredictable=True), best
+
+
+class Rounds:
+    """What came in during one round comes out in the next, in the same order; the function ends after so many rounds.
+
+    Parameters
+    ----------
+    low, scalars, start, room
+        See `Heap`; there is as much room twice.
+    rounds : str
+    """
+
+    def __init__(self, low: Lowering, scalars: Sequence[Scalar], start: str, room: str, rounds: str) -> None:
+        em = self.em = low.em
+        self.room, self.rounds = room, rounds
+        self.entries = _Entries(em, scalars, start, str(em.mul(room, 2)))
+        self.now, self.there, self.coming, self.taken, self.round = (em.variable(0) for _ in range(5))
+
+    def begin(self, vertex: str, element: Sequence[Value]) -> None:
+        """Start a search with one entry, in an empty queue."""
+        self.em.store("i64", "0", self.round, 8)
+        self.push(vertex, element)
+
+    def push(self, vertex: str, element: Sequence[Value]) -> None:
+        """Add an entry; where there is no room the function ends."""
+        em = self.em
+        coming = em.load("i64", self.coming, 8)
+        em.returning(em.let(f"icmp sge i64 {coming}, {self.room}"))
+        em.store("i64", str(em.add(coming, 1)), self.coming, 8)
+        self.entries.store(str(em.add(self._next(), coming)), vertex, element)
+
+    def filled(self) -> str:
+        """Whether there is an entry."""
+        em = self.em
+        coming = em.let(f"icmp ne i64 {em.load('i64', self.coming, 8)}, 0")
+        return em.let(f"select i1 {self._round_over()}, i1 {coming}, i1 true")
+
+    def pop(self) -> tuple[str, list[Value]]:
+        """Take the next entry out."""
+        em = self.em
+
+        def turn_over() -> None:
+            coming = em.load("i64", self.coming, 8)
+            number = em.load("i64", self.round, 8)
+            em.returning(em.let(f"icmp sge i64 {number}, {self.rounds}"))
+            for variable, value in (
+                (self.round, em.add(number, 1)),
+                (self.now, self._next()),
+                (self.there, coming),
+                (self.coming, 0),
+                (self.taken, 0),
+            ):
+                em.store("i64", str(value), variable, 8)
+
+        em.branch(self._round_over(), turn_over)
+        taken = em.load("i64", self.taken, 8)
+        em.store("i64", str(em.add(taken, 1)), self.taken, 8)
+        return self.entries.load(str(em.add(em.load("i64", self.now, 8), taken)))
+
+    def _round_over(self) -> str:
+        """Whether all entries of this round were taken."""
+        em = self.em
+        return em.let(f"icmp eq i64 {em.load('i64', self.taken, 8)}, {em.load('i64', self.there, 8)}")
+
+    def _next(self) -> str:
+        """Where the entries of the next round begin."""
+        return str(self.em.sub(self.room, self.em.load("i64", self.now, 8)))
 
 
 class Words(NamedTuple):

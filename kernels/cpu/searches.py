@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.overlap import address
 from semiring.kernels import machine
-from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.scratch import give_back, take
+from semiring.kernels.cpu.engine import kernels_for
 from semiring.kernels.cpu.search import Words, search_name
-from semiring.kernels.cpu.threads import Threaded, run
-from semiring.kernels.overlap import address
+from semiring.kernels.cpu.threads import Threaded, give_back, run, take
 
 __all__ = ["Searches"]
 

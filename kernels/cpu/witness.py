@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
+from semiring.kernels.cpu.emitter import I32, Arguments, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.target import Target
-from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.tile import Target, Tile
 
 __all__ = ["WitnessKernel"]
 

@@ -3,10 +3,35 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 
-from semiring.kernels.cuda.tile import Device
+__all__ = ["H200", "Device", "device"]
 
-__all__ = ["H200", "device"]
+
+@dataclass(frozen=True)
+class Device:
+    """Limits of a GPU.
+
+    Attributes
+    ----------
+    arch : int
+        The compute capability, as in sm_90.
+    multiprocessors : int
+    shared_bytes : int
+        Shared memory of a multiprocessor that blocks can have.
+    block_shared_bytes : int
+        The most that one block can have.
+    registers, threads : int
+        Of a multiprocessor.
+    """
+
+    arch: int
+    multiprocessors: int
+    shared_bytes: int
+    block_shared_bytes: int
+    registers: int = 65536
+    threads: int = 2048
+
 
 H200 = Device(arch=90, multiprocessors=132, shared_bytes=233472, block_shared_bytes=232448)
 """An NVIDIA H100 or H200: what is planned for where there is no GPU."""

@@ -1,6 +1,12 @@
-"""What is done to each element of arrays on a GPU, by kernels of ours: compiled and kept as all others are, and exact for subnormals.
+"""Elementwise kernels on a GPU: conversion of ∞, construction matrices, divergent pivots.
+
+What is done to each element of arrays on a GPU, by kernels of ours: compiled and kept as all others are, and exact for subnormals.
 
 CuPy's own take half a second at the first use of each, and take subnormals for zeros.
+
+Elements between the user's form and the kernels', in one pass over device memory.
+
+Where kernels tell of harmful pivots: for each matrix the least vertex that has one.
 """
 
 from __future__ import annotations
@@ -10,10 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from semiring.kernels.cuda.loading import Kernel
+from semiring.common.errors import SemiringError
+from semiring.kernels.cuda.compiler import Kernel, rehearsing
 from semiring.kernels.cuda.operands import stacked
 
-__all__ = ["elements_source", "for_each"]
+__all__ = [
+    "NONE", "clear_paths", "earlier", "elements_source", "for_each", "halved", "mend", "nothing", "restore", "told", "without_paths",
+    "zeros",
+]  # fmt: skip
 
 _THREADS = 256
 _ACROSS, _DOWN = 1 << 16, 65535
@@ -70,3 +80,120 @@ def elements_source(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], nu
 @functools.cache
 def _kernel(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], numbers: tuple[str, ...], number: int) -> Kernel:
     return Kernel("elements", lambda: elements_source(body, arrays, numbers), number)
+
+
+def halved(values: Any, half: int, *, owned: bool, signs: Any = None) -> Any:
+    """Integers of which nothing is beyond half of ∞: in their place if they are owned.
+
+    Parameters
+    ----------
+    values : array
+    half : int
+    owned : bool
+    signs : int32 array of one number, optional
+        Becomes 1 if a finite element could pull a sum with ∞ back from it.
+    """
+    import cupy
+
+    out = values if owned else cupy.empty(values.shape, values.dtype)
+    beyond, against = ("x > half", "x < 0") if half > 0 else ("x < half", "x > 0")
+    told = {} if signs is None else {"signs": signs.data.ptr}
+    tell = f"if ({against}) *reinterpret_cast<int32*>(signs) = 1; " if told else ""
+    for_each(f"{tell}y = {beyond} ? half : x", {"x": values, "y": out}, half=int(half), **told)
+    return out
+
+
+def restore(values: Any, via: Any, least: int, signed: int, infinity: int, signs: Any = None) -> None:
+    """Everything at or beyond a threshold is ∞ again, in its place, and no path.
+
+    Parameters
+    ----------
+    values : array
+    via : int32 array or None
+    least, signed : int
+        The threshold, and the one that counts where `signs`, as `halved` has found them, are 1.
+    infinity : int
+    signs : int32 array of one number, optional
+    """
+    limits = {"threshold": int(least), "infinity": int(infinity)}
+    threshold = "threshold"
+    if signs is not None:
+        limits |= {"signed_threshold": int(signed), "signs": signs.data.ptr}
+        threshold = "(*reinterpret_cast<const int32*>(signs) ? signed_threshold : threshold)"
+    beyond = f"x >= {threshold}" if infinity > 0 else f"x <= {threshold}"
+    if via is None:
+        for_each(f"if ({beyond}) x = infinity", {"x": values}, **limits)
+    else:
+        for_each(f"if ({beyond}) x = infinity, via = -1", {"x": values, "via": via}, **limits)
+
+
+def without_paths(shape: tuple[int, ...]) -> Any:
+    """A construction matrix of −1 everywhere, which needs no kernel."""
+    import cupy
+
+    via = cupy.empty(shape, np.int32)
+    if via.size:
+        clear_paths(via.data.ptr, via.size)
+    return via
+
+
+def clear_paths(address: int, count: int) -> None:
+    """−1 in so many int32 numbers, which needs no kernel."""
+    import cupy
+
+    if not rehearsing():
+        cupy.cuda.runtime.memsetAsync(address, 0xFF, 4 * count, cupy.cuda.get_current_stream().ptr)
+
+
+def zeros(count: int) -> Any:
+    """So many int32 numbers 0."""
+    import cupy
+
+    found = cupy.ndarray(count, np.int32)
+    found.data.memset_async(0, found.nbytes)
+    return found
+
+
+def mend(values: Any) -> None:
+    """0.0 in the place of −0.0, which sorts below −∞ among the integers of their bits."""
+    for_each("if (x == int32(0x80000000)) x = 0", {"x": values.view(np.int32)})
+
+
+NONE = 0x7F7F7F7F
+"""What is there where no pivot is harmful: beyond all vertices, and of equal bytes, so that memory is set to it without a kernel."""
+
+
+def nothing(count: int) -> Any:
+    """No harmful pivots in `count` matrices, as an int32 array on the GPU."""
+    import cupy
+
+    found = cupy.empty(count, dtype=np.int32)
+    if count:
+        found.data.memset_async(NONE & 0xFF, found.nbytes)
+    return found
+
+
+def earlier(whole: Any, part: Any, row: int) -> None:
+    """whole ← the lesser of `whole` and of `part`, which counts from vertex `row`."""
+    for_each(f"if (part != {NONE} && part + row < whole) whole = part + row", {"whole": whole[None], "part": part[None]}, row=row)
+
+
+def told(found: Any) -> np.ndarray[Any, Any]:
+    """What is told, on the host, once the current stream has come to its end: by way of pinned memory, in half of the time.
+
+    Raises
+    ------
+    SemiringError
+        Where the stream is being recorded.
+    """
+    import cupy
+
+    stream = cupy.cuda.get_current_stream()
+    if stream.is_capturing():
+        raise SemiringError(
+            "a closure waits for the GPU, to tell of harmful cycles, so that no CUDA graph of it is recorded; products can be"
+        )
+    memory = cupy.cuda.alloc_pinned_memory(found.nbytes)
+    found.data.copy_to_host_async(memory.ptr, found.nbytes)
+    stream.synchronize()
+    return np.frombuffer(memory, np.int32, found.size)

@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import HarmfulPivot
-from semiring.algebra.exchange import Strided
+from semiring.arrays.exchange import Strided
+from semiring.common.errors import HarmfulPivot
 from semiring.kernels import machine
-from semiring.kernels.block import Block
-from semiring.kernels.cuda import loading
-from semiring.kernels.cuda.conversion import halved, mend, restore, zeros
+from semiring.kernels.cuda import compiler
+from semiring.kernels.cuda.elements import NONE, earlier, halved, mend, nothing, restore, told, zeros
 from semiring.kernels.cuda.graphs import recording
-from semiring.kernels.cuda.harmful import NONE, earlier, nothing, told
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
-from semiring.kernels.cuda.operands import batches, matrix, of_one_layout, stacked, via_arguments
+from semiring.kernels.cuda.operands import batches, matrix, move, of_one_layout, stacked, via_arguments
 from semiring.kernels.cuda.products import CudaProducts, Launch
-from semiring.kernels.cuda.rows import move
-from semiring.kernels.infinities import threshold
-from semiring.kernels.statistics import ValueStatistics, value_statistics
+from semiring.kernels.engine import Block
+from semiring.kernels.overflow.infinity import threshold
+from semiring.kernels.overflow.statistics import ValueStatistics, value_statistics
 
 __all__ = ["CudaEngine"]
 
@@ -141,10 +139,10 @@ class CudaEngine(CudaProducts):
         """
         # The kernels themselves are in the key, so that they live as long as what launches them.
         key = (self._kernels, A.values[0].shape, A.via is None, self._ordered_bits, name)
-        small = not loading.rehearsing() and self.pivot < A.shape[0] and sum([v.nbytes for v in A.values]) <= _SMALL
+        small = not compiler.rehearsing() and self.pivot < A.shape[0] and sum([v.nbytes for v in A.values]) <= _SMALL
         recorded = recording(key, A, lambda block: self._told(schedule, block)) if small else None
         if recorded is None:
-            loading.run(lambda: self._tested(schedule, A), lambda: self._told(schedule, A))
+            compiler.run(lambda: self._tested(schedule, A), lambda: self._told(schedule, A))
         else:
             if self._harmful is recorded.harmful:  # which the recording begins anew
                 self._harmful = self._harmful.copy()

@@ -12,10 +12,10 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from semiring.algebra import forks
-from semiring.kernels.block import Block
+from semiring.common import forks
 from semiring.kernels.cuda.elements import for_each
-from semiring.kernels.cuda.rows import move
+from semiring.kernels.cuda.operands import move
+from semiring.kernels.engine import Block
 
 __all__ = ["Recording", "recording"]
 

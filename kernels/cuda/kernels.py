@@ -1,4 +1,9 @@
-"""The kernels of one semiring in its dtypes for one GPU."""
+"""The kernels of one semiring in its dtypes for one GPU.
+
+The kernels of one semiring in its dtypes for one GPU.
+
+The CUDA C++ that runs, for whoever wants to read it.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +14,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.common.html import Code
 from semiring.kernels import cache
+from semiring.kernels.boolean import is_reachability
+from semiring.kernels.cuda import boolean
+from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.device import device
-from semiring.kernels.cuda.loading import Kernel
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.steps import Operations, Step, best_step
-from semiring.kernels.cuda.tile import Problem, Tile
+from semiring.kernels.cuda.tile import Problem, Tile, candidates
 
 if TYPE_CHECKING:
     from semiring.kernels.cuda.launches import DividedPlan, LaunchPlan
 
 __all__ = [
-    "GROUP", "PLAIN_THREADS", "Kernels", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
-    "problem_for", "reads_vectors", "step_for",
+    "GROUP", "PLAIN_THREADS", "Kernels", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads", "problem_for", "reads_vectors",
+    "source", "step_for",
 ]  # fmt: skip
 
 GROUP = 4
@@ -217,3 +225,17 @@ class Kernels:
 def kernels_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int) -> Kernels:
     """The kernels of `semiring` in `dtypes` for GPU `number`."""
     return Kernels(semiring, dtypes, number)
+
+
+def source(semiring: Semiring, dtype: Any, *, kernel: str, arch: int, ordered_bits: bool) -> Code:
+    """See `semiring.kernels.source`."""
+    dtypes = semiring.dtypes([np.dtype(dtype)] * semiring.components)
+    heading = f"CUDA C++ of {kernel} over {semiring.name} in {', '.join(map(str, dtypes))} for sm_{arch}"
+    if is_reachability(semiring, dtypes) and kernel in ("product", "close", "add_identity"):
+        return Code(boolean.bits_source(kernel, boolean.candidates(arch)[0], boolean.PIVOT // 32), heading)
+    r = represent(semiring, dtypes)
+    step = step_for(r, arch, ordered_bits=ordered_bits and r.keeps_bits_ordered, pairs=kernel == "product")
+    light = reads_vectors(r, step)
+    tile = candidates(problem_for(r, step, (1, 1, 1, 1), witness=kernel == "product_witness", light=light))[0]
+    access = ("vectors", "vectors") if light else ("rows", "rows")
+    return Code(kernel_source(r, step, kernel, tile if kernel.startswith("product") else None, access), heading)

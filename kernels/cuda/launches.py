@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.exchange import Strided
-from semiring.kernels.block import Block
-from semiring.kernels.cuda.loading import Kernel, pointer_to
+from semiring.arrays.exchange import Strided
+from semiring.kernels.cuda.compiler import Kernel, pointer_to
 from semiring.kernels.cuda.operands import by_value, matrix, via_arguments
+from semiring.kernels.engine import Block
 
 __all__ = ["ALWAYS", "DividedPlan", "LaunchPlan", "Operands", "Turn", "addresses", "arrangement", "arrangement_of_matrices", "planned"]
 

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.exchange import Strided
+from semiring.arrays.exchange import Strided
 from semiring.kernels import machine
-from semiring.kernels.block import Block
-from semiring.kernels.cuda import loading
-from semiring.kernels.cuda.choice import Division, choose, divide, is_near
+from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.kernels import GROUP, PLAIN_THREADS, kernels_for, problem_for, reads_vectors
 from semiring.kernels.cuda.launches import (
     ALWAYS,
@@ -28,7 +26,8 @@ from semiring.kernels.cuda.launches import (
 )
 from semiring.kernels.cuda.operands import BATCH, access, batches, copy, matrix, parts, same, shares
 from semiring.kernels.cuda.steps import Step
-from semiring.kernels.cuda.tile import Problem, Tile, launch
+from semiring.kernels.cuda.tile import Division, Problem, Tile, choose, divide, is_near, launch
+from semiring.kernels.engine import Block
 
 __all__ = ["CudaProducts", "Launch"]
 
@@ -133,7 +132,7 @@ class CudaProducts:
             def work() -> None:
                 self._by_rows(A, B, C, fresh)
 
-            loading.run(work, work)
+            compiler.run(work, work)
 
     def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> Launch | None:
         """What is launched for products without copies; None where they need some. `together` there may be several of them."""

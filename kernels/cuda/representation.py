@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import Expr, nodes, var
-from semiring.algebra.forks import cached_property
-from semiring.algebra.program import REAL
+from semiring.algebra.expression import REAL, Expr, nodes, var
+from semiring.common.forks import cached_property
+from semiring.kernels.boolean import on_bytes
 from semiring.kernels.cuda.steps import postponed
-from semiring.kernels.infinities import absorbing, tropical
-from semiring.kernels.truth import on_bytes
+from semiring.kernels.overflow.infinity import absorbing, tropical
 
 __all__ = ["Representation", "represent"]
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra import forks
-from semiring.algebra.errors import SemiringError
-from semiring.algebra.exchange import Strided
-from semiring.kernels.cuda.conversion import zeros
+from semiring.arrays.exchange import Strided
+from semiring.common import forks
+from semiring.common.errors import SemiringError
+from semiring.kernels.cuda.compiler import Kernel, pointer_to, rehearsing
 from semiring.kernels.cuda.device import device
-from semiring.kernels.cuda.loading import Kernel, pointer_to, rehearsing
+from semiring.kernels.cuda.elements import zeros
 from semiring.kernels.cuda.operands import stacked
-from semiring.kernels.statistics import Found
+from semiring.kernels.overflow.infinity import Found
 
 __all__ = ["begin", "statistics_source", "tell_signs"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra import forks
-from semiring.kernels.cuda.rows import contiguous
+from semiring.common import forks
+from semiring.kernels.cuda.operands import contiguous
 
 __all__ = ["download", "locked", "upload"]
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import AssumptionWarning, HarmfulPivot, callers_level
-from semiring.kernels.block import Block
-from semiring.kernels.engine import ArrayEngine
+from semiring.common.errors import AssumptionWarning, HarmfulPivot, callers_level
+from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["ReferenceEngine"]

@@ -12,11 +12,11 @@ import numpy as np
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
-from semiring.algebra.errors import DivergenceError, DTypeError, OverflowRiskError, SemiringError, brief
 from semiring.algebra.expression import Expr, evaluate
+from semiring.common.errors import DivergenceError, DTypeError, OverflowRiskError, SemiringError, brief
 from semiring.kernels import cache
-from semiring.kernels.infinities import absorbing, own
-from semiring.kernels.truth import truth_table
+from semiring.kernels.boolean import truth_table
+from semiring.kernels.overflow.infinity import absorbing, own
 
 __all__ = ["Operations", "is_sympy", "operations_for"]
 

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra import ops
-from semiring.algebra.errors import DivergenceError, DTypeError
-from semiring.algebra.expression import Expr, fold, nodes, show
-from semiring.algebra.program import ARITHMETIC, BITWISE, REAL
+from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, fold, nodes, show
+from semiring.common.errors import DivergenceError, DTypeError
 
 if TYPE_CHECKING:
     from semiring.algebra.definition import Semiring

@@ -16,10 +16,9 @@ import numpy as np
 from semiring.algebra import ops
 from semiring.algebra.agreement import around, difference
 from semiring.algebra.elements import element
-from semiring.algebra.errors import DTypeError, SemiringError, TraceError
-from semiring.algebra.expression import COMPARISONS, Expr, const, evaluate, nodes, show, where
-from semiring.algebra.program import BITWISE
+from semiring.algebra.expression import BITWISE, COMPARISONS, Expr, const, evaluate, nodes, show, where
 from semiring.algebra.tracing import record
+from semiring.common.errors import DTypeError, SemiringError, TraceError
 
 __all__ = ["Carrier", "Interval", "Part", "Predicate", "carrier_of"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DivergenceError
+from semiring.common.errors import DivergenceError
 
 __all__ = [
     "BITSET", "BOOLEAN", "DISTANCE_COUNT", "DISTANCE_HOPS", "GF2", "LOG", "MAX_MIN", "MAX_PLUS", "MAX_TIMES", "MIN_MAX", "MIN_PLUS",

@@ -13,11 +13,10 @@ import numpy as np
 from semiring.algebra.agreement import disagreements
 from semiring.algebra.carrier import Carrier, carrier_of
 from semiring.algebra.elements import DTYPES
-from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
-from semiring.algebra.expression import Expr, condition_on, const, node, where
-from semiring.algebra.forks import cached_property
-from semiring.algebra.program import Program
+from semiring.algebra.expression import Expr, Program, condition_on, const, node, where
 from semiring.algebra.tracing import Recording, record
+from semiring.common.errors import DTypeError, LawError, SemiringError, TraceError
+from semiring.common.forks import cached_property
 
 __all__ = ["Program", "Semiring", "require_semiring"]
 

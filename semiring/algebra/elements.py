@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.errors import DTypeError, brief
+from semiring.common.errors import DTypeError, brief
 
 __all__ = ["DTYPES", "element", "infinity", "ordinary", "widest"]
 

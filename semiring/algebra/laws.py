@@ -13,14 +13,11 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algebra.equations import LAWS, PROPERTIES, STATEMENTS, Untested, refute
-from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
+from semiring.algebra.equations import LAWS, PROPERTIES, STATEMENTS, Counterexample, LawReport, LawResult, Status, Untested, refute
 from semiring.algebra.model import model_of
-from semiring.algebra.report import Counterexample, LawReport, LawResult, Status
+from semiring.common.errors import DTypeError, LawError, SemiringError, TraceError
 
-__all__ = [
-    "LAWS", "PROPERTIES", "check", "is_idempotent", "is_selective", "law", "require", "selective_counterexample", "usual_dtypes",
-]  # fmt: skip
+__all__ = ["LAWS", "PROPERTIES", "check", "is_idempotent", "is_selective", "law", "require", "selective_counterexample", "usual_dtypes"]
 
 
 def check(semiring: Semiring, dtype: Any = None) -> LawReport:
@@ -173,7 +170,7 @@ def require(semiring: Semiring, dtypes: Any, *laws: str, for_what: str, instead:
     >>> require(PLUS_TIMES, None, "idempotent", for_what="the recursive closure", instead="use method='blocked'")
     Traceback (most recent call last):
         ...
-    semiring.algebra.errors.LawError: the recursive closure needs a ⊕ a = a (idempotent), which plus-times in float64 does not satisfy: ...
+    semiring.common.errors.LawError: the recursive closure needs a ⊕ a = a (idempotent), which plus-times in float64 does not satisfy: ...
     """
     kinds = semiring.dtypes(usual_dtypes(semiring) if dtypes is None else dtypes)
     for name in laws:

@@ -12,10 +12,9 @@ import numpy as np
 
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DivergenceError, TraceError
-from semiring.algebra.expression import Expr, evaluate, nodes
-from semiring.algebra.program import REAL
+from semiring.algebra.expression import REAL, Expr, evaluate, nodes
 from semiring.algebra.sampling import arithmetic, draw
+from semiring.common.errors import DivergenceError, TraceError
 
 __all__ = ["Model", "model_of"]
 

@@ -26,11 +26,9 @@ import numpy as np
 
 from semiring.algebra.expression import node
 from semiring.algebra.expression import where as _where_node
-from semiring.algebra.symbols import Symbol, lift, symbolic
+from semiring.algebra.tracing import Symbol, lift, symbolic
 
-__all__ = [
-    "TABLE", "absolute", "exp", "expm1", "log", "log1p", "logaddexp", "logical_not", "maximum", "minimum", "sqrt", "where",
-]  # fmt: skip
+__all__ = ["TABLE", "absolute", "exp", "expm1", "log", "log1p", "logaddexp", "logical_not", "maximum", "minimum", "sqrt", "where"]
 
 
 def _kind(*values: Any) -> str:

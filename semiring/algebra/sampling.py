@@ -20,8 +20,8 @@ import numpy as np
 from semiring.algebra.agreement import around
 from semiring.algebra.carrier import Interval, Part
 from semiring.algebra.elements import element
-from semiring.algebra.errors import DTypeError, TraceError
-from semiring.algebra.program import BITWISE
+from semiring.algebra.expression import BITWISE
+from semiring.common.errors import DTypeError, TraceError
 
 if TYPE_CHECKING:
     from semiring.algebra.definition import Semiring

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from semiring.algebra.errors import SemiringError, TraceError
 from semiring.algebra.expression import Expr, const, show
-from semiring.algebra.html import code, escape, faint, table
 from semiring.algebra.laws import law, usual_dtypes
+from semiring.common.errors import SemiringError, TraceError
+from semiring.common.html import code, escape, faint, table
 
 if TYPE_CHECKING:
     from semiring.algebra.definition import Semiring
-    from semiring.algebra.report import LawReport, LawResult
+    from semiring.algebra.equations import LawReport, LawResult
 
 __all__ = ["report_html", "semiring_html"]
 

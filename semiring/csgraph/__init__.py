@@ -40,37 +40,20 @@ try:
 except ImportError as error:
     raise ImportError(f"semiring.csgraph stands in SciPy's place and needs it: pip install 'semiring[graphs]' ({error})") from error
 
-from semiring.csgraph.conversions import csgraph_from_dense, csgraph_from_masked, csgraph_masked_from_dense
-from semiring.csgraph.errors import NegativeCycleError
+from semiring.csgraph.call import NegativeCycleError
+from semiring.csgraph.conversions import (
+    construct_dist_matrix,
+    csgraph_from_dense,
+    csgraph_from_masked,
+    csgraph_masked_from_dense,
+    reconstruct_path,
+)
 from semiring.csgraph.shortest import bellman_ford, dijkstra, explain, floyd_warshall, johnson, shortest_path, yen
-from semiring.csgraph.trees import construct_dist_matrix, reconstruct_path
 
 __all__ = [
-    "NegativeCycleError",
-    "bellman_ford",
-    "breadth_first_order",
-    "breadth_first_tree",
-    "connected_components",
-    "construct_dist_matrix",
-    "csgraph_from_dense",
-    "csgraph_from_masked",
-    "csgraph_masked_from_dense",
-    "csgraph_to_dense",
-    "csgraph_to_masked",
-    "depth_first_order",
-    "depth_first_tree",
-    "dijkstra",
-    "explain",
-    "floyd_warshall",
-    "johnson",
-    "laplacian",
-    "maximum_bipartite_matching",
-    "maximum_flow",
-    "min_weight_full_bipartite_matching",
-    "minimum_spanning_tree",
-    "reconstruct_path",
-    "reverse_cuthill_mckee",
-    "shortest_path",
-    "structural_rank",
-    "yen",
-]
+    "NegativeCycleError", "bellman_ford", "breadth_first_order", "breadth_first_tree", "connected_components", "construct_dist_matrix",
+    "csgraph_from_dense", "csgraph_from_masked", "csgraph_masked_from_dense", "csgraph_to_dense", "csgraph_to_masked", "depth_first_order",
+    "depth_first_tree", "dijkstra", "explain", "floyd_warshall", "johnson", "laplacian", "maximum_bipartite_matching", "maximum_flow",
+    "min_weight_full_bipartite_matching", "minimum_spanning_tree", "reconstruct_path", "reverse_cuthill_mckee", "shortest_path",
+    "structural_rank", "yen",
+]  # fmt: skip

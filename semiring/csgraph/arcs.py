@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from semiring.algebra.errors import DTypeError
-from semiring.algebra.forks import cached_property
 from semiring.algorithms.edges import Edges
-from semiring.kernels.statistics import ValueStatistics, value_statistics
+from semiring.common.errors import DTypeError
+from semiring.common.forks import cached_property
+from semiring.kernels.overflow.statistics import ValueStatistics, value_statistics
 
 __all__ = ["Arcs", "Array"]
 

@@ -1,4 +1,9 @@
-"""A call: its arguments, checked, and the graph that they are about."""
+"""A call: its arguments, checked, and the graph that they are about.
+
+The one error that both libraries raise.
+
+A call: its arguments, checked, and the graph that they are about.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +12,58 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse.csgraph import NegativeCycleError as ScipyNegativeCycleError
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algebra.errors import DTypeError
-from semiring.algebra.forks import cached_property
 from semiring.algorithms.edges import Edges
-from semiring.algorithms.trees import NONE
+from semiring.algorithms.predecessors import NONE
+from semiring.arrays.devices import device_of
+from semiring.common.errors import DTypeError
+from semiring.common.errors import NegativeCycleError as OwnNegativeCycleError
+from semiring.common.forks import cached_property
 from semiring.csgraph.arcs import Arcs, Array
-from semiring.csgraph.errors import NegativeCycleError
 from semiring.csgraph.reading import Given, read
-from semiring.kernels.devices import device_of
-from semiring.options import Options
 from semiring.planning import Plan, closure_problem, edges_problem, plan
+from semiring.planning.problem import Options
 
-__all__ = ["Call", "Request", "cut", "read_call"]
+__all__ = ["AsBoth", "Call", "NegativeCycleError", "Request", "cut", "read_call"]
+
+
+class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # type: ignore[misc]  # SciPy's class has no types
+    """The graph has a cycle of negative weight: shortest paths do not exist.
+
+    It is SciPy's ``NegativeCycleError`` and `semiring.NegativeCycleError`, so that either catches it.
+
+    Attributes
+    ----------
+    cycle : list of int or None
+        The vertices of one such cycle, in order; None where SciPy found it, which does not tell.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csgraph as scipys
+    >>> import semiring as sr
+    >>> from semiring.csgraph import NegativeCycleError
+    >>> issubclass(NegativeCycleError, scipys.NegativeCycleError), issubclass(NegativeCycleError, sr.NegativeCycleError)
+    (True, True)
+    """
+
+    def __init__(self, message: str = "", cycle: list[int] | None = None) -> None:
+        OwnNegativeCycleError.__init__(self, message, cycle)
+
+
+class AsBoth:
+    """Turns the error of either library into one that is both."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, OwnNegativeCycleError):
+            raise NegativeCycleError(str(error), error.cycle) from None
+        if isinstance(error, ScipyNegativeCycleError):
+            raise NegativeCycleError(str(error)) from None
+
 
 METHODS = ("auto", "FW", "D", "BF", "J")
 

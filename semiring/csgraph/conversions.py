@@ -1,16 +1,24 @@
-"""Dense graphs to sparse ones as SciPy does it, but without losing tiny weights."""
+"""Dense graphs to sparse ones, and trees to distances, as SciPy does it.
+
+Dense graphs to sparse ones as SciPy does it, but without losing tiny weights.
+
+What a matrix or a row of predecessors says: distances, and trees.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, csr_matrix
+from scipy.sparse import csr_array, csr_matrix, isspmatrix
 
-from semiring.algebra.errors import ShapeError
-from semiring.csgraph.reading import nulls, require_square
+from semiring.algorithms.predecessors import NONE
+from semiring.common.errors import ShapeError
+from semiring.csgraph.arcs import Array
+from semiring.csgraph.reading import nulls, read, require_square
+from semiring.graphs.array_like import is_pydata
 
-__all__ = ["csgraph_from_dense", "csgraph_from_masked", "csgraph_masked_from_dense"]
+__all__ = ["construct_dist_matrix", "csgraph_from_dense", "csgraph_from_masked", "csgraph_masked_from_dense", "reconstruct_path"]
 
 
 def csgraph_masked_from_dense(
@@ -112,3 +120,131 @@ def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool 
     """
     compressed = csgraph_from_masked(csgraph_masked_from_dense(graph, null_value, nan_null, infinity_null, copy=False))
     return csr_matrix(compressed) if isinstance(graph, np.matrix) else compressed
+
+
+_BLOCK = 1 << 18
+"""Predecessors that are followed together."""
+
+
+def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, null_value: float = np.inf) -> Array:
+    """The lengths of the paths that a matrix of predecessors describes: `scipy.sparse.csgraph.construct_dist_matrix`.
+
+    Parameters
+    ----------
+    graph : array_like, masked array, sparse array or matrix of shape (n, n)
+        See `shortest_path`.
+    predecessors : int32 array of shape (n, n)
+        As `shortest_path` gives it.
+    directed : bool
+    null_value : float
+        The distance where there is no path.
+
+    Returns
+    -------
+    float64 array of shape (n, n)
+        ∞ where a path takes an edge that the graph has not.
+
+    Raises
+    ------
+    TypeError
+        For predecessors of another dtype.
+    ValueError
+        For another shape, vertices that do not exist, and predecessors that run in a circle: SciPy's never returns then.
+
+    Notes
+    -----
+    O(n² log h) for paths of h edges. Where predecessors do not lead back to the vertex of their row there is no path; SciPy gives the
+    length of what there is of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semiring.csgraph import construct_dist_matrix
+    >>> before = np.array([[-9999, 0, 1], [-9999, -9999, 1], [-9999, -9999, -9999]], dtype=np.int32)
+    >>> construct_dist_matrix([[0, 1, 5], [0, 0, 2], [0, 0, 0]], before, null_value=-1)
+    array([[ 0.,  1.,  3.],
+           [-1.,  0.,  2.],
+           [-1., -1.,  0.]])
+    """
+    edges = read(graph).matrix(np.dtype(np.float64))
+    before = np.asarray(predecessors)
+    if before.dtype != np.int32:
+        raise TypeError(f"Type of predecessors array should be np.int32, not {before.dtype}")
+    if before.shape != edges.shape:
+        raise ShapeError(f"graph and predecessors must have the same shape, not {edges.shape} and {before.shape}")
+    n = len(edges)
+    if ((before >= n) | ((before < 0) & (before != NONE))).any():
+        raise ValueError(f"predecessors are the vertices from 0 to {n - 1}, or {NONE} where there is none")
+    if not directed:
+        edges = np.minimum(edges, edges.T)
+    distances = np.empty((n, n))
+    everyone = np.arange(n)
+    for start in range(0, n, step := max(1, _BLOCK // max(1, n))):
+        roots = everyone[start : start + step]
+        parents = before[roots]
+        parents[np.arange(len(roots)), roots] = NONE
+        pointers = np.where(parents == NONE, everyone, parents)
+        lengths = np.where(parents == NONE, 0.0, edges[pointers, everyone])
+        # After t rounds each vertex points 2ᵗ edges back, and knows their length.
+        for _ in range(n.bit_length()):
+            lengths += np.take_along_axis(lengths, pointers, axis=1)
+            pointers = np.take_along_axis(pointers, pointers, axis=1)
+        turning = np.take_along_axis(parents, pointers, axis=1) != NONE
+        if turning.any():
+            row, vertex = np.argwhere(turning)[0]
+            raise ValueError(f"predecessors[{roots[row]}] lead from {vertex} into a circle, so that they are no shortest paths")
+        distances[roots] = np.where(pointers == roots[:, None], lengths, null_value)
+    return distances
+
+
+def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> Any:
+    """The tree that a row of predecessors describes, with the weights of the graph: `scipy.sparse.csgraph.reconstruct_path`.
+
+    Parameters
+    ----------
+    csgraph : array_like, masked array, sparse array or matrix of shape (n, n)
+        See `shortest_path`.
+    predecessors : int array of shape (n,)
+        A row of what `shortest_path` gives; what is negative is none.
+    directed : bool
+
+    Returns
+    -------
+    csr_array
+        Of shape (n, n); `csr_matrix` for a SciPy matrix, and PyData's own kind for that. An edge of weight 0 is stored.
+
+    Raises
+    ------
+    ValueError
+        Where the graph has no such edge: SciPy's stores 0 there, or ∞ with ``directed=False``, and ∞ too for edges of weight 0. Also for
+        another shape, and for floats, of which SciPy before 1.18 made what it could.
+    IndexError
+        For a vertex that does not exist.
+
+    Examples
+    --------
+    >>> from semiring.csgraph import reconstruct_path
+    >>> reconstruct_path([[0, 1, 5], [0, 0, 2], [0, 0, 0]], [-9999, 0, 1]).toarray()
+    array([[0., 1., 0.],
+           [0., 0., 2.],
+           [0., 0., 0.]])
+    """
+    arcs = read(csgraph).arcs
+    before = np.asarray(predecessors)
+    if before.dtype.kind not in "iu":
+        raise ValueError(f"predecessors must be of an integral dtype, not {before.dtype}: vertices, and a negative number for none")
+    if before.ndim != 1 or len(before) > arcs.n:
+        raise ShapeError(f"predecessors is a row of {arcs.n} vertices, not of shape {before.shape}")
+    children = np.flatnonzero(before >= 0)
+    parents = before[children].astype(np.int64)
+    if (parents >= arcs.n).any():
+        raise IndexError(f"predecessors name vertex {parents.max()}, of {arcs.n}")
+    weights, there = (arcs if directed else arcs.both_ways()).find(parents, children)
+    if not there.all():
+        at = int(np.argmin(there))
+        raise ValueError(f"predecessors[{children[at]}] is {parents[at]}, but csgraph has no edge between the two in that direction")
+    order = np.argsort(parents, kind="stable")
+    starts = np.searchsorted(parents[order], np.arange(arcs.n + 1)).astype(np.int32)
+    kind = csr_matrix if isspmatrix(csgraph) else csr_array
+    tree = kind((weights[order], children[order].astype(np.int32), starts), shape=(arcs.n, arcs.n))
+    return type(csgraph).from_scipy_sparse(tree) if is_pydata(csgraph) else tree

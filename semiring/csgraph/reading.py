@@ -17,17 +17,16 @@ from scipy.sparse import issparse
 from scipy.sparse.csgraph import breadth_first_order
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algebra.errors import GraphError, ShapeError
-from semiring.algebra.exchange import borrowed, lends_memory
-from semiring.algebra.forks import cached_property
-from semiring.algebra.namespace import equal, host, namespace, on_gpu
+from semiring.arrays.devices import device_of, equal, host, namespace, on_device, on_gpu
+from semiring.arrays.exchange import borrowed, lends_memory
+from semiring.arrays.memory import require_memory
+from semiring.common.errors import GraphError, ShapeError
+from semiring.common.forks import cached_property
 from semiring.csgraph.arcs import Arcs, Array
+from semiring.graphs.array_like import Source, is_sparse, to_scipy
 from semiring.graphs.dense import read_dense
 from semiring.graphs.graph import Reading
-from semiring.graphs.memory import require_memory
-from semiring.graphs.sources import Source, is_sparse, to_scipy
-from semiring.kernels.devices import device_of, on_device
-from semiring.kernels.statistics import ValueStatistics, value_statistics
+from semiring.kernels.overflow.statistics import ValueStatistics, value_statistics
 
 __all__ = ["Given", "nulls", "read", "require_square"]
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import yen as scipys_yen
 
-from semiring.csgraph.call import Request
-from semiring.csgraph.errors import AsBoth
+from semiring.csgraph.call import AsBoth, Request
 from semiring.csgraph.reading import read
 from semiring.csgraph.solving import decide, solve
 from semiring.planning import Plan

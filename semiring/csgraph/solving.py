@@ -1,21 +1,211 @@
-"""From the arguments of a call to its answer, by the closure, by products of rows, or by searches, this library's or SciPy's."""
+"""From a call to its answer: by the closure, by products of rows, or by searches.
+
+The answer from the closure of the whole matrix.
+
+The answer from products of a few rows with the whole matrix.
+
+The answer from searches, this library's or SciPy's own, on the edges as they were read here.
+
+From the arguments of a call to its answer, by the closure, by products of rows, or by searches, this library's or SciPy's.
+"""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
 
-from semiring.algebra.errors import OverflowRiskError
-from semiring.algebra.namespace import on_gpu, to_gpu
-from semiring.csgraph.by_closure import closed
-from semiring.csgraph.by_products import multiplied
-from semiring.csgraph.by_search import searched
-from semiring.csgraph.call import Call, Request, read_call
-from semiring.csgraph.errors import AsBoth
-from semiring.kernels.devices import device_of, on_device
-from semiring.planning import Plan
+import numpy as np
+from scipy.sparse.csgraph import dijkstra, johnson
 
-__all__ = ["decide", "solve"]
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.predecessors import NONE
+from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.arrays.devices import device_of, host, namespace, on_device, on_gpu, to_gpu
+from semiring.arrays.memory import fits, with_scratch
+from semiring.common.errors import OverflowRiskError, noted
+from semiring.csgraph.arcs import Arcs, Array
+from semiring.csgraph.call import AsBoth, Call, Request, cut, read_call
+from semiring.execution.rows import rows_by_products
+from semiring.execution.whole import close_whole
+from semiring.graphs import Graph
+from semiring.graphs.by_rows import rows_of_graph
+from semiring.kernels.cuda.transfer import download, upload
+from semiring.planning import Plan
+from semiring.planning.problem import Options
+
+__all__ = ["closed", "decide", "multiplied", "searched", "solve"]
+
+
+def closed(call: Call) -> tuple[Any, ...]:
+    """Distances, and predecessors where they are wanted."""
+    request, graph, n = call.request, call.graph, call.graph.n
+    paths = bool(request.return_predecessors)
+    gpu = _one_gpu(call)
+    edges = graph if call.in_place else call.edges
+    # Where weights are negative a closure may have to look at its input again.
+    matrix = edges.matrix(call.dtype, overwrite=call.in_place and not call.negative, paths=paths, device=gpu or "cpu")
+    with on_device(device_of(matrix)):
+        _settle(call, matrix)
+    with on_device(gpu or device_of(matrix)):
+        if gpu is not None and paths and not on_gpu(matrix):
+            matrix = upload(matrix)
+        returns = gpu is not None and on_gpu(matrix)
+        found = _closure(call, matrix)
+        answer: tuple[Any, ...] = (found.distances, found.predecessors()) if paths else (found,)
+        if call.sources is not None:
+            rows = namespace(answer[0]).asarray(call.sources)
+            answer = tuple(array[rows].reshape(*call.shape, n) for array in answer)
+        cut(request.limit, *answer)
+        if returns:
+            answer = tuple(map(download, answer))
+    if call.in_place and not np.may_share_memory(answer[0], graph.dense):
+        np.copyto(graph.dense, answer[0])
+        answer = (graph.dense, *answer[1:])
+    return answer
+
+
+def _closure(call: Call, matrix: Any) -> Any:
+    """The closure of the matrix by the plan of the call, or its `Paths`."""
+    plan, graph = call.plan, Graph((matrix,), owned=not call.negative)
+    with noted("the closure", plan.semiring, matrix):
+        if plan.strategy == "whole":
+            return close_whole(plan, graph, lambda: graph, reflexive=True, returns=plan.gpu and not on_gpu(matrix))
+        from semiring.execution.block_rows import close_by_rows
+
+        return close_by_rows(plan, rows_of_graph(graph), graph, Options(plan.paths, nonedge=np.inf, overwrite=graph.owned), reflexive=True)
+
+
+def _one_gpu(call: Call) -> str | None:
+    """The one GPU with room for all that a graph of the host needs; None without it.
+
+    There the matrices of sparse arrays are made, of which only the edges go there, and the trees grow, which take the host far longer.
+    """
+    if on_gpu(call.graph.dense) or not call.plan.gpu or call.plan.strategy != "whole":
+        return None
+    edges = 0 if call.graph.entries is None else call.graph.entries.nbytes
+    needed = with_scratch(call.bytes + call.graph.n**2 * call.dtype.itemsize * call.negative + edges)
+    return call.plan.device if fits(needed, call.plan.device) else None
+
+
+def _settle(call: Call, matrix: Any) -> None:
+    """Make of the edges the matrix that is to be closed, in place."""
+    xp, request = namespace(matrix), call.request
+    if request.unweighted and call.in_place:
+        matrix[xp.isfinite(matrix)] = 1
+    if not request.directed:
+        # CuPy's own minimum of float32 makes zeros of subnormals.
+        matrix[...] = xp.where(matrix <= matrix.T, matrix, matrix.T) if on_gpu(matrix) else np.minimum(matrix, matrix.T)
+    if call.negative:
+        call.refuse_loops(host(matrix.diagonal()))
+    xp.fill_diagonal(matrix, 0)
+
+
+def multiplied(call: Call) -> tuple[Array, ...]:
+    """Distances from some sources, and predecessors where they are wanted."""
+    assert call.sources is not None
+    given, directed = call.weighed, call.request.directed  # products look only where paths lead
+    matrix = given.matrix(call.dtype, borrow=directed)
+    if not directed:
+        matrix[...] = np.minimum(matrix, matrix.T)
+    known = () if matrix is not given.dense or given.statistics is None else (given.statistics,)
+    distances, tree = rows_by_products(call.plan, matrix, call.sources, known)
+    answer: tuple[Array, ...] = (distances,)
+    if tree is not None:
+        tree[tree < 0] = NONE
+        answer = distances, tree
+    cut(call.request.limit, *answer)
+    return tuple(array.reshape(*call.shape, call.graph.n) for array in answer)
+
+
+_BLOCK = 1 << 20
+"""Distances that SciPy computes at once where they are narrowed or copied afterwards."""
+
+
+def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
+    """Distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources too."""
+    request, n = call.request, call.graph.n
+    if not scipys and request.method != "FW" and call.arcs.held_by(call.dtype):
+        arcs = call.arcs  # searches of this library look only where paths lead, and tell of loops themselves
+    else:
+        arcs = call.reached
+        arcs.require_held(call.dtype)
+        if call.negative:
+            call.refuse_loops(arcs.find(np.arange(n), np.arange(n))[0])
+            arcs = arcs.without_loops()
+    sources = np.arange(n) if call.sources is None else call.sources
+    paths = bool(request.return_predecessors)
+    if request.min_only:
+        return _at_once(call, arcs, sources, paths=paths)
+    if not scipys:
+        return tuple(array.reshape(*call.shape, n) for array in _own_rows(call, arcs, sources, paths=paths))
+    matrix = arcs.compressed()
+    if call.dtype == np.float64 and not call.in_place:
+        return tuple(array.reshape(*call.shape, n) for array in _rows(call, matrix, sources, paths=paths))
+    distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
+    predecessors = np.empty((len(sources) if paths else 0, n), np.int32)
+    step = max(1, _BLOCK // max(1, n))
+    for start in range(0, len(sources), step):
+        rows = slice(start, start + step)
+        distances[rows], *before = _rows(call, matrix, sources[rows], paths=paths)
+        if paths:
+            (predecessors[rows],) = before
+    answer = (distances, predecessors) if paths else (distances,)
+    return tuple(array.reshape(*call.shape, n) for array in answer)
+
+
+def _own_rows(call: Call, arcs: Arcs, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+    """Distances from some sources by the searches of this library, and the predecessors if they are wanted."""
+    edges = call.listed if arcs is call.arcs else arcs.edges(call.dtype)
+    tree = np.full((len(sources), arcs.n), NONE, dtype=np.int32) if paths else None
+    found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, searches=call.plan.searches, order=call.plan.problem.order)
+    if tree is not None:
+        if (tree == -1).any():  # from rows that were not searched by compiled code; to look takes a sixth of the time
+            tree[tree < 0] = NONE
+        found = (*found, tree)
+    cut(call.request.limit, *found)
+    if call.in_place:
+        np.copyto(call.graph.dense, found[0])
+        found = (call.graph.dense, *found[1:])
+    return found
+
+
+def _rows(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+    """Distances from some sources, and the predecessors if they are wanted."""
+    limit = call.request.limit
+    if not call.negative:
+        return _tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit))
+    found = _tuple(johnson(matrix, indices=sources, return_predecessors=paths))
+    cut(limit, *found)
+    return found
+
+
+def _at_once(call: Call, arcs: Arcs, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+    """The distance of every vertex from the nearest source.
+
+    SciPy has a search for that, but not for negative weights: then it begins at one more vertex, with edges of weight 0 to the sources.
+    """
+    n, limit = call.graph.n, call.request.limit
+    if not call.negative:
+        matrix = arcs.compressed()
+        distances, *rest = _tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit, min_only=True))
+        return (distances.astype(call.dtype, copy=False), *rest)
+    matrix = arcs.with_root(sources).compressed()
+    distances, predecessors = (found[0, :n] for found in johnson(matrix, indices=[n], return_predecessors=True))
+    begins = predecessors == n
+    predecessors = np.where(begins, NONE, predecessors).astype(np.int32)
+    # Each vertex points to its predecessor, then to that one's, and after t rounds 2ᵗ edges back.
+    root = np.where(predecessors == NONE, np.arange(n), predecessors)
+    for _ in range(n.bit_length()):
+        root = root[root]
+    nearest = np.where(begins[root], root, NONE).astype(np.int32)
+    cut(limit, distances, predecessors)  # after that: a path may go beyond the limit and come back
+    nearest[distances == np.inf] = NONE
+    answer = (distances.astype(call.dtype, copy=False), predecessors, nearest)
+    return answer if paths else answer[:1]
+
+
+def _tuple(found: Any) -> tuple[Array, ...]:
+    return found if isinstance(found, tuple) else (found,)
 
 
 def decide(csgraph: Any, request: Request) -> Plan:

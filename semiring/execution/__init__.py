@@ -5,5 +5,5 @@
     product.py      a product
     rows.py         rows of a closure by searches of a sparse graph, by products, or out of the closure of what they reach
 
-`semiring.closing` tells what is asked, has it planned, and calls one of them; `semiring.product` does so for a product.
+`semiring.execution.whole` tells what is asked, has it planned, and calls one of them; `semiring.product` does so for a product.
 """

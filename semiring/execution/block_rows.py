@@ -12,25 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.namespace import namespace, on_gpu
-from semiring.algorithms.by_rows import closure_by_rows, visit
+from semiring.arrays.devices import device_of, gpu_number, namespace, on_device, on_gpu
+from semiring.arrays.memory import require_memory
 from semiring.execution.whole import paths_of, shares
 from semiring.graphs import Graph
 from semiring.graphs.by_rows import GivenRows, Inspection
-from semiring.graphs.memory import require_memory
-from semiring.kernels.devices import device_of, gpu_number, on_device
 from semiring.kernels.engine import Engine
+from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
-from semiring.kernels.statistics import ValueStatistics
-from semiring.kernels.streaming.block_rows import BlockRows
-from semiring.kernels.streaming.checkpoint import Checkpoint
-from semiring.kernels.streaming.host import HostCarrier
-from semiring.kernels.streaming.lane import Lane
-from semiring.kernels.streaming.storage import Matrix, Rows, rows_of
-from semiring.options import Options
 from semiring.planning import Plan
 from semiring.planning.planner import cut
-from semiring.progress import reporting
+from semiring.planning.problem import Options
+from semiring.streaming.checkpoint import Checkpoint
+from semiring.streaming.closure import closure_by_rows, visit
+from semiring.streaming.layout import BlockRows
+from semiring.streaming.pipeline import Lane
+from semiring.streaming.progress import reporting
+from semiring.streaming.storage import HostCarrier, Matrix, Rows, rows_of
 
 __all__ = ["close_by_rows"]
 
@@ -142,7 +140,7 @@ class _Work:
             overwriting_helps = given.as_they_are and given.overwritable
             require_memory(given.n, () if in_place else given.dtypes, via=paths, overwriting_helps=overwriting_helps)
             if self.plan.gpu:
-                from semiring.kernels.cuda.landing import Landing
+                from semiring.streaming.gpus import Landing
 
                 landing = stack.enter_context(Landing(shape, kinds))
                 new, rows = landing.arrays, landing.rows
@@ -160,7 +158,7 @@ class _Work:
         plan = self.plan
         engines: list[Engine] = [engine_for(plan.semiring, plan.dtypes, d, self.options.threads, witness=True) for d in plan.devices]
         if plan.resident:
-            from semiring.kernels.cuda.several import lanes_for
+            from semiring.streaming.gpus import lanes_for
 
             return lanes_for([gpu_number(d) for d in plan.devices], engines, matrix, rows.rows)
         return [Lane(engine, _carrier(matrix, d), rows.buffers, rows.side) for engine, d in zip(engines, plan.devices, strict=True)]
@@ -192,13 +190,13 @@ def _with_whole_rows(given: GivenRows) -> GivenRows:
 def _carrier(matrix: Matrix, device: str) -> Any:
     if device == "cpu":
         return HostCarrier(matrix)
-    from semiring.kernels.cuda.streaming import CudaCarrier
+    from semiring.streaming.gpus import CudaCarrier
 
     return CudaCarrier(matrix, gpu_number(device))
 
 
 def _free_pools(plan: Plan) -> None:
     if plan.gpu:
-        from semiring.kernels.cuda.streaming import free_pools
+        from semiring.streaming.gpus import free_pools
 
         free_pools(gpu_number(d) for d in plan.devices)

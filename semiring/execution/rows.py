@@ -10,27 +10,25 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import SemiringError, TooLargeError, noted
-from semiring.algebra.forks import cached_property
-from semiring.algebra.namespace import holds_symbols, host, namespace, on_gpu
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.edges import Edges
-from semiring.algorithms.ranges import guard_for, may_improve, statistics_of
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
+from semiring.arrays.devices import device_of, holds_symbols, host, is_gpu, namespace, on_device, on_gpu
+from semiring.arrays.memory import entry_bytes, fits, format_bytes, free_on
+from semiring.common.errors import SemiringError, TooLargeError, noted
+from semiring.common.forks import cached_property
 from semiring.graphs import Graph, read_edges, require_memory
-from semiring.graphs.memory import entry_bytes
 from semiring.graphs.read import GivenMatrix, reading_of
-from semiring.kernels.devices import device_of, is_gpu, on_device
+from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.machine import PART
-from semiring.kernels.room import fits, format_bytes, free_on
+from semiring.kernels.overflow.closures import guard_for, may_improve, statistics_of
+from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
-from semiring.kernels.statistics import ValueStatistics
-from semiring.options import Options
-from semiring.paths import Paths
-from semiring.paths_between import PathsBetween, PathsOfTrees, shown
 from semiring.planning import Plan, closure_problem, edges_problem, plan
-from semiring.vertices import Vertices, chosen
+from semiring.planning.problem import Options
+from semiring.results.paths import Paths
+from semiring.results.paths_between import PathsBetween, PathsOfTrees, shown
 
 __all__ = ["block_of_rows", "rows_by_products", "search_all", "solve_between"]
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.errors import SemiringError
-from semiring.algebra.namespace import namespace, on_gpu
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.edges import Edges
+from semiring.arrays.devices import namespace, on_device, on_gpu
+from semiring.arrays.memory import fits, with_scratch
+from semiring.common.errors import SemiringError
 from semiring.graphs import Graph, require_memory
 from semiring.graphs.read import GivenMatrix
-from semiring.kernels.devices import on_device
-from semiring.kernels.room import fits, with_scratch
 from semiring.planning import Plan
 
 __all__ = ["close_whole", "made_of_edges", "paths_of", "read_whole", "shares"]
@@ -89,14 +88,14 @@ def _close(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any],
 
 def paths_of(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> Any:
     """The result with its construction matrix."""
-    from semiring.paths import Paths  # only where they are wanted: a first call should be quick
+    from semiring.results.paths import Paths  # only where they are wanted: a first call should be quick
 
     return Paths(plan.semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore, library=g.library)
 
 
 def _no_paths(shape: tuple[int, ...]) -> Any:
     """A construction matrix of −1 everywhere, on the current GPU."""
-    from semiring.kernels.cuda.conversion import without_paths
+    from semiring.kernels.cuda.elements import without_paths
 
     return without_paths(shape)
 
@@ -110,8 +109,8 @@ def _uploaded(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _arrivals(values: tuple[Any, ...], via: Any, stack: ExitStack) -> Callable[[], tuple[tuple[Array, ...], Array | None]]:
     """Brings results to the host, where their memory is made ready meanwhile."""
-    from semiring.kernels.cuda.landing import Landing
     from semiring.kernels.cuda.transfer import download
+    from semiring.streaming.gpus import Landing
 
     arrays = values if via is None else (*values, via)
     landing = stack.enter_context(Landing(values[0].shape, tuple(v.dtype for v in arrays)))

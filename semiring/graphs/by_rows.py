@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.conversion import Array
 from semiring.algebra.definition import Semiring
-from semiring.algebra.namespace import on_gpu
+from semiring.arrays.conversion import Array
+from semiring.arrays.devices import on_gpu
+from semiring.arrays.memory import entry_bytes, fits
+from semiring.graphs.array_like import Source
 from semiring.graphs.dense import (
     has_infinity,
     matrix_form,
@@ -23,13 +25,10 @@ from semiring.graphs.dense import (
     zeros_may_mean_missing,
 )
 from semiring.graphs.graph import Graph, Reading
-from semiring.graphs.memory import entry_bytes
-from semiring.graphs.sources import Source
-from semiring.kernels.infinities import absorbing
-from semiring.kernels.room import fits
-from semiring.kernels.statistics import ValueStatistics, value_statistics
-from semiring.kernels.streaming.block_rows import block_rows
-from semiring.kernels.streaming.storage import Rows, rows_of
+from semiring.kernels.overflow.infinity import absorbing
+from semiring.kernels.overflow.statistics import ValueStatistics, value_statistics
+from semiring.streaming.layout import block_rows
+from semiring.streaming.storage import Rows, rows_of
 
 __all__ = ["GivenRows", "Inspection", "given_rows", "is_on_disk", "rows_of_graph", "square_arrays"]
 

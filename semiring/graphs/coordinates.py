@@ -8,21 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.algebra.conversion import Array, Place, conversions, refuse_nan, widened, written_as
 from semiring.algebra.definition import Semiring
-from semiring.algebra.domain import outside, require_inside
-from semiring.algebra.errors import DTypeError, brief
 from semiring.algebra.expression import CHOOSING, nodes
-from semiring.algorithms.edges import Edges
-from semiring.algorithms.runs import combine_runs
+from semiring.algorithms.edges import Edges, combine_runs
+from semiring.arrays.conversion import Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
+from semiring.arrays.devices import on_device
+from semiring.arrays.memory import require_memory
+from semiring.common.errors import DTypeError, brief
 from semiring.graphs.edge_list import rounds
-from semiring.graphs.graph import Graph, Reading
-from semiring.graphs.memory import require_memory
-from semiring.graphs.stripes import nonedges
-from semiring.kernels.devices import on_device
-from semiring.kernels.infinities import absorbing
+from semiring.graphs.graph import Graph, Reading, nonedges
+from semiring.kernels.overflow.infinity import absorbing
+from semiring.kernels.overflow.statistics import ValueStatistics, surely_elements, value_statistics
 from semiring.kernels.reference.operations import Operations
-from semiring.kernels.statistics import ValueStatistics, surely_elements, value_statistics
 
 __all__ = ["Coordinates", "compressed", "dense", "sparse"]
 

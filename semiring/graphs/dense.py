@@ -12,21 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.algebra.conversion import Array, Place, conversions, first, refuse_nan, widened, written_as
 from semiring.algebra.definition import Semiring
-from semiring.algebra.domain import require_inside
-from semiring.algebra.errors import DTypeError, ShapeError, callers_level
-from semiring.algebra.namespace import equal, namespace, on_gpu
-from semiring.graphs.graph import Graph, Reading
-from semiring.graphs.memory import require_memory
-from semiring.graphs.sources import Source
-from semiring.graphs.stripes import entry_name, matches, nonedges, stripes
-from semiring.graphs.warning import NonEdgeWarning
-from semiring.kernels.bounds import depends_on_values
-from semiring.kernels.devices import device_of
-from semiring.kernels.infinities import absorbing
-from semiring.kernels.room import ALWAYS_FITS
-from semiring.kernels.statistics import ValueStatistics, begin_statistics, surely_elements, value_statistics
+from semiring.arrays.conversion import Array, Place, conversions, first, refuse_nan, require_inside, widened, written_as
+from semiring.arrays.devices import device_of, equal, namespace, on_gpu
+from semiring.arrays.memory import ALWAYS_FITS, require_memory
+from semiring.common.errors import DTypeError, ShapeError, callers_level
+from semiring.graphs.array_like import Source
+from semiring.graphs.graph import Graph, NonEdgeWarning, Reading, entry_name, matches, nonedges, stripes
+from semiring.kernels.overflow.infinity import absorbing
+from semiring.kernels.overflow.products import depends_on_values
+from semiring.kernels.overflow.statistics import ValueStatistics, begin_statistics, surely_elements, value_statistics
 
 __all__ = ["Form", "matrix_form", "read_dense"]
 

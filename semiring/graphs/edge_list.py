@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.conversion import Array, Place
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DTypeError, GraphError
-from semiring.algebra.exchange import borrowed, lends_memory, name_of
-from semiring.algebra.html import code, faint, short, table
-from semiring.algebra.namespace import host
-from semiring.graphs.sources import is_sparse
+from semiring.arrays.conversion import Array, Place
+from semiring.arrays.devices import host
+from semiring.arrays.exchange import borrowed, lends_memory, name_of
+from semiring.common.errors import DTypeError, GraphError
+from semiring.common.html import code, faint, short, table
+from semiring.graphs.array_like import is_sparse
 
 __all__ = ["EdgeList", "edges", "numbered", "rounds", "weights_of"]
 

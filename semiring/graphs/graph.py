@@ -1,17 +1,29 @@
-"""A graph as the algorithms take it: one dense matrix a component, and the labels of its vertices."""
+"""A graph as the algorithms take it: one dense matrix a component, the labels of its vertices, its missing edges.
+
+A graph as the algorithms take it: one dense matrix a component, and the labels of its vertices.
+
+Going through a matrix in stripes, and what it says about its missing edges.
+
+The one warning about graphs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import functools
+import math
+import operator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.algebra.namespace import namespace, on_gpu
-from semiring.kernels.statistics import ValueStatistics
+from semiring.arrays.conversion import nan
+from semiring.arrays.devices import equal, namespace, on_gpu
+from semiring.common.errors import GraphError
+from semiring.kernels.overflow.statistics import ValueStatistics
 
-__all__ = ["Graph", "Reading"]
+__all__ = ["Graph", "NonEdgeWarning", "Reading", "entry_name", "matches", "nonedges", "stripes"]
 
 Array = np.ndarray[Any, Any]
 
@@ -89,9 +101,70 @@ def _copy(array: Any) -> Any:
     """A C-contiguous copy."""
     copy = namespace(array).empty(array.shape, array.dtype)
     if on_gpu(array):
-        from semiring.kernels.cuda.rows import move
+        from semiring.kernels.cuda.operands import move
 
         move(array, copy)
     else:
         np.copyto(copy, array)
     return copy
+
+
+_STRIPE = 1 << 17
+"""Entries handled at a time: a stripe and its temporaries stay within a few MiB."""
+
+_GPU_STRIPE = 1 << 22
+"""The same on a GPU, which takes as long to start as for a million entries."""
+
+
+def stripes(array: Array) -> Iterator[slice]:
+    """Slices of the first axis, together all of it."""
+    rows = max(1, (_GPU_STRIPE if on_gpu(array) else _STRIPE) // max(1, math.prod(array.shape[1:])))
+    for start in range(0, len(array), rows):
+        yield slice(start, min(len(array), start + rows))
+
+
+def entry_name(index: tuple[int, ...]) -> str:
+    """How a message names an entry of the caller's matrix."""
+    return f"graph[{', '.join(map(str, index))}]"
+
+
+def nonedges(parts: Sequence[Array], nonedge: Any) -> Array:
+    """Where elements, given by their components, equal `nonedge`: one scalar, or a tuple of one a component; nowhere if it is None."""
+    if nonedge is None:
+        nowhere: Array = namespace(parts[0]).zeros(parts[0].shape, dtype=bool)
+        return nowhere
+    scalars = nonedge if isinstance(nonedge, tuple) else (nonedge,)
+    return functools.reduce(operator.and_, [matches(p, s) for p, s in zip(parts, scalars, strict=True)])
+
+
+def matches(entries: Array, nonedge: Any) -> Array:
+    """Where `entries` equal `nonedge` (NaN equals NaN here).
+
+    Raises
+    ------
+    GraphError
+        Where `nonedge` is no number and the entries are.
+
+    Notes
+    -----
+    An integer equals a float only exactly: 2⁵³ + 1 is not 2.0**53, though NumPy, which rounds it, says so.
+    """
+    if entries.dtype.kind != "O" and (isinstance(nonedge, str | bytes) or not hasattr(nonedge, "__float__")):
+        raise GraphError(f"nonedge is {nonedge!r}, which no entry of a {entries.dtype} matrix can be; pass a number such as 0, nan or inf")
+    if nonedge != nonedge:
+        return nan(entries)
+    xp = namespace(entries)
+    nowhere: Array = xp.zeros(entries.shape, dtype=bool)
+    if entries.dtype.kind in "iu" and isinstance(nonedge, float | np.floating):
+        if not float(nonedge).is_integer():
+            return nowhere
+        nonedge = int(nonedge)
+    try:
+        found: Array = xp.asarray(equal(entries, nonedge), dtype=bool)
+    except OverflowError:  # CuPy's, for a number beyond an integer dtype
+        return nowhere
+    return found
+
+
+class NonEdgeWarning(UserWarning):
+    """A dense matrix has no missing edge, and zeros that look like missing edges."""

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DTypeError, GraphError, ShapeError
-from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.edges import Edges
+from semiring.arrays.devices import device_of, on_device, on_gpu
+from semiring.common.errors import DTypeError, GraphError, ShapeError
+from semiring.graphs.array_like import Source, comes_from, dense_source, is_sparse, to_scipy
 from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, square_arrays
 from semiring.graphs.coordinates import Coordinates, compressed, dense, sparse
 from semiring.graphs.dense import Form, matrix_form, matrix_shape, read_dense
 from semiring.graphs.edge_list import EdgeList, numbered, weights_of
 from semiring.graphs.graph import Graph, Reading
-from semiring.graphs.sources import Source, comes_from, dense_source, is_sparse, to_scipy
-from semiring.kernels.devices import device_of, on_device
 
 __all__ = ["GivenMatrix", "lists_edges", "read_edges", "read_graph", "reading_of"]
 

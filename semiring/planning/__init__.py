@@ -10,9 +10,9 @@
 `semiring.execution` runs plans. Nothing but a trial reads an operand, and nothing that runs asks again what a plan says.
 """
 
+from semiring.planning.costs import edges_problem
 from semiring.planning.planner import plan
 from semiring.planning.plans import Plan
 from semiring.planning.problem import Problem, closure_problem, location, size_of
-from semiring.planning.trial import edges_problem
 
 __all__ = ["Plan", "Problem", "closure_problem", "edges_problem", "location", "plan", "size_of"]

@@ -16,22 +16,20 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from semiring.algebra import forks
-from semiring.algebra.errors import SemiringError, TooLargeError
 from semiring.algebra.laws import is_idempotent
-from semiring.algorithms.laws import eliminates, require_closure_laws
-from semiring.algorithms.schedules import require_method, settled
+from semiring.algorithms.schedules import eliminates, require_closure_laws, require_method, settled
+from semiring.arrays.devices import gpus, is_gpu
+from semiring.arrays.memory import ALWAYS_FITS, fits, format_bytes, free_on, with_scratch
+from semiring.common import forks
+from semiring.common.errors import SemiringError, TooLargeError
 from semiring.kernels import machine
-from semiring.kernels.devices import gpus, is_gpu
+from semiring.kernels.boolean import is_packed
 from semiring.kernels.outline import sides_of
-from semiring.kernels.room import ALWAYS_FITS, fits, format_bytes, free_on, with_scratch
 from semiring.kernels.select import has_searches
-from semiring.kernels.streaming.block_rows import block_rows, default_side, resident_bytes, resident_rows, streamed_rows
-from semiring.kernels.truth import is_packed
 from semiring.planning.costs import closure_seconds, product_seconds, rows_seconds, scipy_seconds, search_seconds
-from semiring.planning.devices import named_device, several
 from semiring.planning.plans import Plan
-from semiring.planning.problem import Problem
+from semiring.planning.problem import Problem, named_device, several
+from semiring.streaming.layout import block_rows, default_side, resident_bytes, resident_rows, streamed_rows
 
 __all__ = ["cut", "plan"]
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.forks import cached_property
-from semiring.algebra.html import Shown
-from semiring.kernels.checks import ProductChecks, checks_for
-from semiring.kernels.devices import is_gpu
+from semiring.arrays.devices import is_gpu
+from semiring.arrays.memory import format_bytes
+from semiring.common.forks import cached_property
+from semiring.common.html import Shown
+from semiring.kernels.boolean import is_packed
 from semiring.kernels.engine import Engine, fresh
 from semiring.kernels.machine import Speed, speed_of
 from semiring.kernels.outline import BlockSides, Outline, outline, sides_of
-from semiring.kernels.room import format_bytes
+from semiring.kernels.overflow.operands import ProductChecks, checks_for
 from semiring.kernels.select import engine_for, searches_for
-from semiring.kernels.streaming.block_rows import BlockRows
-from semiring.kernels.truth import is_packed
 from semiring.planning.problem import Problem
+from semiring.streaming.layout import BlockRows
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches

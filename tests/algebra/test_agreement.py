@@ -11,8 +11,8 @@ import pytest
 
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import SemiringError, TraceError
 from semiring.algebra.laws import check
+from semiring.common.errors import SemiringError, TraceError
 from semiring.product import matmul
 
 INF = math.inf

@@ -13,8 +13,8 @@ import pytest
 from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, LOG, MAX_MIN, MIN_PLUS, PLUS_TIMES, TROPICAL_ARGMIN, semirings
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import DTYPES, element, infinity, ordinary
-from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
 from semiring.algebra.expression import show
+from semiring.common.errors import DTypeError, LawError, SemiringError, TraceError
 from semiring.product import matmul
 
 

@@ -29,8 +29,8 @@ from semiring.algebra.catalogue import (
     semirings,
 )  # fmt: skip
 from semiring.algebra.definition import Semiring
-from semiring.algebra.domain import outside, require_inside
-from semiring.algebra.errors import DomainError
+from semiring.arrays.conversion import outside, require_inside
+from semiring.common.errors import DomainError
 
 INF, NAN = math.inf, math.nan
 LUKASIEWICZ = Semiring("luk", max, lambda a, b: max(a + b - 1, 0), 0, 1, domain=(0, 1))

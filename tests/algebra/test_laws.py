@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from semiring.algebra import ops
 from semiring.algebra.catalogue import BITSET, MAX_PLUS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algebra.equations import LAWS, PROPERTIES
-from semiring.algebra.errors import DTypeError, LawError, SemiringError, TraceError
+from semiring.algebra.equations import LAWS, PROPERTIES, Counterexample, LawReport, LawResult
 from semiring.algebra.laws import check, is_idempotent, is_selective, law, require, selective_counterexample, usual_dtypes
-from semiring.algebra.report import Counterexample, LawReport, LawResult
+from semiring.common.errors import DTypeError, LawError, SemiringError, TraceError
 
 INF = math.inf
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiring.algebra.namespace import to_float32, to_float64
+from semiring.arrays.devices import to_float32, to_float64
 
 TINY = float(np.finfo(np.float32).smallest_subnormal)
 SMALL = st.integers(-(2**26), 2**26).map(lambda k: k * TINY / 4)  # around the subnormals of float32, halfway between two of them too

@@ -14,9 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from semiring.algebra import ops
-from semiring.algebra.errors import DivergenceError, SemiringError, TraceError
 from semiring.algebra.expression import const, evaluate, node, nodes, show, var
 from semiring.algebra.tracing import Symbol, record
+from semiring.common.errors import DivergenceError, SemiringError, TraceError
 
 A, B = var(0), var(1)
 

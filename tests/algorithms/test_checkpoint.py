@@ -21,18 +21,17 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.algebra.errors import CheckpointError, HarmfulPivot
-from semiring.algorithms.streaming import Ledger, streamed
+from semiring.common.errors import CheckpointError, HarmfulPivot
 from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.statistics import value_statistics
-from semiring.kernels.streaming import checkpoint, identity, journal, storage
-from semiring.kernels.streaming import state as state_file
-from semiring.kernels.streaming.block_rows import block_rows
-from semiring.kernels.streaming.checkpoint import Checkpoint
-from semiring.kernels.streaming.host import HostCarrier
-from semiring.kernels.streaming.identity import digests
-from semiring.kernels.streaming.lane import Lane
-from semiring.kernels.streaming.storage import Matrix, rows_of
+from semiring.kernels.overflow.statistics import value_statistics
+from semiring.streaming import checkpoint, identity, journal, storage
+from semiring.streaming import journal as state_file
+from semiring.streaming.checkpoint import Checkpoint
+from semiring.streaming.identity import digests
+from semiring.streaming.layout import block_rows
+from semiring.streaming.pipeline import Lane
+from semiring.streaming.storage import HostCarrier, Matrix, rows_of
+from semiring.streaming.workers import Ledger, streamed
 
 INF = np.inf
 
@@ -260,7 +259,7 @@ def test_an_inner_form_survives_too(tmp_path, n, overwrite):
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_cut_short_on_a_gpu(tmp_path, dtype, overwrite):
     from semiring.kernels.cuda.engine import CudaEngine
-    from semiring.kernels.cuda.streaming import CudaCarrier
+    from semiring.streaming.gpus import CudaCarrier
 
     matrices = matrices_of(sr.MIN_PLUS, 200, dtype)
     (statistics,) = value_statistics(matrices, () if dtype is np.float32 else (np.iinfo(np.int32).max,))

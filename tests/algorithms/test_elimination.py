@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import semiring as sr
 from semiring import testing
-from semiring.algebra.errors import HarmfulPivot
+from semiring.common.errors import HarmfulPivot
 
 METHODS = ("iterative", "blocked", "recursive")
 INF = np.inf

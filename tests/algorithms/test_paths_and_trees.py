@@ -13,8 +13,7 @@ import semiring as sr
 from semiring import testing
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.algorithms.extraction import erase_loops, expand
-from semiring.algorithms.sources import SingleSource
-from semiring.algorithms.trees import next_hops, predecessors
+from semiring.algorithms.predecessors import SingleSource, next_hops, predecessors
 
 METHODS = ("iterative", "blocked", "recursive")
 SELECTIVE = [s for s in sr.semirings().values() if is_idempotent(s) and is_selective(s)]
@@ -163,19 +162,19 @@ def test_single_source_paths(data: st.DataObject) -> None:
 
 
 def test_trees_grown_from_ties_and_from_paths_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    from semiring.algorithms import trees
+    from semiring.algorithms import predecessors
 
     a = grid(8, 0, 1, seed=3)
     paths = sr.apsp(a, paths=True)
     for circles in (0, 1, 5):
-        monkeypatch.setattr(trees, "_CIRCLES", circles)
+        monkeypatch.setattr(predecessors, "_CIRCLES", circles)
         testing.assert_paths_valid(paths, a)
-    monkeypatch.setattr(trees._Forest, "attach_by_ties", lambda *_: False)  # as if rounding hid every tie
+    monkeypatch.setattr(predecessors._Forest, "attach_by_ties", lambda *_: False)  # as if rounding hid every tie
     testing.assert_paths_valid(paths, a)
     monkeypatch.undo()
     for edges in (1, 7):
-        monkeypatch.setattr(trees, "_EDGES", edges)
-        monkeypatch.setattr(trees, "_BLOCK", 100)
+        monkeypatch.setattr(predecessors, "_EDGES", edges)
+        monkeypatch.setattr(predecessors, "_BLOCK", 100)
         testing.assert_paths_valid(paths, a)
 
 

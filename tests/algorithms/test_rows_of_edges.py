@@ -16,10 +16,10 @@ from scipy.sparse import csgraph
 
 import semiring as sr
 from semiring import testing
-from semiring.algebra.errors import NegativeCycleError, OverflowRiskError, SemiringError
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.edges import Edges
 from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.common.errors import NegativeCycleError, OverflowRiskError, SemiringError
 from semiring.kernels.cpu import searches
 from semiring.kernels.cpu.searches import Searches
 from semiring.kernels.reference.operations import Operations

@@ -16,20 +16,16 @@ from scipy.sparse.csgraph import floyd_warshall
 
 import semiring as sr
 from semiring import testing
-from semiring.algebra.errors import HarmfulPivot
-from semiring.algorithms.streaming import Ledger, streamed
-from semiring.kernels.block import Block
-from semiring.kernels.devices import gpus
-from semiring.kernels.engine import Engine
+from semiring.arrays.devices import gpus
+from semiring.common.errors import HarmfulPivot
+from semiring.kernels.engine import Block, Engine
+from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
-from semiring.kernels.statistics import ValueStatistics
-from semiring.kernels.streaming.block_rows import block_rows, default_side, resident_bytes
-from semiring.kernels.streaming.buffers import Buffer
-from semiring.kernels.streaming.host import HostCarrier
-from semiring.kernels.streaming.lane import Lane
-from semiring.kernels.streaming.resident import resident_lanes
-from semiring.kernels.streaming.storage import Matrix, rows_of
-from semiring.paths import Paths
+from semiring.results.paths import Paths
+from semiring.streaming.layout import block_rows, default_side, resident_bytes
+from semiring.streaming.pipeline import Lane, resident_lanes
+from semiring.streaming.storage import Buffer, HostCarrier, Matrix, rows_of
+from semiring.streaming.workers import Ledger, streamed
 
 Array = np.ndarray[Any, Any]
 
@@ -247,7 +243,7 @@ def test_every_device_does_its_share() -> None:
 
 
 def gpu_lanes(numbers: list[int], dtype: Any, matrix: Matrix, rows: Sequence[slice]) -> list[Lane]:
-    from semiring.kernels.cuda.several import lanes_for
+    from semiring.streaming.gpus import lanes_for
 
     engines = [engine(dtype, f"cuda:{number}", witness=matrix.via is not None) for number in numbers]
     return lanes_for(numbers, engines, matrix, rows)
@@ -314,7 +310,7 @@ def test_a_matrix_on_one_gpu_is_shared_out_and_comes_back(n: int, lanes: int) ->
 
 @pytest.mark.gpu
 def test_rows_that_a_gpu_cannot_copy_itself() -> None:
-    from semiring.kernels.cuda.streaming import CudaCarrier
+    from semiring.streaming.gpus import CudaCarrier
 
     a, rows = graph(300), cut(300, 64)
     for given in (a[::-1][::-1], np.asfortranarray(a), np.lib.stride_tricks.as_strided(a, strides=a.strides, writeable=False)):

@@ -14,15 +14,14 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.algebra.errors import HarmfulPivot
-from semiring.algorithms.by_rows import visit
-from semiring.algorithms.streaming import Ledger, streamed
+from semiring.common.errors import HarmfulPivot
 from semiring.kernels.select import engine_for
-from semiring.kernels.streaming.block_rows import block_rows
-from semiring.kernels.streaming.host import HostCarrier
-from semiring.kernels.streaming.lane import Lane
-from semiring.kernels.streaming.storage import Matrix, rows_of
-from semiring.paths import Paths
+from semiring.results.paths import Paths
+from semiring.streaming.closure import visit
+from semiring.streaming.layout import block_rows
+from semiring.streaming.pipeline import Lane
+from semiring.streaming.storage import HostCarrier, Matrix, rows_of
+from semiring.streaming.workers import Ledger, streamed
 
 SIDES = (1, 3, 64, 100, 300)
 NUMBERS = (1, 2, 7, 64, 65, 130, 257)
@@ -147,7 +146,7 @@ def test_an_interruption_while_threads_begin(monkeypatch):
             super().submit(*args, **kwargs)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("semiring.algorithms.streaming.ThreadPoolExecutor", Interrupted)
+    monkeypatch.setattr("semiring.streaming.workers.ThreadPoolExecutor", Interrupted)
     for _ in range(20):
         with pytest.raises(KeyboardInterrupt):
             close((weights(300),), 3)

@@ -10,7 +10,7 @@ from scipy.sparse import csgraph as scipys
 
 import semiring as sr
 from semiring import csgraph
-from semiring.csgraph import by_closure
+from semiring.csgraph import solving
 
 pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 
@@ -173,9 +173,9 @@ def test_float32(solver, device):
 
 
 def test_float32_in_parts(monkeypatch):
-    from semiring.csgraph import by_search
+    from semiring.csgraph import solving
 
-    monkeypatch.setattr(by_search, "_BLOCK", 16)
+    monkeypatch.setattr(solving, "_BLOCK", 16)
     graph = sp.random_array((12, 12), density=0.2, rng=1)
     found, before = csgraph.dijkstra(graph, dtype="float32", return_predecessors=True)
     expected, theirs = scipys.dijkstra(graph, return_predecessors=True)
@@ -337,7 +337,7 @@ def test_trees_are_grown_on_a_gpu_where_there_is_room(monkeypatch):
     graph = sp.csr_array(np.where(rng.random((90, 90)) < 0.1, rng.random((90, 90)) + 0.01 + height - height[:, None], 0))
     expected = scipys.johnson(graph)
     for free in (1 << 40, 0):
-        monkeypatch.setattr(by_closure, "fits", lambda needed, device, free=free: needed <= free)
+        monkeypatch.setattr(solving, "fits", lambda needed, device, free=free: needed <= free)
         found, before = csgraph.johnson(graph, return_predecessors=True, device="cuda:0")
         assert isinstance(found, np.ndarray)
         np.testing.assert_allclose(found, expected)

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algebra.errors import GraphError, TooLargeError
-from semiring.edge_text import HeaderWarning, parse
-from semiring.files import read_file
+from semiring.common.errors import GraphError, TooLargeError
+from semiring.files.edge_text import HeaderWarning, parse
+from semiring.files.tables import read_file
 from semiring.graphs import EdgeList, read_graph
 
 INF = np.inf

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import semiring as sr
 from semiring import testing
 from semiring.algebra.laws import is_idempotent
-from semiring.options import Options
+from semiring.planning.problem import Options
 
 INF = np.inf
 EVERY = list(sr.semirings().values())

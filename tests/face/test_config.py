@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from semiring import config
+from semiring.arrays import devices
 from semiring.cli import main
-from semiring.kernels import devices
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:

@@ -11,12 +11,11 @@ import pytest
 
 import semiring as sr
 from semiring import testing
-from semiring.algebra.exchange import borrowed
-from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.schedules import Pivots, schedule_for
-from semiring.kernels.devices import gpus, on_device
-from semiring.options import Options
+from semiring.arrays.devices import gpus, on_device, on_gpu
+from semiring.arrays.exchange import borrowed
 from semiring.planning import closure_problem, plan, planner
+from semiring.planning.problem import Options
 
 cupy = pytest.importorskip("cupy")
 cupyx = pytest.importorskip("cupyx")

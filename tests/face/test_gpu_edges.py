@@ -9,14 +9,13 @@ import pytest
 
 import semiring as sr
 from semiring import csgraph
-from semiring.algebra.namespace import on_gpu
 from semiring.algorithms.edges import Edges
+from semiring.arrays import memory
+from semiring.arrays.devices import device_of, on_gpu
 from semiring.execution.whole import made_of_edges
 from semiring.graphs import read_edges
-from semiring.kernels import room
-from semiring.kernels.devices import device_of
-from semiring.options import Options
 from semiring.planning import Plan, closure_problem, plan
+from semiring.planning.problem import Options
 
 sp = pytest.importorskip("scipy.sparse")
 cupy = pytest.importorskip("cupy")
@@ -51,8 +50,8 @@ class TestOnAGpu:
 
     def test_there_must_be_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
         how, edges = planned(graph(2000, 4))
-        monkeypatch.setattr(room, "ALWAYS_FITS", 0)
-        monkeypatch.setattr(room, "free_on_gpu", lambda number: 0)
+        monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
+        monkeypatch.setattr(memory, "free_on_gpu", lambda number: 0)
         assert device_of(made_of_edges(how, edges, None).values[0]) == "cpu"
 
     @pytest.mark.parametrize("n", [0, 1, 2, 65, 300])

@@ -184,16 +184,16 @@ def test_long_paths() -> None:
 def test_rows_that_do_not_fit_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     import dataclasses
 
-    from semiring.kernels.cuda import trees
+    from semiring.kernels.cuda import paths as kernels_of_paths
     from semiring.kernels.cuda.device import device
 
     a = sparse(150, 3, 4, high=3)
     paths = sr.apsp(on_gpu(a), paths=True)
     limits = device(0)
-    monkeypatch.setattr(trees, "device", lambda number: dataclasses.replace(limits, block_shared_bytes=256, multiprocessors=3))
-    trees._functions.cache_clear()
+    monkeypatch.setattr(kernels_of_paths, "device", lambda number: dataclasses.replace(limits, block_shared_bytes=256, multiprocessors=3))
+    kernels_of_paths._functions.cache_clear()
     assert_same(paths, [])
-    trees._functions.cache_clear()
+    kernels_of_paths._functions.cache_clear()
 
 
 def test_batches() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from semiring.algebra.catalogue import BOOLEAN, DISTANCE_HOPS, GF2, MAX_MIN, MAX_PLUS, MIN_MAX, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DomainError, DTypeError, GraphError, ShapeError
+from semiring.common.errors import DomainError, DTypeError, GraphError, ShapeError
 from semiring.graphs import Graph, NonEdgeWarning, read_graph
 
 INF = math.inf

@@ -11,7 +11,7 @@ import pytest
 
 import semiring as sr
 from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, GF2, MAX_MIN, MAX_PLUS, MIN_PLUS, PLUS_TIMES
-from semiring.algebra.errors import DomainError, DTypeError, GraphError, ShapeError
+from semiring.common.errors import DomainError, DTypeError, GraphError, ShapeError
 from semiring.graphs import edges, read_graph
 
 INF = math.inf

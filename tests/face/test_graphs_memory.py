@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS
-from semiring.algebra.errors import TooLargeError
-from semiring.graphs import dense, edges, memory, read_graph, require_memory
-from semiring.kernels import room
+from semiring.arrays import memory
+from semiring.common.errors import TooLargeError
+from semiring.graphs import dense, edges, read_graph, require_memory
 
 GIB = 2**30
 F4, F8 = np.dtype("f4"), np.dtype("f8")
@@ -18,7 +18,7 @@ F4, F8 = np.dtype("f4"), np.dtype("f8")
 
 @pytest.fixture
 def four_gib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "free_on_host", lambda: 4 * GIB)
+    monkeypatch.setattr(memory, "free_on_host", lambda: 4 * GIB)
 
 
 @pytest.mark.usefixtures("four_gib")
@@ -61,7 +61,7 @@ class TestRequireMemory:
             require_memory(16384, (F4,), batch=(3, 2))
 
     def test_on_a_gpu_the_setting_that_would_fit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(room, "free_on_gpu", lambda number: 4 * GIB)
+        monkeypatch.setattr(memory, "free_on_gpu", lambda number: 4 * GIB)
         require_memory(30000, (F4,), device="cuda:1")
         with pytest.raises(TooLargeError, match=r"of memory are available on cuda:1; what would work: dtype=float32 or int32 \(3\.5 GiB\)"):
             require_memory(30000, (F8,), device="cuda:1")
@@ -82,8 +82,8 @@ class TestRequireMemory:
             read_graph((borrowed, borrowed), DISTANCE_HOPS)
 
     def test_overwriting_needs_no_second_matrix(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(room, "free_on_host", lambda: 0)
-        for module in (memory, room, dense):
+        monkeypatch.setattr(memory, "free_on_host", lambda: 0)
+        for module in (memory, memory, dense):
             monkeypatch.setattr(module, "ALWAYS_FITS", 0)
         lent = np.ones((8, 8))
         assert read_graph(lent, MIN_PLUS, overwrite=True).owned
@@ -94,5 +94,5 @@ class TestRequireMemory:
 
 
 def test_an_unknown_amount_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "free_on_host", lambda: None)
+    monkeypatch.setattr(memory, "free_on_host", lambda: None)
     require_memory(10**6, (F8,))

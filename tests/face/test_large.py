@@ -12,14 +12,14 @@ import pytest
 import scipy.sparse
 
 import semiring as sr
-from semiring.algebra.namespace import host
-from semiring.graphs import memory
-from semiring.kernels import devices as kernel_devices
-from semiring.kernels import machine, room
+from semiring.arrays import devices as kernel_devices
+from semiring.arrays import memory
+from semiring.arrays.devices import host
+from semiring.kernels import machine
 from semiring.kernels.machine import Speed
-from semiring.options import Options
 from semiring.planning import Plan, closure_problem, plan, planner, size_of
-from semiring.progress import Progress
+from semiring.planning.problem import Options
+from semiring.streaming.progress import Progress
 
 N = 2500
 LIMIT = {"cpu": "24MB", "cuda": "80MiB"}  # N² float32 are 25 MB, and a GPU's own memory is 64 MiB
@@ -284,8 +284,8 @@ def test_several_gpus(weights, distances):
 class TestLittleMemoryOfTheHost:
     @pytest.fixture(autouse=True)
     def _little(self, monkeypatch):
-        monkeypatch.setattr(room, "free_on_host", lambda: 24_900_000)
-        for module in (planner, memory, room):
+        monkeypatch.setattr(memory, "free_on_host", lambda: 24_900_000)
+        for module in (planner, memory, memory):
             monkeypatch.setattr(module, "ALWAYS_FITS", 0)
 
     def test_a_file_in_its_own_place_goes_by_block_rows(self, weights, distances, tmp_path):
@@ -392,7 +392,7 @@ class TestErrors:
             sr.apsp(weights, device="reference", memory_limit="24MB")
 
     def test_a_limit_beyond_the_memory_that_there_is(self, weights, distances, monkeypatch, tmp_path):
-        monkeypatch.setattr("semiring.kernels.room.free_on_host", lambda: 24 << 20)
+        monkeypatch.setattr("semiring.arrays.memory.free_on_host", lambda: 24 << 20)
         told: list[Progress] = []
         found = sr.apsp(on_disk(tmp_path, weights), overwrite=True, memory_limit="1TB", device="cpu", progress=told.append)
         np.testing.assert_array_equal(found, distances)
@@ -415,8 +415,8 @@ class TestTheSideOfBlockRows:
     def _gpus(self, monkeypatch):
         self.count, self.free = 1, 200 << 30
         monkeypatch.setattr(kernel_devices, "_found", lambda: (self.count, ""))
-        monkeypatch.setattr(room, "free_on_gpu", lambda number: self.free)
-        monkeypatch.setattr(room, "free_on_host", lambda: self.free)
+        monkeypatch.setattr(memory, "free_on_gpu", lambda number: self.free)
+        monkeypatch.setattr(memory, "free_on_host", lambda: self.free)
         monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)
 
     @pytest.mark.parametrize("how", [{}, {"block": 1000}])
@@ -478,7 +478,7 @@ def test_the_same_call_gives_the_same_bits_at_any_speed(tmp_path, monkeypatch):
 
 
 def _gpus():
-    from semiring.kernels.devices import gpus
+    from semiring.arrays.devices import gpus
 
     return gpus()
 

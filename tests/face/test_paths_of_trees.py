@@ -15,8 +15,8 @@ import scipy.sparse as sp
 
 import semiring as sr
 from semiring.algebra.definition import Semiring
-from semiring.paths_between import PathsOfTrees
 from semiring.planning import planner
+from semiring.results.paths_between import PathsOfTrees
 
 WALKS: dict[Semiring, Callable[[list[float]], float]] = {sr.MIN_PLUS: sum, sr.MAX_MIN: min}
 

@@ -21,7 +21,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semiring as sr
-from semiring import saving, stores, testing
+from semiring import testing
+from semiring.files import stores
+from semiring.results import saving
 
 INF = np.inf
 SUFFIXES = [".npz", ".zarr", ".zarr.zip"]

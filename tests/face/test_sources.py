@@ -499,7 +499,7 @@ def test_memory_of_a_sparse_graph(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_more_rows_than_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semiring.kernels.room.free_on_host", lambda: 1 << 20)
+    monkeypatch.setattr("semiring.arrays.memory.free_on_host", lambda: 1 << 20)
     graph = sp.coo_array(([1.0], ([0], [1])), shape=(100_000, 100_000))
     with pytest.raises(sr.TooLargeError, match="fewer sources at a time"):
         sr.apsp(graph, sources=range(1000))

@@ -17,16 +17,16 @@ import pytest
 from PIL import Image
 
 import semiring as sr
-from semiring import thumbnail
-from semiring.algebra.html import Code
-from semiring.construction import Construction
+from semiring.common.html import Code
 from semiring.kernels import source
-from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cuda import bits
+from semiring.kernels.cpu.engine import kernels_for
+from semiring.kernels.cuda import boolean
 from semiring.kernels.cuda.tile import Problem, candidates
 from semiring.kernels.machine import Speed
-from semiring.kernels.streaming.block_rows import streamed_rows
-from semiring.progress import Progress
+from semiring.results import views
+from semiring.results.construction import Construction
+from semiring.streaming.layout import streamed_rows
+from semiring.streaming.progress import Progress
 
 INF = np.inf
 EVIL = "<script>alert('&')</script>"
@@ -56,8 +56,8 @@ def test_paths_show_facts_elements_and_a_heat_map() -> None:
     image = picture(sr.apsp(a, paths=True))
     assert image.shape == (3, 3, 4)
     np.testing.assert_array_equal(image[..., 3] > 0, np.triu(np.ones((3, 3), dtype=bool)))
-    assert tuple(image[0, 0, :3]) == thumbnail._COLOURS[0]
-    assert tuple(image[0, 2, :3]) == thumbnail._COLOURS[-1]
+    assert tuple(image[0, 0, :3]) == views._COLOURS[0]
+    assert tuple(image[0, 2, :3]) == views._COLOURS[-1]
 
 
 @pytest.mark.parametrize("chosen", [{"sources": ["a"]}, {"targets": "c"}, {"sources": ["c", "a"], "targets": ["b", "c"]}, {"sources": []}])
@@ -146,7 +146,7 @@ def test_of_a_large_file_a_few_elements_are_read(tmp_path: Path, monkeypatch: py
 def test_tiles_plans_and_progress_show() -> None:
     problem = Problem(64, 64, 64, 1, 4)
     for shown in (
-        kernels_for(sr.MIN_PLUS, (np.dtype("f4"),)).tile, candidates(problem)[0], *bits.candidates(90), *bits.candidates(120), PLAN,
+        kernels_for(sr.MIN_PLUS, (np.dtype("f4"),)).tile, candidates(problem)[0], *boolean.candidates(90), *boolean.candidates(120), PLAN,
         Progress(1, 4, 0, 0.5, PLAN),
     ):  # fmt: skip
         title, rows = shown.facts()

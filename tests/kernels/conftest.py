@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from semiring.kernels import devices, machine, room
+from semiring.arrays import devices, memory
+from semiring.kernels import machine
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,5 +25,5 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU with 4 GiB left, as far as choices are concerned."""
     monkeypatch.setattr(devices, "_found", lambda: (1, ""))
-    monkeypatch.setattr(room, "free_on_gpu", lambda number: 4 << 30)
+    monkeypatch.setattr(memory, "free_on_gpu", lambda number: 4 << 30)
     monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)

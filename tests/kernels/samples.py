@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, settings
 
 from semiring.algebra.catalogue import semirings
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import SemiringError
 from semiring.algebra.laws import is_selective
-from semiring.kernels.cpu.target import host
+from semiring.common.errors import SemiringError
+from semiring.kernels.cpu.tile import host
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]

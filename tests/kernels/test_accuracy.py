@@ -18,10 +18,10 @@ import pytest
 from semiring.algebra import ops
 from semiring.algebra.catalogue import GF2, LOG, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import HarmfulPivot
-from semiring.algebra.program import ARITHMETIC
-from semiring.kernels.block import Block
+from semiring.algebra.expression import ARITHMETIC
+from semiring.common.errors import HarmfulPivot
 from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.engine import Block
 from semiring.kernels.reference.engine import ReferenceEngine
 from tests.kernels.samples import CASES, ISAS, DTypes, Values, name, scalars
 

@@ -6,9 +6,9 @@ import inspect
 
 import pytest
 
-from semiring.algebra.errors import TooLargeError
+from semiring.common.errors import TooLargeError
 from semiring.kernels.machine import Speed
-from semiring.kernels.streaming.block_rows import GRANULE, BlockRows, block_rows, default_side, even_side, streamed_rows
+from semiring.streaming.layout import GRANULE, BlockRows, block_rows, default_side, even_side, streamed_rows
 
 SPEED = Speed(1.6e13, 5.4e10)
 MIB, GIB = 1 << 20, 1 << 30

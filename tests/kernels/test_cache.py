@@ -19,12 +19,12 @@ import pytest
 
 from semiring.algebra.catalogue import MAX_PLUS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import SemiringError
+from semiring.common.errors import SemiringError
 from semiring.kernels import cache
 from semiring.kernels.cpu import compiler
 from semiring.kernels.cpu.compiler import assembly
-from semiring.kernels.cpu.kernels import Kernels, kernels_for
-from semiring.kernels.cpu.target import ISAS, Target, host
+from semiring.kernels.cpu.engine import Kernels, kernels_for
+from semiring.kernels.cpu.tile import ISAS, Target, host
 from tests.kernels.samples import ISAS as USABLE
 
 F4, F8 = np.dtype(np.float32), np.dtype(np.float64)
@@ -41,8 +41,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def compute(semiring: Semiring = MIN_PLUS, dtype: np.dtype[Any] = F4, isa: str | None = None) -> None:
     """A product by kernels that this process has not loaded yet."""
     kernels = Kernels(semiring, (dtype,), host(isa))
-    from semiring.kernels.block import Block
     from semiring.kernels.cpu.engine import CpuEngine
+    from semiring.kernels.engine import Block
 
     engine = CpuEngine(semiring, (dtype,), 1)
     engine._kernels = kernels

@@ -10,15 +10,15 @@ import pytest
 
 from semiring.algebra.catalogue import DISTANCE_HOPS, MAX_PLUS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import HarmfulPivot
 from semiring.algebra.laws import is_idempotent
 from semiring.algorithms.blocked import blocked
+from semiring.common.errors import HarmfulPivot
 from semiring.kernels import machine
-from semiring.kernels.block import Block
-from semiring.kernels.cuda.choice import Division, divide
 from semiring.kernels.cuda.kernels import kernels_for
 from semiring.kernels.cuda.operands import copy
-from semiring.kernels.infinities import signed_limit
+from semiring.kernels.cuda.tile import Division, divide
+from semiring.kernels.engine import Block
+from semiring.kernels.overflow.infinity import signed_limit
 from semiring.kernels.reference.engine import ReferenceEngine
 from semiring.product import matmul
 from tests.kernels.samples import CASES, SELECTIVE, DTypes, Values, assert_equal, elements, laid_out, name
@@ -381,7 +381,7 @@ def test_sums_of_parts(semiring: Semiring, dtypes: DTypes, monkeypatch: pytest.M
     from semiring.kernels.cuda import products as module
 
     divisions: list[Division | None] = []
-    monkeypatch.setattr("semiring.kernels.cuda.choice._DEPTH", 64)
+    monkeypatch.setattr("semiring.kernels.cuda.tile._DEPTH", 64)
     for cost in ("PART_ELEMENT", "PARTS_LAUNCH"):
         monkeypatch.setattr(machine, cost, 0)
 

@@ -10,8 +10,8 @@ import pytest
 
 import semiring as sr
 from semiring.algebra.catalogue import BOOLEAN
-from semiring.kernels.block import Block
-from semiring.kernels.cuda import bits
+from semiring.kernels.cuda import boolean
+from semiring.kernels.engine import Block
 from semiring.kernels.select import engine_for
 from tests.kernels.samples import Array
 
@@ -70,9 +70,9 @@ def check_products(gpu: Any) -> None:
 def test_products(tensor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With every tile, with and without tensor cores."""
     gpu = engine()
-    if tensor and not bits.candidates(gpu._kernels.device.arch)[0].tensor:
+    if tensor and not boolean.candidates(gpu._kernels.device.arch)[0].tensor:
         pytest.skip("no tensor cores for bits")
-    for tile in bits.candidates(90 if tensor else 100):
+    for tile in boolean.candidates(90 if tensor else 100):
         monkeypatch.setattr("semiring.kernels.cuda.boolean.choose_bits", lambda *_, tile=tile: tile)
         check_products(gpu)
 

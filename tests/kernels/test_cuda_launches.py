@@ -14,13 +14,13 @@ import pytest
 
 from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import SemiringError
-from semiring.algebra.exchange import Strided
 from semiring.algorithms.schedules import Pivots, schedule_for
-from semiring.kernels.block import Block
-from semiring.kernels.cuda import elements, kernels, launches, loading
+from semiring.arrays.exchange import Strided
+from semiring.common.errors import SemiringError
+from semiring.kernels.cuda import compiler, elements, kernels, launches
 from semiring.kernels.cuda.device import H200
-from semiring.kernels.statistics import ValueStatistics
+from semiring.kernels.engine import Block
+from semiring.kernels.overflow.statistics import ValueStatistics
 from tests.kernels.samples import DTypes
 
 cupy = pytest.importorskip("cupy")
@@ -36,7 +36,7 @@ class _Functions:
         self.launches: list[tuple[Any, ...]] = []
         self.loaded: list[str] = []
 
-    def load(self, kernel: loading.Kernel) -> Any:
+    def load(self, kernel: compiler.Kernel) -> Any:
         name = kernel._name
         kernel.compile()
         self.loaded.append(name)
@@ -73,25 +73,25 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
     kept = (kernels.kernels_for, elements._kernel)
     for cache in kept:
         cache.cache_clear()
-    for module in (kernels, loading):
+    for module in (kernels, compiler):
         monkeypatch.setattr(module, "device", lambda number: H200)
     fields: dict[int, Any] = {}
 
     def pointer_to(array: Any) -> int:
-        argument = loading.pointer_to(array)
+        argument = compiler.pointer_to(array)
         fields[argument] = array
         return argument
 
     monkeypatch.setattr(launches, "pointer_to", pointer_to)
     monkeypatch.setattr(
-        loading, "_launch", lambda function, grid, block, argument, shared: function(grid, block, (fields[argument][1:],), shared)
+        compiler, "_launch", lambda function, grid, block, argument, shared: function(grid, block, (fields[argument][1:],), shared)
     )
-    monkeypatch.setattr(loading, "compile_source", lambda source, arch: source.encode())
-    monkeypatch.setattr(loading, "kept_code", lambda source, arch: None)
-    monkeypatch.setattr(loading.Kernel, "load", lambda kernel: functions.load(kernel))  # a method, as a bound one is none
+    monkeypatch.setattr(compiler, "compile_source", lambda source, arch: source.encode())
+    monkeypatch.setattr(compiler, "kept_code", lambda source, arch: None)
+    monkeypatch.setattr(compiler.Kernel, "load", lambda kernel: functions.load(kernel))  # a method, as a bound one is none
     monkeypatch.setattr(cupy, "empty", _Memory().empty)
     monkeypatch.setattr(
-        "semiring.kernels.cuda.rows._kernel", functools.cache(lambda size, number: loading.Kernel(f"copy{size}", str, number))
+        "semiring.kernels.cuda.operands._kernel", functools.cache(lambda size, number: compiler.Kernel(f"copy{size}", str, number))
     )
     monkeypatch.setattr("semiring.kernels.cuda.engine.nothing", lambda count: array_at(64, (count,), np.int32))
     monkeypatch.setattr("semiring.kernels.cuda.engine.zeros", lambda count: array_at(1 << 20, (count,), np.int32))
@@ -162,11 +162,11 @@ def test_a_rehearsal_has_every_kernel_compiled(gpu: _Functions, n: int, witness:
     """Nothing is compiled by a launch, and nothing is launched by a rehearsal."""
     launched_at_load = []
 
-    def load(kernel: loading.Kernel) -> Any:
+    def load(kernel: compiler.Kernel) -> Any:
         launched_at_load.append(len(gpu.launches))
         return gpu.load(kernel)
 
-    monkeypatch.setattr(loading.Kernel, "load", load)
+    monkeypatch.setattr(compiler.Kernel, "load", load)
     e, A = engine(), block(1 << 30, n, n, via=witness)
     e.run("auto", lambda A: schedule_for("auto", None, eliminate=False)(Pivots(e), A), A)
     assert launched_at_load
@@ -180,7 +180,7 @@ def rehearsed(gpu: _Functions) -> list[bool]:
     e, A, begun = engine(), block(1 << 30, 300, 300), []
 
     def schedule(A: Block) -> None:
-        begun.append(loading.rehearsing())
+        begun.append(compiler.rehearsing())
         schedule_for("auto", None, eliminate=False)(Pivots(e), A)
 
     for _ in range(2):
@@ -197,33 +197,33 @@ def test_what_is_loaded_is_not_rehearsed(gpu: _Functions) -> None:
 def test_only_what_was_never_compiled_is_rehearsed(gpu: _Functions, kept: int, rehearsals: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also midway, behind launches of what was kept, which are no others for that."""
     codes = iter([b"code"] * kept)
-    monkeypatch.setattr(loading, "kept_code", lambda source, arch: next(codes, None))
+    monkeypatch.setattr(compiler, "kept_code", lambda source, arch: next(codes, None))
     assert rehearsed(gpu) == [False, *[True] * rehearsals, False]
 
 
 def test_kernels_of_a_rehearsal_compile_side_by_side(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEMIRING_NUM_THREADS", "3")
     together = threading.Barrier(3, timeout=20)
-    monkeypatch.setattr(loading, "compile_source", lambda source, arch: bytes(together.wait()))
-    monkeypatch.setattr(loading.Kernel, "load", lambda kernel: None)
-    made = [loading.Kernel(str(i), str, 0) for i in range(3)]
+    monkeypatch.setattr(compiler, "compile_source", lambda source, arch: bytes(together.wait()))
+    monkeypatch.setattr(compiler.Kernel, "load", lambda kernel: None)
+    made = [compiler.Kernel(str(i), str, 0) for i in range(3)]
 
     def work() -> None:
         for kernel in made * 2:
             kernel((1, 1, 1), (1, 1, 1), ())
 
-    loading.rehearse(work)
-    assert not loading.rehearsing()
+    compiler.rehearse(work)
+    assert not compiler.rehearsing()
 
 
 def test_what_the_compiler_refuses_in_a_rehearsal_is_told(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(source: str, arch: int) -> bytes:
         raise SemiringError("NVRTC refuses")
 
-    monkeypatch.setattr(loading, "compile_source", refuse)
+    monkeypatch.setattr(compiler, "compile_source", refuse)
     with pytest.raises(SemiringError, match="NVRTC refuses"):
-        loading.rehearse(lambda: loading.Kernel("f", str, 0)((1, 1, 1), (1, 1, 1), ()))
-    assert not loading.rehearsing()
+        compiler.rehearse(lambda: compiler.Kernel("f", str, 0)((1, 1, 1), (1, 1, 1), ()))
+    assert not compiler.rehearsing()
 
 
 def test_an_asynchronous_engine_only_launches(gpu: _Functions) -> None:

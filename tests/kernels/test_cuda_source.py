@@ -12,21 +12,20 @@ import pytest
 
 from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, LOG, MAX_MIN, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DTypeError, SemiringError
 from semiring.algebra.expression import const, node, var
 from semiring.algebra.laws import is_idempotent, is_selective
+from semiring.common.errors import DTypeError, SemiringError
 from semiring.kernels import source
-from semiring.kernels.cuda import bits, compiler
-from semiring.kernels.cuda.choice import choose, divide, is_near
+from semiring.kernels.cuda import boolean, compiler
+from semiring.kernels.cuda.device import Device
 from semiring.kernels.cuda.elements import elements_source
-from semiring.kernels.cuda.emission import function
 from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, problem_for, reads_vectors, step_for
+from semiring.kernels.cuda.paths import SOURCE, trees_source
 from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, postponed
-from semiring.kernels.cuda.tile import Device, Problem, Tile, candidates
-from semiring.kernels.cuda.trees import trees_source
-from semiring.kernels.cuda.walks import SOURCE
+from semiring.kernels.cuda.tile import Problem, Tile, candidates, choose, divide, is_near
 
 nvrtc = pytest.importorskip("cupy").cuda.nvrtc
 
@@ -114,18 +113,18 @@ def test_kernels_of_elements_compile(arch: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_kernel_on_bits_compiles(arch: int, record_property: Any) -> None:
-    kernels: list[tuple[str, bits.BitTile | None, int]] = [(name, None, 0) for name in ("transpose", "pack", "unpack", "add_identity")]
-    kernels += [("close", None, words) for words in bits.PIVOT_WORDS]
-    kernels += [("product", tile, 0) for tile in bits.candidates(arch)]
+    kernels: list[tuple[str, boolean.BitTile | None, int]] = [(name, None, 0) for name in ("transpose", "pack", "unpack", "add_identity")]
+    kernels += [("close", None, words) for words in boolean.PIVOT_WORDS]
+    kernels += [("product", tile, 0) for tile in boolean.candidates(arch)]
     for kernel in kernels:
-        registers, spilled = compile_and_report(bits.bits_source(*kernel), arch)
+        registers, spilled = compile_and_report(boolean.bits_source(*kernel), arch)
         record_property(f"{kernel}: registers", registers)
         assert spilled == 0, f"{kernel} keeps {spilled} bytes in memory instead of registers"
 
 
 def test_a_tile_of_bits_for_every_architecture() -> None:
     for arch, shared in ((75, 65536), (80, 166912), (86, 101376), (90, 232448), (100, 232448)):
-        large, small = (bits.choose_bits(n, n, 1, Device(arch, 100, shared, shared)) for n in (32768, 512))
+        large, small = (boolean.choose_bits(n, n, 1, Device(arch, 100, shared, shared)) for n in (32768, 512))
         assert large.rows >= small.rows
         assert large.tensor == (arch in (80, 86, 90))
         assert ("TensorCore<" if large.tensor else "Logic<") in source(BOOLEAN, bool, arch=arch)

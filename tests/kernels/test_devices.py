@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.kernels import devices
-from semiring.kernels.devices import gpu_name, gpu_number, is_gpu
-from semiring.planning.devices import named_device
+from semiring.arrays import devices
+from semiring.arrays.devices import gpu_name, gpu_number, is_gpu
+from semiring.planning.problem import named_device
 
 
 @pytest.mark.parametrize("number", [0, 3, 12])

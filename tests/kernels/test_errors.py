@@ -26,9 +26,9 @@ from semiring.algebra.catalogue import (
     semirings,
 )
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DomainError, DTypeError, LawError, SemiringError, ShapeError, TraceError
-from semiring.kernels.block import Block
+from semiring.common.errors import DomainError, DTypeError, LawError, SemiringError, ShapeError, TraceError
 from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.engine import Block
 from semiring.kernels.reference.engine import ReferenceEngine
 from semiring.kernels.select import engine_for
 from semiring.product import Witnessed, matmul

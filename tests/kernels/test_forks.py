@@ -24,15 +24,16 @@ import pytest
 from llvmlite.binding import ffi
 
 import semiring
-from semiring.algebra import expression, forks
+from semiring.algebra import expression
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import SemiringError
 from semiring.algebra.expression import const, node
+from semiring.common import forks
+from semiring.common.errors import SemiringError
 from semiring.kernels import cache
-from semiring.kernels.cpu import compiler, target, threads
-from semiring.kernels.streaming import lock as files
+from semiring.kernels.cpu import compiler, threads, tile
 from semiring.product import matmul
+from semiring.streaming import identity as files
 
 ROOT = Path(__file__).parents[2]
 
@@ -233,7 +234,7 @@ def test_forks_beside_threads_that_take_locks_in_any_order() -> None:
 def test_llvmlite_without_such_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     for stand_in in (None, object()):
         monkeypatch.setitem(sys.modules, "llvmlite.binding.ffi", stand_in)
-        assert target._lock_of_llvm() is None
+        assert tile._lock_of_llvm() is None
         finished(forked(lambda: True))
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from semiring.algebra import ops
 from semiring.algebra.catalogue import BITSET, DISTANCE_COUNT, DISTANCE_HOPS, MAX_MIN, MAX_PLUS, MAX_TIMES, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DTypeError, OverflowRiskError
-from semiring.kernels.bounds import certify, wider
-from semiring.kernels.infinities import absorbing, own, signed_limit, signed_threshold, tropical
-from semiring.kernels.statistics import value_statistics
+from semiring.common.errors import DTypeError, OverflowRiskError
+from semiring.kernels.overflow.infinity import absorbing, own, signed_limit, signed_threshold, tropical
+from semiring.kernels.overflow.products import certify, wider
+from semiring.kernels.overflow.statistics import value_statistics
 from semiring.product import matmul
 from tests.kernels.samples import DTypes, Values, examples, scalars, squeeze
 

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from semiring.kernels.cuda.landing import LandingRows
-from semiring.kernels.streaming.storage import Matrix, rows_of
+from semiring.streaming.gpus import LandingRows
+from semiring.streaming.storage import Matrix, rows_of
 
 
 def test_rows_are_written_when_their_memory_is_there() -> None:

@@ -15,13 +15,12 @@ import pytest
 
 from semiring.algebra.catalogue import BOOLEAN, MAX_MIN, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.kernels.block import Block
-from semiring.kernels.cpu import packed, scratch
-from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.packed import BooleanEngine
-from semiring.kernels.cpu.scratch import give_back, take
-from semiring.kernels.overlap import address
+from semiring.arrays.overlap import address
+from semiring.kernels.cpu import boolean, threads
+from semiring.kernels.cpu.boolean import BooleanEngine
+from semiring.kernels.cpu.engine import CpuEngine, kernels_for
+from semiring.kernels.cpu.threads import give_back, take
+from semiring.kernels.engine import Block
 from semiring.kernels.reference.engine import ReferenceEngine
 from semiring.kernels.select import engine_for, searches_for
 from semiring.product import matmul
@@ -201,7 +200,7 @@ def test_few_launches_are_kept() -> None:
 
 @pytest.fixture
 def none_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch, "_free", type(scratch._free)(maxlen=scratch._MOST))
+    monkeypatch.setattr(threads, "_free", type(threads._free)(maxlen=threads._MOST))
 
 
 @pytest.mark.usefixtures("none_free")
@@ -222,14 +221,14 @@ def test_scratch_has_one_owner_and_is_used_again() -> None:
 
 @pytest.mark.usefixtures("none_free")
 def test_not_all_scratch_is_kept() -> None:
-    give_back(take(scratch._LARGEST + 1))
-    assert not scratch._free
-    pieces = [take(8) for _ in range(scratch._MOST + 9)]
+    give_back(take(threads._LARGEST + 1))
+    assert not threads._free
+    pieces = [take(8) for _ in range(threads._MOST + 9)]
     for piece in pieces:
         give_back(piece)
-    assert list(scratch._free) == pieces[9:]
-    take(scratch._LARGEST + 1)
-    assert len(scratch._free) == scratch._MOST
+    assert list(threads._free) == pieces[9:]
+    take(threads._LARGEST + 1)
+    assert len(threads._free) == threads._MOST
 
 
 # Addresses.
@@ -264,7 +263,7 @@ def test_engines_are_fresh_and_what_is_heavy_is_shared() -> None:
 def test_the_bits_machine_code_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     bits = numbers((5, 5)) > 4
     matmul(bits, bits, BOOLEAN)
-    monkeypatch.setattr(packed, "compile_library", None)
+    monkeypatch.setattr(boolean, "compile_library", None)
     matmul(bits, bits, BOOLEAN)
     engine_for(BOOLEAN, BOOL, "cpu").add_identity(engine_for(BOOLEAN, BOOL, "cpu").load((bits,)))
 
@@ -286,7 +285,7 @@ def test_bits_are_packed_and_unpacked_at_every_width(n: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_many_rows_are_packed_by_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "_CONVERTED", 1000)
+    monkeypatch.setattr(boolean, "_CONVERTED", 1000)
     bits = np.random.default_rng(0).random((2, 95, 130)) < 0.5
     engine = BooleanEngine(BOOLEAN, BOOL, threads)
     A, out = engine.load((bits,)), np.empty_like(bits)

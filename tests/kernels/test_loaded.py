@@ -14,11 +14,10 @@ import pytest
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.kernels import cache
-from semiring.kernels.block import Block
 from semiring.kernels.cpu import compiler
-from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.cpu.kernels import Kernels, _kernels, kernels_for
-from semiring.kernels.cpu.target import host
+from semiring.kernels.cpu.engine import CpuEngine, Kernels, _kernels, kernels_for
+from semiring.kernels.cpu.tile import host
+from semiring.kernels.engine import Block
 
 F8 = (np.dtype(np.float64),)
 _STATM = Path("/proc/self/statm")
@@ -98,6 +97,6 @@ def test_whoever_asks_gets_the_same_kernels() -> None:
 
 
 def test_both_engines_keep_as_many() -> None:
-    from semiring.kernels.cuda import kernels, trees
+    from semiring.kernels.cuda import kernels, paths
 
-    assert kernels.kernels_for.cache_info().maxsize == trees._functions.cache_info().maxsize == cache.LOADED
+    assert kernels.kernels_for.cache_info().maxsize == paths._functions.cache_info().maxsize == cache.LOADED

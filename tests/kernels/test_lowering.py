@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from semiring.algebra import ops
-from semiring.algebra.errors import DTypeError, TraceError
+from semiring.common.errors import DTypeError, TraceError
 from tests.kernels.elementwise import Array, elementwise
 from tests.kernels.samples import ISAS
 

@@ -25,8 +25,8 @@ from semiring.algebra.catalogue import (
     TROPICAL_ARGMIN,
 )
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DomainError, DTypeError, OverflowRiskError, SemiringError
-from semiring.kernels.statistics import value_statistics
+from semiring.common.errors import DomainError, DTypeError, OverflowRiskError, SemiringError
+from semiring.kernels.overflow.statistics import value_statistics
 from semiring.product import matmul
 
 INF = math.inf

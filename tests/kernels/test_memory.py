@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from semiring.algebra.catalogue import DISTANCE_COUNT, LOG, MAX_MIN, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.kernels.block import Block
-from semiring.kernels.cpu.bits import BitsKernel
+from semiring.arrays.overlap import layout, matched, overlap, share
+from semiring.kernels.cpu.boolean import BitsKernel
 from semiring.kernels.cpu.compiler import link
-from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.tasks import SCRATCH, stripe, tasks_of
-from semiring.kernels.overlap import layout, matched, overlap, share
+from semiring.kernels.cpu.engine import CpuEngine, kernels_for
+from semiring.kernels.cpu.launch import SCRATCH, stripe, tasks_of
+from semiring.kernels.engine import Block
 from semiring.product import matmul
 from tests.kernels.samples import ISAS, Array, name
 

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from semiring.algebra.catalogue import BOOLEAN, GF2
 from semiring.algebra.definition import Semiring
-from semiring.kernels.block import Block
-from semiring.kernels.cpu.bits import GROUP, STRIP
+from semiring.kernels.cpu.boolean import GROUP, STRIP, BooleanEngine
 from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.cpu.packed import BooleanEngine
-from semiring.kernels.packed import PackedBlock
+from semiring.kernels.engine import Block, PackedBlock
 from semiring.kernels.select import engine_for
 from semiring.product import matmul
 from tests.kernels.samples import Array, examples

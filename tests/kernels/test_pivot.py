@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from semiring.algebra.catalogue import BOOLEAN, DISTANCE_COUNT, GF2, LOG, MAX_MIN, MAX_TIMES, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DTypeError, HarmfulPivot
 from semiring.algebra.laws import is_idempotent
-from semiring.kernels.block import Block
+from semiring.common.errors import DTypeError, HarmfulPivot
+from semiring.kernels.cpu.boolean import BooleanEngine
 from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.cpu.packed import BooleanEngine
+from semiring.kernels.engine import Block
 from semiring.kernels.reference.engine import ReferenceEngine
 from semiring.product import matmul
 from tests.kernels.samples import CASES, ISAS, SELECTIVE, DTypes, Values, assert_equal, elements, examples, laid_out, name, squeeze

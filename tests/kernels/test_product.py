@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from semiring.algebra.catalogue import DISTANCE_HOPS, MAX_MIN, MIN_MAX, MIN_PLUS, PLUS_TIMES, semirings
 from semiring.algebra.definition import Semiring
-from semiring.kernels.block import Block
-from semiring.kernels.cpu import tasks
+from semiring.kernels.cpu import launch
 from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.engine import Block
 from semiring.kernels.reference.engine import ReferenceEngine
 from semiring.product import Witnessed, matmul
 from tests.kernels.samples import (
@@ -198,7 +198,7 @@ def test_zeros_of_either_sign_are_one() -> None:
 def test_rows_that_are_looked_up_after_they_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     """C ← C ⊕ C⊗B with the witness, where a copy of all that a worker looks up would be too large."""
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(tasks, "SCRATCH", 10_000)
+    monkeypatch.setattr(launch, "SCRATCH", 10_000)
     for semiring in (MIN_PLUS, DISTANCE_HOPS):
         dtypes = (np.dtype(np.float32),) * semiring.components
         c, b = elements(semiring, dtypes, (130, 90), rng), elements(semiring, dtypes, (90, 90), rng)

@@ -19,9 +19,9 @@ from hypothesis.extra import numpy as hnp
 
 from semiring.algebra.catalogue import MAX_TIMES, MIN_PLUS
 from semiring.algebra.definition import Semiring
-from semiring.kernels import statistics
 from semiring.kernels.cpu.statistics import reader
-from semiring.kernels.statistics import ValueStatistics, surely_elements, value_statistics
+from semiring.kernels.overflow import statistics
+from semiring.kernels.overflow.statistics import ValueStatistics, surely_elements, value_statistics
 from semiring.product import matmul
 from tests.kernels.samples import ISAS
 
@@ -318,8 +318,8 @@ def test_nothing_is_compiled_by_cupy_for_checks(tmp_path: Path) -> None:
     script = """
 import cupy, numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
-from semiring.algorithms.ranges import strays
-from semiring.kernels.statistics import surely_elements, value_statistics
+from semiring.kernels.overflow.closures import strays
+from semiring.kernels.overflow.statistics import surely_elements, value_statistics
 for dtype in (np.float32, np.float64, np.int32, bool):
     values = cupy.asarray(np.arange(99).reshape(9, 11).astype(dtype))
     for part in (values, values.T, values[::2, 1:]):

@@ -13,7 +13,7 @@ import pytest
 
 from semiring.algebra.catalogue import BOOLEAN, LOG, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import SemiringError
+from semiring.common.errors import SemiringError
 from semiring.kernels.cpu import threads as module
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.threads import run, thread_count

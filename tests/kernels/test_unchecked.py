@@ -14,7 +14,7 @@ import pytest
 from semiring import apsp, matmul
 from semiring.algebra.catalogue import BOOLEAN, DISTANCE_HOPS, LOG, MAX_MIN, MAX_PLUS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DomainError, OverflowRiskError, SemiringError
+from semiring.common.errors import DomainError, OverflowRiskError, SemiringError
 
 RNG = np.random.default_rng(7)
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from semiring.algebra import ops
 from semiring.algebra.catalogue import LOG, MAX_MIN, MIN_PLUS
 from semiring.algebra.definition import Semiring
-from semiring.algebra.errors import DTypeError, OverflowRiskError
-from semiring.kernels.block import Block
-from semiring.kernels.bounds import certify
+from semiring.common.errors import DTypeError, OverflowRiskError
 from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.infinities import absorbing
+from semiring.kernels.engine import Block
+from semiring.kernels.overflow.infinity import absorbing
+from semiring.kernels.overflow.products import certify
+from semiring.kernels.overflow.statistics import value_statistics
 from semiring.kernels.reference.engine import ReferenceEngine
-from semiring.kernels.statistics import value_statistics
 from semiring.product import matmul
 from tests.kernels.samples import CASES, ISAS, DTypes, Values, assert_equal, elements, examples, name
 

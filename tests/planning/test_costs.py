@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import semiring as sr
 from semiring.algorithms.rows_of_edges import Order, Reach
-from semiring.options import Options
 from semiring.planning import Problem, closure_problem, costs
+from semiring.planning.problem import Options
 
 COSTS: dict[str, tuple[Callable[[Problem], float], dict[str, Any]]] = {
     "best": (partial(costs.search_seconds, compiled=True), {}),

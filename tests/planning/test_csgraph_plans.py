@@ -10,10 +10,10 @@ import scipy.sparse as sp
 
 import semiring as sr
 from semiring import csgraph
+from semiring.arrays.devices import gpus
 from semiring.kernels import machine
-from semiring.kernels.devices import gpus
-from semiring.options import Options
 from semiring.planning import Plan, closure_problem, costs, plan, planner
+from semiring.planning.problem import Options
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -85,17 +85,17 @@ def test_explain_says_it() -> None:
 
 
 def test_what_explain_says_is_what_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    from semiring.csgraph import by_closure, by_search, solving
+    from semiring.csgraph import solving
 
     ran: list[str] = []
 
     def closed(call: Any) -> Any:
         ran.append("whole")
-        return by_closure.closed(call)
+        return solving.closed(call)
 
     def searched(call: Any, *, scipys: bool) -> Any:
         ran.append("SciPy" if scipys else "search")
-        return by_search.searched(call, scipys=scipys)
+        return solving.searched(call, scipys=scipys)
 
     monkeypatch.setattr(solving, "closed", closed)
     monkeypatch.setattr(solving, "searched", searched)
@@ -110,9 +110,8 @@ def test_what_explain_says_is_what_happens(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_call_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from semiring import closing
     from semiring.csgraph import call
-    from semiring.execution import rows
+    from semiring.execution import rows, whole
 
     plans: list[Plan] = []
 
@@ -120,7 +119,7 @@ def test_a_call_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
         plans.append(plan(problem))
         return plans[-1]
 
-    for module in (call, closing, rows):
+    for module in (call, whole, rows):
         monkeypatch.setattr(module, "plan", counted)
     rng = np.random.default_rng(0)
     for graph in (rng.random((300, 300)), sp.random_array((300, 300), density=0.01, rng=rng)):

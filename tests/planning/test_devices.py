@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.kernels import devices, machine, room
-from semiring.options import Options
+from semiring.arrays import devices, memory
+from semiring.kernels import machine
 from semiring.planning import closure_problem, plan, planner
-from semiring.planning.devices import named_device, several
+from semiring.planning.problem import Options, named_device, several
 
 GIB = 2**30
 
@@ -19,7 +19,7 @@ def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU with 4 GiB left, on which the process has computed, as far as choices are concerned."""
     monkeypatch.setattr(planner, "_plans", {})
     monkeypatch.setattr(devices, "_found", lambda: (1, ""))
-    monkeypatch.setattr(room, "free_on_gpu", lambda number: 4 * GIB)
+    monkeypatch.setattr(memory, "free_on_gpu", lambda number: 4 * GIB)
     monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)
     monkeypatch.setattr(machine, "begun", {"cuda:0"})
 

@@ -9,11 +9,12 @@ import pytest
 import scipy.sparse as sp
 
 import semiring as sr
-from semiring import closing, product, summary
-from semiring.execution import rows
-from semiring.kernels import devices, machine, room
-from semiring.options import Options
+from semiring import product, summary
+from semiring.arrays import devices, memory
+from semiring.execution import rows, whole
+from semiring.kernels import machine
 from semiring.planning import Plan, Problem, closure_problem, plan, planner
+from semiring.planning.problem import Options
 
 INF = np.inf
 FLOAT = (np.dtype(np.float64),)
@@ -64,7 +65,7 @@ def test_few_plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_gpu_that_is_warm_is_planned_for_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_found", lambda: (1, ""))
-    monkeypatch.setattr(room, "free_on_gpu", lambda number: 8 << 30)
+    monkeypatch.setattr(memory, "free_on_gpu", lambda number: 8 << 30)
     monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)
     monkeypatch.setattr(machine, "thread_count", lambda threads=None: 1)
     monkeypatch.setattr(machine, "begun", set())
@@ -82,7 +83,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
         found.append(plan(problem))
         return found[-1]
 
-    for module in (closing, product, rows, summary):
+    for module in (whole, product, rows, summary):
         monkeypatch.setattr(module, "plan", noting)
     return found
 

@@ -15,8 +15,8 @@ from semiring import csgraph
 from semiring.algorithms.rows_of_edges import Reach, reach
 from semiring.graphs import read_edges
 from semiring.kernels import machine
-from semiring.options import Options
-from semiring.planning import Problem, costs, edges_problem, trial
+from semiring.planning import Problem, costs, edges_problem
+from semiring.planning.problem import Options
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         asked.append(count)
         return Reach(0.5, 0.25)
 
-    monkeypatch.setattr(trial, "reach", counted)
-    monkeypatch.setattr(trial, "gpus", lambda: 0)
+    monkeypatch.setattr(costs, "reach", counted)
+    monkeypatch.setattr(costs, "gpus", lambda: 0)
     return asked
 
 

@@ -1,0 +1,297 @@
+"""Predecessor and next-hop matrices, one tree for each source or target.
+
+Predecessor and next-hop matrices: one tree for each source, and one for each target.
+
+The last vertex before j on the path from i is found by following `via` down column j: from x to via[x, j] until that is −1. These
+pointers are followed for whole blocks at once, by doubling. Where elements tie, the paths found pair by pair need not form a tree:
+predecessors may run in a circle of weight 1. Every tree is checked, and what does not lead back to the root is attached again, by
+an edge that ties from a vertex that does; where rounding hides such an edge, by the path of the construction matrix itself. On a GPU
+its kernels do all that but the last; the trees are the same.
+
+The paths of one source on the matrix itself, where rounding has spoiled the construction matrix.
+
+Bellman's and Ford's algorithm, one edge a round, which remembers when each vertex changed: a path is read backwards through ever earlier
+rounds, so it ends even where rounding makes a cycle improve; such loops are then erased.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.divergence import exact_weight, rounding
+from semiring.algorithms.edges import consecutive
+from semiring.algorithms.extraction import erase_loops
+from semiring.algorithms.relaxation import relaxation
+from semiring.arrays.devices import host, on_gpu, to_gpu
+from semiring.common.forks import cached_property
+from semiring.kernels import select
+from semiring.kernels.reference.operations import Operations
+
+__all__ = ["NONE", "SingleSource", "next_hops", "predecessors", "weighs"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+PathFinder = Callable[[Array, Array], list[list[int]]]
+"""A simple path for each of several pairs of vertices, which are arrays of sources and of targets."""
+
+NONE = -9999
+"""SciPy's number for "no predecessor"."""
+
+_BLOCK = 1 << 17
+"""Pointers that are followed together: they fit a core's own cache."""
+
+_EDGES = 1 << 20
+"""Edges that are tried together."""
+
+_CIRCLES = 2
+"""How often only circles are mended: enough where they are few; where they nest, all that is lost is better done at once."""
+
+
+def predecessors(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder]) -> Array:
+    """The vertex before j on a best path from i to j, as an int32 matrix; −9999 on the diagonal and where there is no path.
+
+    Row i is a tree with root i: its paths are best paths all along.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : tuple of arrays of shape (…, n, n)
+        The closure.
+    via : int32 array of shape (…, n, n)
+    paths : callable
+        For the index of a matrix: what finds simple paths in it.
+
+    Notes
+    -----
+    O(n² log h) steps for paths of h edges, in blocks that take little memory beside the result; more where elements tie.
+    """
+    return _grow(semiring, values, via, paths, backward=False)
+
+
+def next_hops(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder]) -> Array:
+    """The vertex after i on a best path from i to j: column j is a tree with root j. See `predecessors`."""
+    return _grow(semiring, values, via, paths, backward=True)
+
+
+def _grow(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder], *, backward: bool) -> Array:
+    def planted(index: tuple[int, ...]) -> _Forest:
+        """The forest of one matrix, on the host."""
+        find = paths(index)
+
+        def reversed_paths(roots: Array, ends: Array) -> list[list[int]]:
+            return [path[::-1] for path in find(ends, roots)]
+
+        *elements, between = (_turned(host(v[index]), backward) for v in (*values, via))
+        return _Forest(semiring, tuple(elements), between, reversed_paths if backward else find, backward=backward)
+
+    if on_gpu(via):
+        result: Array
+        result, remaining = select.forest(semiring, values, via, backward=backward, circles=_CIRCLES)
+        matrix, row = np.divmod(remaining, max(1, via.shape[-1]))
+        for one in np.unique(matrix).tolist():
+            index = tuple(map(int, np.unravel_index(one, via.shape[:-2])))
+            trees, rows = _turned(result[index], backward), row[matrix == one]
+            own = host(trees[to_gpu(rows)])
+            planted(index).mend(own, own != NONE, rows, _CIRCLES)
+            trees[to_gpu(rows)] = to_gpu(own)
+        return result
+    result = np.empty(via.shape, dtype=np.int32)
+    for index in np.ndindex(via.shape[:-2]):
+        planted(index).grow(_turned(result[index], backward))
+    return result
+
+
+def _turned(matrix: Array, backward: bool) -> Array:
+    return matrix.T if backward else matrix
+
+
+class _Forest:
+    """The trees of all rows; `backward` where the matrices are transposed, so that ⊗ takes its operands the other way round."""
+
+    def __init__(self, semiring: Semiring, values: Values, via: Array, paths: PathFinder, *, backward: bool) -> None:
+        self.operations = Operations(semiring, tuple(v.dtype for v in values))
+        self.values, self.via, self.paths, self.backward = values, via, paths, backward
+        self.n = len(via)
+        self.step = max(1, _BLOCK // max(1, self.n))
+
+    def grow(self, result: Array) -> None:
+        """Fill `result` with the tree of each row."""
+        n = self.n
+        everyone = np.arange(n, dtype=np.int32)
+        for start in range(0, n, self.step):
+            columns = slice(start, start + self.step)
+            down = np.ascontiguousarray(self.via[:, columns].T)
+            last = _follow(np.where(down < 0, everyone, down))
+            # Where rounding has bent `via` itself into a circle, j becomes its own predecessor, which the check finds.
+            spoilt = np.take_along_axis(down, last, axis=1) >= 0
+            result[:, columns] = np.where(spoilt, everyone[columns, None], last).T
+        for start in range(0, n, self.step):
+            rows = slice(start, start + self.step)
+            roots = np.arange(n)[rows]
+            there = self.connected(rows, slice(None))
+            there[np.arange(len(roots)), roots] = False
+            tree = result[rows]
+            tree[~there] = NONE
+            self.mend(tree, there, roots)
+
+    def connected(self, rows: slice, columns: slice) -> Array:
+        """Where an element is not zero."""
+        found = np.zeros(self.values[0][rows, columns].shape, dtype=bool)
+        for v, zero in zip(self.values, self.operations.zero, strict=True):
+            found |= np.asarray(v[rows, columns] != zero, dtype=bool)
+        return found
+
+    @cached_property
+    def direct(self) -> tuple[Array, Array]:
+        """The edges that are best paths themselves: those into v are sources[starts[v] : starts[v + 1]]."""
+        sources, counts = [], [np.zeros(1, dtype=np.intp)]
+        for start in range(0, self.n, self.step):
+            columns = slice(start, start + self.step)
+            edges = ((self.via[:, columns] < 0) & self.connected(slice(None), columns)).T
+            sources.append(np.nonzero(edges)[1].astype(np.int32))
+            counts.append(edges.sum(axis=1))
+        return np.concatenate(sources), np.cumsum(np.concatenate(counts))
+
+    def mend(self, tree: Array, there: Array, roots: Array, first: int = 0) -> None:
+        """Attach again what does not lead back to its row's root; the attempts are counted from `first`."""
+        everyone = np.arange(self.n, dtype=np.int32)
+        rows = np.arange(len(roots))
+        for attempt in itertools.count(first):
+            end = _follow(np.where(there[rows], tree[rows], everyone))
+            lost = there[rows] & (end != roots[rows, None])
+            bad = lost.any(axis=1)
+            if not bad.any():
+                return
+            rows, end, lost = rows[bad], end[bad], lost[bad]
+            wanted = lost
+            if attempt < _CIRCLES:
+                # A circle, and what hangs on it, comes along when one of its vertices is attached.
+                wanted = np.zeros_like(lost)
+                np.put_along_axis(wanted, end, lost, axis=1)
+            own = tree[rows]
+            if not self.attach_by_ties(own, lost, wanted, roots[rows]) and attempt >= _CIRCLES:
+                self.attach_by_paths(own, lost, roots[rows])
+            tree[rows] = own
+
+    def attach_by_ties(self, tree: Array, lost: Array, wanted: Array, roots: Array) -> bool:
+        """Attach wanted vertices to ones that are not lost, by edges that tie: d(root, u) ⊗ a_uv = d(root, v). Whether any was."""
+        sources, starts = self.direct
+        degree = np.diff(starts)
+        edges = np.cumsum(wanted @ degree)
+        progress = False
+        for rows in np.split(np.arange(len(roots)), np.unique(np.searchsorted(edges, np.arange(_EDGES, edges[-1], _EDGES)))):
+            row, v = np.nonzero(wanted[rows])
+            row += rows[0] if len(rows) else 0
+            pair, edge = consecutive(starts[v], degree[v])
+            row, u, v = row[pair], sources[edge], v[pair]
+            ties = self._ties(roots[row], u, v)
+            progress |= _search(tree, lost, row[ties], u[ties], v[ties])
+        return progress
+
+    def _ties(self, root: Array, u: Array, v: Array) -> Array:
+        """Where the path to u and the edge from there are as good as the path to v; the root itself needs no path."""
+        to_u, edge, to_v = (tuple(a[at] for a in self.values) for at in ((root, u), (u, v), (root, v)))
+        with np.errstate(all="ignore"):
+            total = self.operations.mul(edge, to_u) if self.backward else self.operations.mul(to_u, edge)
+        equal = np.ones(len(root), dtype=bool)
+        begins = root == u
+        for t, e, d in zip(total, edge, to_v, strict=True):
+            equal &= np.where(begins, np.asarray(e == d, dtype=bool), np.asarray(t == d, dtype=bool))
+        return np.asarray(equal & (u != v))
+
+    def attach_by_paths(self, tree: Array, lost: Array, roots: Array) -> None:
+        """Attach one lost vertex of each row by its own path, from where that leaves the tree for good."""
+        v = lost.argmax(axis=1)
+        for i, path in enumerate(self.paths(roots, v)):
+            last = len(path) - 1
+            while lost[i, path[last]]:
+                last -= 1
+            tree[i, path[last + 1 :]] = path[last:-1]
+
+
+def _search(tree: Array, lost: Array, row: Array, u: Array, v: Array) -> bool:
+    """Attach, breadth first, what edges u → v in some rows reach from vertices that are not lost. Whether any was."""
+    n = lost.shape[1]
+    order = np.argsort(row * n + u, kind="stable")
+    tail, head = (row * n + u)[order], (row * n + v)[order]
+    flat, parents = lost.reshape(-1), tree.reshape(-1)
+    edges = np.flatnonzero(~flat[tail] & flat[head])
+    progress = len(edges) > 0
+    while len(edges):
+        parents[head[edges]] = tail[edges] % n
+        flat[head[edges]] = False
+        frontier = np.unique(head[edges])
+        first, last = np.searchsorted(tail, frontier, side="left"), np.searchsorted(tail, frontier, side="right")
+        _, edges = consecutive(first, last - first)
+        edges = edges[flat[head[edges]]]
+    return progress
+
+
+def _follow(pointer: Array) -> Array:
+    """Where each pointer of a row ends, in the same row; somewhere on a circle if it never does."""
+    rows, n = pointer.shape
+    offset = np.arange(0, rows * n, n, dtype=np.intp)[:, None]
+    at = (pointer + offset).ravel()
+    for _ in range(n.bit_length()):
+        further = at[at]
+        if np.array_equal(further, at):
+            break
+        at = further
+    return np.asarray(at.reshape(rows, n) - offset)
+
+
+class SingleSource:
+    """The best paths of at least one edge from a vertex to all.
+
+    Parameters
+    ----------
+    semiring : Semiring
+        With a selective ⊕.
+    values : tuple of arrays of shape (n, n)
+        The matrix, not its closure.
+    source : int
+
+    Notes
+    -----
+    At most n rounds of O(n) steps for each vertex that changed; floats in double precision.
+    """
+
+    def __init__(self, semiring: Semiring, values: Values, source: int) -> None:
+        graph = relaxation(semiring, values)
+        p = tuple(row[0] for row in graph.rows(np.array([source])))
+        nothing = graph.everywhere(graph.operations.zero)
+        active = np.flatnonzero(graph.changes(nothing, p))
+        self._rounds = [(active, np.full(len(active), source))]
+        for _ in range(graph.n - 1):
+            changed = np.zeros(graph.n, dtype=bool)
+            predecessor = np.full(graph.n, -1)
+            for offer, who in graph.offers(tuple(v.copy() for v in p), active):
+                changed |= graph.take(p, offer, who, predecessor)
+            active = np.flatnonzero(changed)
+            if not len(active):
+                break
+            self._rounds.append((active, predecessor[active]))
+
+    def path(self, target: int) -> list[int]:
+        """The vertices of the path to `target` (a cycle for the source itself); empty where there is none."""
+        walk, v = [target], target
+        for vertices, predecessors in reversed(self._rounds):
+            i = int(np.searchsorted(vertices, v))
+            if i < len(vertices) and vertices[i] == v:
+                v = int(predecessors[i])
+                walk.append(v)
+        return erase_loops(walk[::-1]) if len(walk) > 1 else []
+
+
+def weighs(semiring: Semiring, values: Values, path: Sequence[int], element: Sequence[Any]) -> bool:
+    """Whether a path of the matrix has the weight `element`, as far as rounding may tell: else the matrix is another one."""
+    weight = exact_weight(semiring, values, path)
+    first = weight[0] if isinstance(weight, tuple) else weight
+    if values[0].dtype.kind != "f":
+        return bool(first == element[0])
+    return bool(abs(float(first) - float(element[0])) <= 4 * rounding(values))

@@ -1,0 +1,381 @@
+"""Bit-packed Boolean matrices on the CPU: kernels by the method of the Four Russians, and their engine.
+
+Products and closures of bit-packed Boolean matrices, by the method of the Four Russians.
+
+Arlazarov, Dinic, Kronrod and Faradžev (1970): 8 rows of B are combined into a table of their 256 unions, and 8 bits of a row of A pick the
+union that goes into C: one load and one OR stand for 8 × 512 bit-steps. A strip is 512 columns, so a table is 16 KiB.
+
+A packed matrix is rows of 64-bit words, bit j of a row in word j // 64; its columns are padded to whole strips with zeros.
+
+The Boolean engine: matrices of bits, packed into words for as long as an algorithm runs.
+"""
+
+from __future__ import annotations
+
+import functools
+from array import array
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.arrays.overlap import address, matched, overlap
+from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.emitter import I64, Emitter
+from semiring.kernels.cpu.threads import Threaded, give_back, run, take
+from semiring.kernels.cpu.tile import host
+from semiring.kernels.engine import Block, Immediate, PackedBlock
+
+__all__ = ["GROUP", "STRIP", "TABLE_SPACE", "BitsKernel", "BooleanEngine", "Words"]
+
+STRIP = 512
+"""Columns of a strip: what one table row holds."""
+
+_WORDS = STRIP // 64
+_VECTOR = I64.vector(_WORDS)
+GROUP = 64
+"""Steps of k whose tables (one for 8 of them) are built together; C is read and written once for all of them."""
+
+_TABLES = GROUP // 8
+_TABLE_BYTES = 256 * STRIP // 8
+TABLE_SPACE = _TABLES * _TABLE_BYTES
+"""Bytes of the tables of a group."""
+
+
+_UNROLLED = 4
+"""Rows that one turn of the closure's innermost loop handles."""
+
+
+class Words(NamedTuple):
+    """The arguments of all functions: addresses, strides in words (of A, in groups of bits), and sizes.
+
+    `bits_pack` and `bits_unpack` have the bytes in place of A, `a_groups` bytes from row to row, and k columns.
+    """
+
+    a: int
+    a_groups: int
+    b: int
+    b_rows: int
+    c: int
+    c_rows: int
+    m: int
+    words: int
+    k: int
+    tables: int = 0
+    own: int = 0
+
+
+_POINTERS = {"a", "b", "c", "tables", "own"}
+
+
+class BitsKernel:
+    """Generates ``bits_product``, ``bits_close``, ``bits_identity``, ``bits_pack`` and ``bits_unpack``, each of an array of `Words`."""
+
+    def functions(self) -> list[Emitter]:
+        """All functions."""
+        return [self._product(), self._close(), self._identity(), self._pack(), self._unpack()]
+
+    def _words(self, em: Emitter) -> dict[str, str]:
+        return {x: em.load("ptr" if x in _POINTERS else "i64", em.at("i64", "%args", i), 8) for i, x in enumerate(Words._fields)}
+
+    def _product(self) -> Emitter:
+        """C ← C ∪ A·B for m rows, `words` words (whole strips) of columns and k steps.
+
+        A is given by groups of `GROUP` columns: the bits of one group of all rows are contiguous. A strip of C is copied to `own` and
+        back, because rows of a matrix are often a power of two apart and would evict each other.
+        """
+        em = Emitter("bits_product", "ptr %args")
+        x = self._words(em)
+        bits = f"i{GROUP}"
+
+        def strip(w: str, _: list[str]) -> None:
+            c = em.at("i64", x["c"], w)
+
+            def move(i: str, *, back: bool) -> None:
+                there, here = em.at("i64", c, em.mul(i, x["c_rows"])), em.at(_VECTOR, x["own"], i)
+                source, target = (here, there) if back else (there, here)
+                em.store(_VECTOR, em.load(_VECTOR, source, 8), target, 8)
+
+            def group(g: str, _: list[str]) -> None:
+                for table in range(_TABLES):
+                    self._build(em, x, w, str(em.add(em.mul(g, GROUP), 8 * table)), em.at("i8", x["tables"], table * _TABLE_BYTES))
+                numbers = em.at(bits, x["a"], em.mul(g, x["a_groups"]))
+
+                def row(i: str, _: list[str]) -> None:
+                    number = em.load(bits, em.at(bits, numbers, i), GROUP // 8)
+                    place = em.at(_VECTOR, x["own"], i)
+                    total = em.load(_VECTOR, place, 64)
+                    for table in range(_TABLES):
+                        shifted = em.let(f"lshr {bits} {number}, {8 * table}") if table else number
+                        index = em.let(f"zext i8 {em.let(f'trunc {bits} {shifted} to i8')} to i64")
+                        entry = em.at(_VECTOR, em.at("i8", x["tables"], table * _TABLE_BYTES), index)
+                        total = em.let(f"or {_VECTOR} {total}, {em.load(_VECTOR, entry, 64)}")
+                    em.store(_VECTOR, total, place, 64)
+
+                em.loop(0, x["m"], 1, row)
+
+            em.loop(0, x["m"], 1, lambda i, _: move(i, back=False))
+            em.loop(0, em.let(f"sdiv i64 {em.add(x['k'], GROUP - 1)}, {GROUP}"), 1, group)
+            em.loop(0, x["m"], 1, lambda i, _: move(i, back=True))
+
+        em.loop(0, x["words"], _WORDS, strip)
+        em.line("ret void")
+        return em
+
+    def _build(self, em: Emitter, x: dict[str, str], w: str, k: str, table: str) -> None:
+        """All 256 unions of 8 rows of B from row k on. Rows beyond the last are never picked: A's bits there are 0."""
+        em.store(_VECTOR, "zeroinitializer", table, 64)
+        last = em.sub(x["k"], 1)
+        for bit in range(8):
+            row = em.mul(em.smin(em.add(k, bit), last), x["b_rows"])
+            added = em.load(_VECTOR, em.at("i64", x["b"], em.add(row, w)), 8)
+
+            def union(r: str, _: list[str], bit: int = bit, added: str = added) -> None:
+                old = em.load(_VECTOR, em.at(_VECTOR, table, r), 64)
+                new = em.at(_VECTOR, table, em.add(r, 1 << bit))
+                em.store(_VECTOR, em.let(f"or {_VECTOR} {old}, {added}"), new, 64)
+
+            em.loop(0, 1 << bit, 1, union)
+
+    def _close(self) -> Emitter:
+        """Warshall's algorithm on the m × m block C: row i takes in row k wherever it has bit k, which it keeps."""
+        em = Emitter("bits_close", "ptr %args")
+        x = self._words(em)
+        whole = em.round_down(x["m"], _UNROLLED)
+
+        def pivot(k: str, _: list[str]) -> None:
+            row_k = em.at("i64", x["c"], em.mul(k, x["c_rows"]))
+            word, bit = em.let(f"lshr i64 {k}, 6"), em.let(f"and i64 {k}, 63")
+
+            def strip(w: str, _: list[str]) -> None:
+                taken = em.load(_VECTOR, em.at("i64", row_k, w), 8)
+
+                def row(i: str | int) -> None:
+                    row_i = em.at("i64", x["c"], em.mul(i, x["c_rows"]))
+                    there = em.let(f"lshr i64 {em.load('i64', em.at('i64', row_i, word), 8)}, {bit}")
+                    mask = em.splat(em.let(f"sub i64 0, {em.let(f'and i64 {there}, 1')}"), I64, _WORDS)
+                    place = em.at("i64", row_i, w)
+                    new = em.let(f"or {_VECTOR} {em.let(f'and {_VECTOR} {mask}, {taken}')}, {em.load(_VECTOR, place, 8)}")
+                    em.store(_VECTOR, new, place, 8)
+
+                def several(i: str, _: list[str]) -> None:
+                    for r in range(_UNROLLED):
+                        row(em.add(i, r))
+
+                em.loop(0, whole, _UNROLLED, several)
+                em.loop(whole, x["m"], 1, lambda i, _: row(i))
+
+            em.loop(0, x["words"], _WORDS, strip)
+
+        em.loop(0, x["m"], 1, pivot)
+        em.line("ret void")
+        return em
+
+    def _identity(self) -> Emitter:
+        """C ← I ∪ C for a square C."""
+        em = Emitter("bits_identity", "ptr %args")
+        x = self._words(em)
+
+        def row(i: str, _: list[str]) -> None:
+            place = em.at("i64", x["c"], em.add(em.mul(i, x["c_rows"]), em.let(f"lshr i64 {i}, 6")))
+            bit = em.let(f"shl i64 1, {em.let(f'and i64 {i}, 63')}")
+            em.store("i64", em.let(f"or i64 {em.load('i64', place, 8)}, {bit}"), place, 8)
+
+        em.loop(0, x["m"], 1, row)
+        em.line("ret void")
+        return em
+
+    def _pack(self) -> Emitter:
+        """C ← the bits of bytes, for m rows of k columns of a C that is 0."""
+
+        def pack(em: Emitter, octets: str, bits: str, column: str, count: int) -> None:
+            source, target = em.at("i8", octets, column), em.at("i8", bits, em.let(f"lshr i64 {column}, 3"))
+            values = em.load(f"<{count} x i8>", source, 1)
+            packed = em.let(f"bitcast <{count} x i1> {em.let(f'icmp ne <{count} x i8> {values}, zeroinitializer')} to i{count}")
+            if count == 1:
+                shift = em.let(f"trunc i64 {em.let(f'and i64 {column}, 7')} to i8")
+                bit = em.let(f"shl i8 {em.let(f'zext i1 {packed} to i8')}, {shift}")
+                em.store("i8", em.let(f"or i8 {em.load('i8', target, 1)}, {bit}"), target, 1)
+            else:
+                em.store(f"i{count}", packed, target, 1)
+
+        return self._converted("bits_pack", pack)
+
+    def _unpack(self) -> Emitter:
+        """Bytes 0 and 1 ← the bits of C, for m rows of k columns."""
+
+        def unpack(em: Emitter, octets: str, bits: str, column: str, count: int) -> None:
+            source, target = em.at("i8", bits, em.let(f"lshr i64 {column}, 3")), em.at("i8", octets, column)
+            if count == 1:
+                shift = em.let(f"trunc i64 {em.let(f'and i64 {column}, 7')} to i8")
+                octet = em.load("i8", source, 1)
+                em.store("i8", em.let(f"and i8 {em.let(f'lshr i8 {octet}, {shift}')}, 1"), target, 1)
+            else:
+                flags = em.let(f"bitcast i{count} {em.load(f'i{count}', source, 1)} to <{count} x i1>")
+                em.store(f"<{count} x i8>", em.let(f"zext <{count} x i1> {flags} to <{count} x i8>"), target, 1)
+
+        return self._converted("bits_unpack", unpack)
+
+    def _converted(self, name: str, convert: Callable[[Emitter, str, str, str, int], None]) -> Emitter:
+        """``convert(em, bytes, bits, column, count)`` along each row: 64 columns at a time, then 8, and one by one what is left."""
+        em = Emitter(name, "ptr %args")
+        x = self._words(em)
+        ends = [0, em.round_down(x["k"], 64), em.round_down(x["k"], 8), x["k"]]
+
+        def row(i: str, _: list[str]) -> None:
+            octets, bits = em.at("i8", x["a"], em.mul(i, x["a_groups"])), em.at("i64", x["c"], em.mul(i, x["c_rows"]))
+            for start, stop, count in zip(ends, ends[1:], (64, 8, 1), strict=False):
+                em.loop(start, stop, count, lambda j, _, count=count: convert(em, octets, bits, j, count))  # type: ignore[misc]
+
+        em.loop(0, x["m"], 1, row)
+        em.line("ret void")
+        return em
+
+
+Array = np.ndarray[Any, Any]
+
+_ROWS = 2048
+"""Rows of C in a task: enough to pay for the tables."""
+
+_CONVERTED = 1 << 20
+"""Elements that a thread packs or unpacks at a time."""
+
+
+class BooleanEngine(Immediate, Threaded):
+    """`Engine` for (∨, ∧) on bits, without witnesses.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    threads : int, optional
+    """
+
+    granule = STRIP
+    pivot = STRIP
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
+        self.semiring, self.dtypes, self.requested = semiring, dtypes, threads
+
+    def load(self, values: tuple[Array, ...], via: Array | None = None, *, owned: bool = True) -> PackedBlock:
+        """The block that holds `values` as bits."""
+        (a,), A = values, self.blank(values, via)
+        self._convert("bits_pack", a if a.strides[-1] == 1 else np.ascontiguousarray(a), A.values[0])
+        return A
+
+    def blank(self, values: tuple[Array, ...], via: Array | None = None) -> PackedBlock:
+        """The block that stands for what a product will be."""
+        assert via is None
+        *rows, n = values[0].shape
+        return PackedBlock((np.zeros((*rows, -(-n // STRIP) * (STRIP // 64)), dtype=np.uint64),), None, 0, 0, n, STRIP)
+
+    def store(self, A: Block, values: tuple[Array, ...]) -> None:
+        """Write the block's elements into `values`."""
+        (words,), (to,) = A.values, values
+        if to.strides[-1] == 1:
+            self._convert("bits_unpack", to, words)
+        else:
+            rows = np.empty(to.shape, dtype=bool)
+            self._convert("bits_unpack", rows, words)
+            to[...] = rows
+
+    def _convert(self, name: str, octets: Array, words: Array) -> None:
+        """Between bytes, whose rows are contiguous, and bits."""
+        if words.ndim > 2:
+            for index in np.ndindex(words.shape[:-2]):
+                self._convert(name, octets[index], words[index])
+            return
+        m, n = octets.shape
+        rows = max(1, _CONVERTED // max(1, n))
+        places, down, across, convert = (address(octets), address(words)), octets.strides[0], words.strides[0], _functions()[name]
+
+        def work(i: int, _: int) -> None:
+            a, c = places[0] + i * down, places[1] + i * across
+            _call(convert, Words(a, down, 0, 0, c, across // 8, min(rows, m - i), 0, n))
+
+        run(work, range(0, m, rows), self.threads if m > rows else 1)
+
+    def multiply_add(self, A: Block, B: Block, C: Block) -> None:
+        """C ← C ∪ A·B."""
+        (a,), (b,), (c,), k = A.values, B.values, C.values, A.shape[1]
+        if c.ndim == 2:
+            self._multiply_add(_apart(a, c), _apart(b, c), c, k)
+            return
+        a, b = (v if matched(v, c) else v.copy() for v in (a, b))
+        for index in np.ndindex(C.batch):
+            self._multiply_add(_apart(a[index], c[index]), _apart(b[index], c[index]), c[index], k)
+
+    def _multiply_add(self, a: Array, b: Array, c: Array, k: int) -> None:
+        m, words = c.shape
+        if 0 in (m, words, k):
+            return
+        threads = self.threads if m * words * k > 1 << 16 else 1
+        strips = words * 64 // STRIP
+        wide = -(-strips // min(strips, 2 * threads)) * (STRIP // 64)
+        groups = a.T.copy()  # a word is a group
+        product, places = _functions()["bits_product"], (address(groups), address(b), address(c))
+        b_rows, c_rows = b.strides[0], c.strides[0]
+
+        def work(task: tuple[int, int], _: int) -> None:
+            i, j = task
+            rows = min(_ROWS, m - i)
+            scratch = take(TABLE_SPACE + rows * STRIP // 8)
+            _call(
+                product,
+                Words(
+                    *(places[0] + 8 * i, m),
+                    *(places[1] + 8 * j, b_rows // 8),
+                    *(places[2] + i * c_rows + 8 * j, c_rows // 8),
+                    *(rows, min(wide, words - j), k, scratch.address, scratch.address + TABLE_SPACE),
+                ),
+            )
+            give_back(scratch)
+
+        run(work, [(i, j) for j in range(0, words, wide) for i in range(0, m, _ROWS)], threads)
+
+    def multiply(self, A: Block, B: Block, C: Block) -> None:
+        """C ← A·B."""
+        A, B = (PackedBlock((_apart(X.values[0], C.values[0]),), None, 0, 0, X.shape[1], STRIP) for X in (A, B))
+        C.values[0][...] = 0
+        self.multiply_add(A, B, C)
+
+    def close(self, A: Block) -> None:
+        """A ← A ∪ A² ∪ …; every pivot is harmless."""
+        self._square("bits_close", A.values[0])
+
+    def eliminate(self, A: Block) -> None:
+        """A ← A*."""
+        self.close(A)
+        self.add_identity(A)
+
+    def add_identity(self, A: Block) -> None:
+        """A ← I ∪ A."""
+        self._square("bits_identity", A.values[0])
+
+    def _square(self, name: str, a: Array) -> None:
+        """What is done to a square matrix, or to those of a batch."""
+        if a.ndim > 2:
+            for index in np.ndindex(a.shape[:-2]):
+                self._square(name, a[index])
+            return
+        m, words = a.shape
+        _call(_functions()[name], Words(0, 0, 0, 0, address(a), a.strides[0] // 8, m, words, m))
+
+
+@functools.cache
+def _functions() -> dict[str, Callable[[int], None]]:
+    """The machine code, which is one for all semirings of truth values."""
+    names = ("bits_product", "bits_close", "bits_identity", "bits_pack", "bits_unpack")
+    library = compile_library(("bits",), host(), lambda: link(BitsKernel().functions()))
+    return {name: library.function(name) for name in names}
+
+
+def _call(kernel: Callable[[int], None], words: Words) -> None:
+    arguments = array("q", words)
+    kernel(arguments.buffer_info()[0])
+
+
+def _apart(operand: Array, c: Array) -> Array:
+    """`operand`, copied if it is part of the result."""
+    return operand.copy() if overlap(operand, c) else operand

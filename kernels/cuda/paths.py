@@ -1,0 +1,194 @@
+"""Paths out of the construction matrix on a GPU: predecessor trees, and single paths.
+
+Predecessors and next hops on a GPU: three kernels, one of which runs only where elements tie.
+
+The paths of many pairs out of a construction matrix on a GPU, a thread a pair.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, cast
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.kernels import cache
+from semiring.kernels.cuda.compiler import DYNAMIC_SHARED_BYTES, Kernel, compile_source
+from semiring.kernels.cuda.device import device
+from semiring.kernels.cuda.operands import matrix, of_one_layout, stacked
+from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.source import semiring_struct
+from semiring.kernels.engine import Block
+
+__all__ = ["SOURCE", "forest", "trees_source", "walks"]
+
+_THREADS = 1024
+
+_VERTICES = "int* {0}, long long {0}_row, long long {0}_column, long long {0}_batch"
+
+
+def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backward: bool, shared: bool) -> str:
+    """The CUDA C++ of the kernels ``last_vertices``, ``check_trees`` and ``attach_by_ties``.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    backward : bool
+        The matrices are transposed, so that ⊗ takes its operands the other way round.
+    shared : bool
+        Rows of pointers lie in shared memory, and have 16 bits each.
+    """
+    r = represent(semiring, dtypes)
+    index = "unsigned short" if shared else "int"
+    values = ", ".join(f"{d}* v{c}" for c, d in enumerate(r.dtypes)) + ", long long row, long long column, long long batch"
+    pointers = ", ".join(f"v{c}" for c in range(len(r.dtypes)))
+    via, tree = (f"Vertices{{{x}, {x}_row, {x}_column, {x}_batch}}" for x in ("via", "tree"))
+    closure = f"Closure<Semiring, {str(backward).lower()}>{{Matrix<Semiring>{{{{{pointers}}}, row, column, batch}}, {via}}}"
+    matrices = f"{values}, {_VERTICES.format('via')}, {_VERTICES.format('tree')}, long long n"
+    kinds = f"Semiring, {str(backward).lower()}, {index}"
+    kernels = [
+        ("last_vertices", "long long columns", f"last_vertices<{index}>({via}, {tree}, int(n), columns, memory)"),
+        ("check_trees", "long long rows, long long* bad", f"check_trees<{kinds}>({closure}, {tree}, int(n), rows, bad, memory)"),
+        (
+            "attach_by_ties",
+            "long long* bad, long long* remaining, long long circles",
+            f"attach_by_ties<{kinds}>({closure}, {tree}, int(n), bad, remaining, int(circles), memory)",
+        ),
+    ]
+    memory = "char* const memory = shared;" if shared else "char* const memory = scratch + blockIdx.x * room;"
+    parts = ['#include "arithmetic.cuh"', '#include "trees.cuh"', "", semiring_struct(r, None)]
+    parts += [
+        f'extern "C" __global__ void __launch_bounds__({_THREADS}) {name}({matrices}, {extra}, char* scratch, long long room) {{\n'
+        f"  extern __shared__ __align__(16) char shared[];\n  {memory}\n  {call};\n}}\n"
+        for name, extra, call in kernels
+    ]
+    return "\n".join(parts)
+
+
+def forest(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, np.ndarray[Any, Any]]:
+    """See `semiring.kernels.select.forest`."""
+    import cupy
+
+    with via.device:
+        n = via.shape[-1]
+        trees = cupy.empty(via.shape, dtype=np.int32)
+        if trees.size == 0:
+            return trees, np.empty(0, dtype=np.int64)
+        dtypes = tuple(v.dtype for v in values)
+        arrays = of_one_layout(tuple(stacked(v.view(d)) for v, d in zip(values, represent(semiring, dtypes).dtypes, strict=True)))
+        arguments = [*_arguments(arrays, backward), *_arguments((stacked(via),), backward), *_arguments((stacked(trees),), backward), n]
+        launch = _Launch(semiring, dtypes, backward, n, via.device.id)
+        rows = trees.size // n
+        launch("last_vertices", rows, *arguments, rows)
+        bad = cupy.zeros(1 + rows, dtype=np.int64)
+        launch("check_trees", rows, *arguments, rows, bad.data.ptr)
+        found = int(bad[0])
+        remaining = cupy.zeros(1 + found, dtype=np.int64)
+        if found:
+            launch("attach_by_ties", found, *arguments, bad.data.ptr, remaining.data.ptr, circles)
+        left = remaining.get()
+        return trees, np.sort(left[1 : 1 + left[0]])
+
+
+def _arguments(arrays: tuple[Any, ...], backward: bool) -> list[int]:
+    *pointers, row, column, batch = matrix(Block(arrays))
+    return [*pointers, column, row, batch] if backward else [*pointers, row, column, batch]
+
+
+class _Launch:
+    """Launches with a block a row, and with room for it."""
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, n: int, number: int) -> None:
+        import cupy
+
+        words = -(-n // 32)
+        sets = 2 * 4 + 4 * 4 * words
+        limits = device(number)
+        self._threads = min(_THREADS, 32 * words)
+        self._shared_bytes = sets + 2 * 2 * n
+        self._most, self._room, self._scratch = 2**31 - 1, 0, None
+        shared = self._shared_bytes <= limits.block_shared_bytes
+        if not shared:
+            self._shared_bytes, self._most, self._room = 0, 2 * limits.multiprocessors, sets + 2 * 4 * n
+            self._scratch = cupy.empty(self._most * self._room, dtype=np.uint8)
+        self._functions = _functions(semiring, dtypes, backward, shared, number)
+
+    def __call__(self, name: str, rows: int, *arguments: int) -> None:
+        scratch = 0 if self._scratch is None else self._scratch.data.ptr
+        grid, block = (min(rows, self._most), 1, 1), (self._threads, 1, 1)
+        self._functions[name](grid, block, (*arguments, scratch, self._room), self._shared_bytes)
+
+
+@functools.lru_cache(maxsize=cache.LOADED)
+def _functions(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, shared: bool, number: int) -> dict[str, Any]:
+    import cupy
+
+    limits = device(number)
+    module: Any = cupy.cuda.Module()
+    module.load(compile_source(trees_source(semiring, dtypes, backward=backward, shared=shared), limits.arch))
+    functions = {name: module.get_function(name) for name in ("last_vertices", "check_trees", "attach_by_ties")}
+    for function in functions.values():
+        cast("Any", cupy.cuda.driver).funcSetAttribute(function.ptr, DYNAMIC_SHARED_BYTES, limits.block_shared_bytes)
+    return functions
+
+
+SOURCE = """#include "walks.cuh"
+
+extern "C" __global__ void walks(const int* via, long long row, long long column, const int* sources, const int* targets, long long pairs,
+                                 long long room, int* vertices, int* lengths) {
+  expand(via, row, column, sources, targets, pairs, int(room), vertices, lengths);
+}
+"""
+
+_FIRST_ROOM, _GROWTH = 64, 16
+"""Vertices that a walk may have at first, and how many times as many where that was not enough."""
+
+_SCRATCH = 64 << 20
+"""Bytes of walks that are expanded together."""
+
+_WALK_THREADS = 64
+
+
+def walks(via: Any, sources: np.ndarray[Any, Any], targets: np.ndarray[Any, Any]) -> list[list[int] | None]:
+    """See `semiring.kernels.select.walks`."""
+    found: list[list[int] | None] = [None] * len(sources)
+    left = np.arange(len(sources))
+    most = len(via) + 1
+    room = min(_FIRST_ROOM, most)
+    with via.device:
+        while len(left):
+            step = max(1, _SCRATCH // (4 * room))
+            for start in range(0, len(left), step):
+                some = left[start : start + step]
+                for pair, walk in zip(some.tolist(), _expand(via, sources[some], targets[some], room), strict=True):
+                    found[pair] = walk or None
+            if room == most:
+                break
+            left = np.array([pair for pair in left.tolist() if found[pair] is None], dtype=np.intp)
+            room = min(room * _GROWTH, most)
+    return found
+
+
+def _expand(via: Any, sources: np.ndarray[Any, Any], targets: np.ndarray[Any, Any], room: int) -> list[list[int]]:
+    """The walks of at most `room` vertices; empty where there are more."""
+    import cupy
+
+    pairs = len(sources)
+    ends = [cupy.asarray(v, dtype=np.int32) for v in (sources, targets)]
+    vertices = cupy.empty((pairs, room), dtype=np.int32)
+    lengths = cupy.empty(pairs, dtype=np.int32)
+    row, column = (s // via.itemsize for s in via.strides)
+    arguments = (via.data.ptr, row, column, *(v.data.ptr for v in ends), pairs, room, vertices.data.ptr, lengths.data.ptr)
+    _function(via.device.id)((-(-pairs // _WALK_THREADS), 1, 1), (_WALK_THREADS, 1, 1), arguments)
+    sizes = lengths.get()
+    longest = int(sizes.max())
+    flat = vertices[:, :longest].get()[np.arange(longest) < sizes[:, None]].tolist()
+    stops = np.cumsum(sizes).tolist()
+    return [flat[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+
+
+@functools.cache
+def _function(number: int) -> Kernel:
+    return Kernel("walks", lambda: SOURCE, number)

@@ -1,0 +1,269 @@
+"""Value statistics: the range, signs, infinities, NaN and zeros of arrays, all told by one pass over each."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.arrays.devices import on_gpu
+from semiring.common.errors import SemiringError
+from semiring.common.forks import importing
+from semiring.kernels.cpu.threads import run, thread_count
+from semiring.kernels.overflow.infinity import FINITE, HIGHEST, LOWEST, NAN, Found, absorbing
+
+__all__ = [
+    "FINITE", "HIGHEST", "LOWEST", "NAN", "SMALL", "Found", "ValueStatistics", "begin_look", "begin_statistics", "reader_for",
+    "surely_elements", "tell_signs", "told", "value_statistics",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+
+_PIECE, SMALL = 1 << 22, 1 << 20
+"""Bytes that one thread reads at a time, of which less than two are not worth a second thread; and of arrays that are read in one call."""
+
+
+class ValueStatistics(NamedTuple):
+    """What some numbers of one dtype are.
+
+    Attributes
+    ----------
+    finite : tuple or None
+        The least and the greatest number, leaving out infinities; None where there is none.
+    positive_infinity, negative_infinity : bool
+        Whether there is one, or an integer that stands for it.
+    nan : bool
+        Whether there is one.
+    negative_zero : bool
+        Whether there is a −0.0.
+    zeros : int
+        How many numbers equal 0.
+    """
+
+    finite: tuple[float, float] | None = None
+    positive_infinity: bool = False
+    negative_infinity: bool = False
+    nan: bool = False
+    negative_zero: bool = False
+    zeros: int = 0
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude of finite numbers; 0 where there is none."""
+        return 0 if self.finite is None else max(-self.finite[0], self.finite[1])
+
+    @property
+    def negative(self) -> bool:
+        """Whether a finite number is negative."""
+        return self.finite is not None and self.finite[0] < 0
+
+    @property
+    def all_finite(self) -> bool:
+        """Whether there is neither an infinity nor NaN."""
+        return not (self.positive_infinity or self.negative_infinity or self.nan)
+
+    def lies_within(self, low: float, high: float) -> bool:
+        """Whether all are numbers from `low` to `high`."""
+        least, greatest = self.finite or (low, high)
+        beyond = (self.positive_infinity and high < math.inf) or (self.negative_infinity and low > -math.inf)
+        return low <= least and greatest <= high and not (beyond or self.nan)
+
+    def __or__(self, other: ValueStatistics) -> ValueStatistics:
+        """What these numbers and others are together."""
+        ranges = [s.finite for s in (self, other) if s.finite is not None]
+        return ValueStatistics(
+            (min(r[0] for r in ranges), max(r[1] for r in ranges)) if ranges else None,
+            self.positive_infinity or other.positive_infinity,
+            self.negative_infinity or other.negative_infinity,
+            self.nan or other.nan,
+            self.negative_zero or other.negative_zero,
+            self.zeros + other.zeros,
+        )
+
+
+def value_statistics(
+    arrays: Sequence[Any], infinities: tuple[int, ...] = (), *, off_diagonal_from: int | None = None, threads: int | None = None
+) -> tuple[ValueStatistics, ...]:
+    """What the numbers of some arrays are, each read once: on the host, or all on one GPU.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays with any strides
+        Truth values, integers or floats; of objects nothing is told.
+    infinities : tuple of int
+        Which of the least and the greatest value of an integer dtype stand for ±∞.
+    off_diagonal_from : int, optional
+        Count only the zeros off the diagonal, of arrays that are the block rows of matrices (…, n, n) from this row on.
+    threads : int, optional
+        Threads on the host; by default ``SEMIRING_NUM_THREADS``, or all cores.
+    """
+    if type(arrays[0]) is not np.ndarray and on_gpu(arrays[0]):
+        return begin_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)()
+    if off_diagonal_from is None:
+        return tuple(_on_host(arrays, infinities, threads))
+    return _without(len(arrays), _on_host([*arrays, *_diagonals(arrays, off_diagonal_from)], infinities, threads))
+
+
+def begin_statistics(
+    arrays: Sequence[Any], infinities: tuple[int, ...] = (), *, off_diagonal_from: int | None = None
+) -> Callable[[], tuple[ValueStatistics, ...]]:
+    """As `value_statistics`; what it returns waits for a GPU that looks at the arrays meanwhile."""
+    if not on_gpu(arrays[0]):
+        found = value_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)
+        return lambda: found
+    given = [*arrays, *_diagonals(arrays, off_diagonal_from)]
+    wait, dtypes = begin_look(given), [v.dtype for v in given]
+    return lambda: _without(len(arrays), [told(found, dtype, infinities) for found, dtype in zip(wait(), dtypes, strict=True)])
+
+
+def begin_look(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[Found]]:
+    """Lets a GPU look at arrays that lie there; what it returns waits for that. See `semiring.kernels.cuda.statistics.begin`."""
+    wait: Callable[[], list[Found]] = _of_gpus().begin(arrays, signs)
+    return wait
+
+
+def tell_signs(arrays: Sequence[Any], signs: Any) -> None:
+    """Lets a GPU look for the signs of arrays that lie there, which nobody waits for; see `semiring.kernels.cuda.statistics.begin`."""
+    _of_gpus().tell_signs(arrays, signs)
+
+
+@functools.cache
+def _of_gpus() -> ModuleType:
+    """What is only imported where there is a GPU."""
+    with importing:
+        return importlib.import_module("semiring.kernels.cuda.statistics")
+
+
+def _diagonals(arrays: Sequence[Any], start: int | None) -> list[Any]:
+    """The diagonals of block rows of matrices from row `start` on; none for None."""
+    return [] if start is None else [v.diagonal(start, -2, -1)[..., None, :] for v in arrays]
+
+
+def _without(count: int, found: Sequence[ValueStatistics]) -> tuple[ValueStatistics, ...]:
+    """The statistics of the first arrays, whose zeros do not count where they are among those of the others, their diagonals."""
+    if len(found) == count:
+        return tuple(found)
+    return tuple(s._replace(zeros=s.zeros - d.zeros) for s, d in zip(found[:count], found[count:], strict=True))
+
+
+def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Sequence[ValueStatistics] | None = None) -> bool:
+    """Whether value statistics tell that arrays, one a component, hold nothing but elements; False says nothing.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : sequence of arrays
+    statistics : sequence of ValueStatistics, optional
+        Theirs, where they are known.
+    """
+    dtypes = tuple([v.dtype for v in values])
+    bounds = _bounds(semiring, dtypes)
+    if bounds is None or not any(bounds):
+        return bounds is not None
+    found = statistics or value_statistics(values, absorbing(semiring, dtypes))
+    return False not in [some.lies_within(*ends) for ends, some in zip(bounds, found, strict=True) if ends is not None]
+
+
+@functools.lru_cache(maxsize=256)
+def _bounds(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[tuple[Any, Any] | None, ...] | None:
+    return semiring.carrier.bounds(dtypes)
+
+
+def _on_host(arrays: Sequence[Array], infinities: tuple[int, ...], threads: int | None) -> list[ValueStatistics]:
+    """In one call of the kernel if they are small and of one dtype, else piece by piece on several threads."""
+    dtype, small = arrays[0].dtype, arrays[0].dtype.kind != "O"
+    for v in arrays:
+        small = small and v.dtype == dtype and v.nbytes <= SMALL and (v.ndim == 2 or v.flags.forc)
+    if small:
+        return [told(found, dtype, infinities) for found in reader_for(dtype)(arrays)]
+    pieces = [list(_pieces(v)) for v in arrays]
+    parts = [p for some in pieces for p in some]
+    each = [ValueStatistics()] * len(parts)
+
+    def work(i: int, _: int) -> None:
+        dtype = parts[i].dtype
+        each[i] = told(reader_for(dtype)(parts[i : i + 1])[0], dtype, infinities)
+
+    large = sum(p.nbytes for p in parts) >= 2 * _PIECE
+    run(work, range(len(parts)), thread_count(threads) if large else 1)
+    if len(parts) == len(arrays):
+        return each
+    rest = iter(each)
+    return [functools.reduce(operator.or_, (next(rest) for _ in some), ValueStatistics()) for some in pieces]
+
+
+def _pieces(values: Array) -> Iterator[Array]:
+    """Parts of at most `_PIECE` bytes, as far as rows allow it, that are contiguous or have two dimensions."""
+    if values.dtype.kind == "O":
+        return
+    if values.flags.forc:
+        if values.nbytes <= _PIECE:
+            yield values
+            return
+        values, step = values.reshape(-1, order="A"), _PIECE // values.itemsize
+    elif values.ndim > 2:
+        shortest = int(np.argmin(values.shape))
+        for part in np.moveaxis(values, shortest, 0):
+            yield from _pieces(part)
+        return
+    else:
+        values = np.atleast_2d(values)
+        if values.strides[0] == values.itemsize:
+            values = values.T
+        step = max(1, _PIECE // (values.shape[1] * values.itemsize))
+    for start in range(0, len(values), step):
+        yield values[start : start + step]
+
+
+@functools.cache
+def reader_for(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[Found]]:
+    """What looks at arrays that are contiguous or have two dimensions: generated code, or NumPy where none can be generated."""
+    with importing:
+        from semiring.kernels.cpu.statistics import reader
+
+    try:
+        return reader(dtype)
+    except SemiringError:  # a processor without kernels, on which the reference engine computes
+        return lambda parts: list(map(_by_numpy, parts))
+
+
+def told(found: Found, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> ValueStatistics:
+    """What is found, once it is known which integers stand for ±∞."""
+    least, greatest, kinds, zeros, negative_zeros = found
+    highest, lowest = kinds & HIGHEST != 0, kinds & LOWEST != 0
+    if dtype.kind != "f" and (highest or lowest):
+        bottom, top = _ends(dtype)
+        numbers = [least, greatest] if kinds & FINITE else []
+        numbers += [end for end, there in ((bottom, lowest), (top, highest)) if there and end not in infinities]
+        highest, lowest = highest and top in infinities, lowest and bottom in infinities
+        return ValueStatistics((min(numbers), max(numbers)) if numbers else None, highest, lowest, zeros=zeros)
+    finite = (least, greatest) if kinds & FINITE else None
+    return ValueStatistics(finite, highest, lowest, kinds & NAN != 0, negative_zeros > 0, zeros + negative_zeros)
+
+
+@functools.cache
+def _ends(dtype: np.dtype[Any]) -> tuple[int, int]:
+    info = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
+    return int(info.min), int(info.max)
+
+
+def _by_numpy(part: Array) -> Found:
+    """The same by NumPy."""
+    if part.dtype.kind == "f":
+        between, ends, nan = np.isfinite(part), (-math.inf, math.inf), bool(np.isnan(part).any())
+    else:
+        part = part.view(np.uint8) if part.dtype.kind == "b" else part
+        ends, nan = _ends(part.dtype), False
+        between = (part > ends[0]) & (part < ends[1])
+    finite = part[between]
+    least, greatest = (finite.min().item(), finite.max().item()) if finite.size else (0, 0)
+    kinds = FINITE * bool(finite.size) | HIGHEST * bool((part == ends[1]).any()) | LOWEST * bool((part == ends[0]).any()) | NAN * nan
+    negative = int(np.count_nonzero(np.signbit(part) & (part == 0))) if part.dtype.kind == "f" else 0
+    return least, greatest, kinds, part.size - int(np.count_nonzero(part)) - negative, negative

@@ -1,0 +1,322 @@
+"""Elements into a dtype without losing any, and whether they lie inside the carrier.
+
+Entries of a matrix from one dtype to another: which dtype computes them, and what becomes of ±∞ and of what does not fit.
+
+Callers go through a matrix piece by piece, so that no temporary is as large as the matrix.
+
+Whether whole arrays of elements lie in a semiring's carrier.
+
+Entries are tested in pieces that fit a core's cache, with no temporary of the matrix's size; predicates, which are recorded like ⊕ and ⊗,
+too. Where value statistics are known, they tell of an interval whether anything has to be looked at.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.elements import element
+from semiring.arrays.devices import host, namespace, on_gpu, to_float32, to_float64
+from semiring.arrays.exchange import refuse_short_floats
+from semiring.common.errors import DomainError, DTypeError, brief
+
+__all__ = [
+    "PIECE", "Array", "Conversion", "Place", "conversions", "first", "nan", "outside", "pieces", "refuse_nan", "require_inside", "widened",
+    "written_as",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+Place = Callable[[tuple[int, ...]], str]
+"""How a message names an entry of the caller's."""
+
+
+def first(mask: Array) -> tuple[int, ...]:
+    """The index of the first True of a mask that has one."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
+@functools.lru_cache(maxsize=256)
+def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which entries of `dtype` are computed when none is asked for.
+
+    float16 and int8 become float32 and int16, which hold them exactly; the rest stay as they are. All are in native byte order.
+
+    Raises
+    ------
+    DTypeError
+        For dtypes without an exact counterpart.
+    """
+    dtype = dtype.newbyteorder("=")
+    if dtype == np.float16:
+        return np.dtype(np.float32)
+    if dtype == np.int8:
+        return np.dtype(np.int16)
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        raise DTypeError(f"{dtype} is not supported; convert to float64 to round, or use an object array of Fractions for exact entries")
+    refuse_short_floats(dtype)
+    if dtype.kind not in "biufO":
+        kind = {"c": "complex numbers have no order", "U": "entries are text", "S": "entries are bytes"}.get(dtype.kind, "not numbers")
+        raise DTypeError(f"{dtype} is not supported ({kind}); use bool, an integer or a float dtype, or an object array for exact entries")
+    return dtype
+
+
+def written_as(dtype: np.dtype[Any], *, numbers: bool) -> np.dtype[Any]:
+    """The dtype that says which entries are ±∞: `dtype`, or that of Python's own numbers, where `dtype` was chosen for such `numbers`.
+
+    An array of integers writes ∞ as the largest of its dtype. In lists, edges and sparse arrays every integer is a number.
+    """
+    return np.dtype(object) if numbers and dtype.kind in "iu" else dtype
+
+
+def nan(entries: Array) -> Array:
+    """Where `entries` are NaN, in an array of any dtype."""
+    if entries.dtype.kind != "O":
+        unequal: Array = namespace(entries).asarray(entries != entries)
+        return unequal
+    # SymPy's nan equals itself. Comparing a float NaN is no reason to warn.
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.frompyfunc(lambda v: v != v or type(v).__name__ == "NaN", 1, 1)(entries), dtype=bool)
+
+
+def refuse_nan(entries: Array, where: Place) -> None:
+    """Raise `DomainError` at the first NaN."""
+    found = nan(entries)
+    if found.any():
+        raise DomainError(f"{where(first(found))} is NaN, which is no element of any semiring; pass nonedge=nan if it means 'no edge'")
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """From one dtype to another, for one component of an element.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        The new one.
+    read, written : mapping
+        What stands for ±∞ in the old and in the new dtype, as far as they belong to the semiring.
+    """
+
+    dtype: np.dtype[Any]
+    read: Mapping[float, Any]
+    written: Mapping[float, Any]
+
+    def __call__(self, entries: Array, where: Place) -> Array:
+        """`entries` in the new dtype, where they lie. Floats may be rounded; nothing else changes a value.
+
+        Raises
+        ------
+        DTypeError
+            Naming the first entry that the dtype cannot hold, or would take for ±∞.
+        DomainError
+            For a NaN that would have to become an integer.
+        """
+        gpu = on_gpu(entries)
+        entries = entries if gpu else np.asarray(entries)  # an array of no axes comes as a scalar
+        old, new = entries.dtype, self.dtype
+        if old == new and self.read == self.written:
+            return entries
+        if old.kind == "O":
+            return self._from_objects(entries, where)
+        numbers = entries
+        if gpu and old.kind == "f":
+            numbers = to_float64(entries)
+        elif old.kind == "f" and old.itemsize == 2:  # a float16 of any byte order, which would make ∞ of the bounds of integers
+            numbers = entries.astype(np.float32)
+        if new.kind == "b":
+            self._refuse((numbers != 0) & (numbers != 1), entries, where, "neither 0 nor 1, so it is no truth value")
+            truths: Array = namespace(entries).asarray(numbers != 0)
+            return truths
+        special = [] if old.kind == "b" else [(numbers == code, infinity) for infinity, code in self.read.items()]
+        held = f"which {new} cannot hold; use a wider dtype, or a float one"
+        if new.kind in "iu" and old.kind != "b":
+            finite = ~functools.reduce(operator.or_, [mask for mask, _ in special], namespace(numbers).zeros(numbers.shape, dtype=bool))
+            self._refuse(finite & self._outside(numbers, where), entries, where, held)
+            for infinity, code in self.written.items():
+                self._refuse(finite & _are(numbers, code), entries, where, self._stands_for(infinity))
+        with np.errstate(over="ignore", invalid="ignore"):
+            out = to_float32(numbers) if gpu and old.kind == "f" and new == np.float32 else numbers.astype(new)
+        if new.kind == "f" and old.kind == "f":
+            infinite = namespace(out).isinf
+            self._refuse(infinite(out) & ~infinite(numbers), entries, where, held)
+        for mask, infinity in special:
+            if mask.any():
+                out[mask] = self.written[infinity]
+        return out
+
+    def _from_objects(self, entries: Array, where: Place) -> Array:
+        out = np.empty(entries.shape, self.dtype)
+        for index in np.ndindex(entries.shape):
+            value = entries[index]
+            try:
+                number = bool(value) if self.dtype.kind == "b" and value in (0, 1) else element(value, self.dtype)
+            except (DTypeError, TypeError) as error:
+                hint = "" if self.dtype.kind == "b" else " (dtype=object computes with any Python number)"
+                raise DTypeError(f"{where(index)}: {error}{hint}") from None
+            if self.dtype.kind in "iu" and value not in self.written:
+                if number != value:  # −1 is the largest of an unsigned dtype, and ∞ of any, only as an identity of the semiring
+                    raise DTypeError(f"{where(index)} is {brief(value)}, which {self.dtype} cannot hold; use a wider dtype, or a float one")
+                for infinity, code in self.written.items():
+                    if number == code:
+                        raise DTypeError(f"{where(index)} is {brief(value)}, {self._stands_for(infinity)}")
+            out[index] = number
+        return out
+
+    def _stands_for(self, infinity: float) -> str:
+        """Why a number cannot be itself in the new dtype: there it is what stands for an infinite one."""
+        if infinity < 0 and self.dtype.kind == "u":
+            other = "a signed or a float dtype"
+        else:
+            other = "float64, or object for exact integers" if self.dtype.itemsize == 8 else "a wider dtype, or a float one"
+        sign = "" if infinity > 0 else "-"
+        return f"which stands for {'−' if sign else ''}∞ in {self.dtype}; use {other}, or {sign}math.inf if that is meant"
+
+    def _outside(self, entries: Array, where: Place) -> Array:
+        """Which numbers the integer dtype does not have."""
+        xp, info = namespace(entries), np.iinfo(self.dtype)
+        low, high = int(info.min), int(info.max)
+        outside: Array
+        if entries.dtype.kind == "f":
+            refuse_nan(entries, where)
+            # high + 1 is a power of two, so that it is exact as a float where high is not.
+            outside = (entries != xp.floor(entries)) | (entries < low) | (entries >= float(high + 1))
+        else:
+            own = np.iinfo(entries.dtype)
+            outside = xp.zeros(entries.shape, dtype=bool)
+            outside |= entries > high if own.max > high else False
+            outside |= entries < low if own.min < low else False
+        return outside
+
+    def _refuse(self, outside: Array, entries: Array, where: Place, why: str) -> None:
+        if outside.any():
+            index = first(outside)
+            raise DTypeError(f"{where(index)} is {host(entries[index])[()]}, {why}")
+
+
+def _are(numbers: Array, code: int) -> Array:
+    """Which numbers are `code`; CuPy compares integers only with those of their dtype."""
+    known = numbers.dtype.kind not in "iu" or np.iinfo(numbers.dtype).min <= code <= np.iinfo(numbers.dtype).max
+    found: Array = numbers == code if known else namespace(numbers).zeros(numbers.shape, dtype=bool)
+    return found
+
+
+def conversions(semiring: Semiring, old: Sequence[np.dtype[Any]], new: Sequence[np.dtype[Any]]) -> tuple[Conversion, ...]:
+    """One `Conversion` for each component."""
+    return tuple(map(Conversion, new, _infinities(semiring, old), _infinities(semiring, new)))
+
+
+def _infinities(semiring: Semiring, dtypes: Sequence[np.dtype[Any]]) -> list[dict[float, Any]]:
+    """For each component, what stands for those of ±∞ that are identities."""
+    identities = [v if isinstance(v, tuple) else (v,) for v in (semiring.zero, semiring.one)]
+    standing: tuple[tuple[Any, ...], ...]
+    try:
+        standing = semiring.identities(tuple(dtypes))
+    except DTypeError:  # only the dtype that the matrix gets needs a meaning; another one (int8, say) may still write ∞ in its way
+        standing = tuple(tuple(map(_standing, values, dtypes)) for values in identities)
+    return [
+        {plain: code for plain, code in zip(values, codes, strict=True) if code is not None and _is_infinite(plain)}
+        for values, codes in zip(zip(*identities, strict=True), zip(*standing, strict=True), strict=True)
+    ]
+
+
+def _standing(value: Any, dtype: np.dtype[Any]) -> Any:
+    try:
+        return element(value, dtype) if _is_infinite(value) else None
+    except DTypeError:
+        return None
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and math.isinf(value)
+
+
+PIECE = 1 << 16
+"""Entries tested at a time; they and their temporaries stay in cache."""
+
+
+def pieces(shape: tuple[int, ...], most: int = PIECE) -> Iterator[tuple[slice, ...]]:
+    """Slices that cut an array into pieces of at most so many entries, in C order."""
+    inner = math.prod(shape[1:])
+    if not shape or shape[0] * inner <= most:
+        yield (slice(None),) * len(shape)
+    elif inner <= most:
+        step = max(1, most // max(1, inner))
+        for i in range(0, shape[0], step):
+            yield slice(i, i + step), *(slice(None),) * (len(shape) - 1)
+    else:
+        for i in range(shape[0]):
+            for rest in pieces(shape[1:], most):
+                yield slice(i, i + 1), *rest
+
+
+def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
+    """The index of the first entry (in C order) that is no element of the semiring, or None.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : array, scalar, or tuple of them
+        A tuple holds one array for each component, of one shape. Integers that stand for ±∞ count as that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semiring.algebra.catalogue import MAX_TIMES
+    >>> outside(MAX_TIMES, np.array([[0.5, 1.0], [-0.5, 2.0]]))
+    (1, 0)
+    """
+    arrays = tuple(v if on_gpu(v) else np.asarray(v) for v in (values if isinstance(values, tuple) else (values,)))
+    carrier, shape = semiring.carrier, arrays[0].shape
+    if 0 in shape or carrier.contains_every([v.dtype for v in arrays]):
+        return None
+    for piece in pieces(shape):
+        inside = carrier.holds([host(v[piece] if shape else v) for v in arrays])
+        if not inside.all():
+            local = np.unravel_index(int(np.argmin(inside)), inside.shape)
+            return tuple(int(i) + (s.start or 0) for i, s in zip(local, piece, strict=True))
+    return None
+
+
+def require_inside(semiring: Semiring, values: Any, what: str = "a", *, advice: str = "", first: int = 0) -> None:
+    """Refuse arrays with an entry that is no element of the semiring.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : array, scalar, or tuple of them
+    what : str
+        The name of `values` in the message.
+    advice : str
+        What else the caller can do about a NaN, to end that sentence with.
+    first : int
+        Which row of the caller's array `values` begin with.
+
+    Raises
+    ------
+    DomainError
+        Naming the first such entry, where it is, the carrier, and what would work.
+    """
+    index = outside(semiring, values)
+    if index is None:
+        return
+    parts = [host(v[index]) if on_gpu(v) else np.asarray(v)[index] for v in (values if isinstance(values, tuple) else (values,))]
+    found = [p.item() if isinstance(p, np.generic | np.ndarray) and p.dtype != object and p.size == 1 else p for p in parts]
+    value = tuple(found) if len(found) > 1 else found[0]
+    index = (index[0] + first, *index[1:]) if index else index
+    place = f"{what}[{', '.join(map(str, index))}]" if index else what
+    carrier = f"the carrier of {semiring.name}, {semiring.carrier}"
+    if any(isinstance(v, float) and math.isnan(v) for v in found):
+        raise DomainError(
+            f"{place} = {brief(value)}: NaN is no element of any semiring, and outside {carrier}; "
+            f"use {semiring.zero!r} (the semiring's zero) for a missing edge{advice}"
+        )
+    infinite = semiring.domain is None and any(isinstance(v, float) and math.isinf(v) for v in found)
+    hint = "; without domain=, only the infinities that are zero or one are elements" if infinite else ""
+    raise DomainError(f"{place} = {brief(value)} is outside {carrier}{hint}")

@@ -1,0 +1,430 @@
+"""Exchanging arrays between libraries, and ordering work with their streams.
+
+Arrays of other libraries: their memory as an array of NumPy or CuPy, and results as arrays of theirs. No library is imported for that.
+
+What is special about a library stands in one table, `_LIBRARIES`; every other one is taken by the protocols that it offers: DLPack, else
+the CUDA array interface, else whatever NumPy reads.
+
+The stream that a product is computed in: that of the caller's library, and what a recording of it needs.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.arrays.devices import on_gpu
+from semiring.common.errors import DTypeError, GraphError, SemiringError
+
+__all__ = [
+    "Borrowed", "Restorer", "Strided", "borrowed", "empty_beside", "in_stream_of", "lends_memory", "library_stream", "lists_numbers",
+    "name_of", "refuse_short_floats", "scratch_memory", "strided",
+]  # fmt: skip
+
+_HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})
+"""DLPack's device types: CPU and pinned memory; an NVIDIA GPU and managed memory."""
+
+
+@dataclass(eq=False, slots=True)  # not frozen, which makes one take four times as long to make
+class Borrowed:
+    """The memory of an array, as NumPy or CuPy see it.
+
+    Nobody changes one.
+
+    Attributes
+    ----------
+    array : ndarray
+        NumPy's, or CuPy's for what lies on a GPU; a copy only where nothing else is possible.
+    restore : Restorer or None
+        Makes any array, where it lies and without a copy, one of the same library and device; None where that is NumPy's or CuPy's, or the
+        library takes none.
+    constant : bool
+        Whether the library relies on it that the array never changes, whatever its flags say.
+    numbers : bool
+        Whether it was made of a list of Python's numbers, among which no integer stands for ∞, whatever the dtype of the array.
+    """
+
+    array: Any
+    restore: Restorer | None = None
+    constant: bool = False
+    numbers: bool = False
+
+
+def borrowed(value: Any) -> Borrowed:
+    """The memory of an array of any library; what is no array becomes one as NumPy does it.
+
+    Raises
+    ------
+    GraphError
+        Where its library, its device or its state keeps it from being read.
+    DTypeError
+        For the short floats that NumPy does not have.
+    """
+    if isinstance(value, np.ndarray):
+        if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+            raise GraphError("the array has masked entries; pass .filled(…), with the semiring's zero where there is no edge")
+        return Borrowed(np.asarray(value))
+    if on_gpu(value):
+        return Borrowed(value)
+    library = _LIBRARIES.get(_root(value), _ANY)
+    obstacle = library.obstacle(value)
+    if obstacle is not None:
+        raise GraphError(f"the {name_of(value)} {obstacle}")
+    if library is _TORCH and (found := _in_torchs_stream(value)) is not None:
+        return found
+    if not lends_memory(value):
+        return Borrowed(np.asarray(value), numbers=lists_numbers(value))
+    refuse_short_floats(getattr(value, "dtype", ""))
+    try:
+        array = _memory(value)
+    except SemiringError:
+        raise
+    except Exception as error:  # whatever the other library, the driver or CuPy may raise
+        raise GraphError(f"the {name_of(value)} cannot be read where it lies: {error}") from error
+    make = library.maker(value)
+    restore = None if make is None else Restorer(make, getattr(value, "device", None))
+    return Borrowed(array, restore, library.constant or (on_gpu(array) and _is_read_only(value)))
+
+
+def lends_memory(value: Any) -> bool:
+    """Whether an object is an array in memory that others can use: what is written there is written to it."""
+    if isinstance(value, np.generic):
+        return False
+    return any(hasattr(value, f"__{name}__") for name in ("dlpack", "cuda_array_interface", "array_interface"))
+
+
+def lists_numbers(value: Any) -> bool:
+    """Whether this is a list whose rows are no arrays, so that nobody but NumPy has chosen a dtype for its numbers."""
+    return isinstance(value, list | tuple) and not any(hasattr(row, "dtype") for row in value)
+
+
+def _memory(value: Any) -> Any:
+    if not hasattr(value, "__dlpack__"):
+        return np.asarray(value) if hasattr(value, "__array_interface__") else _on_gpu(value)
+    kind = int(value.__dlpack_device__()[0]) if hasattr(value, "__dlpack_device__") else min(_HOST)
+    if kind in _HOST:
+        return np.from_dlpack(value)
+    if kind in _GPU:
+        return _on_gpu(value)
+    raise GraphError(f"the {name_of(value)} lies on a device, neither in host memory nor on an NVIDIA GPU; copy it to the host first")
+
+
+def _is_read_only(value: Any) -> bool:
+    """What the CUDA array interface tells, and CuPy's arrays do not."""
+    interface = getattr(value, "__cuda_array_interface__", None)
+    return interface is not None and bool(interface["data"][1])
+
+
+def _on_gpu(value: Any) -> Any:
+    try:
+        import cupy
+    except ImportError:
+        raise GraphError(f"the {name_of(value)} lies on a GPU, for which CuPy is needed: pip install 'semiring[cuda13]'") from None
+    try:
+        if hasattr(value, "__dlpack__"):
+            return cupy.from_dlpack(value)
+        interface = value.__cuda_array_interface__
+        if 0 in interface["shape"]:  # there is no entry, and no address that would tell CuPy the GPU
+            return cupy.empty(interface["shape"], interface["typestr"])
+        return cupy.asarray(value)
+    except Exception as error:  # whatever the other library, the driver or CuPy may raise
+        raise GraphError(f"the {name_of(value)} lies on a GPU, and CuPy cannot read it there: {error}") from error
+
+
+class Restorer:
+    """Makes of an array, where it lies and without a copy, one of a library.
+
+    Parameters
+    ----------
+    make : callable
+        The library's ``from_dlpack``, or what it has in its place.
+    device
+        The library's name of the device to be on, where it has several for one memory. A pickle forgets it.
+
+    Attributes
+    ----------
+    here : bool
+        Whether the library works in the current stream of a GPU, so that neither has to wait for the other, and `empty` makes arrays.
+    """
+
+    here = False
+
+    def __init__(self, make: Callable[[Any], Any], device: Any = None) -> None:
+        self._make, self._device = make, device
+
+    def __call__(self, array: Any) -> Any:
+        """The array as one of the library.
+
+        Raises
+        ------
+        DTypeError
+            Where the library has no such dtype.
+        """
+        try:
+            found = self._make(array)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise DTypeError(f"the result is of {array.dtype}, of which the caller's library makes no array: {error}") from None
+        dtype = str(getattr(found, "dtype", array.dtype)).rpartition(".")[2]
+        if dtype != array.dtype.name:  # JAX cuts the entries off
+            raise DTypeError(
+                f"the result is of {array.dtype}, of which the caller's library makes {dtype}; choose another dtype, or let it have this "
+                f"one (JAX: jax.config.update('jax_enable_x64', True))"
+            )
+        if self._device is None or not hasattr(found, "to_device") or found.device == self._device:
+            return found
+        return found.to_device(self._device)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """An array of the library on the device; None where it has no such dtype."""
+        return None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_make": self._make, "_device": None}
+
+
+class _TorchRestorer(Restorer):
+    """Makes tensors on a GPU in whose current stream PyTorch works."""
+
+    here = True
+
+    def __init__(self, device: Any) -> None:
+        self._torch = sys.modules["torch"]
+        super().__init__(self._torch.from_dlpack, device)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        theirs = _of_torch().get(dtype)
+        return None if theirs is None else self._torch.empty(shape, dtype=theirs, device=self._device)
+
+    def __reduce__(self) -> Any:
+        return Restorer, (self._make,)
+
+
+def library_stream(values: Iterable[Any]) -> tuple[int, int] | None:
+    """The stream in which PyTorch works on the GPU of the first of its tensors, and the number of that; None where none lies on one."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        for value in values:
+            if type(value) is torch.Tensor and value.is_cuda:
+                number = value.device.index
+                return torch._C._cuda_getCurrentRawStream(number), number
+    return None
+
+
+def _in_torchs_stream(tensor: Any) -> Borrowed | None:
+    """The memory of a tensor on a GPU where PyTorch and CuPy work in one stream.
+
+    DLPack, which lets one library wait for the other, takes ten times as long.
+    """
+    found = strided(tensor)
+    if found is None:
+        return None
+    import cupy
+
+    memory = cupy.cuda.UnownedMemory(found.address, tensor.numel() * found.dtype.itemsize, tensor, tensor.get_device())
+    strides = None if tensor.is_contiguous() else found.strides
+    array = cupy.ndarray(found.shape, found.dtype, cupy.cuda.MemoryPointer(memory, 0), strides)
+    return Borrowed(array, _torch_restorer(tensor.device))
+
+
+class Strided(NamedTuple):
+    """Where an array lies on a GPU, which takes a tenth of the time of a view of CuPy's.
+
+    Attributes
+    ----------
+    address : int
+    shape : tuple of int
+    strides : tuple of int
+        In bytes.
+    dtype : numpy.dtype
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def strided(value: Any) -> Strided | None:
+    """Where an array of CuPy's lies on the current GPU, or a tensor that nothing keeps from being read; None for any other one.
+
+    PyTorch and CuPy have to work in one stream there.
+    """
+    cupy = sys.modules.get("cupy")
+    if cupy is None:
+        return None
+    if type(value) is cupy.ndarray:
+        memory = value.data
+        if memory.device_id != cupy.cuda.runtime.getDevice():
+            return None
+        return Strided(memory.ptr, value.shape, value.strides, value.dtype)
+    torch = sys.modules.get("torch")
+    if torch is None or type(value) is not torch.Tensor or not value.is_cuda or value.requires_grad or value.is_neg():
+        return None
+    dtype, number = _torch_dtypes().get(value.dtype), value.get_device()
+    if dtype is None or value.layout is not torch.strided or not (address := value.data_ptr()):
+        return None
+    if number != cupy.cuda.runtime.getDevice() or torch._C._cuda_getCurrentRawStream(number) != cupy.cuda.get_current_stream().ptr:
+        return None
+    size = dtype.itemsize
+    return Strided(address, value.shape, tuple([step * size for step in value.stride()]), dtype)
+
+
+def empty_beside(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Any, int]:
+    """A contiguous array of the library of one of which `strided` tells where it lies, on the same GPU, and its address."""
+    kind = type(value)
+    if kind is sys.modules["cupy"].ndarray:
+        array = kind(shape, dtype)
+        return array, array.data.ptr
+    theirs = _of_torch()[dtype]
+    alike = value.shape == shape and value.dtype is theirs and value.is_contiguous()
+    tensor = sys.modules["torch"].empty_like(value) if alike else value.new_empty(shape, dtype=theirs)
+    return tensor, tensor.data_ptr()
+
+
+@functools.cache
+def _torch_dtypes() -> dict[Any, np.dtype[Any]]:
+    """NumPy's dtypes by those of PyTorch."""
+    names = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+    return {d: np.dtype(name) for name in names if (d := getattr(sys.modules["torch"], name, None)) is not None}
+
+
+@functools.cache
+def _of_torch() -> dict[np.dtype[Any], Any]:
+    """PyTorch's dtypes by those of NumPy."""
+    return {ours: theirs for theirs, ours in _torch_dtypes().items()}
+
+
+@functools.lru_cache(maxsize=64)
+def _torch_restorer(device: Any) -> Restorer:
+    """What makes tensors on a GPU in whose current stream PyTorch works."""
+    return _TorchRestorer(device)
+
+
+def refuse_short_floats(dtype: Any) -> None:
+    """Refuse bfloat16 and floats of 8 bits and less, which NumPy has only by way of other packages, if at all."""
+    name = str(dtype).rpartition(".")[2]
+    if name.startswith(("bfloat", "float8_", "float6_", "float4_")):
+        raise DTypeError(f"{name} is not supported; convert to float32, which holds it exactly")
+
+
+def _root(value: Any) -> str:
+    """The package that the class of an object belongs to."""
+    return type(value).__module__.partition(".")[0]
+
+
+def name_of(value: Any) -> str:
+    """How a message names an object."""
+    root = _root(value)
+    return type(value).__name__ if root == "builtins" else f"{root}.{type(value).__name__}"
+
+
+def _standard(value: Any) -> Callable[[Any], Any] | None:
+    """``from_dlpack`` of an array's library."""
+    standard = getattr(value, "__array_namespace__", None)
+    return getattr(standard() if standard else sys.modules.get(_root(value)), "from_dlpack", None)
+
+
+@dataclass(frozen=True)
+class _Library:
+    """What is special about the arrays of a library.
+
+    Attributes
+    ----------
+    obstacle : callable
+        Tells of an array why it cannot be read, and what would work; None where nothing is in the way.
+    maker : callable
+        Gives what makes other arrays those of the library.
+    constant : bool
+        Whether its arrays never change.
+    """
+
+    obstacle: Callable[[Any], str | None] = lambda value: None
+    maker: Callable[[Any], Callable[[Any], Any] | None] = _standard
+    constant: bool = False
+
+
+def _torch(tensor: Any) -> str | None:
+    if "strided" not in str(tensor.layout):
+        return "is sparse; pass .to_dense() with the semiring's zero where no entry is stored, or a SciPy sparse array"
+    if tensor.requires_grad:
+        return "requires a gradient, which nothing here propagates; pass .detach()"
+    if tensor.is_neg():
+        return "has yet to change its sign, which no other library sees; pass .resolve_neg()"
+    if tensor.device.type == "meta":
+        return "has no entries (device='meta')"
+    if tensor.device.type not in ("cpu", "cuda"):
+        return f"lies on a device, {tensor.device}, neither in host memory nor on an NVIDIA GPU; pass .cpu()"
+    return None
+
+
+def _jax(array: Any) -> str | None:
+    if isinstance(array, sys.modules["jax"].core.Tracer):
+        return "has no entries yet, because JAX is tracing a function; call this library outside of it, or by jax.pure_callback"
+    if len(array.devices()) > 1:
+        return f"is spread over {len(array.devices())} devices; bring it to one, as with jax.device_put(array, jax.devices()[0])"
+    return None
+
+
+_ANY, _TORCH = _Library(), _Library(_torch)
+_JAX = _Library(_jax, constant=True)
+_NUMBA = _Library(maker=lambda array: getattr(sys.modules.get("numba.cuda"), "as_cuda_array", None))
+_PANDAS = _Library(lambda frame: "has labels, which nothing here would match; pass .to_numpy()")
+
+_LIBRARIES = {"torch": _TORCH, "jax": _JAX, "jaxlib": _JAX, "numba": _NUMBA, "numba_cuda": _NUMBA, "pandas": _PANDAS}
+"""By the package that the classes of the arrays belong to."""
+
+
+_NOTHING = nullcontext()
+
+
+def in_stream_of(arrays: Iterable[Any]) -> AbstractContextManager[None]:
+    """Makes the stream of PyTorch the current one, where some arrays are its tensors and lie on a GPU; nothing is to be done elsewhere.
+
+    CuPy's arrays among them are waited for, and whoever uses them next waits.
+    """
+    found = library_stream(arrays)
+    if found is None:
+        return _NOTHING
+    import cupy
+
+    stream, number = found
+    if stream == cupy.cuda.get_current_stream(number).ptr:
+        return _NOTHING
+    return _joined(stream, number, both=any(map(on_gpu, arrays)))
+
+
+class _Foreign:
+    """A stream by its address, as CuPy asks for those of others."""
+
+    def __init__(self, address: int) -> None:
+        self._address = address
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._address
+
+
+@contextmanager
+def _joined(address: int, number: int, *, both: bool) -> Iterator[None]:
+    import cupy
+
+    outer = cupy.cuda.get_current_stream(number)
+    with cupy.cuda.Device(number), cupy.cuda.Stream.from_external(_Foreign(address)) as stream:
+        if both:
+            stream.wait_event(outer.record())
+        yield
+        if both:
+            outer.wait_event(stream.record())
+
+
+def scratch_memory() -> AbstractContextManager[None]:
+    """While a CUDA graph is recorded in the current stream, lets it own the memory that is allocated and freed meanwhile."""
+    import cupy
+
+    owned: AbstractContextManager[None] = cupy.cuda.using_allocator(cupy.cuda.malloc_async)
+    return owned if cupy.cuda.get_current_stream().is_capturing() else _NOTHING

@@ -1,0 +1,203 @@
+"""The errors of the library. All derive from `SemiringError`; each message says what was wrong and what would work."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = [
+    "AssumptionWarning", "CheckpointError", "DTypeError", "DivergenceError", "DomainError", "GraphError", "HarmfulPivot", "LawError",
+    "NegativeCycleError", "OverflowRiskError", "SemiringError", "ShapeError", "TooLargeError", "TraceError", "brief", "callers_level",
+    "noted", "printable", "refuse_arrays",
+]  # fmt: skip
+
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, separators of lines, what reverses the order of a text, and halves of characters."""
+
+
+class SemiringError(Exception):
+    """Root of every error that this library raises on purpose."""
+
+
+class TraceError(SemiringError, TypeError):
+    """A callable of a semiring cannot be recorded as an expression."""
+
+
+class LawError(SemiringError, ValueError):
+    """An algorithm needs a law that the semiring does not satisfy."""
+
+
+class DomainError(SemiringError, ValueError):
+    """An element lies outside the semiring's carrier (NaN always does)."""
+
+
+class DTypeError(SemiringError, TypeError):
+    """The semiring has no meaning, or no identity, in this dtype."""
+
+
+class ShapeError(SemiringError, ValueError):
+    """The operands' shapes do not fit each other or the operation."""
+
+
+class GraphError(SemiringError, ValueError):
+    """The graph cannot be read as a weighted adjacency matrix."""
+
+
+class CheckpointError(SemiringError, ValueError):
+    """The folder of a checkpoint is of another closure, damaged, or in use."""
+
+
+class TooLargeError(SemiringError, MemoryError):
+    """The dense matrix would not fit; raised before anything is allocated."""
+
+
+class OverflowRiskError(SemiringError, OverflowError):
+    """A result could leave its dtype: no integer is returned that wrapped, and no ∞ from an overflow that would pass for "no path"."""
+
+
+class DivergenceError(SemiringError, ArithmeticError):
+    """The closure does not converge.
+
+    Attributes
+    ----------
+    cycle : list or None
+        The vertices of one cycle that makes it diverge, each once, in order (the edge from the last back to the
+        first closes it); None where no such cycle exists or the input was overwritten.
+    """
+
+    def __init__(self, message: str, cycle: Sequence[Any] | None = None) -> None:
+        super().__init__(message)
+        self.cycle = None if cycle is None else list(cycle)
+
+
+class NegativeCycleError(DivergenceError):
+    """The graph has a cycle of negative weight: shortest paths do not exist."""
+
+
+class AssumptionWarning(UserWarning):
+    """The closure of a matrix of SymPy's expressions rests on what is not known of their symbols."""
+
+
+class HarmfulPivot(SemiringError):
+    """Raised by an engine at the first pivot p with 1 ⊕ p ≠ 1 and no star; `closure` turns it into a `DivergenceError`.
+
+    Attributes
+    ----------
+    vertex : int
+        The pivot's global index.
+    """
+
+    def __init__(self, vertex: int) -> None:
+        super().__init__(f"the pivot of vertex {vertex} does not converge")
+        self.vertex = vertex
+
+
+def printable(text: Any) -> str:
+    r"""A name as it is shown to people: control characters, which could command a terminal or break a line, as in Python's literals.
+
+    Examples
+    --------
+    >>> print(printable("Zürich → Bern\x1b[31m"))
+    Zürich → Bern\x1b[31m
+    """
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+
+
+def brief(value: Any) -> str:
+    """A value as a message shows it: an integer of very many digits, which Python may even refuse to print, by its size.
+
+    Examples
+    --------
+    >>> brief(-(10**5000)), brief(0.5)
+    ('about -1e5000', '0.5')
+    """
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"about {'-' if value < 0 else ''}1e{round(value.bit_length() * math.log10(2))}"
+    return f"({', '.join(map(brief, value))})" if isinstance(value, tuple) else repr(value)
+
+
+def refuse_arrays(**arguments: Any) -> None:
+    """Refuse an array where a call takes something else, before anything asks it whether it is true.
+
+    Parameters
+    ----------
+    **arguments : object
+        By their names.
+
+    Raises
+    ------
+    SemiringError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> refuse_arrays(paths=True, device="cpu", dtype=np.float32)
+    >>> refuse_arrays(paths=np.eye(2))
+    Traceback (most recent call last):
+    ...
+    semiring.common.errors.SemiringError: paths is an array of shape (2, 2), and no array belongs there
+    """
+    for name, value in arguments.items():
+        if isinstance(shape := getattr(value, "shape", None), tuple) and shape:
+            raise SemiringError(f"{name} is an array of shape {shape}, and no array belongs there")
+
+
+class noted:
+    """Adds to an error what was being computed: of which shapes and dtypes, over which semiring.
+
+    Parameters
+    ----------
+    operation : str
+        With its article: "the closure".
+    semiring : Semiring
+    *operands : array, tuple of arrays, or whatever else the caller passed
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semiring.algebra.catalogue import MIN_PLUS
+    >>> try:
+    ...     with noted("the closure", MIN_PLUS, np.zeros((2, 3))):
+    ...         raise ShapeError("not square")
+    ... except ShapeError as error:
+    ...     print(error.__notes__)
+    ['in the closure of 2 × 3 elements (float64) over min-plus']
+    """
+
+    __slots__ = ("_about",)
+
+    def __init__(self, operation: str, semiring: Any, *operands: Any) -> None:
+        self._about = operation, semiring, operands
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, SemiringError):
+            operation, semiring, operands = self._about
+            about(error, operation, semiring, *operands)
+
+
+def about(error: SemiringError, operation: str, semiring: Any, *operands: Any) -> None:
+    """Add to the error what was being computed; see `noted`."""
+    error.add_note(f"in {operation} of {' and '.join(map(_described, operands))} over {semiring.name}")
+
+
+def _described(operand: Any) -> str:
+    parts = operand if isinstance(operand, tuple) else (operand,)
+    shape = getattr(parts[0], "shape", None) if parts else None
+    if not isinstance(shape, tuple) or not shape:
+        return f"a value of type {type(operand).__name__}"
+    dtypes = ", ".join(str(p.dtype) for p in parts if hasattr(p, "dtype"))
+    return f"{' × '.join(map(str, shape))} elements{f' ({dtypes})' if dtypes else ''}"
+
+
+def callers_level() -> int:
+    """The stack level, seen from the function that asks, of the first frame outside this library: what a warning should point at."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "semiring":
+        level, frame = level + 1, frame.f_back
+    return level

@@ -1,0 +1,81 @@
+"""From a graph to its closure: what is asked, the plan, and the executor that runs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.edges import Edges
+from semiring.common.errors import SemiringError, about, refuse_arrays
+from semiring.execution.whole import close_whole, made_of_edges, read_whole
+from semiring.graphs import Graph, read_edges, require_memory
+from semiring.graphs.by_rows import rows_of_graph
+from semiring.graphs.read import GivenMatrix, reading_of
+from semiring.planning import Plan, closure_problem, edges_problem, plan
+from semiring.planning.problem import Options
+
+__all__ = ["solve"]
+
+
+def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> Any:
+    """The closure of whatever the caller calls a graph, in the caller's own kind, or its `Paths`.
+
+    Parameters
+    ----------
+    graph, semiring, reflexive
+        See `semiring.closure`.
+    options : Options
+    presence : bool
+        See `read_graph`.
+    """
+    for value in (reflexive, *options):
+        if hasattr(value, "shape"):  # before anything asks an array whether it is true
+            refuse_arrays(reflexive=reflexive, **options._replace(nonedge=None, sources=None, targets=None)._asdict())
+    if options.sources is not None or options.targets is not None:
+        from semiring.execution.rows import solve_between  # only where it is wanted: a first call should be quick
+
+        return solve_between(graph, semiring, options, reflexive=reflexive, presence=presence)
+    subject = graph
+    try:
+        listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence)
+        if listed is not None:
+            return _of_edges(*listed, semiring, options, reflexive=reflexive)
+        paths = bool(options.paths or semiring.witness)
+        reading = reading_of(semiring, options.nonedge, options.dtype, options.overwrite, presence, paths, options.check)
+        given = GivenMatrix.of(graph, semiring, reading)
+        how = plan(closure_problem(semiring, given.form.dtypes, given.shape, options, place=given.place))
+        if how.strategy != "whole":
+            return _by_rows(how, given, options, reflexive=reflexive)
+        read = read_whole(how, given)
+        subject = read.values
+        returns = how.gpu and not how.problem.there
+        return close_whole(how, read, lambda: given.read(overwrite=False), reflexive=reflexive, returns=returns, check=options.check)
+    except SemiringError as error:
+        about(error, "the closure", semiring, subject)
+        raise
+
+
+def _of_edges(edges: Edges, labels: Any, semiring: Semiring, options: Options, *, reflexive: bool) -> Any:
+    """The closure of a sparse graph: by searches, or that of a matrix which is made where it is closed."""
+    how = plan(edges_problem(semiring, edges, options))
+    require_memory(edges.n, edges.dtypes, via=how.paths)
+    if how.strategy == "search":
+        from semiring.execution.rows import search_all
+
+        return search_all(how, edges, labels, reflexive=reflexive)
+    graph = made_of_edges(how, edges, labels)
+    if how.strategy == "whole":
+        return close_whole(how, graph, lambda: Graph(edges.dense(), owned=True), reflexive=reflexive, returns=how.gpu, check=options.check)
+    from semiring.execution.block_rows import close_by_rows
+
+    return close_by_rows(how, rows_of_graph(graph), graph, options._replace(overwrite=True), reflexive=reflexive)
+
+
+def _by_rows(how: Plan, given: GivenMatrix, options: Options, *, reflexive: bool) -> Any:
+    """The closure of a dense matrix by block rows."""
+    from semiring.execution.block_rows import close_by_rows
+
+    if given.plain:
+        return close_by_rows(how, given.rows(), Graph(given.arrays, owned=False), options, reflexive=reflexive)
+    read = given.read()
+    return close_by_rows(how, rows_of_graph(read), read, options._replace(overwrite=read.owned), reflexive=reflexive)

@@ -1,0 +1,348 @@
+"""Named matrices and a text in one file or folder: NumPy's .npz, Zarr's folders, and these zipped. Written by rows, whole or not at all.
+
+Files need not be trusted: what they say of their sizes is compared with what belongs there before memory is taken, and what they say of
+their arrays with what is written here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import math
+import os
+import shutil
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+
+from semiring.arrays.devices import host, on_gpu
+from semiring.common.errors import GraphError, SemiringError
+from semiring.files.archives import FEW, Archive, Content, Damage, content_of_folder, naming, parts, require_announced
+
+__all__ = ["Store", "blocks", "replacing", "rows_on_host", "store_for"]
+
+Array = np.ndarray[Any, Any]
+Read = Callable[[str, tuple[int, ...], np.dtype[Any]], Array]
+"""The array of a name, which has to have a shape and a dtype."""
+
+_AT_ONCE = 1 << 24
+"""Bytes that are read or written at once."""
+
+_TEXT = "paths.json"
+
+
+class Store(Protocol):
+    """A file or folder of one format."""
+
+    def write(self, text: str, arrays: dict[str, Any]) -> None:
+        """Write all, in the place of what was there."""
+
+    def reading(self, *, mmap: bool) -> contextlib.AbstractContextManager[tuple[str, Read]]:
+        """The text, and what reads arrays. What goes wrong meanwhile is told as damage."""
+        ...
+
+
+def store_for(path: Path) -> Store:
+    """The store that the name of a file tells.
+
+    Raises
+    ------
+    GraphError
+        For another ending.
+    """
+    name = path.name.lower()
+    if name.endswith(".npz"):
+        return _Npz(path)
+    if name.endswith(".zarr"):
+        return _Zarr(path)
+    if name.endswith(".zarr.zip"):
+        return _Zipped(path)
+    raise GraphError(f"{path}: paths are kept in files that end in .npz, .zarr or .zarr.zip")
+
+
+def blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[Any, ...]]:
+    """Indices of some rows of one matrix at a time, together all of (…, n, n) in the order of memory."""
+    return _by_rows(shape, _rows_at_once(shape, itemsize))
+
+
+def _by_rows(shape: tuple[int, ...], rows: int) -> Iterator[tuple[Any, ...]]:
+    if 0 in shape:
+        return
+    for index in np.ndindex(shape[:-2]):
+        for start in range(0, shape[-2], rows):
+            yield (*index, slice(start, min(shape[-2], start + rows)))
+
+
+def _rows_at_once(shape: tuple[int, ...], itemsize: int) -> int:
+    return max(1, min(shape[-2], _AT_ONCE // max(1, shape[-1] * itemsize)))
+
+
+def rows_on_host(array: Any, index: tuple[Any, ...]) -> Array:
+    """Some rows of an array, wherever it lies, contiguous in the memory of the host."""
+    with array.device if on_gpu(array) else contextlib.nullcontext():
+        return np.ascontiguousarray(host(array[index]))
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A place for a new file or folder, which takes that of `path` once it is complete."""
+    target = Path(os.path.realpath(path))
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
+        new, old = Path(folder, "new"), Path(folder, "old")
+        yield new
+        if target.is_dir():
+            target.rename(old)  # no system replaces a folder that has something in it
+        try:
+            new.replace(target)
+        except OSError:
+            if old.exists():
+                old.rename(target)
+            raise
+
+
+@contextmanager
+def _told_as_damage(path: Path) -> Iterator[None]:
+    """What a file that nobody here has written, or that is damaged, makes other libraries raise."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {path}")
+    try:
+        with naming("it cannot be read"):
+            yield
+    except Damage as error:
+        raise GraphError(f"{path} is damaged, or not what Paths.save writes: {error}") from error.__cause__
+
+
+class _Npz:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, text: str, arrays: dict[str, Any]) -> None:
+        if self.path.is_dir():
+            raise GraphError(f"{self.path} is a folder; name a file")
+        with replacing(self.path) as new, zipfile.ZipFile(new, "w") as archive:
+            archive.writestr(_TEXT, text)
+            for name, array in arrays.items():
+                with archive.open(_aligned(archive, f"{name}.npy"), "w", force_zip64=True) as file:
+                    dtype, shape = np.dtype(array.dtype), tuple(array.shape)
+                    _write_header(file, shape, dtype)
+                    for part in blocks(shape, dtype.itemsize):
+                        file.write(rows_on_host(array, part).data)
+
+    @contextmanager
+    def reading(self, *, mmap: bool) -> Iterator[tuple[str, Read]]:
+        with _told_as_damage(self.path), zipfile.ZipFile(self.path) as file:
+            archive = Archive(file)
+
+            def read(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+                with naming(f"{name}.npy"):
+                    return self._read(archive, f"{name}.npy", shape, dtype, mmap=mmap and 0 not in shape)
+
+            yield _text(archive.content(_TEXT)), read
+
+    def _read(self, archive: Archive, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, mmap: bool) -> Array:
+        """The array of a member: in memory, or where it lies; read to its end in either case, where its checksum is compared."""
+        info = archive.find(name)
+        if info is None:
+            raise Damage(f"{name} is missing")
+        if mmap and info.compress_type != zipfile.ZIP_STORED:
+            raise Damage(f"{name} is compressed, so that it cannot be mapped; load it without mmap")
+        size = math.prod(shape) * dtype.itemsize
+        with archive.file.open(info) as file:
+            header = _header_bytes(file, name, shape, dtype)
+            if info.file_size != header + size:
+                raise Damage(f"{name} has {info.file_size - header:,} bytes after its header, not {size:,} for {shape} entries of {dtype}")
+            if mmap:
+                for _ in parts(file, size, name):
+                    pass
+                return np.memmap(self.path, dtype, "r", self._start(info) + header, shape)
+            result = np.empty(shape, dtype)
+            flat, at = result.reshape(-1).view(np.uint8), 0
+            for part in parts(file, size, name):
+                flat[at : at + len(part)] = np.frombuffer(part, np.uint8)
+                at += len(part)
+            return result
+
+    def _start(self, info: zipfile.ZipInfo) -> int:
+        """Where the bytes of a member begin."""
+        with self.path.open("rb") as file:
+            file.seek(info.header_offset + 26)
+            names, extra = struct.unpack("<HH", file.read(4))
+        return info.header_offset + 30 + int(names) + int(extra)
+
+
+def _text(content: bytes | None) -> str:
+    if content is None:
+        raise Damage(f"{_TEXT} is missing")
+    return content.decode()
+
+
+def _header_bytes(file: IO[bytes], name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """The length of the header of a .npy file, which has to be what `_write_header` writes, whatever blanks fill it up."""
+    begin = file.read(10)
+    text = file.read(int.from_bytes(begin[8:], "little"))
+    _write_header(expected := io.BytesIO(), shape, dtype)
+    if begin[:8] != expected.getvalue()[:8] or text.strip() != expected.getvalue()[10:].strip():
+        said = text.strip()[:200].decode("latin-1")
+        raise Damage(f"{name} begins with the header {said!r}, not with {expected.getvalue()[10:].strip().decode('latin-1')!r}")
+    return len(begin) + len(text)
+
+
+def _write_header(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    form = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, form)
+
+
+def _aligned(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+    """A member whose array will begin at a multiple of 64 bytes, so that it can be used where it lies."""
+    info = zipfile.ZipInfo(name)
+    assert archive.fp is not None
+    begin = archive.fp.tell() + 30 + len(name) + 20 + 4  # the header of the member, its sizes of 64 bits, and that of the padding
+    info.extra = struct.pack("<HH", _PADDING, -begin % 64) + bytes(-begin % 64)
+    return info
+
+
+_PADDING = 0xD935
+"""The kind of a field in the header of a member that is there for the alignment of what follows."""
+
+
+class _Zarr:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, text: str, arrays: dict[str, Any]) -> None:
+        if self.path.exists() and not self._may_be_replaced():
+            raise GraphError(f"{self.path} exists and has no paths in it, so that it is not replaced; name another folder")
+        with replacing(self.path) as new:
+            self._fill(new, text, arrays)
+
+    def _may_be_replaced(self) -> bool:
+        if not self.path.is_dir():
+            return False
+        try:
+            return _TEXT in json.loads((self.path / "zarr.json").read_text())["attributes"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return not any(self.path.iterdir())
+
+    @staticmethod
+    def _fill(folder: Path, text: str, arrays: dict[str, Any]) -> None:
+        group = _zarr("zarr").open_group(str(folder), mode="w")
+        sums = {}
+        for name, array in arrays.items():
+            dtype, shape = np.dtype(array.dtype), tuple(array.shape)
+            chunks = (*(1 for _ in shape[:-2]), _rows_at_once(shape, dtype.itemsize), max(1, shape[-1]))
+            there = group.create_array(name, shape=shape, dtype=dtype, chunks=chunks, compressors=_zarr("zarr.codecs").ZstdCodec())
+            sums[name] = 0
+            for part in blocks(shape, dtype.itemsize):
+                there[part] = some = rows_on_host(array, part)
+                sums[name] = zlib.crc32(some.data, sums[name])
+        group.attrs.update({_TEXT: text, "crc32": sums})
+
+    @contextmanager
+    def reading(self, *, mmap: bool) -> Iterator[tuple[str, Read]]:
+        if mmap:
+            raise GraphError(f"{self.path}: Zarr's arrays are compressed and cannot be mapped; use .npz, or load without mmap")
+        with _told_as_damage(self.path), self._contents() as content:
+            chest = _Chest(content)
+            chest.take("zarr.json")
+            group = _zarr("zarr").open_group(chest.store, mode="r")
+
+            def read(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+                with naming(name):
+                    return self._read(chest, group, name, shape, dtype)
+
+            try:
+                text = str(group.attrs[_TEXT])
+            except KeyError as error:
+                raise Damage(f"zarr.json has no {error}") from None
+            yield text, read
+
+    @staticmethod
+    def _read(chest: _Chest, group: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        chest.take(f"{name}/zarr.json", FEW)
+        rows = _rows_of_chunks(array := group[name], name, shape, dtype)
+        result, crc = np.empty(shape, dtype), 0
+        for part in _by_rows(shape, rows):
+            place = (*part[:-1], part[-1].start // rows, 0)
+            with chest.chunk(f"{name}/c/{'/'.join(map(str, place))}", rows * shape[-1] * dtype.itemsize):
+                result[part] = array[part]
+            crc = zlib.crc32(result[part].data, crc)
+        if crc != group.attrs["crc32"][name]:  # Zarr reads zeros where a file is missing
+            raise Damage(f"the checksum of {name} is wrong")
+        return result
+
+    @contextmanager
+    def _contents(self) -> Iterator[Content]:
+        yield content_of_folder(self.path)
+
+
+class _Zipped(_Zarr):
+    def write(self, text: str, arrays: dict[str, Any]) -> None:
+        if self.path.is_dir():
+            raise GraphError(f"{self.path} is a folder; name a file")
+        with replacing(self.path) as new:
+            folder = new.with_name("folder")
+            self._fill(folder, text, arrays)
+            archive = shutil.make_archive(str(new), "zip", folder)
+            Path(archive).rename(new)
+
+    @contextmanager
+    def _contents(self) -> Iterator[Content]:
+        with zipfile.ZipFile(self.path) as file:
+            yield Archive(file).content
+
+
+class _Chest:
+    """Files of a Zarr folder in memory: Zarr sees those that have been looked at, and no others."""
+
+    def __init__(self, content: Content) -> None:
+        self._content = content
+        self._files: dict[str, Any] = {}
+        self._buffer = _zarr("zarr.core.buffer").default_buffer_prototype().buffer
+        self.store = _zarr("zarr.storage").MemoryStore(self._files, read_only=True)
+
+    def take(self, name: str, most: int | None = None) -> None:
+        """A file of metadata."""
+        content = self._content(name, most)
+        if content is None:
+            raise Damage(f"{name} is missing")
+        self._files[name] = self._buffer.from_bytes(content)
+
+    @contextmanager
+    def chunk(self, name: str, size: int) -> Iterator[None]:
+        """Meanwhile there is a chunk that will be unpacked to so many bytes, or none where Zarr has not written it as it is all zeros."""
+        content = self._content(name, size + size // 128 + 1024)  # what Zstandard makes of what it cannot compress
+        if content is not None:
+            require_announced(content, size, name)
+            self._files[name] = self._buffer.from_bytes(content)
+        yield
+        self._files.pop(name, None)
+
+
+def _rows_of_chunks(array: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """How many rows a chunk has, of an array that is laid out as `_Zarr` writes it."""
+    if not isinstance(array, _zarr("zarr").Array):
+        raise Damage(f"{name} is no array")
+    if tuple(array.shape) != shape or array.dtype != dtype:
+        raise Damage(f"{name} has shape {tuple(array.shape)} and dtype {array.dtype}, not {shape} and {dtype}")
+    if [codec["name"] for codec in array.metadata.to_dict()["codecs"]] != ["bytes", "zstd"]:
+        raise Damage(f"{name} is compressed otherwise than by Zstandard alone")
+    *single, rows, columns = array.chunks
+    if any(length != 1 for length in single) or not 1 <= rows <= max(1, shape[-2]) or columns != max(1, shape[-1]):
+        raise Damage(f"{name} has chunks of {tuple(array.chunks)} entries, which are no rows of {shape}")
+    return int(rows)
+
+
+def _zarr(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise SemiringError("files that end in .zarr or .zarr.zip need Zarr, which is not installed: pip install zarr") from None

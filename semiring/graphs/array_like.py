@@ -1,0 +1,207 @@
+"""What a caller may pass as a dense matrix, as an array where it lies."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from semiring.arrays.conversion import Array
+from semiring.arrays.exchange import borrowed, lends_memory, lists_numbers, name_of
+from semiring.common.errors import GraphError, ShapeError
+
+__all__ = ["Source", "comes_from", "dense_source", "is_pydata", "is_sparse", "to_scipy"]
+
+
+@dataclass(eq=False, slots=True)
+class Source:
+    """A dense matrix as it was passed.
+
+    Attributes
+    ----------
+    array : ndarray
+        NumPy's, or CuPy's on a GPU; the caller's memory wherever that is possible.
+    missing : bool ndarray or None
+        Entries that are non-edges whatever their value (masked, None).
+    labels : tuple or None
+    restore : callable or None
+        Turns a result into the caller's kind; None for arrays.
+    library : callable or None
+        Makes any array one of the caller's library; None where that is NumPy or CuPy, or has no arrays.
+    constant : bool
+        Whether the caller's library relies on it that the array never changes, whatever its flags say.
+    numbers : bool
+        Whether the entries were Python's own numbers, among which no integer stands for ∞, whatever the dtype of the array.
+    """
+
+    array: Array
+    missing: Array | None = None
+    labels: tuple[Hashable, ...] | None = None
+    restore: Callable[[Array], Any] | None = None
+    library: Callable[[Array], Any] | None = None
+    constant: bool = False
+    numbers: bool = False
+
+
+def comes_from(value: Any, *libraries: str) -> bool:
+    """Whether the class of `value`, or one that it derives from, belongs to one of the libraries."""
+    kind: Any = type(value)
+    return not _libraries(kind).isdisjoint(libraries)
+
+
+@functools.lru_cache(maxsize=256)
+def _libraries(kind: type) -> frozenset[str]:
+    return frozenset([c.__module__.partition(".")[0] for c in kind.__mro__])
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether this is a sparse array or matrix: SciPy's, CuPy's, or one of PyData's sparse."""
+    return hasattr(value, "tocoo") if comes_from(value, "scipy", "cupyx") else is_pydata(value)
+
+
+def is_pydata(value: Any) -> bool:
+    """Whether this is an array of PyData's sparse, which is not imported for that."""
+    return comes_from(value, "sparse") and hasattr(value, "from_scipy_sparse")
+
+
+def to_scipy(value: Any) -> Any:
+    """A sparse array as SciPy's, without what it does not store.
+
+    Raises
+    ------
+    GraphError
+        For one on a GPU, and one that has a number where it stores none.
+    """
+    if comes_from(value, "cupyx"):
+        raise GraphError(f"the {name_of(value)} is sparse and lies on a GPU; pass .get() and device='cuda': of it only the edges go there")
+    if not is_pydata(value):
+        return value
+    try:
+        return value.asformat("coo").to_scipy_sparse(accept_fv=[0, np.inf, -np.inf, np.nan])
+    except ValueError as error:
+        raise GraphError(f"the {name_of(value)} has an edge wherever it stores none ({error}); pass .todense()") from None
+
+
+def dense_source(value: Any) -> Source:
+    """`value` as an array.
+
+    Raises
+    ------
+    GraphError
+        Where it is nothing like a matrix, or cannot be read where it lies.
+    ShapeError
+        Where a nested list is ragged.
+    """
+    # numpy.ma is slow to import, and nobody has a masked array without it.
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
+        mask = np.ma.getmask(value)
+        return Source(np.asarray(value.data), None if mask is np.ma.nomask else np.asarray(mask))
+    if lends_memory(value):
+        return _lent(value)
+    if isinstance(value, list | tuple):
+        return _nested(value)
+    if comes_from(value, "sympy"):
+        return _sympy_matrix(value)
+    if comes_from(value, "pandas") and hasattr(value, "columns"):
+        return _data_frame(value)
+    if hasattr(value, "__array__") or _is_buffer(value):
+        return _lent(value)
+    raise GraphError(
+        f"a {name_of(value)} is no graph; pass a square array, a nested list, a SciPy sparse array, a NetworkX graph, "
+        "or semiring.edges([(u, v, weight), …])"
+    )
+
+
+def _lent(value: Any) -> Source:
+    found = borrowed(value)
+    return replace(_objects(found.array), restore=found.restore, library=found.restore, constant=found.constant)
+
+
+def _is_buffer(value: Any) -> bool:
+    try:
+        return bool(memoryview(value).format)
+    except TypeError:
+        return False
+
+
+def _objects(array: Array) -> Source:
+    """An array whose entries may be None: a non-edge."""
+    if array.dtype.kind != "O":
+        return Source(array)
+    missing = np.asarray(np.frompyfunc(lambda v: v is None, 1, 1)(array), dtype=bool)
+    return Source(array, missing if missing.any() else None)
+
+
+def _nested(rows: Any) -> Source:
+    if len(rows) == 0:
+        return Source(np.empty((0, 0)))
+    try:
+        array = np.array(rows)
+    except ValueError as error:
+        raise ShapeError(f"the nested list is no matrix: {error}") from None
+    source = replace(_objects(array), numbers=lists_numbers(rows))
+    if source.missing is None:
+        return source
+    # Beside None, numbers are what they would be without it.
+    filled = array.copy()
+    filled[source.missing] = 0
+    typed = np.array(filled.tolist())
+    return replace(source, array=typed if typed.shape == array.shape else filled)
+
+
+def _sympy_matrix(matrix: Any) -> Source:
+    try:
+        array = np.empty(matrix.shape, dtype=object)
+        array[...] = np.array(matrix.tolist(), dtype=object).reshape(matrix.shape)
+    except (AttributeError, TypeError):
+        raise GraphError(f"a {name_of(matrix)} is no matrix") from None
+    return Source(array, restore=partial(_to_sympy, type(matrix)))
+
+
+def _to_sympy(kind: Callable[..., Any], result: Array) -> Any:
+    rows, columns = result.shape if result.ndim == 2 else (1, result.size)  # SymPy's matrices have two axes
+    return kind(rows, columns, result.ravel().tolist())
+
+
+def _data_frame(frame: Any) -> Source:
+    """A pandas DataFrame: the index and the columns name the vertices."""
+    labels = tuple(frame.index)
+    if len(set(labels)) < len(labels):
+        raise GraphError("the index of the DataFrame names a vertex twice")
+    if labels != tuple(frame.columns):
+        if set(labels) != set(frame.columns) or len(frame.columns) != len(labels):
+            only = set(labels) ^ set(frame.columns)
+            raise GraphError(f"the index and the columns of the DataFrame must name the same vertices; {_some(only)} differ")
+        frame = frame[list(labels)]
+    return replace(_objects(frame.to_numpy()), labels=labels, restore=_Framed(type(frame), frame.index, frame.index))
+
+
+@dataclass(frozen=True, eq=False)
+class _Framed:
+    """Makes of a result the caller's kind of DataFrame, with names for its rows and columns; of a single row or column a Series."""
+
+    kind: Callable[..., Any]
+    rows: Any
+    columns: Any
+
+    def part(self, rows: Array, columns: Array) -> _Framed:
+        """The same for some of the rows and columns."""
+        return replace(self, rows=self.rows[rows], columns=self.columns[columns])
+
+    def __call__(self, result: Array) -> Any:
+        frame = self.kind(result.reshape(len(self.rows), len(self.columns)), index=self.rows, columns=self.columns)
+        if result.ndim == 2:
+            return frame
+        if result.ndim == 0:
+            return result[()]
+        return frame.iloc[0] if len(self.rows) == 1 and len(self.columns) == result.size else frame.iloc[:, 0]
+
+
+def _some(labels: set[Hashable]) -> str:
+    shown = ", ".join(sorted(map(repr, labels))[:3])
+    return shown + (", …" if len(labels) > 3 else "")

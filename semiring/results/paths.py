@@ -1,0 +1,470 @@
+"""What a closure with paths returns: the elements, and a way to each of them."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.divergence import is_min_plus
+from semiring.algorithms.predecessors import next_hops, predecessors
+from semiring.common.errors import GraphError
+from semiring.common.forks import cached_property
+from semiring.results.construction import Construction
+
+__all__ = ["Paths"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+
+class Paths:
+    """The closure of a matrix together with its construction matrix.
+
+    `apsp`, `closure` and `transitive_closure` make it with ``paths=True``. Vertices are named by the caller's labels where the graph had
+    some, and by their index otherwise. A batch is indexed: ``paths[b]`` are the paths of matrix b. What lies on a GPU stays there: matrices
+    are computed there and given in the caller's own kind, and of paths only their vertices come to the host.
+
+    Attributes
+    ----------
+    semiring : Semiring
+    values : array of shape (…, n, n), or tuple of arrays
+        The closure, as it would have been returned without paths.
+    via : int32 array of shape (…, n, n)
+        The construction matrix: an intermediate vertex of the path from i to j, −1 where it is an edge or there is none.
+    nodes : tuple
+        The names of the vertices in the order of the rows.
+    reflexive : bool
+        Whether the empty path from each vertex to itself counts.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)]), paths=True)
+    >>> paths.path("a", "c")
+    ['a', 'b', 'c']
+    >>> float(paths.distance("a", "c"))
+    3.0
+    >>> paths.predecessors()
+    array([[-9999,     0,     1],
+           [-9999, -9999,     1],
+           [-9999, -9999, -9999]], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        semiring: Semiring,
+        values: Values,
+        via: Array,
+        *,
+        nodes: Sequence[Hashable] | None = None,
+        reflexive: bool = True,
+        kept: Callable[[], Values | None] = lambda: None,
+        restore: Callable[[Array], Any] | None = None,
+        library: Callable[[Array], Any] | None = None,
+    ) -> None:
+        self.semiring = semiring
+        self.reflexive = reflexive
+        self._names = None if nodes is None else tuple(nodes)
+        self._found = Construction(semiring, values, via, reflexive, kept)
+        self._restore, self._library = restore, library
+        self._index = None if self._names is None else {node: i for i, node in enumerate(self._names)}
+
+    @cached_property
+    def nodes(self) -> tuple[Any, ...]:
+        """The names of the vertices in the order of the rows."""
+        return tuple(range(self._found.n)) if self._names is None else self._names
+
+    @property
+    def via(self) -> Any:
+        """The construction matrix."""
+        return self._imported(self._found.via)
+
+    @property
+    def values(self) -> Any:
+        """The closure."""
+        values = self._found.values
+        restored = values if self._restore is None else tuple(map(self._restore, values))
+        return restored[0] if len(restored) == 1 else restored
+
+    @property
+    def distances(self) -> Any:
+        """The distances of shortest paths; only for min-plus.
+
+        Raises
+        ------
+        AttributeError
+            Over any other semiring, whose elements are in `values`.
+        """
+        if not is_min_plus(self.semiring):
+            raise AttributeError(f"elements of {self.semiring.name} are no distances; they are in .values")
+        return self.values
+
+    def distance(self, source: Hashable, target: Hashable) -> Any:
+        """The element for one pair of vertices, such as the length of a shortest path.
+
+        Returns
+        -------
+        scalar of the elements' dtype, or tuple of such
+            The semiring's zero where there is no path; a tuple where elements are structured.
+
+        Raises
+        ------
+        GraphError
+            For a vertex that is not in the graph, and for the paths of a batch.
+        """
+        self._require_one()
+        element = self._found.element(self._number(source), self._number(target))
+        return element[0] if len(element) == 1 else element
+
+    def path(self, source: Hashable, target: Hashable) -> list[Any]:
+        """The vertices of a best path from `source` to `target`, both included.
+
+        Returns
+        -------
+        list
+            Empty where there is no path. From a vertex to itself it is that vertex alone, or a cycle that ends where it begins if the
+            closure was not reflexive.
+
+        Raises
+        ------
+        GraphError
+            For a vertex that is not in the graph. Also where rounding has bent a path into a circle, as it can where floats are negative
+            and cycles weigh 1 (0, for distances), and the input to find it again was overwritten or changed.
+
+        Notes
+        -----
+        Linear in the length of the path. Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2, without recursion; loops of weight 1 (zero,
+        for shortest paths) are erased, so that no vertex comes twice.
+        """
+        return self.paths([(source, target)])[0]
+
+    def paths_from(self, source: Hashable) -> list[list[Any]]:
+        """The paths from one vertex to every vertex, a list of lists in the order of `nodes`; see `path`."""
+        return self.paths((source, target) for target in self.nodes)
+
+    def paths(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> list[list[Any]]:
+        """The paths of many pairs (source, target) at once.
+
+        Parameters
+        ----------
+        pairs : iterable of (vertex, vertex)
+
+        Returns
+        -------
+        list of list
+            In the order of the pairs; each as `path` gives it.
+
+        Raises
+        ------
+        GraphError
+            As `path`.
+
+        Notes
+        -----
+        Linear in the lengths of the paths, and faster than one call for each.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True)
+        >>> paths.paths([("a", "c"), ("c", "a")])
+        [['a', 'b', 'c'], []]
+        """
+        self._require_one()
+        numbers = np.array([(self._number(s), self._number(t)) for s, t in pairs], dtype=np.intp).reshape(-1, 2)
+        found = self._found.find(numbers[:, 0], numbers[:, 1], self.nodes)
+        return found if self._index is None else [[self.nodes[v] for v in path] for path in found]
+
+    def predecessors(self) -> Any:
+        """The vertex before j on a best path from i to j, as SciPy gives it.
+
+        Returns
+        -------
+        int32 array of shape (…, n, n)
+            −9999 on the diagonal and where there is none; of the caller's library. Each row is a tree whose paths are best paths.
+
+        Raises
+        ------
+        GraphError
+            Where rounding has bent a path, as `path`.
+
+        Notes
+        -----
+        O(n² log h) for paths of h edges, and up to n³ where many elements tie.
+        """
+        return self._trees(predecessors)
+
+    def next_hops(self) -> Any:
+        """The vertex after i on a best path from i to j.
+
+        Returns
+        -------
+        int32 array of shape (…, n, n)
+            −9999 on the diagonal and where there is none; of the caller's library. Each column is a tree whose paths are best paths.
+
+        Raises
+        ------
+        GraphError
+            Where rounding has bent a path, as `path`.
+
+        Notes
+        -----
+        O(n² log h) for paths of h edges, and up to n³ where many elements tie.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True).next_hops()
+        array([[-9999,     1,     1],
+               [-9999, -9999,     2],
+               [-9999, -9999, -9999]], dtype=int32)
+        """
+        return self._trees(next_hops)
+
+    def to_scipy(self) -> tuple[Array, Array]:
+        """Distances and predecessors in the form of `scipy.sparse.csgraph.shortest_path`; only for min-plus.
+
+        Returns
+        -------
+        distances : float64 array of shape (…, n, n)
+            ∞ where there is no path, also where an integer stood for it.
+        predecessors : int32 array of shape (…, n, n)
+            As `predecessors`, on the host.
+
+        Raises
+        ------
+        SemiringError
+            Over any other semiring.
+        DTypeError
+            Where distances are no numbers, such as symbols.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp([[0, 2], [None, 0]], paths=True).to_scipy()
+        (array([[ 0.,  2.],
+               [inf,  0.]]), array([[-9999,     0],
+               [-9999, -9999]], dtype=int32))
+        """
+        from semiring.results import views
+
+        return views.to_scipy(self._found, self._grown(predecessors))
+
+    def to_networkx(self) -> Any:
+        """The metric closure: a graph with an edge for each pair of connected vertices.
+
+        Returns
+        -------
+        networkx.DiGraph
+            All `nodes`, and where there is a path from u to v ≠ u an edge whose ``weight`` is its element (a tuple where elements are
+            structured) and whose ``via`` is a vertex on the way, None where the best path is an edge of the graph that was closed. If the
+            closure is not reflexive, a loop tells of a cycle.
+
+        Raises
+        ------
+        SemiringError
+            Without NetworkX.
+
+        Notes
+        -----
+        NetworkX takes several hundred bytes for an edge: for graphs of up to a few thousand vertices.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> graph = sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True).to_networkx()
+        >>> sorted(graph.edges(data="weight"))
+        [('a', 'b', 1.0), ('a', 'c', 3.0), ('b', 'c', 2.0)]
+        >>> graph["a"]["c"]["via"]
+        'b'
+        """
+        self._require_one()
+        from semiring.results import views
+
+        return views.to_networkx(self._found, self.nodes)
+
+    def to_frame(self, *, paths: bool = False) -> Any:
+        """The connected pairs of vertices as a table.
+
+        Parameters
+        ----------
+        paths : bool
+            With a column ``path``, the list of the vertices of each path.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns ``source``, ``target`` and ``value`` (``value0``, ``value1`` … where elements are structured), in the order of
+            the rows of the matrix. A vertex and itself are a row only if the closure is not reflexive and there is a cycle.
+
+        Raises
+        ------
+        SemiringError
+            Without pandas.
+
+        Notes
+        -----
+        For a square table instead, ``pandas.DataFrame(paths.values, paths.nodes, paths.nodes)``.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True).to_frame(paths=True)
+          source target  value       path
+        0      a      b    1.0     [a, b]
+        1      a      c    3.0  [a, b, c]
+        2      b      c    2.0     [b, c]
+        """
+        self._require_one()
+        from semiring.results import views
+
+        return views.to_frame(self._found, self.nodes, labelled=self._index is not None, paths=paths)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all that `load` needs to answer the same questions: elements, construction matrix, names of the vertices, semiring.
+
+        Parameters
+        ----------
+        path : path
+            ``.npz`` for one file of NumPy arrays, uncompressed; ``.zarr`` for a folder of Zarr's, compressed, and ``.zarr.zip`` for one
+            file of them. A file, or a folder with other paths, is replaced when the new one is complete.
+
+        Raises
+        ------
+        GraphError
+            For another ending, names that cannot be read back safely, and a folder of something else.
+        DTypeError
+            For object arrays.
+        DomainError
+            For values that are no elements of the semiring, which `load` would refuse.
+        SemiringError
+            Without Zarr where that is wanted.
+
+        Notes
+        -----
+        Nothing is pickled. Names may be None, truth values, numbers, texts, bytes, and tuples of these. Matrices are written by rows, so
+        that those in files (`numpy.memmap`) or on a GPU are never in the memory of the host as a whole. The matrix that was closed is
+        written too where rounding may have bent a path: floats of which some improve on 1, as negative distances do.
+
+        Examples
+        --------
+        >>> import semiring as sr, tempfile
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     paths.save(f"{folder}/paths.npz")
+        ...     sr.Paths.load(f"{folder}/paths.npz").path("a", "c")
+        ['a', 'b', 'c']
+        """
+        from semiring.results import saving
+
+        saving.save(path, self._found, self.nodes if self._index is not None else None)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], *, semiring: Semiring | None = None, mmap: bool = False) -> Paths:
+        """What `save` has written, as NumPy arrays.
+
+        Parameters
+        ----------
+        path : path
+        semiring : Semiring, optional
+            Needed where it is not one of `semirings`. It is refused if it does not compute what the one that was saved did.
+        mmap : bool
+            Leave the matrices of an ``.npz`` file where they are, as `numpy.memmap`, for those that are larger than memory. They are read
+            through once, as without it: for checksums, elements of the semiring, and vertices that exist.
+
+        Returns
+        -------
+        Paths
+
+        Raises
+        ------
+        GraphError
+            For a file or folder that is damaged or nothing that `save` has written, naming its part and what is wrong with it.
+        TooLargeError
+            A MemoryError, where the matrices do not fit.
+        SemiringError
+            For another semiring, and without Zarr where that is needed.
+
+        Notes
+        -----
+        A file need not be trusted: nothing of it is executed, no more memory is taken than the matrices have that it holds, and what comes
+        out has the form of an answer: elements of the semiring, vertices that exist, and different names for them. Whether they are right
+        is another question.
+        """
+        from semiring.results import saving
+
+        found, nodes = saving.load(path, semiring, mmap=mmap)
+        return Paths(found.semiring, found.values, found.via, nodes=nodes, reflexive=found.reflexive, kept=found.kept)
+
+    def __getitem__(self, index: Any) -> Self:
+        """The paths of one matrix of a batch."""
+        some = copy.copy(self)
+        some._found = self._found[self._key(index)]
+        return some
+
+    def __len__(self) -> int:
+        """How many matrices a batch holds."""
+        if not self._found.batch:
+            raise TypeError("the paths of one matrix have no length; .nodes tells its vertices")
+        return self._found.batch[0]
+
+    def __repr__(self) -> str:
+        batch = self._found.batch
+        many = f", batch of {' × '.join(map(str, batch))}" if batch else ""
+        connected = f", {self._found.connected():,} pairs connected" if self._found.countable else ""
+        return f"<paths over {self.semiring.name}: {len(self.nodes)} vertices{many}{connected}>"
+
+    def _repr_html_(self) -> str:
+        from semiring.results.views import paths_html
+
+        return paths_html(self._found, self.nodes, self._counts())
+
+    def _counts(self) -> dict[str, int]:
+        """How many vertices there are, for `_repr_html_`."""
+        return {"vertices": len(self.nodes)}
+
+    def _imported(self, array: Any) -> Any:
+        """A matrix of vertices as an array of the caller's library."""
+        return array if self._library is None else self._library(array)
+
+    def _key(self, index: Any) -> tuple[Any, ...]:
+        """An index of the leading axes."""
+        axes = len(self._found.batch)
+        key = index if isinstance(index, tuple) else (index,)
+        if axes == 0 or len(key) > axes:
+            raise IndexError(f"paths of {'one matrix' if axes == 0 else f'a batch with {axes} axes'} take no index {index!r}")
+        return key
+
+    def _require_one(self) -> None:
+        if self._found.batch:
+            raise GraphError(f"these are the paths of a batch of shape {self._found.batch}; choose one first, as in paths[0].path(…)")
+
+    def _number(self, node: Any) -> int:
+        n = len(self.nodes)
+        if self._index is not None:
+            try:
+                return self._index[node]
+            except (KeyError, TypeError):
+                raise GraphError(f"there is no vertex {node!r}; .nodes lists all {n}") from None
+        if isinstance(node, int | np.integer) and not isinstance(node, bool) and 0 <= node < n:
+            return int(node)
+        raise GraphError(f"there is no vertex {node!r}; vertices are the numbers from 0 to {n - 1}")
+
+    def _trees(self, grow: Callable[..., Any]) -> Any:
+        with self._found.device():
+            return self._imported(self._grown(grow))
+
+    def _grown(self, grow: Callable[..., Any]) -> Any:
+        found = self._found
+
+        def find(index: tuple[int, ...]) -> Callable[[Array, Array], list[list[int]]]:
+            one = found[index] if index else found
+            return lambda sources, targets: one.find(sources, targets, self.nodes)
+
+        with found.device():
+            return grow(self.semiring, found.values, found.via, find)

@@ -1,0 +1,375 @@
+"""The folder from which a closure by block rows goes on after the process that computed it has ended, in whatever way."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.common.errors import CheckpointError
+from semiring.streaming.identity import closure_of, digests, locked
+from semiring.streaming.journal import STATE, TEMPORARY, Record, State
+from semiring.streaming.layout import block_rows
+from semiring.streaming.storage import FileRows, Matrix, Rows, rows_of
+
+__all__ = ["Checkpoint", "folder_of"]
+
+_FORMAT = 2
+_LOCK = "lock"
+_RECORD = re.compile(r"row(\d+)-round(\d+)")
+
+
+def folder_of(checkpoint: Any) -> Path:
+    """The folder that a caller names.
+
+    Raises
+    ------
+    CheckpointError
+        Where it is no path, or the empty one, which would be the current folder.
+    """
+    named = os.fspath(checkpoint) if isinstance(checkpoint, str | os.PathLike) else None
+    if not isinstance(named, str) or not named or "\0" in named:
+        raise CheckpointError(f"checkpoint is {checkpoint!r}; pass the path of a folder to keep the work in, a string or a pathlib.Path")
+    return Path(named)
+
+
+class Checkpoint:
+    """A `Journal` in a folder, and the matrix that is worked on.
+
+    Whenever the process is killed, the same call goes on, and gives the same bits. Nothing waits for the disk: what a process has
+    written survives it, but not the machine.
+
+    Parameters
+    ----------
+    folder : path
+        A new or an empty one, or one with a checkpoint of this closure.
+    given : tuple of Rows
+        The input, one for each component.
+    semiring : Semiring
+    reflexive, paths : bool
+    device : str
+        What computes: "cpu", or "cuda:0" and so on. Integers are kept in another form on a GPU while the rounds run.
+    overwrite : bool
+        Work in the files of the input, if it is in files and the elements lie there at multiples of their size.
+    block : int, optional
+        The rows of a block row that the caller asks for; those of the folder if there are some.
+    threads : int, optional
+        That read the input and the result for their digests.
+
+    Attributes
+    ----------
+    matrix : Matrix
+    values, via : tuple of numpy.memmap, and numpy.memmap or None
+        Where the result will be.
+    rows : tuple of slice
+        The block rows.
+    rounds : list of int
+        How many rounds each of them was through.
+
+    Raises
+    ------
+    CheckpointError
+        Where the folder has other files, the checkpoint of another closure, a damaged one, or one that another process works on.
+
+    Notes
+    -----
+    ``state.json`` says what the closure is, and how many rounds all block rows are through. Before anything of block row I changes in
+    the round of K, a record is there of A_IK after phase 3, which with A_K* is all that phase 4 depends on; as ⊕ is idempotent and each
+    construction matrix is written before its values, phase 4 can be done again on whatever is there, and gives what it gave. Phases
+    1 to 3 could not: rounded sums may improve once more. So the next row panel is recorded as a whole; and so are elements of several
+    components, which can be half written, and the first update of an overwritten input, whose construction matrix is not there yet.
+    Then the record itself is the result. A record is marked when its block row is written; the file serves again when all block rows
+    are through the round.
+
+    A digest of each block row of the input, and in the end of the result, tells whether it is still the same, to the last bit. Of a
+    matrix that is worked on, the last row panel must be as it was recorded.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        given: tuple[Rows, ...],
+        semiring: Semiring,
+        *,
+        reflexive: bool,
+        paths: bool,
+        device: str = "cpu",
+        overwrite: bool = False,
+        block: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.folder = folder_of(folder)
+        self._given, self._n, self._threads = given, given[0].shape[0], threads
+        self._overwritten = overwrite and all(isinstance(g, FileRows) and g.by_elements for g in given)
+        closure: dict[str, Any] = {
+            "format": _FORMAT,
+            **closure_of(given, semiring, reflexive=reflexive, paths=paths, device=device),
+            "overwritten": [g.place for g in self._files()] if self._overwritten else None,
+        }
+        self._entry = sum(g.dtype.itemsize for g in given) + (np.dtype(np.int32).itemsize if paths else 0)
+        self._writing = threading.Lock()
+        self._spares: defaultdict[int, list[Path]] = defaultdict(list)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise CheckpointError(f"{folder} is a file, or would lie in one; name another folder") from None
+        lock = locked(self.folder / _LOCK)
+        if lock is None:
+            raise CheckpointError(f"another process is working on the checkpoint in {folder}; wait for it, or end it")
+        self._lock = lock
+        try:
+            self._state = self._settled(closure)
+            if block is not None and self.side not in (None, min(block, self._n)):
+                raise self._state.another(f"block: {self.side} there, {block} here")
+            self.rows = block_rows(self._n, self.side or self._n)
+            kept = self._kept_records()
+            self.values, self.via, self.matrix = self._work_matrix(paths, begun=bool(kept) or self._state.round > 0)
+            self._require_same(kept)
+            self._begun: dict[tuple[int, int], Record] = {}
+            self.rounds = self._resume(kept)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let another process go on."""
+        self._lock.close()
+
+    def begin(self, side: int, found: dict[str, Any]) -> None:
+        """Settle what stays the same when another process goes on.
+
+        Parameters
+        ----------
+        side : int
+            Rows of a block row: another cut could round floats in another way.
+        found : dict
+            What is known of the input, which may be overwritten when it is asked for again; of whatever JSON can keep.
+        """
+        self.rows = block_rows(self._n, side)
+        self._state.side, self._state.found, self._state.entries = side, found, self._digests(self._given)
+        self._state.write()
+        self.rounds = [0] * len(self.rows)
+
+    def seal(self) -> None:
+        """The result will not change any more: what takes its place later, such as another input in the same file, is refused."""
+        self._state.result = self._digests(self.matrix.all)
+        self._state.write()
+
+    @property
+    def side(self) -> int | None:
+        """Rows of a block row; None where nothing was begun."""
+        return self._state.side
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """What was known of the input."""
+        return self._state.found
+
+    # The `Journal`.
+
+    @property
+    def finished(self) -> bool:
+        """Whether the result is there."""
+        return self._state.round == len(self.rows)
+
+    def record(self, i: int, k: int) -> Record:
+        """The record of block row i in round k: A_IK, or all of the row."""
+        whole = i == k or len(self._given) > 1 or (k == 0 and self._overwritten)
+        columns = slice(0, self._n) if whole else self.rows[k]
+        size = Record.size_of((self.rows[i].stop - self.rows[i].start) * (columns.stop - columns.start), self._entry)
+        return Record(self.folder / f"row{i}-round{k}", columns, whole, size, self._spares[size])
+
+    def source(self, i: int, k: int) -> Record | None:
+        """The record from which block row i comes in round k."""
+        return self.record(k, k) if i == k else self._begun.get((i, k))
+
+    def advance(self, i: int, rounds: int) -> None:
+        """Block row i has been through so many rounds."""
+        if i != rounds - 1:
+            self.record(i, rounds - 1).finish()
+
+    def complete(self, rounds: int) -> None:
+        """All block rows have been through so many rounds: their records are not needed when the state says so."""
+        with self._writing:
+            before = self._state.round
+            if rounds > before:
+                self._state.round = rounds
+                self._state.write()
+                for i, k in itertools.product(range(len(self.rows)), range(before, rounds)):
+                    record = self.record(i, k)
+                    if record.whole and i != k:
+                        record.path.unlink(missing_ok=True)
+                    elif record.path.exists():
+                        record.spares.append(record.path)
+                if self.finished:
+                    self._kept_records()
+
+    def describe(self) -> str:
+        """How to go on after an interruption."""
+        done = f"{self._state.round} of {len(self.rows)} rounds are done"
+        return f"{done}, and {self.folder} has what is needed: the same call goes on from there"
+
+    # The folder.
+
+    def _settled(self, closure: dict[str, Any]) -> State:
+        """The state in the folder, if it is this closure's; a new one if there is none."""
+        try:
+            state = State.read(self.folder)
+        except ValueError as error:
+            raise self._refused(str(error)) from None
+        if state is not None:
+            state.require(closure)
+            return state
+        strangers = sorted({p.name for p in self.folder.iterdir()} - {_LOCK, STATE + TEMPORARY})
+        if strangers:
+            raise CheckpointError(f"{self.folder} has {strangers[0]!r} in it and no checkpoint; use an empty folder, or a new one")
+        state = State(self.folder, closure)
+        state.write()
+        return state
+
+    def _refused(self, why: str) -> CheckpointError:
+        lost = " (its input was to be overwritten: bring that back first)" if self._overwritten else ""
+        return CheckpointError(f"the checkpoint in {self.folder} cannot be used: {why}; delete the folder to begin again{lost}")
+
+    # Whether what is there is what was there.
+
+    def _require_same(self, kept: set[tuple[int, int]]) -> None:
+        """Refuse another input, and a finished result that is not what it was.
+
+        An input that is overwritten is the matrix that is worked on: its rows are what they were until they are begun.
+        """
+        state, every = self._state, range(len(self.rows))
+        begun = {i for i, _ in kept} if state.round == 0 else set(every)
+        own = [i for i in every if not self._overwritten or i not in begun] if state.entries else []
+        if changed := self._changed(self._given, own, state.entries):
+            if begun and self._overwritten:
+                raise self._refused(f"{changed} of its input have been changed since it was begun")
+            raise state.another(f"entries: {changed} differ")
+        if state.result is not None and (changed := self._changed(self.matrix.all, every, state.result)):
+            raise self._refused(f"{changed} of its result have been changed since it was finished")
+
+    def _require_panels(self, kept: set[tuple[int, int]]) -> None:
+        """Refuse a matrix in which a row panel is not what was recorded of it: it was written before another block row was begun with it.
+
+        The last one is given another form afterwards.
+        """
+        for k in {k for _, k in kept if k < len(self.rows) - 1}:
+            used, updated = any(i != k and r == k for i, r in kept), any(i == k and r > k for i, r in kept)
+            if used and not updated:
+                for matrix, some, recorded in self._recorded(self.record(k, k), self.rows[k]):
+                    found = np.empty_like(recorded)
+                    matrix.read(some, found)
+                    if found.tobytes() != recorded.tobytes():
+                        raise self._refused(f"row {some.start} of the matrix that is worked on has been changed")
+
+    def _digests(self, matrices: Sequence[Rows], numbers: Iterable[int] | None = None) -> list[str]:
+        """The digests of block rows; of all of them unless they are numbered."""
+        return digests(matrices, self.rows if numbers is None else [self.rows[i] for i in numbers], self._threads)
+
+    def _changed(self, matrices: Sequence[Rows], numbers: Sequence[int], expected: list[str]) -> str:
+        """The first block row of some whose digest is not the one expected; empty where there is none."""
+        found = zip(numbers, self._digests(matrices, numbers), strict=True)
+        changed = next((self.rows[i] for i, digest in found if digest != expected[i]), None)
+        return "" if changed is None else f"rows {changed.start} to {changed.stop - 1}"
+
+    # Where the matrix is, and how far.
+
+    def _work_matrix(self, paths: bool, *, begun: bool) -> tuple[tuple[Any, ...], Any, Matrix]:
+        """The files of the result; made if nothing was `begun`."""
+        square = (self._n, self._n)
+        if self._overwritten:
+            values = tuple(g.array for g in self._files())
+            rows = self._given
+        else:
+            names = ["values.npy"] if len(self._given) == 1 else [f"values{c}.npy" for c in range(len(self._given))]
+            values = tuple(self._file(name, square, g.dtype, begun) for name, g in zip(names, self._given, strict=True))
+            rows = tuple(map(rows_of, values))
+        via = self._file("via.npy", square, np.dtype(np.int32), begun) if paths else None
+        return values, via, Matrix(self._given, rows, None if via is None else rows_of(via))
+
+    def _files(self) -> tuple[FileRows, ...]:
+        return tuple(g for g in self._given if isinstance(g, FileRows))
+
+    def _file(self, name: str, shape: tuple[int, int], dtype: np.dtype[Any], begun: bool) -> Any:
+        path = self.folder / name
+        if not path.exists():
+            if begun:
+                raise self._refused(f"{name} is missing")
+            temporary = path.with_name(name + TEMPORARY)
+            np.lib.format.open_memmap(temporary, "w+", dtype, shape)
+            os.replace(temporary, path)
+        try:
+            array = np.load(path, mmap_mode="r")
+        except (ValueError, EOFError):  # NumPy's words advise to trust it
+            raise self._refused(f"{name} is damaged") from None
+        if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
+            raise self._refused(f"{name} is {array.shape} of {array.dtype}, and not {shape} of {dtype}")
+        return np.load(path, mmap_mode="r+")  # which would have made a file that is too short longer
+
+    def _kept_records(self) -> set[tuple[int, int]]:
+        """The block row and the round of each record; what is left of others, which were half written or half deleted, goes."""
+        kept = set()
+        for path in self.folder.iterdir():
+            named = _RECORD.fullmatch(path.name)
+            key = (int(named[1]), int(named[2])) if named else None
+            if path.suffix == TEMPORARY or (key and key[1] < self._state.round):
+                path.unlink()
+            elif key:
+                kept.add(key)
+        return kept
+
+    def _resume(self, kept: set[tuple[int, int]]) -> list[int]:
+        """How many rounds each block row is through; those that are recorded as a whole are brought there."""
+        panels = {(k, k) for _, k in kept} | {(k, k) for k in [self._state.round] if 0 < k < len(self.rows)}
+        if missing := panels - kept:
+            raise self._refused(f"{self.record(*min(missing)).path.name} is missing")
+        records = {key: self.record(*key) for key in kept}
+        for (i, k), record in records.items():
+            if i == k or not record.is_finished():
+                try:
+                    record.check()
+                except CheckpointError as error:
+                    raise self._refused(str(error)) from None
+        self._require_panels(kept)
+        rounds = [self._state.round] * len(self.rows)
+        for i, k in sorted(kept):  # so that the last round of each block row comes last
+            rounds[i] = k + 1
+        for i, after in enumerate(rounds):
+            begun = records.get((i, after - 1))
+            if begun is None or begun.is_finished():
+                continue
+            if begun.whole:
+                self._bring_back(begun, self.rows[i])
+                self.advance(i, after)
+            else:
+                self._begun[i, after - 1] = begun
+                rounds[i] = after - 1
+        return rounds
+
+    def _bring_back(self, record: Record, rows: slice) -> None:
+        """Copy a recorded block row to where it belongs."""
+        for matrix, some, recorded in self._recorded(record, rows):
+            matrix.write(some, recorded)
+
+    def _recorded(self, record: Record, rows: slice) -> Iterator[tuple[Rows, slice, Any]]:
+        """The rows of a block row that is recorded as a whole, of each matrix."""
+        with record.reading() as stream:
+            for matrix in self.matrix.all:
+                for start in range(rows.start, rows.stop):
+                    row = np.empty((1, self._n), matrix.dtype)
+                    stream.read(slice(start, start + 1), row)
+                    yield matrix, slice(start, start + 1), row

@@ -1,0 +1,130 @@
+"""The closure of a matrix by block rows: laws, ranges, schedule and convergence, as `closure` has them for a matrix as a whole."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any, NoReturn
+
+import numpy as np
+
+from semiring.algorithms.divergence import Judge, harmful_loop
+from semiring.arrays.devices import host
+from semiring.common.errors import HarmfulPivot
+from semiring.kernels.overflow.closures import guard_for
+from semiring.kernels.overflow.statistics import ValueStatistics
+from semiring.streaming.journal import Journal
+from semiring.streaming.pipeline import Lane
+from semiring.streaming.workers import Ledger, streamed
+
+__all__ = ["closure_by_rows", "visit"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+
+def visit(lanes: Sequence[Lane], rows: tuple[slice, ...], look: Callable[[int, Values], None]) -> None:
+    """Call ``look(first, values)`` for all block rows as the caller gave them, on all devices at once, each with every so many-th.
+
+    Parameters
+    ----------
+    lanes : sequence of Lane
+    rows : tuple of slice
+    look : callable
+        Gets the number of the first row, and the arrays of a block row on a device.
+    """
+    stopped = threading.Event()
+
+    def share(number: int) -> None:
+        lane, own = lanes[number], rows[number :: len(lanes)]
+        for some in own:
+            lane.expect(some, nullcontext(), first=True)
+        with lane.carrier.active():
+            for some in own:
+                held = lane.take()
+                if stopped.is_set():
+                    return
+                look(some.start, held.values)
+                lane.release(held)
+            lane.finish()
+
+    with ThreadPoolExecutor(len(lanes)) as workers:
+        try:
+            for done in [workers.submit(share, number) for number in range(len(lanes))]:
+                done.result()
+        except BaseException:
+            stopped.set()
+            raise
+
+
+def closure_by_rows(
+    lanes: Sequence[Lane],
+    rows: tuple[slice, ...],
+    values: Values,
+    via: Any,
+    statistics: tuple[ValueStatistics, ...],
+    *,
+    reflexive: bool,
+    kept: Callable[[], Values | None],
+    names: Sequence[Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    journal: Journal | None = None,
+) -> None:
+    """values ← A* or A⁺, for an idempotent ⊕.
+
+    Parameters
+    ----------
+    lanes : sequence of Lane
+        The devices, which bring block rows from what the caller gave, and take them back to `values` and `via`.
+    rows : tuple of slice
+        The block rows.
+    values : tuple of arrays of shape (n, n)
+        Where the result is in the end; NumPy's, or what is indexed like them.
+    via : array or None
+    statistics : tuple of ValueStatistics
+        What the numbers of each component are.
+    reflexive : bool
+    kept : callable
+        Gives arrays with what the caller gave, None if there are none any more.
+    names : sequence, optional
+        The caller's names of the vertices, for errors.
+    progress : callable, optional
+    journal : Journal, optional
+        See `Ledger`.
+
+    Raises
+    ------
+    OverflowRiskError, DivergenceError
+
+    Notes
+    -----
+    n³ steps. Where only rounding makes a cycle improve, this is refused: what `closure` does about it takes the matrix as a whole.
+    """
+    engine = lanes[0].engine
+    semiring, dtypes, n = engine.semiring, engine.dtypes, rows[-1].stop
+    guard = guard_for(semiring, dtypes, n - 1 if reflexive else n)
+    guard.before(statistics)
+    for lane in lanes:
+        lane.engine.signed, lane.engine.statistics = guard.signed, statistics[0]
+    try:
+        streamed(lanes, rows, Ledger(len(rows), len(lanes), progress, journal), reflexive=reflexive)
+        stopped = harmful_loop(semiring, tuple(np.concatenate([host(v[I, I].diagonal()) for I in rows]) for v in values))
+    except HarmfulPivot as stop:
+        stopped = stop.vertex
+
+    def on_host() -> Values | None:
+        return None if (given := kept()) is None else tuple(map(host, given))
+
+    if stopped is not None:
+        _explain(Judge(semiring, on_host, lambda v: v if names is None else names[v]), stopped, dtypes)
+    guard.after(values, via)
+
+
+def _explain(judge: Judge, vertex: int, dtypes: tuple[np.dtype[Any], ...]) -> NoReturn:
+    """Raise what makes a pivot harmful."""
+    if (given := judge.kept()) is None:
+        raise judge.error(None, None, vertex)
+    judge.potentials(vertex, given, None, np.arange(len(given[0])))
+    raise judge.only_rounding(dtypes)

@@ -1,0 +1,301 @@
+"""GPUs in the device pipeline: their buffers and copies, copies between them, and pinned output buffers.
+
+Block rows between a matrix in the memory of the host, or on disk, and a GPU.
+
+Several GPUs of one host, which copy from each other's memory.
+
+New memory of the host for what a GPU computes, brought about meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from contextlib import ExitStack, contextmanager
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from semiring.arrays.devices import on_gpu
+from semiring.kernels.cpu.threads import run, thread_count
+from semiring.kernels.cuda.transfer import locked
+from semiring.kernels.engine import Engine
+from semiring.streaming.pipeline import Lane, resident_lanes
+from semiring.streaming.storage import ArrayRows, Buffer, Buffers, Matrix, RowAccess
+
+__all__ = ["CudaCarrier", "Landing", "LandingRows", "free_pools", "lanes_for"]
+
+Array = np.ndarray[Any, Any]
+
+_STAGE = 1 << 25
+"""Bytes of each of the two arrays through which rows go that the GPU cannot copy itself."""
+
+_ALIGNED = 16
+"""Bytes that the rows of a buffer begin at multiples of."""
+
+
+class CudaCarrier(Buffers):
+    """A `Carrier` to buffers on a GPU.
+
+    Rows of arrays in memory, of the host or of a GPU, are copied where they lie, at the full speed of the link if their pages are locked;
+    all others by way of two arrays with locked pages.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    number : int
+        The GPU.
+    """
+
+    def __init__(self, matrix: Matrix, number: int) -> None:
+        self._matrix, self._number = matrix, number
+        self._own = threading.local()
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Makes the GPU the current one, with a stream of the thread's own."""
+        import cupy
+
+        with cupy.cuda.Device(self._number):
+            if not hasattr(self._own, "stream"):
+                self._own.stream = cupy.cuda.Stream(non_blocking=True)
+            with self._own.stream:
+                yield
+
+    def buffer(self, rows: int) -> Buffer:
+        """Memory for a block row of so many rows."""
+        n, via = self._matrix.values[0].shape[1], self._matrix.via
+        values = tuple(_aligned(rows, n, m.dtype) for m in self._matrix.values)
+        return values, None if via is None else _aligned(rows, n, via.dtype)
+
+    def place(self, rows: slice) -> Buffer | None:
+        """The rows themselves, if the GPU has the whole matrix."""
+        values, matrices = self._matrix.values, self._matrix.all
+        arrays = [m.array[rows] for m in matrices if isinstance(m, ArrayRows) and _reached(m.array, m.dtype)]
+        if len(arrays) < len(matrices) or any(not on_gpu(a) or a.device.id != self._number for a in arrays):
+            return None
+        return tuple(arrays[: len(values)]), None if self._matrix.via is None else arrays[-1]
+
+    def copy(self, source: Buffer, target: Buffer, rows: slice) -> None:
+        """Copy the values of rows from a buffer on any GPU to one on this, and wait until they are there."""
+        for there, here in zip(self.arrays(source, rows)[0], self.arrays(target, rows)[0], strict=True):
+            _link(there, here, self._own.stream)
+        self._own.stream.synchronize()
+
+    def bring(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
+        """Copy rows to a buffer, and wait until they are there."""
+        values, via = self.arrays(buffer, rows)
+        for matrix, target in zip(self._matrix.given if first else self._matrix.values, values, strict=True):
+            self._copy(matrix, rows, target, back=False)
+        if self._matrix.via is not None:
+            if first:
+                via.fill(-1)
+            else:
+                self._copy(self._matrix.via, rows, via, back=False)
+        self._own.stream.synchronize()
+
+    def take_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
+        """Copy a buffer to its rows, the construction matrix first, and wait until they are there."""
+        values, via = self.arrays(buffer, rows)
+        if self._matrix.via is not None:
+            self._copy(self._matrix.via, rows, via, back=True)
+        for matrix, source in zip(self._matrix.values, values, strict=True):
+            self._copy(matrix, rows, source, back=True)
+        self._own.stream.synchronize()
+
+    def save(self, rows: slice, buffer: Buffer, columns: slice, to: RowAccess) -> None:
+        """Copy columns of a buffer to a record."""
+        for array in self.all_arrays(buffer, rows):
+            self._copy(to, rows, array[:, columns], back=True)
+
+    def restore(self, rows: slice, buffer: Buffer, columns: slice, source: RowAccess) -> None:
+        """Copy columns of a buffer from a record, and wait until they are there."""
+        for array in self.all_arrays(buffer, rows):
+            self._copy(source, rows, array[:, columns], back=False)
+        self._own.stream.synchronize()
+
+    def mark(self) -> Callable[[], None]:
+        """A function that waits for all that the calling thread has asked the GPU to do so far."""
+        import cupy
+
+        event = cupy.cuda.Event(block=True, disable_timing=True)
+        event.record()
+        synchronize: Callable[[], None] = event.synchronize
+        return synchronize
+
+    def _copy(self, matrix: RowAccess, rows: slice, array: Any, *, back: bool) -> None:
+        if isinstance(matrix, ArrayRows) and _reached(matrix.array, array.dtype):
+            _link(*(array, matrix.writable[rows]) if back else (matrix.array[rows], array), self._own.stream)
+            return
+        step = max(1, _STAGE // (array.shape[1] * array.itemsize))
+        for turn, start in enumerate(range(rows.start, rows.stop, step)):
+            some = slice(start, min(rows.stop, start + step))
+            part = array[some.start - rows.start : some.stop - rows.start]
+            stage, free = self._stage(turn % 2, part.shape, part.dtype)
+            free.synchronize()
+            if back:
+                _link(part, stage, self._own.stream)
+                self._own.stream.synchronize()
+                matrix.write(some, stage)
+            else:
+                matrix.read(some, stage)
+                _link(stage, part, self._own.stream)
+                free.record(self._own.stream)
+
+    def _stage(self, turn: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Array, Any]:
+        """One of the thread's two arrays with locked pages, and the event after which it is free."""
+        import cupy
+
+        size = shape[0] * shape[1] * dtype.itemsize
+        stages = self._own.__dict__.setdefault("stages", {})
+        if turn not in stages or stages[turn][0].mem.size < size:
+            stages[turn] = cupy.cuda.alloc_pinned_memory(max(size, _STAGE)), cupy.cuda.Event(block=True, disable_timing=True)
+        memory, free = stages[turn]
+        return np.frombuffer(memory, dtype, shape[0] * shape[1]).reshape(shape), free
+
+
+def free_pools(numbers: Iterable[int]) -> None:
+    """Give unused memory of GPUs back: block rows have streams of their own, so that nothing else could use what they leave in the pool."""
+    import cupy
+
+    for number in numbers:
+        with cupy.cuda.Device(number):
+            cupy.get_default_memory_pool().free_all_blocks()
+
+
+def _aligned(rows: int, n: int, dtype: np.dtype[Any]) -> Any:
+    """A matrix on the GPU whose rows begin at aligned addresses."""
+    import cupy
+
+    whole = -(-n * dtype.itemsize // _ALIGNED) * _ALIGNED
+    return cupy.empty((rows, whole // dtype.itemsize), dtype)[:, :n]
+
+
+def _reached(memory: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a GPU can copy the rows of what is indexed like an array: it is one, of this dtype, and its rows do not overlap."""
+    array = isinstance(memory, np.ndarray) or on_gpu(memory)
+    return array and memory.dtype == dtype and memory.strides[1] == dtype.itemsize and memory.strides[0] >= memory.shape[1] * dtype.itemsize
+
+
+def _link(source: Any, target: Any, stream: Any) -> None:
+    """Copy a matrix between the memory of the host and of GPUs, of any two of them; the rows of each are contiguous."""
+    import cupy
+
+    here, there = (a.data.ptr if on_gpu(a) else a.ctypes.data for a in (source, target))
+    if here != there:
+        runtime, width = cupy.cuda.runtime, source.shape[1] * source.itemsize
+        runtime.memcpy2DAsync(there, target.strides[0], here, source.strides[0], width, len(source), runtime.memcpyDefault, stream.ptr)
+
+
+_ENABLED_ALREADY = 704
+"""cudaErrorPeerAccessAlreadyEnabled."""
+
+
+def lanes_for(numbers: Sequence[int], engines: Sequence[Engine], matrix: Matrix, rows: Sequence[slice]) -> list[Lane]:
+    """Lanes of GPUs that share a matrix out among their memories.
+
+    Parameters
+    ----------
+    numbers : sequence of int
+        The GPUs; one may be there several times.
+    engines : sequence of Engine
+        One for each.
+    matrix : Matrix
+        Arrays of the host, whose pages are locked for all GPUs if that is to be fast, or of one of these GPUs. Where a GPU has
+        `matrix.values` (and `matrix.via`), the rows that are its own stay in their place.
+    rows : sequence of slice
+        The block rows, as `block_rows` gives them. For the memory see `resident_bytes`.
+
+    Raises
+    ------
+    cupy.cuda.memory.OutOfMemoryError
+    """
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    for number, other in permutations(set(numbers), 2):
+        # Without that, copies go by way of the host.
+        if runtime.deviceCanAccessPeer(number, other):
+            with cupy.cuda.Device(number):
+                try:
+                    runtime.deviceEnablePeerAccess(other)
+                except runtime.CUDARuntimeError as error:
+                    if error.status != _ENABLED_ALREADY:
+                        raise
+    for number in set(numbers):
+        # The matrix is what the caller's streams have made of it.
+        cupy.cuda.Device(number).synchronize()
+    return resident_lanes(engines, [CudaCarrier(matrix, number) for number in numbers], rows)
+
+
+_PAGE = 4096
+
+
+class Landing:
+    """New arrays of the host, whose pages threads bring about and lock: that takes longer than a copy through the link.
+
+    As a context manager it unlocks them in the end.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtypes : sequence of numpy.dtype
+        One for each array.
+
+    Attributes
+    ----------
+    arrays : tuple of arrays
+        Nothing is to be written to them before `wait` returns.
+    rows : tuple of ArrayRows
+        Theirs, which wait themselves.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtypes: Sequence[np.dtype[Any]]) -> None:
+        import cupy
+
+        self.arrays: tuple[Array, ...] = tuple(np.empty(shape, d) for d in dtypes)
+        self._locks = ExitStack()
+        thread = ThreadPoolExecutor(1)
+        self._ready = thread.submit(self._prepare, cupy.cuda.Device())
+        thread.shutdown(wait=False)
+        self.rows = tuple(LandingRows(array, self._ready) for array in self.arrays)
+
+    def _prepare(self, device: Any) -> None:
+        with device:  # else the thread would begin to use the first GPU
+            for array in self.arrays:
+                _touch(array)
+                self._locks.enter_context(locked([array]))
+
+    def wait(self) -> None:
+        """Until the memory is there."""
+        self._ready.result()
+
+    def __enter__(self) -> Landing:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        wait_for([self._ready])
+        self._locks.close()
+
+
+class LandingRows(ArrayRows):
+    """The rows of an array whose memory is coming about."""
+
+    def __init__(self, array: Array, ready: Future[None]) -> None:
+        super().__init__(array)
+        self._ready = ready
+
+    @property
+    def writable(self) -> Any:
+        """The array, once its memory is there."""
+        self._ready.result()
+        return self.array
+
+
+def _touch(array: Array) -> None:
+    """Write to every page: the system hands them out faster to several threads."""
+    pages, threads = array.reshape(-1).view(np.uint8)[::_PAGE], thread_count()
+    run(lambda part, _: part.fill(0), np.array_split(pages, threads), threads)

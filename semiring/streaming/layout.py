@@ -1,0 +1,236 @@
+"""How a matrix is cut into block rows: their side, their memory, their progress.
+
+The side of the blocks decides in which order floats are added, and so the bits of a result and which of several best paths is found. It
+follows from the size of the matrix and of its entries, and from the memory limit that a caller names. What is measured in the moment,
+speeds and free memory, says what it will take and how many block rows come and go at once, and changes no bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from semiring.arrays.memory import format_bytes
+from semiring.common.errors import TooLargeError
+from semiring.common.html import Shown
+from semiring.kernels import machine
+from semiring.kernels.machine import Speed
+
+__all__ = ["GRANULE", "PANELS", "BlockRows", "block_rows", "default_side", "even_side", "resident_bytes", "resident_rows", "streamed_rows"]
+
+GRANULE = 64
+"""Rows that the sides of block rows are multiples of, so that blocks begin at aligned addresses."""
+
+_LEAST, _OVERLAPPING = (2, 3), (5, 6)
+"""Block rows that a device needs room for, and those with which copies go on beside products: of one device, and of each of several.
+
+They are the row panel, the block row that is computed, the next row panel where others wait for it, and what comes, goes and is made ahead.
+"""
+
+PANELS = 2
+"""Row panels of other devices that a device has room for where matrices are shared out: the one that it works with, and the next."""
+
+_DEVICES = 8
+"""Devices among which the block rows can be shared out evenly, whatever their number is."""
+
+_MOST = 1 << 32
+"""Bytes of a block row at most, so that small devices have room for some."""
+
+
+@dataclass(frozen=True)
+class BlockRows(Shown):
+    """The block rows that a matrix is cut into, for some devices.
+
+    Attributes
+    ----------
+    n : int
+        Vertices.
+    rows : tuple of slice
+        The block rows.
+    devices : int
+    buffers : int
+        Block rows for which each device has room, beside those that stay there.
+    row_bytes : int
+        Bytes of one row, of all components and the construction matrix.
+    memory : int
+        Bytes of all that a device has room for.
+    passes : int
+        How often the matrix goes to the devices and back: once a round, or once if each keeps its share.
+    speed : Speed
+    overlaps : bool
+        Whether there is room for block rows that come and go while another one is computed.
+    """
+
+    n: int
+    rows: tuple[slice, ...]
+    devices: int
+    buffers: int
+    row_bytes: int
+    memory: int
+    passes: int
+    speed: Speed
+    overlaps: bool = True
+
+    @property
+    def side(self) -> int:
+        """Rows of the largest block row."""
+        return int(max(r.stop - r.start for r in self.rows))
+
+    @property
+    def share(self) -> int:
+        """Rows of the device that has the most of them: each has every so many-th block row."""
+        return max(sum(int(r.stop - r.start) for r in self.rows[number :: self.devices]) for number in range(self.devices))
+
+    @property
+    def computing(self) -> float:
+        """Seconds of products: n² steps for each row, and pivot blocks, which do half as many a second as large products."""
+        return (self.n**2 * self.share + self.n * self.side**2) / self.speed.steps
+
+    @property
+    def moving(self) -> float:
+        """Seconds of copies in each direction."""
+        return self.passes * self.share * self.row_bytes / self.speed.link
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole: the shorter of the two hides behind the other but for a tenth, the first block row's and the last one's copy."""
+        if not self.overlaps:
+            return self.computing + 2 * self.moving
+        longer, shorter = max(self.computing, self.moving), min(self.computing, self.moving)
+        return longer + machine.BESIDE * shorter + 2 * self.side * self.row_bytes / self.speed.link
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """What Jupyter shows."""
+        return f"n = {self.n:,} in {len(self.rows)} block rows", [
+            ("block", f"{self.side:,} rows"),
+            ("devices", f"{self.devices}, {format_bytes(self.memory)} each"),
+            ("products", f"{self.computing:.3g} s at {self.speed.steps:.3g} steps/s"),
+            ("copies", f"{self.moving:.3g} s each way at {self.speed.link / 1e9:.3g} GB/s, in {self.passes} passes"),
+            ("in all", f"{self.seconds:.3g} s"),
+        ]
+
+    def __str__(self) -> str:
+        devices = f" on {self.devices} devices" if self.devices > 1 else ""
+        return (
+            f"n = {self.n:,} in {len(self.rows)} block rows of {self.side:,}{devices}, {format_bytes(self.memory)} each: "
+            f"{self.computing:.3g} s of products at {self.speed.steps:.3g} steps/s, {self.moving:.3g} s of copies each way at "
+            f"{self.speed.link / 1e9:.3g} GB/s, {self.seconds:.3g} s in all"
+        )
+
+
+def block_rows(n: int, side: int) -> tuple[slice, ...]:
+    """Block rows of `side` rows; the last one is what is left."""
+    return tuple(slice(start, min(n, start + side)) for start in range(0, n, side))
+
+
+def even_side(n: int, most: int) -> int:
+    """At most `most` rows a block row, so that all are nearly as large: no mere rest costs a whole round."""
+    side = -(-n // -(-n // most))
+    return _whole(side) if _whole(side) <= most else side
+
+
+def _whole(side: int) -> int:
+    """The next multiple of the granule."""
+    return -(-side // GRANULE) * GRANULE
+
+
+def _aligned(side: int) -> int:
+    """The multiple of the granule before it, if there is one."""
+    return side // GRANULE * GRANULE or side
+
+
+def default_side(n: int, row_bytes: int, limit: int | None = None) -> int:
+    """The side of the block rows of a matrix: the same wherever, whenever and by however many devices it is closed.
+
+    Parameters
+    ----------
+    n : int
+        Vertices, at least one.
+    row_bytes : int
+        Bytes of one row, of all components and the construction matrix.
+    limit : int, optional
+        Bytes that the caller allows all block rows on a device.
+
+    Notes
+    -----
+    Of side b, block rows in the memories of d devices take the time of about (1 + c/b) n³/d + 2b²n steps: a product loses some time
+    whatever its depth, and in the beginning and in the end the others wait while one device computes a block row. This is least for
+    b³ = c n²/(4d). One interpreter asks for all (n/b)² updates of block rows, which must not take longer than the n³/d steps. Where they
+    come and go, the copies of a round must hide behind its products.
+    """
+    best = (machine.LOST_DEPTH * n * n / (4 * _DEVICES)) ** (1 / 3)
+    asked = math.isqrt(n**3 // (_DEVICES * machine.ASKED_STEPS))
+    hidden = max(2 * _DEVICES, n * n / (machine.HIDDEN_STEPS * row_bytes))
+    count = max(min(n / best, asked, hidden), n * row_bytes / _MOST)
+    side = min(n, _whole(-(-n // (_DEVICES * max(1, round(count / _DEVICES))))))
+    if limit is None:
+        return side
+    most = _aligned(limit // (max(_OVERLAPPING) * row_bytes))
+    return min(side, even_side(n, min(n, max(GRANULE, most))))
+
+
+def streamed_rows(n: int, row_bytes: int, room: int, speed: Speed, side: int, *, devices: int = 1) -> BlockRows:
+    """Block rows that come and go: as many of them at once as there is room for.
+
+    Parameters
+    ----------
+    n : int
+        Vertices, at least one.
+    row_bytes : int
+        Bytes of one row, of all components and the construction matrix.
+    room : int
+        Bytes that the buffers of one device may have.
+    speed : Speed
+    side : int
+        Rows of a block row.
+    devices : int
+
+    Raises
+    ------
+    TooLargeError
+        Naming how much more would do, and the largest side that fits.
+    """
+    cut = block_rows(n, side)
+    size, least, most = cut[0].stop * row_bytes, _LEAST[devices > 1], _OVERLAPPING[devices > 1]
+    buffers = min(most, max(room, 0) // size)
+    if buffers < least:
+        needed, fitting = least * size, min(n, max(room, 0) // (least * row_bytes))
+        smaller = f", or pass block={_aligned(fitting)} at most, which may round floats otherwise" if fitting else ""
+        raise TooLargeError(
+            f"{least} block rows of {cut[0].stop:,} × {n:,} entries take {format_bytes(needed)} on each device, and "
+            f"{format_bytes(max(room, 0))} are left; free memory or raise memory_limit by {format_bytes(needed - room)}{smaller}"
+        )
+    return BlockRows(n, cut, devices, buffers, row_bytes, buffers * size, len(cut), speed, overlaps=buffers == most)
+
+
+def resident_bytes(rows: Sequence[slice], devices: int, row_bytes: int) -> list[int]:
+    """Bytes that each device needs for its share of a matrix and for row panels, beside what an engine takes for copies.
+
+    Parameters
+    ----------
+    rows : sequence of slice
+        The block rows.
+    devices : int
+    row_bytes : int
+        Bytes of one row, of all components and the construction matrix. A device that has the whole matrix needs only the row panels more.
+    """
+    sides = [r.stop - r.start for r in rows]
+    return [row_bytes * (sum(sides[number::devices]) + PANELS * max(sides)) for number in range(devices)]
+
+
+def resident_rows(n: int, row_bytes: int, speed: Speed, side: int, devices: int) -> BlockRows:
+    """The block rows of devices that share a matrix out.
+
+    Parameters
+    ----------
+    n : int
+        Vertices, at least one.
+    row_bytes : int
+    speed : Speed
+    side : int
+        Rows of a block row.
+    devices : int
+    """
+    rows = block_rows(n, side)
+    return BlockRows(n, rows, devices, PANELS, row_bytes, max(resident_bytes(rows, devices, row_bytes)), 1, speed)

@@ -1,0 +1,244 @@
+"""Storage backends of block rows: in host memory, memory-mapped, Zarr; and buffers of a device that is the host.
+
+Matrices that are read and written by rows: arrays in memory, files of NumPy's, and what else has rows, such as Zarr's arrays.
+
+What carriers have in common whose buffers any rows come to.
+
+Block rows between a matrix and the memory that the CPU engine works on.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+__all__ = ["ArrayRows", "Buffer", "Buffers", "FileRows", "HostCarrier", "Matrix", "RowAccess", "Rows", "rows_of"]
+
+Array = np.ndarray[Any, Any]
+
+_AT_ONCE = 1 << 30
+"""Bytes that one call to the system reads or writes: macOS refuses 2 GiB, where Linux takes what it likes."""
+
+
+class RowAccess(Protocol):
+    """What rows are read from and written to."""
+
+    def read(self, rows: slice, out: Array) -> None:
+        """Copy some rows to an array of their shape."""
+
+    def write(self, rows: slice, array: Array) -> None:
+        """Copy an array to some rows."""
+
+
+class Rows(RowAccess, Protocol):
+    """A matrix of which whole rows are read and written.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+
+class ArrayRows:
+    """The rows of an array in memory, or of whatever is indexed like one.
+
+    Parameters
+    ----------
+    array : array of shape (n, n)
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.shape: tuple[int, int] = tuple(array.shape)
+        self.dtype = np.dtype(array.dtype)
+
+    def read(self, rows: slice, out: Array) -> None:
+        """Copy some rows to an array of their shape."""
+        out[...] = self.array[rows]
+
+    def write(self, rows: slice, array: Array) -> None:
+        """Copy an array to some rows."""
+        self.writable[rows] = array
+
+    @property
+    def writable(self) -> Any:
+        """The array, once it may be written to."""
+        return self.array
+
+
+class FileRows:
+    """The rows of a C-contiguous matrix in a file, read and written without mapping its pages into memory.
+
+    Parameters
+    ----------
+    array : numpy.memmap of shape (n, n)
+
+    Attributes
+    ----------
+    by_elements : bool
+        Whether the file can be written, and every element of it is old or new when a process ends that writes.
+    """
+
+    def __init__(self, array: np.memmap[Any, Any]) -> None:
+        self.array = array
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+        self.dtype = array.dtype
+        self._file = os.open(str(array.filename), os.O_RDWR if array.flags.writeable else os.O_RDONLY)
+        weakref.finalize(self, os.close, self._file)
+        self._offset, self._row = array.offset, array.strides[0]
+        # Elements that lie across the edge of a page could be half written.
+        self.by_elements = bool(array.flags.writeable) and array.offset % array.dtype.itemsize == 0
+
+    @property
+    def place(self) -> list[str | int]:
+        """The file, and the byte that the matrix begins at."""
+        return [os.path.realpath(str(self.array.filename)), self.array.offset]
+
+    def read(self, rows: slice, out: Array) -> None:
+        """Copy some rows to an array of their shape."""
+        whole = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+        left, at = whole.reshape(-1).view(np.uint8).data, self._offset + rows.start * self._row
+        while left:
+            done = os.preadv(self._file, [left[:_AT_ONCE]], at)
+            if not done:
+                raise EOFError(f"{self.array.filename} ends before row {rows.stop} of the matrix")
+            left, at = left[done:], at + done
+        if whole is not out:
+            out[...] = whole
+
+    def write(self, rows: slice, array: Array) -> None:
+        """Copy an array to some rows."""
+        left, at = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, self._offset + rows.start * self._row
+        while left:
+            done = os.pwritev(self._file, [left[:_AT_ONCE]], at)
+            left, at = left[done:], at + done
+
+
+def rows_of(array: Any) -> Rows:
+    """The rows of a matrix, wherever it is."""
+    if isinstance(array, np.memmap) and _is_whole_file(array) and hasattr(os, "preadv"):
+        return FileRows(array)
+    return ArrayRows(array)
+
+
+def _is_whole_file(array: np.memmap[Any, Any]) -> bool:
+    """Whether the elements lie in a file as in the array: not those of a view, whose place is not known, a private copy, a deleted file."""
+    mapped = isinstance(array.base, mmap.mmap) and array.filename is not None and os.path.isfile(array.filename)
+    return mapped and array.flags.c_contiguous and array.mode != "c"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix that is worked on by block rows.
+
+    Attributes
+    ----------
+    given : tuple of Rows
+        What the caller passed, one for each component; only read.
+    values : tuple of Rows
+        Where results go, and come from again.
+    via : Rows or None
+        The construction matrix; what was there before does not count.
+    """
+
+    given: tuple[Rows, ...]
+    values: tuple[Rows, ...]
+    via: Rows | None = None
+
+    @property
+    def all(self) -> tuple[Rows, ...]:
+        """The components of the result, and the construction matrix if there is one."""
+        return self.values if self.via is None else (*self.values, self.via)
+
+    def read(self, rows: slice, values: tuple[Array, ...], via: Array | None, *, first: bool) -> None:
+        """Copy rows to arrays: as they were given the `first` time."""
+        for matrix, out in zip(self.given if first else self.values, values, strict=True):
+            matrix.read(rows, out)
+        if via is not None and self.via is not None:
+            if first:
+                via.fill(-1)
+            else:
+                self.via.read(rows, via)
+
+    def write(self, rows: slice, values: tuple[Array, ...], via: Array | None) -> None:
+        """Copy arrays to rows. The construction matrix comes first: a value that is old improves once more, one that is new does not."""
+        if via is not None and self.via is not None:
+            self.via.write(rows, via)
+        for matrix, array in zip(self.values, values, strict=True):
+            matrix.write(rows, array)
+
+
+Buffer = tuple[tuple[Any, ...], Any]
+"""Memory for a block row: an array for each component, and one for the construction matrix or None."""
+
+
+class Buffers:
+    """The part of a `Carrier` that is the same wherever the memory of its buffers is."""
+
+    def arrays(self, buffer: Buffer, rows: slice) -> Buffer:
+        """The part of a buffer that so many rows take."""
+        values, via = buffer
+        count = rows.stop - rows.start
+        return tuple(v[:count] for v in values), None if via is None else via[:count]
+
+    def all_arrays(self, buffer: Buffer, rows: slice) -> tuple[Any, ...]:
+        """The same, the construction matrix after the components."""
+        values, via = self.arrays(buffer, rows)
+        return values if via is None else (*values, via)
+
+    def home(self, rows: slice) -> None:
+        """Rows come to any buffer."""
+
+
+class HostCarrier(Buffers):
+    """A `Carrier` to buffers of the host.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    """
+
+    def __init__(self, matrix: Matrix) -> None:
+        self._matrix = matrix
+
+    def active(self) -> AbstractContextManager[Any]:
+        """Nothing to enter."""
+        return nullcontext()
+
+    def buffer(self, rows: int) -> Buffer:
+        """Memory for a block row of so many rows."""
+        shape = (rows, self._matrix.values[0].shape[1])
+        return tuple(np.empty(shape, m.dtype) for m in self._matrix.values), None if self._matrix.via is None else np.empty(shape, np.int32)
+
+    def bring(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
+        """Copy rows to a buffer."""
+        self._matrix.read(rows, *self.arrays(buffer, rows), first=first)
+
+    def take_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
+        """Copy a buffer to its rows."""
+        self._matrix.write(rows, *self.arrays(buffer, rows))
+
+    def save(self, rows: slice, buffer: Buffer, columns: slice, to: RowAccess) -> None:
+        """Copy columns of a buffer to a record."""
+        for array in self.all_arrays(buffer, rows):
+            to.write(rows, array[:, columns])
+
+    def restore(self, rows: slice, buffer: Buffer, columns: slice, source: RowAccess) -> None:
+        """Copy columns of a buffer from a record."""
+        for array in self.all_arrays(buffer, rows):
+            source.read(rows, array[:, columns])
+
+    def mark(self) -> Callable[[], None]:
+        """Nothing to wait for: an operation on the host is done when it returns."""
+        return lambda: None
