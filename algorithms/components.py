@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from semiring.arrays.pieces import HOST, slices
+
 __all__ = ["condense", "groups", "permute", "share", "weak"]
 
 Array = np.ndarray[Any, Any]
-
-_BLOCK = 1 << 20
-"""Entries of the matrix that are looked at together."""
 
 
 def weak(values: tuple[Array, ...], zero: tuple[Any, ...]) -> Array | None:
@@ -42,7 +41,7 @@ def weak(values: tuple[Array, ...], zero: tuple[Any, ...]) -> Array | None:
         _unite(label, source + start, target)
         if not label.any():
             return None
-        start, size = stop, max(1, min(2 * size, _BLOCK // n))
+        start, size = stop, max(1, min(2 * size, HOST // n))
     return label
 
 
@@ -94,8 +93,8 @@ def groups(label: Array, least: int) -> tuple[Array, list[slice]] | None:
 def permute(array: Array, order: Array) -> None:
     """array ← array[order][:, order], in place: columns by blocks of rows, then rows along the cycles of the permutation."""
     n = len(order)
-    for start in range(0, n, step := max(1, _BLOCK // n)):
-        array[start : start + step] = np.take(array[start : start + step], order, axis=1, mode="clip")  # 5 times as fast as an index
+    for rows in slices(n, n, HOST):
+        array[rows] = np.take(array[rows], order, axis=1, mode="clip")  # 5 times as fast as an index
     seen = np.zeros(n, dtype=bool)
     for first in range(n):
         if seen[first] or order[first] == first:
@@ -146,11 +145,9 @@ def _between(edges: Array, packed: Array, large: list[Array], alone: Array) -> A
         between[c, : len(large)] = [bool((reached & other).any()) for other in large]
         between[c, len(large) :] = reached[alone]
         mask = np.packbits(members)
-        for start in range(0, len(alone), step := max(1, 8 * _BLOCK // len(edges))):
-            rows = slice(start, start + step)
+        for rows in slices(len(alone), len(edges), 8 * HOST):
             between[len(large) :, c][rows] = (packed[alone[rows]] & mask).any(axis=1)
-    for start in range(0, len(alone), step := max(1, _BLOCK // len(edges))):
-        rows = slice(start, start + step)
+    for rows in slices(len(alone), len(edges), HOST):
         between[len(large) :, len(large) :][rows] = edges[np.ix_(alone[rows], alone)]
     return between
 
@@ -172,8 +169,8 @@ def _reachable(packed: Array, root: int, *, forward: bool) -> Array:
             used = np.flatnonzero(columns)
             now = np.zeros(n, dtype=bool)
             rest = np.flatnonzero(~reached)
-            for start in range(0, len(rest), step := max(1, 8 * _BLOCK // n)):
-                rows = rest[start : start + step]
+            for some in slices(len(rest), n, 8 * HOST):
+                rows = rest[some]
                 now[rows] = (packed[np.ix_(rows, used)] & columns[used]).any(axis=1)
         frontier = np.flatnonzero(now & ~reached)
         reached[frontier] = True

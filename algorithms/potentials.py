@@ -17,14 +17,13 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import node, var
 from semiring.algorithms.relaxation import Relaxation
+from semiring.arrays.pieces import CACHE, slices
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["inverse", "resum", "reweigh"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
-
-_BLOCK = 1 << 18
 
 
 def inverse(semiring: Semiring, p: Values) -> Values | None:
@@ -54,8 +53,7 @@ def reweigh(semiring: Semiring, values: Values, left: Values, right: Values, *, 
     """
     graph = Relaxation(semiring, values)
     one = graph.operations.one
-    for start in range(0, graph.n, step := max(1, _BLOCK // graph.n)):
-        rows = slice(start, start + step)
+    for rows in slices(graph.n, graph.n, CACHE):
         weights = graph.multiply(tuple(h[rows, None] for h in left), graph.rows(np.arange(graph.n)[rows]))
         weights = graph.multiply(weights, tuple(h[None, :] for h in right))
         harmful = graph.changes(tuple(np.broadcast_to(np.asarray(o), w.shape) for o, w in zip(one, weights, strict=True)), weights)
@@ -75,9 +73,9 @@ def resum(semiring: Semiring, values: Values, via: Array, edges: Values) -> None
     progress = True
     while progress:
         progress = False
-        for start in range(0, len(via), step := max(1, _BLOCK // len(via))):
-            i, j = np.nonzero(~known[start : start + step])
-            i += start
+        for rows in slices(len(via), len(via), CACHE):
+            i, j = np.nonzero(~known[rows])
+            i += rows.start
             k = via[i, j]
             ready = known[i, k] & known[k, j]
             i, j, k = i[ready], j[ready], k[ready]

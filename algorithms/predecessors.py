@@ -28,6 +28,7 @@ from semiring.algorithms.edges import consecutive
 from semiring.algorithms.extraction import erase_loops
 from semiring.algorithms.relaxation import relaxation
 from semiring.arrays.devices import host, on_gpu, to_gpu
+from semiring.arrays.pieces import CACHE, HOST, slices
 from semiring.common.forks import cached_property
 from semiring.kernels import select
 from semiring.kernels.reference.operations import Operations
@@ -41,12 +42,6 @@ PathFinder = Callable[[Array, Array], list[list[int]]]
 
 NONE = -9999
 """SciPy's number for "no predecessor"."""
-
-_BLOCK = 1 << 17
-"""Pointers that are followed together: they fit a core's own cache."""
-
-_EDGES = 1 << 20
-"""Edges that are tried together."""
 
 _CIRCLES = 2
 """How often only circles are mended: enough where they are few; where they nest, all that is lost is better done at once."""
@@ -117,21 +112,18 @@ class _Forest:
         self.operations = Operations(semiring, tuple(v.dtype for v in values))
         self.values, self.via, self.paths, self.backward = values, via, paths, backward
         self.n = len(via)
-        self.step = max(1, _BLOCK // max(1, self.n))
 
     def grow(self, result: Array) -> None:
         """Fill `result` with the tree of each row."""
         n = self.n
         everyone = np.arange(n, dtype=np.int32)
-        for start in range(0, n, self.step):
-            columns = slice(start, start + self.step)
+        for columns in slices(n, n, CACHE):
             down = np.ascontiguousarray(self.via[:, columns].T)
             last = _follow(np.where(down < 0, everyone, down))
             # Where rounding has bent `via` itself into a circle, j becomes its own predecessor, which the check finds.
             spoilt = np.take_along_axis(down, last, axis=1) >= 0
             result[:, columns] = np.where(spoilt, everyone[columns, None], last).T
-        for start in range(0, n, self.step):
-            rows = slice(start, start + self.step)
+        for rows in slices(n, n, CACHE):
             roots = np.arange(n)[rows]
             there = self.connected(rows, slice(None))
             there[np.arange(len(roots)), roots] = False
@@ -150,8 +142,7 @@ class _Forest:
     def direct(self) -> tuple[Array, Array]:
         """The edges that are best paths themselves: those into v are sources[starts[v] : starts[v + 1]]."""
         sources, counts = [], [np.zeros(1, dtype=np.intp)]
-        for start in range(0, self.n, self.step):
-            columns = slice(start, start + self.step)
+        for columns in slices(self.n, self.n, CACHE):
             edges = ((self.via[:, columns] < 0) & self.connected(slice(None), columns)).T
             sources.append(np.nonzero(edges)[1].astype(np.int32))
             counts.append(edges.sum(axis=1))
@@ -184,7 +175,7 @@ class _Forest:
         degree = np.diff(starts)
         edges = np.cumsum(wanted @ degree)
         progress = False
-        for rows in np.split(np.arange(len(roots)), np.unique(np.searchsorted(edges, np.arange(_EDGES, edges[-1], _EDGES)))):
+        for rows in np.split(np.arange(len(roots)), np.unique(np.searchsorted(edges, np.arange(HOST, edges[-1], HOST)))):
             row, v = np.nonzero(wanted[rows])
             row += rows[0] if len(rows) else 0
             pair, edge = consecutive(starts[v], degree[v])

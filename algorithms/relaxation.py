@@ -15,15 +15,13 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import ARITHMETIC, BITWISE
 from semiring.algorithms.edges import SparseArray, combine_runs
+from semiring.arrays.pieces import CACHE, slices
 from semiring.kernels.reference.operations import Operations
 
 __all__ = ["Relaxation", "better", "compared", "filled", "relaxation"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
-
-_BLOCK = 1 << 16
-"""Entries of the matrix that are relaxed at once."""
 
 
 def relaxation(semiring: Semiring, values: Values) -> Relaxation:
@@ -78,9 +76,8 @@ class Relaxation:
 
         `p` is read block by block, so that an offer which is taken at once is passed on within the same sweep.
         """
-        size = max(1, _BLOCK // max(1, self.n))
-        for start in range(0, len(active), size):
-            block = active[start : start + size]
+        for some in slices(len(active), self.n, CACHE):
+            block = active[some]
             candidates = self.multiply(tuple(v[block, None] for v in p), self.rows(block))
             yield self._best(candidates, np.broadcast_to(block[:, None], (len(block), self.n)))
 
@@ -124,7 +121,7 @@ class _SparseRelaxation(Relaxation):
         """For blocks of the `active` vertices, of about as many edges as the dense ones have entries."""
         edges = cast(SparseArray, self._values[0]).edges
         ends = np.cumsum(edges.starts[active + 1] - edges.starts[active])
-        cuts = np.unique(np.searchsorted(ends, np.arange(_BLOCK, ends[-1] if len(ends) else 0, _BLOCK), side="right"))
+        cuts = np.unique(np.searchsorted(ends, np.arange(CACHE, ends[-1] if len(ends) else 0, CACHE), side="right"))
         for block in np.split(active, cuts):
             position, number = edges.leaving(block)
             tails, heads = block[position], edges.heads[number]

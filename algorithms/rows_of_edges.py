@@ -22,6 +22,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import Judge, exact_weight, find_cycle
 from semiring.algorithms.edges import Edges, combine_runs
 from semiring.algorithms.relaxation import better, compared, filled
+from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
 from semiring.kernels.overflow.closures import extremum_of, guard_for, statistics_of
 from semiring.kernels.reference.operations import Operations, operations_for
@@ -37,9 +38,6 @@ Order = Literal["best", "levels", "rounds"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
-
-_AT_ONCE = 1 << 20
-"""Edges, or entries of the result, that are worked on together."""
 
 MANY, _SAMPLE, _FEW = 64, 8, 4
 """Searches beside which some more cost little; how many these are at most, and half as many from so many edges a vertex on."""
@@ -109,8 +107,7 @@ def rows_of_edges(
         left = [slice(i, i + 1) for i in search.compiled(searches, sources, results, tree)]
     else:
         results = tuple([filled(shape, z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True)])
-        step = max(1, _AT_ONCE // max(1, edges.n, len(edges.heads)))
-        left = [slice(start, start + step) for start in range(0, len(sources), step)]
+        left = list(slices(len(sources), max(edges.n, len(edges.heads)), HOST))
     for rows in left:
         search.run(sources[rows], tuple(v[rows] for v in results), None if tree is None else tree[rows])
     guard.after(results, tree)

@@ -14,15 +14,13 @@ import numpy as np
 from semiring.algorithms.edges import reached
 from semiring.algorithms.relaxation import filled
 from semiring.arrays.devices import differ, equal, host, namespace
+from semiring.arrays.pieces import GPU, slices
 from semiring.kernels.engine import Block, Engine
 
 __all__ = ["reachable", "rows_of_matrix"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
-
-_GATHERED = 1 << 22
-"""Entries of A that are copied together."""
 
 
 def rows_of_matrix(
@@ -90,8 +88,7 @@ def _parts(active: Array, n: int) -> list[Any]:
     """The active vertices in parts whose rows are copied together; everything, uncopied, where most are active."""
     if 2 * len(active) > n:
         return [slice(None)]
-    step = max(1, _GATHERED // n)
-    return [active[start : start + step] for start in range(0, len(active), step)]
+    return [active[some] for some in slices(len(active), n, GPU)]
 
 
 def _lengthen(engine: Engine, delta: Values, A: Block, results: Values, chosen: Any, tree: Any, *, backward: bool) -> None:
@@ -119,8 +116,8 @@ def reachable(values: Values, zero: tuple[Any, ...], sources: Array, *, backward
 
     def heads(vertices: Array) -> Array:
         new = np.zeros(n, dtype=bool)
-        for start in range(0, len(vertices), step := max(1, _GATHERED // n)):
-            index = namespace(values[0]).asarray(vertices[start : start + step])
+        for some in slices(len(vertices), n, GPU):
+            index = namespace(values[0]).asarray(vertices[some])
             for v, z in zip(values, zero, strict=True):
                 there = ~equal(v[:, index] if backward else v[index], z).astype(bool)
                 new |= host(there.any(axis=1 if backward else 0))

@@ -78,8 +78,8 @@ def apsp(
         with ``overwrite=True``), and after a crash, a kill or Ctrl-C the same call goes on where it was, with the same bits. Another
         input, and a result that was changed, are errors.
     progress : callable or bool, optional
-        Of work by block rows: a function that is told a `semiring.streaming.progress.Progress` now and then; True for a bar (of tqdm, where it is
-        installed), False for none. By default a bar where that takes long.
+        Of work by block rows: a function that is told a `semiring.streaming.progress.Progress` now and then; True for a bar (of tqdm,
+        where it is installed), False for none. By default a bar where that takes long.
     sources, targets : vertex or sequence of vertices, optional
         Only the paths from these vertices, to those, or both. They are named by their labels where the graph has some (NetworkX, edge
         lists, pandas) and by their indices otherwise, in any order, also repeatedly. For a vertex by itself the result has no axis, as for

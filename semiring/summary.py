@@ -15,6 +15,7 @@ from semiring.algorithms.edges import Edges
 from semiring.arrays.devices import device_of, host
 from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.arrays.memory import fits
+from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import GraphError, noted
 from semiring.execution.closure import solve
 from semiring.execution.rows import block_of_rows
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Statistics", "statistics"]
 
 Array = np.ndarray[Any, Any]
-
-_AT_ONCE = 1 << 20
-"""Distances that are looked at together."""
 
 _BINS = 64
 
@@ -187,8 +185,7 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
         n, labels = read.n, read.labels
         whole = _whole_is_the_way(read, options)
     if not whole:
-        step = max(1, _AT_ONCE // max(1, n))
-        return labels, n, ((i, block_of_rows(read, MIN_PLUS, options, range(i, min(n, i + step)))) for i in range(0, n, step))
+        return labels, n, ((some.start, block_of_rows(read, MIN_PLUS, options, range(n)[some])) for some in slices(n, n, HOST))
     # What is read already need not be read again.
     given, how = (read.values[0], options._replace(nonedge=None, dtype=None)) if isinstance(read, Graph) else (graph, options)
     found = solve(given, MIN_PLUS, how, reflexive=True)
@@ -197,8 +194,7 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
     if len(found.shape) != 2:
         raise GraphError(f"statistics are of one graph, not of a batch of shape {tuple(found.shape[:-2])}; pass one at a time")
     n = int(found.shape[0])
-    step = max(1, _AT_ONCE // max(1, n))
-    return labels, n, ((i, found[i : i + step]) for i in range(0, n, step))
+    return labels, n, ((some.start, found[some]) for some in slices(n, n, HOST))
 
 
 def _whole_is_the_way(graph: Edges | Graph, options: Options) -> bool:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from semiring.arrays.overlap import Layout, extent, share
+from semiring.arrays.pieces import CPU_SCRATCH
 from semiring.kernels.cpu.emitter import Arguments, Matrices, Shared, pack
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.threads import give_back, run, take
@@ -25,9 +26,6 @@ from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.machine import SERIAL
 
 __all__ = ["Launch", "Tasks", "pivot_launch", "product_launch", "stripe", "tasks_of"]
-
-SCRATCH = 16 << 20
-"""Bytes that all workers together may hold of B, of its transpose, and of A's rows, unless a twentieth of C is more."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Tasks:
 def stripe(m: int, n: int, k: int, rep: Representation) -> int:
     """How many rows of A = C a witness product takes at a time: a copy of them takes A's place."""
     size = sum(s.bytes for s in rep.inner)
-    return max(1, max(SCRATCH, m * n * size // 20) // max(1, k * size))
+    return max(1, max(CPU_SCRATCH, m * n * size // 20) // max(1, k * size))
 
 
 def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, hold_a: bool, hold_b: bool, witness: bool) -> Tasks:
@@ -61,7 +59,7 @@ def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: i
         A task also holds its part of Bᵀ.
     """
     size = sum(s.bytes for s in rep.inner)
-    limit = max(SCRATCH, m * n * size // 20) // threads
+    limit = max(CPU_SCRATCH, m * n * size // 20) // threads
     threads = 1 if m * n * k < SERIAL else threads
     down = across = 1
     if threads > 1:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.pieces import GPU_SCRATCH, slices
 from semiring.kernels import cache
 from semiring.kernels.cuda.compiler import DYNAMIC_SHARED_BYTES, Kernel, compile_source
 from semiring.kernels.cuda.device import device
@@ -145,9 +146,6 @@ extern "C" __global__ void walks(const int* via, long long row, long long column
 _FIRST_ROOM, _GROWTH = 64, 16
 """Vertices that a walk may have at first, and how many times as many where that was not enough."""
 
-_SCRATCH = 64 << 20
-"""Bytes of walks that are expanded together."""
-
 _WALK_THREADS = 64
 
 
@@ -159,9 +157,8 @@ def walks(via: Any, sources: np.ndarray[Any, Any], targets: np.ndarray[Any, Any]
     room = min(_FIRST_ROOM, most)
     with via.device:
         while len(left):
-            step = max(1, _SCRATCH // (4 * room))
-            for start in range(0, len(left), step):
-                some = left[start : start + step]
+            for rows in slices(len(left), 4 * room, GPU_SCRATCH):
+                some = left[rows]
                 for pair, walk in zip(some.tolist(), _expand(via, sources[some], targets[some], room), strict=True):
                     found[pair] = walk or None
             if room == most:

@@ -10,6 +10,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.exchange import Strided
+from semiring.arrays.pieces import GPU_SCRATCH
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.kernels import GROUP, PLAIN_THREADS, kernels_for, problem_for, reads_vectors
@@ -30,9 +31,6 @@ from semiring.kernels.cuda.tile import Division, Problem, Tile, choose, divide, 
 from semiring.kernels.engine import Block
 
 __all__ = ["CudaProducts", "Launch"]
-
-_SCRATCH = 64 << 20
-"""Bytes that a copy of an operand may have, unless a fiftieth of C is more."""
 
 _SLAB = 1 << 17
 """Steps that one launch takes; the kernels number its slices, of four steps at least, by 16 bits."""
@@ -305,4 +303,4 @@ class CudaProducts:
 
 def _scratch(C: Block) -> int:
     """Bytes that copies of operands may have together."""
-    return max(_SCRATCH, int(C.values[0].nbytes) // 50)
+    return max(GPU_SCRATCH, int(C.values[0].nbytes) // 50)

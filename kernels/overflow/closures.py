@@ -33,8 +33,8 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, chooses_operand, node, nodes, var
 from semiring.algebra.laws import is_selective
-from semiring.arrays.conversion import pieces
 from semiring.arrays.devices import host, on_gpu
+from semiring.arrays.pieces import HOST, pieces, slices
 from semiring.common.errors import OverflowRiskError, TraceError
 from semiring.kernels.overflow.infinity import absorbing, crosses_infinity, tropical
 from semiring.kernels.overflow.products import Interval, certify, stays_inside, walks_fit, wider
@@ -46,7 +46,6 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 _HARMLESS = CHOOSING | {"invert"}
-_BLOCK = 1 << 20
 
 
 class Guard(Protocol):
@@ -368,7 +367,4 @@ def _advice(dtypes: tuple[np.dtype[Any], ...]) -> str:
 
 def _rows(values: Array) -> Iterator[slice]:
     """Blocks of rows; on a GPU all rows."""
-    if on_gpu(values):
-        return iter([slice(None)])
-    step = max(1, _BLOCK // max(1, values.shape[1]))
-    return (slice(start, start + step) for start in range(0, values.shape[0], step))
+    return iter([slice(None)]) if on_gpu(values) else slices(len(values), values.shape[1], HOST)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +25,11 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.arrays.devices import host, namespace, on_gpu, to_float32, to_float64
 from semiring.arrays.exchange import refuse_short_floats
+from semiring.arrays.pieces import pieces
 from semiring.common.errors import DomainError, DTypeError, brief
 
 __all__ = [
-    "PIECE", "Array", "Conversion", "Place", "conversions", "first", "nan", "outside", "pieces", "refuse_nan", "require_inside", "widened",
+    "Array", "Conversion", "Place", "conversions", "first", "nan", "outside", "refuse_nan", "require_inside", "widened",
     "written_as",
 ]  # fmt: skip
 
@@ -235,25 +236,6 @@ def _standing(value: Any, dtype: np.dtype[Any]) -> Any:
 
 def _is_infinite(value: Any) -> bool:
     return isinstance(value, float) and math.isinf(value)
-
-
-PIECE = 1 << 16
-"""Entries tested at a time; they and their temporaries stay in cache."""
-
-
-def pieces(shape: tuple[int, ...], most: int = PIECE) -> Iterator[tuple[slice, ...]]:
-    """Slices that cut an array into pieces of at most so many entries, in C order."""
-    inner = math.prod(shape[1:])
-    if not shape or shape[0] * inner <= most:
-        yield (slice(None),) * len(shape)
-    elif inner <= most:
-        step = max(1, most // max(1, inner))
-        for i in range(0, shape[0], step):
-            yield slice(i, i + step), *(slice(None),) * (len(shape) - 1)
-    else:
-        for i in range(shape[0]):
-            for rest in pieces(shape[1:], most):
-                yield slice(i, i + 1), *rest
 
 
 def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:

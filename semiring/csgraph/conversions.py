@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array, csr_matrix, isspmatrix
 
 from semiring.algorithms.predecessors import NONE
+from semiring.arrays.pieces import CACHE, slices
 from semiring.common.errors import ShapeError
 from semiring.csgraph.arcs import Array
 from semiring.csgraph.reading import nulls, read, require_square
@@ -122,10 +123,6 @@ def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool 
     return csr_matrix(compressed) if isinstance(graph, np.matrix) else compressed
 
 
-_BLOCK = 1 << 18
-"""Predecessors that are followed together."""
-
-
 def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, null_value: float = np.inf) -> Array:
     """The lengths of the paths that a matrix of predecessors describes: `scipy.sparse.csgraph.construct_dist_matrix`.
 
@@ -179,8 +176,8 @@ def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, 
         edges = np.minimum(edges, edges.T)
     distances = np.empty((n, n))
     everyone = np.arange(n)
-    for start in range(0, n, step := max(1, _BLOCK // max(1, n))):
-        roots = everyone[start : start + step]
+    for rows in slices(n, n, CACHE):
+        roots = everyone[rows]
         parents = before[roots]
         parents[np.arange(len(roots)), roots] = NONE
         pointers = np.where(parents == NONE, everyone, parents)

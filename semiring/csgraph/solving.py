@@ -22,6 +22,7 @@ from semiring.algorithms.predecessors import NONE
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.arrays.devices import device_of, host, namespace, on_device, on_gpu, to_gpu
 from semiring.arrays.memory import fits, with_scratch
+from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import OverflowRiskError, noted
 from semiring.csgraph.arcs import Arcs, Array
 from semiring.csgraph.call import AsBoth, Call, Request, cut, read_call
@@ -117,10 +118,6 @@ def multiplied(call: Call) -> tuple[Array, ...]:
     return tuple(array.reshape(*call.shape, call.graph.n) for array in answer)
 
 
-_BLOCK = 1 << 20
-"""Distances that SciPy computes at once where they are narrowed or copied afterwards."""
-
-
 def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     """Distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources too."""
     request, n = call.request, call.graph.n
@@ -143,9 +140,7 @@ def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
         return tuple(array.reshape(*call.shape, n) for array in _rows(call, matrix, sources, paths=paths))
     distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
     predecessors = np.empty((len(sources) if paths else 0, n), np.int32)
-    step = max(1, _BLOCK // max(1, n))
-    for start in range(0, len(sources), step):
-        rows = slice(start, start + step)
+    for rows in slices(len(sources), n, HOST):
         distances[rows], *before = _rows(call, matrix, sources[rows], paths=paths)
         if paths:
             (predecessors[rows],) = before

@@ -17,9 +17,10 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import selective_counterexample
-from semiring.arrays.conversion import PIECE, conversions, pieces, widened, written_as
+from semiring.arrays.conversion import conversions, widened, written_as
 from semiring.arrays.devices import is_gpu, namespace, on_gpu
 from semiring.arrays.exchange import Borrowed, Strided, borrowed, empty_beside, lends_memory
+from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, LawError, SemiringError, ShapeError
 from semiring.kernels.cuda.elements import clear_paths, zeros
 from semiring.kernels.engine import Engine
@@ -35,9 +36,6 @@ Array = np.ndarray[Any, Any]
 Dtypes = tuple[np.dtype[Any], ...]
 
 _array, _dtype = operator.attrgetter("array"), operator.attrgetter("dtype")
-
-_GPU_PIECE = 1 << 22
-"""Entries that are converted at once on a GPU, which takes as long to start as for a million."""
 
 
 def operand(x: Any, semiring: Semiring, name: str) -> tuple[Borrowed, ...]:
@@ -138,7 +136,7 @@ def elements(
     if kinds != dtypes:
         converted = tuple(namespace(v).empty_like(v, dtype=d) for v, d in zip(parts, dtypes, strict=True))
         for old, new, convert in zip(parts, converted, conversions(semiring, kinds, dtypes), strict=True):
-            for piece in pieces(old.shape, _GPU_PIECE if on_gpu(old) else PIECE):
+            for piece in pieces(old.shape, GPU if on_gpu(old) else CACHE):
 
                 def where(index: tuple[int, ...], piece: tuple[slice, ...] = piece) -> str:
                     return f"{name}[{', '.join(str(i + (s.start or 0)) for i, s in zip(index, piece, strict=True))}]"

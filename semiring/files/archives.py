@@ -9,15 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Protocol
 
+from semiring.arrays.pieces import DISK
 from semiring.common.errors import SemiringError
 
 __all__ = ["FEW", "Archive", "Content", "Damage", "content_of_folder", "naming", "parts", "require_announced"]
 
 FEW = 1 << 20
 """Bytes that a text may have however small its file is."""
-
-_AT_ONCE = 1 << 24
-"""Bytes that are unpacked at once."""
 
 _MOST_DEFLATED = 1032
 """How many bytes DEFLATE can make of one."""
@@ -101,7 +99,7 @@ def _require_few(name: str, size: int, most: int) -> None:
 def parts(file: IO[bytes], size: int, name: str) -> Iterator[bytes]:
     """So many bytes of an open file, a part at a time; the last one makes zipfile compare its checksum."""
     while size:
-        part = file.read(min(size, _AT_ONCE))
+        part = file.read(min(size, DISK))
         if not part:
             raise Damage(f"{name} ends {size:,} bytes too early")
         size -= len(part)

@@ -25,6 +25,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 
 from semiring.arrays.devices import host, on_gpu
+from semiring.arrays.pieces import DISK, slices
 from semiring.common.errors import GraphError, SemiringError
 from semiring.files.archives import FEW, Archive, Content, Damage, content_of_folder, naming, parts, require_announced
 
@@ -33,9 +34,6 @@ __all__ = ["Store", "blocks", "replacing", "rows_on_host", "store_for"]
 Array = np.ndarray[Any, Any]
 Read = Callable[[str, tuple[int, ...], np.dtype[Any]], Array]
 """The array of a name, which has to have a shape and a dtype."""
-
-_AT_ONCE = 1 << 24
-"""Bytes that are read or written at once."""
 
 _TEXT = "paths.json"
 
@@ -78,12 +76,12 @@ def _by_rows(shape: tuple[int, ...], rows: int) -> Iterator[tuple[Any, ...]]:
     if 0 in shape:
         return
     for index in np.ndindex(shape[:-2]):
-        for start in range(0, shape[-2], rows):
-            yield (*index, slice(start, min(shape[-2], start + rows)))
+        for some in slices(shape[-2], 1, rows):
+            yield (*index, some)
 
 
 def _rows_at_once(shape: tuple[int, ...], itemsize: int) -> int:
-    return max(1, min(shape[-2], _AT_ONCE // max(1, shape[-1] * itemsize)))
+    return max(1, min(shape[-2], DISK // max(1, shape[-1] * itemsize)))
 
 
 def rows_on_host(array: Any, index: tuple[Any, ...]) -> Array:

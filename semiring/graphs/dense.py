@@ -16,9 +16,10 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.conversion import Array, Place, conversions, first, refuse_nan, require_inside, widened, written_as
 from semiring.arrays.devices import device_of, equal, namespace, on_gpu
 from semiring.arrays.memory import ALWAYS_FITS, require_memory
+from semiring.arrays.pieces import row_slices
 from semiring.common.errors import DTypeError, ShapeError, callers_level
 from semiring.graphs.array_like import Source
-from semiring.graphs.graph import Graph, NonEdgeWarning, Reading, entry_name, matches, nonedges, stripes
+from semiring.graphs.graph import Graph, NonEdgeWarning, Reading, entry_name, matches, nonedges
 from semiring.kernels.overflow.infinity import absorbing
 from semiring.kernels.overflow.products import depends_on_values
 from semiring.kernels.overflow.statistics import ValueStatistics, begin_statistics, surely_elements, value_statistics
@@ -222,7 +223,7 @@ def rewrite(
 ) -> None:
     """Fill `values` from the sources, with zero for every non-edge; both begin with row `first` of the caller's matrix."""
     convert = conversions(semiring, [written_as(s.array.dtype, numbers=s.numbers) for s in sources], [v.dtype for v in values])
-    for part in stripes(values[0]):
+    for part in row_slices(values[0]):
         chunks = [s.array[part] for s in sources]
         missing = nonedges(chunks, reading.nonedge)
         for source in sources:
@@ -264,7 +265,7 @@ def _truth(chunk: Array, missing: Array, reading: Reading, where: Place) -> Arra
 
 def _warn_of_exact_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
     """Warn of zeros off the diagonal of a matrix of objects without a single ∞."""
-    if not any(matches(matrix[part], zero).any() for part in stripes(matrix)):
+    if not any(matches(matrix[part], zero).any() for part in row_slices(matrix)):
         warn_of_zeros(int((matrix == 0).sum()) - _zeros_on_diagonal(matrix), semiring)
 
 

@@ -10,9 +10,8 @@ The one warning about graphs.
 from __future__ import annotations
 
 import functools
-import math
 import operator
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from semiring.arrays.devices import equal, namespace, on_gpu
 from semiring.common.errors import GraphError
 from semiring.kernels.overflow.statistics import ValueStatistics
 
-__all__ = ["Graph", "NonEdgeWarning", "Reading", "entry_name", "matches", "nonedges", "stripes"]
+__all__ = ["Graph", "NonEdgeWarning", "Reading", "entry_name", "matches", "nonedges"]
 
 Array = np.ndarray[Any, Any]
 
@@ -107,20 +106,6 @@ def _copy(array: Any) -> Any:
     else:
         np.copyto(copy, array)
     return copy
-
-
-_STRIPE = 1 << 17
-"""Entries handled at a time: a stripe and its temporaries stay within a few MiB."""
-
-_GPU_STRIPE = 1 << 22
-"""The same on a GPU, which takes as long to start as for a million entries."""
-
-
-def stripes(array: Array) -> Iterator[slice]:
-    """Slices of the first axis, together all of it."""
-    rows = max(1, (_GPU_STRIPE if on_gpu(array) else _STRIPE) // max(1, math.prod(array.shape[1:])))
-    for start in range(0, len(array), rows):
-        yield slice(start, min(len(array), start + rows))
 
 
 def entry_name(index: tuple[int, ...]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from semiring.arrays.pieces import GPU
 from semiring.networkx_backend.distances import Distances, algorithm, dense, distances, hops, infinity
 from semiring.solve import apsp
 
@@ -23,9 +24,6 @@ __all__ = [
     "harmonic_centrality", "harmonic_diameter", "hyper_wiener_index", "local_efficiency", "periphery", "radius", "schultz_index",
     "wiener_index",
 ]  # fmt: skip
-
-_TOGETHER = 1 << 22
-"""Entries of neighbourhoods that are closed in one batch."""
 
 
 @algorithm
@@ -77,7 +75,7 @@ def local_efficiency(G: Any) -> float:
     for d in np.unique(degree[degree > 1]).tolist():
         # The neighbourhoods of all nodes of one degree are a batch of closures.
         around = np.stack([neighbours[v] for v in np.flatnonzero(degree == d)])
-        for part in np.array_split(around, -(-around.size * d // _TOGETHER)):
+        for part in np.array_split(around, -(-around.size * d // GPU)):
             closed = apsp(matrix[part[:, :, None], part[:, None, :]], nonedge=infinity(matrix.dtype), overwrite=True)
             total += Distances([], closed, None).inverses().sum() / (d * (d - 1))
     return float(total) / len(G)

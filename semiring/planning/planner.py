@@ -20,6 +20,7 @@ from semiring.algebra.laws import is_idempotent
 from semiring.algorithms.schedules import eliminates, require_closure_laws, require_method, settled
 from semiring.arrays.devices import gpus, is_gpu
 from semiring.arrays.memory import ALWAYS_FITS, fits, format_bytes, free_on, with_scratch
+from semiring.arrays.pieces import CPU_SCRATCH, GPU_SCRATCH
 from semiring.common import forks
 from semiring.common.errors import SemiringError, TooLargeError
 from semiring.kernels import machine
@@ -33,8 +34,8 @@ from semiring.streaming.layout import block_rows, default_side, resident_bytes, 
 
 __all__ = ["cut", "plan"]
 
-_CPU_SCRATCH, _GPU_SCRATCH, _SCRATCH_SHARE = 1 << 24, 1 << 26, 32
-"""Bytes of an engine's own memory, for copies of operands and packed panels, and the share of a limit that this is where it is more."""
+_SCRATCH_SHARE = 32
+"""The share of a limit that an engine's own memory is, where that is more than its scratch."""
 
 _OURS = 0.95
 """The share of free memory that is taken where there is no limit."""
@@ -172,7 +173,7 @@ def _by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) 
     n, wanted, limit = problem.n, problem.needs_block_rows, problem.memory_limit
     if devices[0] == "reference" or n == 0 or len(problem.shape) > 2 or problem.exact:
         return None
-    if problem.device == "auto" and limit is not None and limit < 2 * _GPU_SCRATCH:
+    if problem.device == "auto" and limit is not None and limit < 2 * GPU_SCRATCH:
         devices = ("cpu",)  # a GPU's engine would have no room beside its scratch
     # One GPU that is named by a list goes the way of several: their number does not show in the bits of the result.
     shared = listed and (n >= machine.SHARED or problem.block is not None)
@@ -259,7 +260,7 @@ def _side(problem: Problem, row_bytes: int, *, gpu: bool) -> int:
 
 def _beside_scratch(room: int, size: int, *, gpu: bool) -> int:
     """What an engine's own memory leaves of some bytes, for a matrix of a `size`."""
-    return room - max(_GPU_SCRATCH if gpu else _CPU_SCRATCH, min(room, size) // _SCRATCH_SHARE)
+    return room - max(GPU_SCRATCH if gpu else CPU_SCRATCH, min(room, size) // _SCRATCH_SHARE)
 
 
 # Rows by themselves.

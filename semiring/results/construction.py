@@ -16,16 +16,13 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.extraction import expand
 from semiring.algorithms.predecessors import SingleSource, weighs
 from semiring.arrays.devices import entries, equal, host, on_gpu
+from semiring.arrays.pieces import GPU, slices
 from semiring.common.errors import GraphError
-from semiring.streaming.layout import block_rows
 
 __all__ = ["Construction"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
-
-_STRIPE = 1 << 24
-"""Entries that are looked at together."""
 
 _GLANCE = 1 << 26
 """Entries that are counted in a tenth of a second on the host."""
@@ -113,10 +110,10 @@ class Construction:
         """One element, by its components."""
         return tuple(host(v[i, j])[()] for v in self.values)
 
-    def stripes(self) -> tuple[slice, ...]:
-        """Slices of the rows, of which those of all matrices of a batch are looked at together."""
+    def stripes(self) -> Iterator[slice]:
+        """Slices of the rows, of which those of all matrices of a batch are read together."""
         rows, columns = self.shape
-        return block_rows(rows, max(1, _STRIPE // max(1, columns * math.prod(self.batch))))
+        return slices(rows, columns * math.prod(self.batch), GPU)
 
     @property
     def countable(self) -> bool:

@@ -13,9 +13,10 @@ import numpy as np
 
 from semiring.algebra.catalogue import semirings
 from semiring.algebra.definition import Semiring
-from semiring.arrays.conversion import outside, pieces, require_inside
+from semiring.arrays.conversion import outside, require_inside
 from semiring.arrays.devices import host
 from semiring.arrays.memory import fits, format_bytes, free_on
+from semiring.arrays.pieces import pieces
 from semiring.common.errors import DTypeError, GraphError, SemiringError, TooLargeError, brief
 from semiring.files.archives import Damage
 from semiring.files.stores import blocks, rows_on_host, store_for

@@ -173,8 +173,8 @@ def test_trees_grown_from_ties_and_from_paths_alike(monkeypatch: pytest.MonkeyPa
     testing.assert_paths_valid(paths, a)
     monkeypatch.undo()
     for edges in (1, 7):
-        monkeypatch.setattr(predecessors, "_EDGES", edges)
-        monkeypatch.setattr(predecessors, "_BLOCK", 100)
+        monkeypatch.setattr(predecessors, "HOST", edges)
+        monkeypatch.setattr(predecessors, "CACHE", 100)
         testing.assert_paths_valid(paths, a)
 
 

@@ -55,7 +55,7 @@ def test_it_is_part_of_the_sum_of_all_paths(semiring: Any, dtype: Any, data: st.
 @pytest.mark.parametrize("few", [1 << 22, 150])
 def test_trees_beside_scipys(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
     """Also where rows are gathered a few at a time."""
-    monkeypatch.setattr(module, "_GATHERED", few)
+    monkeypatch.setattr(module, "GPU", few)
     rng = np.random.default_rng(0)
     n = 60
     a = np.where(rng.random((n, n)) < 0.07, rng.random((n, n)), INF)

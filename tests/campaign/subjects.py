@@ -18,8 +18,23 @@ import semiring as sr
 from tests.campaign.formulas import Formula, lambda_text, of, operations, var
 
 __all__ = [
-    "A", "B", "FLOATS", "INF", "SIGNED", "UNSIGNED", "Array", "Draw", "Rng", "Subject", "Values", "among", "defined", "lexicographic",
-    "stored", "subject_of", "whole",
+    "FLOATS",
+    "INF",
+    "SIGNED",
+    "UNSIGNED",
+    "A",
+    "Array",
+    "B",
+    "Draw",
+    "Rng",
+    "Subject",
+    "Values",
+    "among",
+    "defined",
+    "lexicographic",
+    "stored",
+    "subject_of",
+    "whole",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]

@@ -175,7 +175,7 @@ def test_float32(solver, device):
 def test_float32_in_parts(monkeypatch):
     from semiring.csgraph import solving
 
-    monkeypatch.setattr(solving, "_BLOCK", 16)
+    monkeypatch.setattr(solving, "HOST", 16)
     graph = sp.random_array((12, 12), density=0.2, rng=1)
     found, before = csgraph.dijkstra(graph, dtype="float32", return_predecessors=True)
     expected, theirs = scipys.dijkstra(graph, return_predecessors=True)

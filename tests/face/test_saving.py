@@ -218,7 +218,7 @@ def test_a_closure_in_files_is_saved_by_rows(tmp_path: Path, monkeypatch: pytest
     a[np.arange(299), np.arange(1, 300)] = 1
     paths = sr.apsp(a, paths=True, checkpoint=tmp_path / "checkpoint")
     assert isinstance(paths.distances, np.memmap)
-    monkeypatch.setattr(stores, "_AT_ONCE", 300 * 4 * 7)
+    monkeypatch.setattr(stores, "DISK", 300 * 4 * 7)
     sizes, rows_on_host = [], stores.rows_on_host
 
     def counted(array: Any, index: Any) -> Any:

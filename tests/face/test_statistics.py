@@ -27,7 +27,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """All distances at once, or three rows at a time."""
     name: str = request.param
     monkeypatch.setattr(summary, "_whole_is_the_way", lambda *_: name == "whole")
-    monkeypatch.setattr(summary, "_AT_ONCE", 100)
+    monkeypatch.setattr(summary, "HOST", 100)
     return name
 
 
@@ -97,7 +97,7 @@ def test_small_graphs(way: str) -> None:
 
 @pytest.mark.parametrize("small", [0.0, 1e-300, 1.0])
 def test_distances_far_apart_come_in_any_order(small: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary, "_AT_ONCE", 1)
+    monkeypatch.setattr(summary, "HOST", 1)
     a = np.array([[0.0, small], [1e305, 0.0]])
     for matrix in (a, a.T):
         found = sr.statistics(matrix, bins=4)
@@ -161,7 +161,7 @@ def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = sp.random_array((n, n), density=2 / n, rng=np.random.default_rng(0), format="csr")
     monkeypatch.setattr(summary, "_whole_is_the_way", lambda *_: False)
     for module in (summary, rows_of_edges):
-        monkeypatch.setattr(module, "_AT_ONCE", 1 << 16)
+        monkeypatch.setattr(module, "HOST", 1 << 16)
     sr.statistics(graph[:50, :50])
     tracemalloc.start()
     try:

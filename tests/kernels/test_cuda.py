@@ -193,7 +193,7 @@ def _like(array: np.ndarray[Any, Any]) -> Any:
 @pytest.mark.parametrize("batch", [(), (3,)], ids=["one", "batch"])
 @pytest.mark.parametrize("witness", [False, True])
 def test_operands_that_are_part_of_the_result(witness: bool, batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semiring.kernels.cuda.products._SCRATCH", 20_000)
+    monkeypatch.setattr("semiring.kernels.cuda.products.GPU_SCRATCH", 20_000)
     kernels_for.cache_clear()  # and the launches that were planned with other limits
     rng, d = np.random.default_rng(5), (np.dtype(np.float32),)
     n = 300
@@ -239,7 +239,7 @@ def test_batches() -> None:
 
 @pytest.mark.parametrize("witness", [False, True])
 def test_a_result_that_is_an_operand_of_many_parts(witness: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semiring.kernels.cuda.products._SCRATCH", 20_000)
+    monkeypatch.setattr("semiring.kernels.cuda.products.GPU_SCRATCH", 20_000)
     kernels_for.cache_clear()  # and the launches that were planned with other limits
     rng, d = np.random.default_rng(7), (np.dtype(np.float32),)
     a, b = elements(MIN_PLUS, d, (300, 300), rng), elements(MIN_PLUS, d, (300, 300), rng)
@@ -322,7 +322,7 @@ def test_large_products_of_unaligned_operands(dtype: str, witness: bool, monkeyp
     """Operands are copied in aligned rows, slab by slab, whatever the layout."""
     for limit in ("ALIGNED_STEPS", "ALIGNED_SIDE", "ALIGNED_DEPTH"):
         monkeypatch.setattr(machine, limit, 1)
-    monkeypatch.setattr("semiring.kernels.cuda.products._SCRATCH", 100_000)
+    monkeypatch.setattr("semiring.kernels.cuda.products.GPU_SCRATCH", 100_000)
     kernels_for.cache_clear()  # and the launches that were planned with other limits
     rng, d = np.random.default_rng(12), (np.dtype(dtype),)
     a, b, c = (elements(MIN_PLUS, d, shape, rng) for shape in ((131, 521), (521, 203), (131, 203)))

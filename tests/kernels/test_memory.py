@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from semiring.algebra.catalogue import DISTANCE_COUNT, LOG, MAX_MIN, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import layout, matched, overlap, share
+from semiring.arrays.pieces import CPU_SCRATCH
 from semiring.kernels.cpu.boolean import BitsKernel
 from semiring.kernels.cpu.compiler import link
 from semiring.kernels.cpu.engine import CpuEngine, kernels_for
-from semiring.kernels.cpu.launch import SCRATCH, stripe, tasks_of
+from semiring.kernels.cpu.launch import stripe, tasks_of
 from semiring.kernels.engine import Block
 from semiring.product import matmul
 from tests.kernels.samples import ISAS, Array, name
@@ -143,7 +144,7 @@ def test_scratch_is_limited(m: int, n: int, k: int, threads: int, tiles: Any, he
     narrow = size * (k + 64) * tile.columns * 2 * threads  # where one panel of all of k is more
     wide = size * tile.depth * (n + tile.columns) * found.threads  # B's panel of a whole row of tasks
     assert needed <= max(64 << 20, 0.15 * m * n * size) + narrow + wide
-    assert SCRATCH <= 32 << 20
+    assert CPU_SCRATCH <= 32 << 20
 
 
 @pytest.mark.parametrize("n", [46341, 65537])

@@ -198,7 +198,7 @@ def test_zeros_of_either_sign_are_one() -> None:
 def test_rows_that_are_looked_up_after_they_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     """C ← C ⊕ C⊗B with the witness, where a copy of all that a worker looks up would be too large."""
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(launch, "SCRATCH", 10_000)
+    monkeypatch.setattr(launch, "CPU_SCRATCH", 10_000)
     for semiring in (MIN_PLUS, DISTANCE_HOPS):
         dtypes = (np.dtype(np.float32),) * semiring.components
         c, b = elements(semiring, dtypes, (130, 90), rng), elements(semiring, dtypes, (90, 90), rng)

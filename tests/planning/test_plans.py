@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import semiring as sr
 from semiring import product, summary
 from semiring.arrays import devices, memory
-from semiring.execution import rows, whole
+from semiring.execution import closure, rows
 from semiring.kernels import machine
 from semiring.planning import Plan, Problem, closure_problem, plan, planner
 from semiring.planning.problem import Options
@@ -83,7 +83,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
         found.append(plan(problem))
         return found[-1]
 
-    for module in (whole, product, rows, summary):
+    for module in (closure, product, rows, summary):
         monkeypatch.setattr(module, "plan", noting)
     return found
 
