@@ -45,3 +45,30 @@ def test_the_reference_has_every_public_name() -> None:
 
     lines = {line.strip() for line in (ROOT / "docs/reference/index.md").read_text(encoding="utf-8").splitlines()}
     assert not set(semiring.__all__) - lines
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_what_pages_say_of_the_code_is_there(name: str) -> None:
+    """Files that a page names by their path, and modules and their members by their dotted name."""
+    if name in ("CHANGELOG.md", "benchmarks/RESULTS.md"):
+        pytest.skip("it tells of the past")
+    text = (ROOT / name).read_text(encoding="utf-8")
+    paths = set(re.findall(r"`((?:semiring|kernels|algorithms|tests|benchmarks|docs)/[\w./-]*)`", text))
+    assert not [path for path in paths if not (ROOT / path).exists()]
+    names = set(re.findall(r"`(semiring(?:\.\w+)+)(?:\(\))?`", text))
+    assert not [dotted for dotted in names if not exists(dotted)]
+
+
+def exists(dotted: str) -> bool:
+    """Whether a dotted name is a module, or leads from one to something that it has."""
+    import importlib
+
+    module, _, rest = dotted.partition(".")
+    found: object = importlib.import_module(module)
+    for part in rest.split("."):
+        module = f"{module}.{part}"
+        try:
+            found = getattr(found, part) if hasattr(found, part) else importlib.import_module(module)
+        except ImportError:
+            return False
+    return True
