@@ -367,4 +367,4 @@ def _advice(dtypes: tuple[np.dtype[Any], ...]) -> str:
 
 def _rows(values: Array) -> Iterator[slice]:
     """Blocks of rows; on a GPU all rows."""
-    return iter([slice(None)]) if on_gpu(values) else slices(*values.shape, HOST)
+    return iter([slice(None)]) if on_gpu(values) else slices(values.shape[0], values.shape[1], HOST)
