@@ -21,8 +21,9 @@ from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import Arguments, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation, represent
+from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.cpu.threads import run
-from semiring.kernels.cpu.tile import Target, choose, host
+from semiring.kernels.cpu.tile import choose
 
 __all__ = ["LUKASIEWICZ", "Limit"]
 

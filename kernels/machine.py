@@ -262,6 +262,6 @@ def _relative_size(device: str) -> float:
 def _relative_width() -> float:
     """The vectors of this processor, beside those of 64 bytes."""
     with importing:
-        from semiring.kernels.cpu.tile import host
+        from semiring.kernels.cpu.target import host
 
     return host().vector_bytes / 64

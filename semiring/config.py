@@ -97,7 +97,7 @@ def _processor() -> str:
 
 def _vectors() -> tuple[str, str]:
     """The vector instructions, and the engines that the processor runs."""
-    from semiring.kernels.cpu.tile import host
+    from semiring.kernels.cpu.target import host
 
     try:
         target = host()

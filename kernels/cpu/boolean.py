@@ -23,8 +23,8 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address, matched, overlap
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import I64, Emitter
+from semiring.kernels.cpu.target import host
 from semiring.kernels.cpu.threads import Threaded, give_back, run, take
-from semiring.kernels.cpu.tile import host
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 
 __all__ = ["GROUP", "STRIP", "TABLE_SPACE", "BitsKernel", "BooleanEngine", "Words"]

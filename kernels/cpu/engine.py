@@ -26,8 +26,9 @@ from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import STATUS
 from semiring.kernels.cpu.launch import Launch, pivot_launch, product_launch, stripe
 from semiring.kernels.cpu.representation import Representation, represent
+from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.cpu.threads import Threaded, run
-from semiring.kernels.cpu.tile import Target, Tile, choose, host
+from semiring.kernels.cpu.tile import Tile, choose
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.machine import SERIAL
 from semiring.kernels.reference.operations import Operations, operations_for

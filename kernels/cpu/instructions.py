@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from semiring.common.errors import DTypeError, TraceError
 from semiring.kernels.cpu.emitter import Emitter, Scalar
-from semiring.kernels.cpu.tile import Target
+from semiring.kernels.cpu.target import Target
 from semiring.kernels.overflow.infinity import own
 
 __all__ = ["Instructions", "VectorMath"]

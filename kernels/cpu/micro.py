@@ -11,7 +11,8 @@ from __future__ import annotations
 from semiring.kernels.cpu.emitter import I32, Arguments, Emitter
 from semiring.kernels.cpu.lowering import Broadcast, Lowering, Value, improve, store_where, update
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Target, Tile
+from semiring.kernels.cpu.target import Target
+from semiring.kernels.cpu.tile import Tile
 
 __all__ = ["MicroKernel"]
 

@@ -19,7 +19,8 @@ from semiring.kernels.cpu.emitter import Arguments, Emitter
 from semiring.kernels.cpu.lowering import Lowering
 from semiring.kernels.cpu.micro import MicroKernel
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Target, Tile
+from semiring.kernels.cpu.target import Target
+from semiring.kernels.cpu.tile import Tile
 
 __all__ = ["Packing", "ProductKernel"]
 

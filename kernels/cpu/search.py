@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 from semiring.kernels.cpu.emitter import I64, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Target
+from semiring.kernels.cpu.target import Target
 
 __all__ = ["Heap", "Queue", "Rounds", "SearchKernel", "Words", "search_name"]
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import Emitter, scalar_type
-from semiring.kernels.cpu.tile import Target, host
+from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.overflow.infinity import FINITE, HIGHEST, LOWEST, NAN, Found
 
 __all__ = ["StatisticsKernel", "reader"]

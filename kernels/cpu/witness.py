@@ -11,7 +11,8 @@ from collections.abc import Callable
 from semiring.kernels.cpu.emitter import I32, Arguments, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Target, Tile
+from semiring.kernels.cpu.target import Target
+from semiring.kernels.cpu.tile import Tile
 
 __all__ = ["WitnessKernel"]
 

@@ -31,7 +31,7 @@ from semiring.algebra.expression import const, node
 from semiring.common import forks
 from semiring.common.errors import SemiringError
 from semiring.kernels import cache
-from semiring.kernels.cpu import compiler, threads, tile
+from semiring.kernels.cpu import compiler, target, threads
 from semiring.product import matmul
 from semiring.streaming import identity as files
 
@@ -234,7 +234,7 @@ def test_forks_beside_threads_that_take_locks_in_any_order() -> None:
 def test_llvmlite_without_such_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     for stand_in in (None, object()):
         monkeypatch.setitem(sys.modules, "llvmlite.binding.ffi", stand_in)
-        assert tile._lock_of_llvm() is None
+        assert target._lock_of_llvm() is None
         finished(forked(lambda: True))
 
 

@@ -16,7 +16,7 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels import cache
 from semiring.kernels.cpu import compiler
 from semiring.kernels.cpu.engine import CpuEngine, Kernels, _kernels, kernels_for
-from semiring.kernels.cpu.tile import host
+from semiring.kernels.cpu.target import host
 from semiring.kernels.engine import Block
 
 F8 = (np.dtype(np.float64),)
