@@ -9,7 +9,6 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algebra.laws import usual_dtypes
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import SemiringError, TooLargeError, noted, refuse_arrays
 from semiring.graphs import read_edges
@@ -100,7 +99,7 @@ def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise SemiringError(f"n is {n!r}; it is the number of vertices, a whole number from 0")
     n = int(n)
-    dtypes = semiring.dtypes(usual_dtypes(semiring) if options.dtype is None else options.dtype)
+    dtypes = semiring.dtypes(semiring.usual_dtypes if options.dtype is None else options.dtype)
     if n * n * max(d.itemsize for d in dtypes) > np.iinfo(np.intp).max:
         raise TooLargeError(f"no array has {n:,} × {n:,} entries: they are more than memory has addresses")
     return closure_problem(semiring, dtypes, (n, n), options, searches=_searches(options, n, None))

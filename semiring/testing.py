@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.laws import usual_dtypes
 from semiring.algebra.sampling import draw
 from semiring.algorithms.divergence import exact_weight
 from semiring.arrays.devices import host
@@ -52,7 +51,7 @@ def elements(semiring: Semiring, dtype: Any = None, *, harmless: bool = True) ->
     >>> elements(sr.MIN_PLUS, "int32")[:5]
     [2147483647, 0, 1, 2, 3]
     """
-    kinds = semiring.dtypes(usual_dtypes(semiring) if dtype is None else dtype)
+    kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     zero, one = semiring.identities(kinds)
     operations = Operations(semiring, kinds)
     found = [zero, one]
@@ -99,7 +98,7 @@ def random_matrix(
     array of shape (…, n, n), or tuple of such arrays for structured elements
     """
     rng = np.random.default_rng() if rng is None else rng
-    kinds = semiring.dtypes(usual_dtypes(semiring) if dtype is None else dtype)
+    kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     full = (shape, shape) if isinstance(shape, int) else tuple(shape)
     pool = elements(semiring, kinds, harmless=harmless)
     pick = np.where(rng.random(full) < density, rng.integers(1, len(pool), full), 0)
@@ -138,7 +137,7 @@ def matrices(semiring: Semiring, dtype: Any = None, *, max_n: int = 8, harmless:
     """
     from hypothesis import strategies as st
 
-    kinds = semiring.dtypes(usual_dtypes(semiring) if dtype is None else dtype)
+    kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     pool = elements(semiring, kinds, harmless=harmless)
 
     def build(n: int) -> SearchStrategy[Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes, var
 from semiring.kernels.boolean import on_bytes
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
-from semiring.kernels.cpu.lowering import Lowering
 from semiring.kernels.overflow.infinity import absorbing, threshold, tropical
+
+if TYPE_CHECKING:
+    from semiring.kernels.cpu.lowering import Lowering  # which a kernel loaded from the cache does not need
 
 __all__ = ["Representation", "represent"]
 

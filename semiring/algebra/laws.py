@@ -1,23 +1,110 @@
-"""The laws of a semiring, checked: each passed, or refuted with a counterexample.
-
-A law is checked on every element of a small carrier, and elsewhere on a sample that the dtype holds exactly (see
-`semiring.algebra.sampling`); where exp, log or division round, its sides may differ by 64 roundings.
-"""
+"""The check of a semiring's laws, its report, and the refusal of a semiring without a law that an algorithm needs."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algebra.equations import LAWS, PROPERTIES, STATEMENTS, Counterexample, LawReport, LawResult, Status, Untested, refute
+from semiring.algebra.equations import LAWS, PROPERTIES, LawResult, law
 from semiring.algebra.model import model_of
-from semiring.common.errors import DTypeError, LawError, SemiringError, TraceError
+from semiring.common.errors import LawError
+from semiring.common.html import escape, faint, table
 
-__all__ = ["LAWS", "PROPERTIES", "check", "is_idempotent", "is_selective", "law", "require", "selective_counterexample", "usual_dtypes"]
+__all__ = ["LawReport", "check", "is_idempotent", "is_selective", "require"]
+
+
+_COLOUR = {"passed": "#2e9e5b", "refuted": "#d9534f", "untested": "inherit"}
+"""Green and red that can be read on white and on black."""
+
+
+@dataclass(frozen=True, repr=False)
+class LawReport:
+    """The laws of a semiring in a dtype, each passed or refuted with a counterexample.
+
+    It is true if no law is refuted, can be iterated over, indexed by the name of a law, and printed.
+
+    Attributes
+    ----------
+    semiring : str
+    dtypes : str
+    elements : int
+        How many elements were tried, in every combination.
+    results : tuple of LawResult
+    """
+
+    semiring: str
+    dtypes: str
+    elements: int
+    results: tuple[LawResult, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no law is refuted; properties do not count."""
+        return not self.refuted
+
+    @property
+    def refuted(self) -> tuple[LawResult, ...]:
+        """The laws that do not hold; properties do not count."""
+        return tuple(r for r in self.results if r.required and not r)
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __iter__(self) -> Iterator[LawResult]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __getitem__(self, law: str) -> LawResult:
+        for result in self.results:
+            if result.law == law:
+                return result
+        raise KeyError(f"{law!r}; the laws are {', '.join(repr(r.law) for r in self.results)}")
+
+    def raise_if_refuted(self) -> None:
+        """Raise for the first refuted law.
+
+        Raises
+        ------
+        LawError
+            With the counterexample.
+        """
+        for r in self.refuted:
+            raise LawError(f"{self.semiring} in {self.dtypes} is no semiring: {r.law}: {r.statement} fails for {r.counterexample}")
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        if self.refuted:
+            return f"{self.semiring} in {self.dtypes} is no semiring: {', '.join(r.law for r in self.refuted)} refuted"
+        every = all(r.exhaustive for r in self.results if r.required and r.status == "passed")
+        return f"{self.semiring} in {self.dtypes}: every law passed on {'all' if every else 'a sample of'} {self.elements} elements"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        rows = [(r.law, r.statement, r.verdict, r.evidence) for r in self.results]
+        widths = [max(len(row[c]) for row in rows) for c in range(3)]
+        lines = [self.summary]
+        for result, row in zip(self.results, rows, strict=True):
+            lines.append("  ".join((result.mark, *(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3])).rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = ((escape(r.law), escape(r.statement), self._coloured(r), faint(r.evidence)) for r in self)
+        return table(escape(self.summary), rows)
+
+    @staticmethod
+    def _coloured(result: LawResult) -> str:
+        colour = _COLOUR[result.status] if result.required or result.status != "refuted" else "inherit"
+        return f"<span style='color:{colour};white-space:nowrap'>{result.mark} {escape(result.verdict)}</span>"
 
 
 def check(semiring: Semiring, dtype: Any = None) -> LawReport:
@@ -54,64 +141,10 @@ def check(semiring: Semiring, dtype: Any = None) -> LawReport:
     zero = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
     if dtype is None and all(isinstance(z, Real) for z in zero):
         _ = semiring.program  # objects need no recording, but numbers do, and whoever names no dtype wants to hear that it fails
-    kinds = semiring.dtypes(usual_dtypes(semiring) if dtype is None else dtype)
+    kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     model = model_of(semiring, kinds)
     results = tuple(law(semiring, kinds, name) for name in (*LAWS, *PROPERTIES) if name != "star" or semiring.star is not None)
     return LawReport(semiring.name, ", ".join(dict.fromkeys(map(str, kinds))), len(model.elements[0]), results)
-
-
-def law(semiring: Semiring, dtypes: Any, name: str) -> LawResult:
-    """The result for one of `LAWS` or `PROPERTIES` (cached).
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : dtype or sequence of dtype or None
-        One for each component; None for the usual ones.
-    name : str
-
-    Raises
-    ------
-    SemiringError
-        Where there is no such law.
-    """
-    kinds = semiring.dtypes(usual_dtypes(semiring) if dtypes is None else dtypes)
-    return _law(semiring, kinds, name, semiring.running(kinds))
-
-
-@lru_cache(maxsize=4096)
-def _law(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], name: str, running: tuple[Any, ...]) -> LawResult:
-    if name not in STATEMENTS:
-        raise SemiringError(f"unknown law {name!r}; use one of {', '.join(map(repr, (*LAWS, *PROPERTIES)))}")
-    required = name in LAWS
-    if name in ("idempotent", "selective") and semiring.selects:
-        return LawResult(name, STATEMENTS[name], "passed", exhaustive=True, required=required)
-    model = model_of(semiring, kinds)
-    tolerance = model.star_tolerance if name == "star" else 0.0 if name in ("closed", "selective") else model.tolerance
-    found: Counterexample | None
-    note = ""
-    try:
-        found = refute(model, name)
-    except Untested as reason:
-        found, note = None, str(reason)
-    except Exception as error:  # a callable of objects may raise anything; "closed" shows for which elements
-        if name == "closed" or not any(k.kind == "O" for k in kinds):
-            raise
-        found, note = None, f"a callable raises {type(error).__name__}: {error}"
-    status: Status = "untested" if note else "passed" if found is None else "refuted"
-    return LawResult(name, STATEMENTS[name], status, found, tolerance, model.exhaustive and not note, required, note)
-
-
-def usual_dtypes(semiring: Semiring) -> tuple[np.dtype[Any], ...]:
-    """The dtypes that are meant where none is given: the first that fits of float64, bool, int64 and object."""
-    for name in ("float64", "bool", "int64"):
-        kinds = semiring.dtypes(name)
-        try:
-            semiring.identities(kinds)
-        except (DTypeError, TraceError):
-            continue
-        return kinds
-    return semiring.dtypes(object)
 
 
 def is_idempotent(semiring: Semiring, dtypes: Any = None) -> bool:
@@ -136,12 +169,6 @@ def is_selective(semiring: Semiring, dtypes: Any = None) -> bool:
     (True, False)
     """
     return law(semiring, dtypes, "selective").status == "passed"
-
-
-def selective_counterexample(semiring: Semiring) -> tuple[Any, Any, Any] | None:
-    """Elements a and b with a ⊕ b, which is neither; None where ⊕ is selective."""
-    found = law(semiring, None, "selective").counterexample
-    return None if found is None else (found.elements[0][1], found.elements[1][1], found.left)
 
 
 def require(semiring: Semiring, dtypes: Any, *laws: str, for_what: str, instead: str) -> None:
@@ -172,7 +199,7 @@ def require(semiring: Semiring, dtypes: Any, *laws: str, for_what: str, instead:
         ...
     semiring.common.errors.LawError: the recursive closure needs a ⊕ a = a (idempotent), which plus-times in float64 does not satisfy: ...
     """
-    kinds = semiring.dtypes(usual_dtypes(semiring) if dtypes is None else dtypes)
+    kinds = semiring.dtypes(semiring.usual_dtypes if dtypes is None else dtypes)
     for name in laws:
         result = law(semiring, kinds, name)
         if result.status == "passed":

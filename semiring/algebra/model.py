@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import ops
-from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import REAL, Expr, evaluate, nodes
 from semiring.algebra.sampling import arithmetic, draw
+from semiring.algebra.structure import AlgebraicStructure
 from semiring.common.errors import DivergenceError, TraceError
 
 __all__ = ["Model", "model_of"]
@@ -32,7 +32,7 @@ class Model:
 
     Attributes
     ----------
-    semiring : Semiring
+    structure : AlgebraicStructure
     kinds : tuple of numpy.dtype
         What the laws are checked for.
     types : tuple of numpy.dtype
@@ -45,10 +45,10 @@ class Model:
         The relative difference of two results that is rounding.
     """
 
-    def __init__(self, semiring: Semiring, kinds: tuple[np.dtype[Any], ...]) -> None:
-        self.semiring, self.kinds = semiring, kinds
-        self.types = arithmetic(semiring, kinds)
-        sample = draw(semiring, kinds)
+    def __init__(self, structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> None:
+        self.structure, self.kinds = structure, kinds
+        self.types = arithmetic(structure, kinds)
+        sample = draw(structure, kinds)
         self.elements, self.exhaustive = sample.values, sample.exhaustive
         self._objects = any(t.kind == "O" for t in self.types)
         numbers = [v for part in self.elements for v in part.tolist() if isinstance(v, int | float | Fraction)]
@@ -58,7 +58,7 @@ class Model:
     def _tolerance(self) -> tuple[float, float]:
         """The tolerance of ⊕ and ⊗, 0 unless they or the sample need rounding; and that of the star."""
         try:
-            program = self.semiring.program
+            program = self.structure.program
         except TraceError:
             return 0.0, 0.0  # only objects run without a recording, and their arithmetic is their own
         floats = [np.finfo(t) for t in self.types if t.kind == "f"]
@@ -85,29 +85,29 @@ class Model:
 
     def add(self, x: Values, y: Values) -> tuple[Array, ...]:
         """x ⊕ y."""
-        return self._apply(self.semiring.add, lambda: self.semiring.program.add, x, y)
+        return self._apply(self.structure.add, lambda: self.structure.program.add, x, y)
 
     def mul(self, x: Values, y: Values) -> tuple[Array, ...]:
         """x ⊗ y."""
-        return self._apply(self.semiring.mul, lambda: self.semiring.program.mul, x, y)
+        return self._apply(self.structure.mul, lambda: self.structure.program.mul, x, y)
 
     def star(self, x: Values) -> tuple[tuple[Array, ...], Array]:
         """x*, and where it exists."""
         if self._objects:
-            assert self.semiring.star is not None
+            assert self.structure.star is not None
             exists = np.ones(x[0].shape, dtype=bool)
             results = tuple(np.array(v) for v in x)
             for i in np.ndindex(x[0].shape):
                 try:
-                    found = self.call(self.semiring.star, tuple(v[i] for v in x))
+                    found = self.call(self.structure.star, tuple(v[i] for v in x))
                 except (ZeroDivisionError, DivergenceError):
                     exists[i] = False
                     continue
-                exists[i] = self.semiring.carrier.admits(found)
+                exists[i] = self.structure.carrier.admits(found)
                 for result, part in zip(results, found, strict=True):
                     result[i] = part
             return results, exists
-        program = self.semiring.program
+        program = self.structure.program
         assert program.star is not None
         undefined = evaluate([program.star_undefined], x, (), ops.TABLE)[0]
         return self._evaluated(program.star, x, ()), ~np.broadcast_to(np.asarray(undefined, dtype=bool), x[0].shape)
@@ -154,7 +154,7 @@ class Model:
 
     def inside(self, x: Values) -> Array:
         """Which elements lie in the carrier, and in the range of their dtype."""
-        inside = self.semiring.carrier.holds(x)
+        inside = self.structure.carrier.holds(x)
         for array, kind, to in zip(x, self.kinds, self.types, strict=True):
             if kind.kind in "iu" and to != kind:
                 info = np.iinfo(kind)
@@ -182,11 +182,11 @@ def _bits(values: Sequence[Any]) -> int:
     return whole + fraction
 
 
-def model_of(semiring: Semiring, kinds: tuple[np.dtype[Any], ...]) -> Model:
+def model_of(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> Model:
     """The model of a semiring in some dtypes, one for each component."""
-    return _model_of(semiring, kinds, semiring.running(kinds))
+    return _model_of(structure, kinds, structure.running(kinds))
 
 
 @lru_cache(maxsize=256)
-def _model_of(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], running: tuple[Any, ...]) -> Model:
-    return Model(semiring, kinds)
+def _model_of(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...], running: tuple[Any, ...]) -> Model:
+    return Model(structure, kinds)

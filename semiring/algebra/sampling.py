@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +21,8 @@ from semiring.algebra.agreement import around
 from semiring.algebra.carrier import Interval, Part
 from semiring.algebra.elements import element
 from semiring.algebra.expression import BITWISE
+from semiring.algebra.structure import AlgebraicStructure
 from semiring.common.errors import DTypeError, TraceError
-
-if TYPE_CHECKING:
-    from semiring.algebra.definition import Semiring
 
 __all__ = ["Sample", "arithmetic", "as_array", "draw"]
 
@@ -58,7 +56,7 @@ class Sample:
     exhaustive: bool
 
 
-def arithmetic(semiring: Semiring, kinds: Sequence[np.dtype[Any]]) -> tuple[np.dtype[Any], ...]:
+def arithmetic(structure: AlgebraicStructure, kinds: Sequence[np.dtype[Any]]) -> tuple[np.dtype[Any], ...]:
     """The dtypes in which the laws are computed.
 
     Integers are computed as float64, which holds those of the sample exactly and has an ∞ that absorbs, as the engines' has; but as
@@ -66,45 +64,45 @@ def arithmetic(semiring: Semiring, kinds: Sequence[np.dtype[Any]]) -> tuple[np.d
     """
     if any(k.kind == "O" for k in kinds):
         return (np.dtype(object),) * len(kinds)
-    bits = _uses_bits(semiring)
+    bits = _uses_bits(structure)
     return tuple(np.dtype(np.float64) if k.kind in "iu" and not bits else k for k in kinds)
 
 
-def _uses_bits(semiring: Semiring) -> bool:
+def _uses_bits(structure: AlgebraicStructure) -> bool:
     try:
-        return bool(semiring.program.operations & BITWISE)
+        return bool(structure.program.operations & BITWISE)
     except TraceError:
         return False  # it runs on objects only
 
 
-def draw(semiring: Semiring, kinds: tuple[np.dtype[Any], ...]) -> Sample:
+def draw(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> Sample:
     """The sample of a semiring's carrier in some dtypes.
 
     Parameters
     ----------
-    semiring : Semiring
+    structure : AlgebraicStructure
     kinds : tuple of numpy.dtype
         One for each component.
     """
-    types, bits = arithmetic(semiring, kinds), _uses_bits(semiring)
-    zero, one = _identities(semiring, kinds, types)
+    types, bits = arithmetic(structure, kinds), _uses_bits(structure)
+    zero, one = _identities(structure, kinds, types)
 
     def columns(elements: Sequence[tuple[Any, ...]]) -> tuple[Array, ...]:
         return tuple(as_array([e[c] for e in elements], t) for c, t in enumerate(types))
 
-    constants = [_constants(semiring, kind) for kind in kinds]
+    constants = [_constants(structure, kind) for kind in kinds]
 
     def inside(more: bool) -> tuple[list[tuple[Any, ...]], bool]:
         pools = [
             _candidates(part, kind, (zero[c], one[c]), constants[c], bits=bits, more=more)
-            for c, (part, kind) in enumerate(zip(semiring.carrier.parts, kinds, strict=True))
+            for c, (part, kind) in enumerate(zip(structure.carrier.parts, kinds, strict=True))
         ]
         own = _distinct([zero, one])  # they belong to every sample, even where rounding moved one outside
         elements = _distinct([*own, *_combined([pool for pool, _ in pools])])
         try:
-            held = semiring.carrier.holds(columns(elements))
+            held = structure.carrier.holds(columns(elements))
         except Exception:  # a predicate need not expect every number
-            held = np.array([semiring.carrier.contains(e if len(e) > 1 else e[0]) for e in elements])
+            held = np.array([structure.carrier.contains(e if len(e) > 1 else e[0]) for e in elements])
         return [e for i, e in enumerate(elements) if held[i] or i < len(own)], all(complete for _, complete in pools)
 
     elements, finite = inside(more=False)
@@ -141,10 +139,10 @@ def as_array(values: Sequence[Any], dtype: np.dtype[Any]) -> Array:
     return array
 
 
-def _identities(semiring: Semiring, kinds: Sequence[np.dtype[Any]], types: Sequence[np.dtype[Any]]) -> list[tuple[Any, ...]]:
+def _identities(structure: AlgebraicStructure, kinds: Sequence[np.dtype[Any]], types: Sequence[np.dtype[Any]]) -> list[tuple[Any, ...]]:
     """0 and 1 in the dtypes of `arithmetic`."""
     found = []
-    for raw, derived in zip((semiring.zero, semiring.one), semiring.identities(kinds), strict=True):
+    for raw, derived in zip((structure.zero, structure.one), structure.identities(kinds), strict=True):
         parts = raw if isinstance(raw, tuple) else (raw,)
         found.append(tuple(
             r if k != t and isinstance(r, float) and math.isinf(r) and not (r < 0 and k.kind == "u") else d
@@ -153,14 +151,14 @@ def _identities(semiring: Semiring, kinds: Sequence[np.dtype[Any]], types: Seque
     return found
 
 
-def _constants(semiring: Semiring, kind: np.dtype[Any]) -> list[Any]:
+def _constants(structure: AlgebraicStructure, kind: np.dtype[Any]) -> list[Any]:
     """Numbers in the recorded operations and their neighbours, as far as sums or products of three are exact, and of two in the dtype."""
     try:
-        multiplies = "mul" in semiring.program.operations
+        multiplies = "mul" in structure.program.operations
     except TraceError:
         return []  # it runs on objects only
     largest = int(np.iinfo(kind).max) if kind.kind in "iu" else 1 << 64
-    near = around(semiring.program.every_constant, min(1 << 17, math.isqrt(largest)) if multiplies else min(1 << 50, largest // 4))
+    near = around(structure.program.every_constant, min(1 << 17, math.isqrt(largest)) if multiplies else min(1 << 50, largest // 4))
     return [v for v in near if v not in (_REAL if kind.kind == "f" else _WHOLE)]  # those are tried anyway
 
 

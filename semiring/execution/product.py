@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.laws import selective_counterexample
 from semiring.arrays.conversion import conversions, widened, written_as
 from semiring.arrays.devices import is_gpu, namespace, on_gpu
 from semiring.arrays.exchange import Borrowed, Strided, borrowed, empty_beside, lends_memory
 from semiring.arrays.pieces import CACHE, GPU, pieces
-from semiring.common.errors import DTypeError, LawError, SemiringError, ShapeError
+from semiring.common.errors import DTypeError, SemiringError, ShapeError
 from semiring.kernels.cuda.elements import clear_paths, zeros
 from semiring.kernels.engine import Engine
 from semiring.kernels.overflow.statistics import tell_signs
@@ -204,9 +203,8 @@ def product_form(
     ShapeError, DTypeError, LawError
         Where there is no such product, or no witness of it.
     """
-    if witness and (found := selective_counterexample(semiring)) is not None:
-        x, y, z = found
-        raise LawError(f"{semiring.name} has no witness: ⊕ is not selective ({x!r} ⊕ {y!r} = {z!r}), so no single k wins")
+    if witness:
+        semiring.require_selective()
     batch, row, column = leading_axes(a, b)
     m, n, dtypes = a[-2:-1], () if column else b[-1:], dtypes_of(kinds_a, kinds_b, semiring)
     full = *batch, *(m or (1,)), *(n or (1,))

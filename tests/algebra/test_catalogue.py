@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from semiring.algebra import catalogue, ops
 from semiring.algebra.catalogue import semirings
+from semiring.algebra.equations import PROPERTIES, law
 from semiring.algebra.expression import chooses_operand, evaluate, nodes
-from semiring.algebra.laws import PROPERTIES, check, law
+from semiring.algebra.laws import check
 
 CASES = [(name, str(dtype)) for name, s in sorted(semirings().items()) for dtype in (*s.supported_dtypes, "object")]
 

@@ -1,0 +1,233 @@
+"""The program of a semiring: ⊕, ⊗ and star as recorded, what they mean in a dtype, and whether they are what the callables compute."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.agreement import FAR, around, difference
+from semiring.algebra.carrier import Carrier
+from semiring.algebra.elements import element
+from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, chooses_operand, condition_on, const, node, nodes, where
+from semiring.algebra.tracing import Recording
+from semiring.common.errors import DTypeError
+from semiring.common.forks import cached_property
+
+__all__ = ["Program", "compose", "disagreements"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The recorded operations of a semiring: for each, one expression a component of its result.
+
+    Attributes
+    ----------
+    add, mul : tuple of Expr
+        a ⊕ b and a ⊗ b; operand 0 is a, operand 1 is b.
+    star : tuple of Expr or None
+        a*, of operand 0; where it does not exist its value means nothing.
+    star_undefined : Expr
+        Whether a* does not exist: where the callable raises ZeroDivisionError or DivergenceError, divides by 0, or gives NaN or an
+        infinity that is no element.
+    """
+
+    add: tuple[Expr, ...]
+    mul: tuple[Expr, ...]
+    star: tuple[Expr, ...] | None
+    star_undefined: Expr
+
+    @cached_property
+    def operations(self) -> frozenset[str]:
+        """The operations that ⊕ and ⊗ use."""
+        return frozenset(e.op for e in nodes(*self.add, *self.mul))
+
+    @cached_property
+    def constants(self) -> tuple[Any, ...]:
+        """The constants that ⊕ and ⊗ use."""
+        return tuple(e.args[0] for e in nodes(*self.add, *self.mul) if e.op == "const")
+
+    @cached_property
+    def every_constant(self) -> tuple[Any, ...]:
+        """The constants that ⊕, ⊗ and star use."""
+        return self.constants + tuple(e.args[0] for e in nodes(*(self.star or ()), self.star_undefined) if e.op == "const")
+
+    @cached_property
+    def selects(self) -> bool:
+        """Whether ⊕ is written so that it always gives one of its operands, like ``min``."""
+        return len(self.add) == 1 and chooses_operand(self.add[0])
+
+    def identities(
+        self, zero: tuple[Any, ...], one: tuple[Any, ...], kinds: tuple[np.dtype[Any], ...]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """0 and 1 in dtypes, one for each component.
+
+        Raises
+        ------
+        DTypeError
+            Where they, a constant or an operation have no meaning there.
+        """
+        ordered = not self.operations & ARITHMETIC
+        low = tuple(element(v, d, ordered=ordered) for v, d in zip(zero, kinds, strict=True))
+        high = tuple(element(v, d, ordered=ordered) for v, d in zip(one, kinds, strict=True))
+        if all(kind.kind in "iu" for kind in kinds):
+            for value in self.constants:
+                element(value, kinds[0], ordered=True)
+        for value, kind in zip(zero + one, kinds + kinds, strict=True):
+            if isinstance(value, bool) and kind.kind not in "bO":
+                raise DTypeError("it works on truth values; use dtype bool")
+        for only, refused, instead in (
+            (REAL, "biu", "float32 or float64"),
+            (BITWISE, "f", "bool or an integer dtype"),
+            (ARITHMETIC, "b", "a dtype of numbers, or write the semiring with or and and (| and &)"),
+        ):
+            used = sorted(self.operations & only)
+            # Structured elements may well use an operation on one component only; then each engine tells for itself.
+            if used and all(kind.kind in refused for kind in kinds):
+                lacking = "truth values lack" if kinds[0].kind == "b" else f"{kinds[0]} lacks"
+                raise DTypeError(f"it uses {used[0]!r}, which {lacking}; use {instead}")
+        return low, high
+
+
+def compose(recordings: Mapping[str, Recording], carrier: Carrier, *, truth_values: bool) -> Program:
+    """The program of what was recorded of ``add``, ``mul`` and, where there is one, ``star``."""
+    add, mul, star = recordings["add"], recordings["mul"], recordings.get("star")
+    if star is None:
+        return Program(add.results, mul.results, None, const(False))
+    return Program(add.results, mul.results, star.results, star.undefined if truth_values else _without_star(star, carrier))
+
+
+def _without_star(star: Recording, carrier: Carrier) -> Expr:
+    """Whether a* does not exist: where it is undefined, NaN, or an infinity that is no element."""
+    undefined, joint = star.undefined, carrier.joint
+    element = None if joint is None or joint.recorded is None else condition_on(joint.recorded, star.results)
+    for c, result in enumerate(star.results):
+        undefined = where(node("ne", result, result), const(True), undefined)
+        for infinity, beyond in ((math.inf, "gt"), (-math.inf, "lt")):
+            # The sign, because 0 stands for −∞ where there are no negative numbers.
+            infinite = where(node(beyond, result, const(0)), node("eq", result, const(infinity)), const(False))
+            if element is not None:
+                undefined = where(where(infinite, element, const(True)), undefined, const(True))
+            elif infinity not in carrier.infinite(c):
+                undefined = where(infinite, const(True), undefined)
+    return undefined
+
+
+_BASIC = (0, 1, 2, -1, 0.5, 3, -2, 7, -0.5, 5, -3, 0.25, 10, 4, 6)
+"""Simple numbers: the pairs of eight of them are tried."""
+
+_FURTHER = (12.3, 57, -87.1, 1234.567, 0.001, 1 / 3, 40000, 65537, -123456, 0.9, 2.75, 1e-6)
+"""Larger and less simple ones, of which a few pairs are tried."""
+
+_MARKED = 24
+"""How many elements near constants are tried."""
+
+_PAIRS = 48
+"""How many pairs of further numbers are tried."""
+
+_PYTHONS = min, max, operator.and_, operator.or_, operator.xor
+"""Operations of Python's that elements of every dtype have."""
+
+_INTEGERS = 1 << 31
+"""Integers below this in magnitude are tried: two have products that fit int64."""
+
+
+def disagreements(
+    program: Program, callables: Mapping[str, Callable[..., Any]], zero: tuple[Any, ...], one: tuple[Any, ...], carrier: Carrier
+) -> dict[str, str]:
+    """Those of ``add``, ``mul`` and ``star`` whose recordings are not what the callables compute, each with the first difference.
+
+    Tried on all pairs of eight elements, on pairs with each of the recorded constants and its neighbours, and on some of further numbers;
+    as bool, int and float, of Python and of NumPy, as far as the program has a meaning in these dtypes. Python's own operations, which
+    recordings are made of, need no trial.
+    """
+    found: dict[str, str] = {}
+    for name in ("bool", "int64", "float64"):
+        dtype = np.dtype(name)
+        try:
+            program.identities(zero, one, (dtype,) * len(zero))
+        except DTypeError:
+            continue
+        tried = [operation for operation in callables if operation not in found and not _is_pythons(callables[operation], name)]
+        if not tried:
+            continue
+        left, right = _pairs(program, zero, one, carrier, dtype)
+        one_by_one = tuple(map(np.concatenate, zip(left, right, strict=True)))
+        recorded = {
+            "add": ("a ⊕ b", program.add, (left, right), None),
+            "mul": ("a ⊗ b", program.mul, (left, right), None),
+            "star": ("a*", program.star or (), (one_by_one,), program.star_undefined),
+        }
+        for operation in tried:
+            text, results, operands, undefined = recorded[operation]
+            differs = difference(callables[operation], results, operands, text=text, undefined=undefined, exists=carrier.admits)
+            if differs is not None:
+                found[operation] = differs
+    return found
+
+
+def _is_pythons(function: Any, dtype: str) -> bool:
+    """Whether this is an operation of Python's that elements of a dtype have; True + True is 2 in Python."""
+    return any(function is own for own in (_PYTHONS if dtype == "bool" else (*_PYTHONS, operator.add, operator.mul)))
+
+
+def _pairs(
+    program: Program, zero: tuple[Any, ...], one: tuple[Any, ...], carrier: Carrier, dtype: np.dtype[Any]
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Elements to combine in a dtype: for both operands one array a component."""
+    shifts = "shl" in program.operations  # by so many places
+    constants = around(program.every_constant, 1 << 10 if shifts else FAR)
+    pools = [_pool(part, constants, dtype) for part in carrier.parts]
+    mixed = random.Random(0)
+
+    def inside(element: tuple[Any, ...]) -> bool:
+        try:
+            return _fits(element, dtype) and carrier.contains(element if len(zero) > 1 else next(iter(element)))
+        except Exception:  # a predicate need not expect every number
+            return False
+
+    def elements(values: list[list[Any]], most: int) -> list[tuple[Any, ...]]:
+        """Some elements whose components are among some values."""
+        every = [tuple(map(mixed.choice, values)) for _ in range(4 * most)] if len(values) > 1 else [(v,) for v in values[0]]
+        return list(itertools.islice(filter(inside, dict.fromkeys(every)), most))
+
+    own = [e for e in dict.fromkeys([zero, one]) if _fits(e, dtype)]
+    basic = list(dict.fromkeys([*own, *elements([basic for basic, _, _ in pools], 12)]))[:8]
+    marked = elements([near or basic for basic, near, _ in pools], _MARKED) if constants else []
+    further = elements([[*basic, *more] for basic, _, more in pools], 24) if not shifts else []
+    pairs = list(itertools.product(basic, basic))
+    pairs += [pair for m in marked for e in (*basic[:4], m) for pair in ((m, e), (e, m))]
+    pairs += [(mixed.choice(further), mixed.choice(further)) for _ in range(_PAIRS if further else 0)]
+
+    def columns(side: int) -> tuple[Array, ...]:
+        return tuple(np.array([pair[side][c] for pair in pairs], dtype=dtype) for c in range(len(zero)))
+
+    return columns(0), columns(1)
+
+
+def _pool(part: Any, constants: list[Any], dtype: np.dtype[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Values to try for one component: simple ones, those near constants, and others."""
+    if dtype.kind == "b":
+        return [False, True], [], []
+    if isinstance(part, frozenset):
+        members = list(itertools.islice((v for v in part if isinstance(v, int | float)), 32))
+        return members[:8], [c for c in constants if c in part], members[8:]
+    ends = [v for bound in (getattr(part, "low", None), getattr(part, "high", None)) if bound is not None for v in (bound, bound / 2)]
+    return [*(v for v in ends if abs(v) <= FAR), *_BASIC], constants, list(_FURTHER)
+
+
+def _fits(element: tuple[Any, ...], dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype has the components; those of integers are small."""
+    if dtype.kind == "b":
+        return all(isinstance(v, bool) for v in element)
+    if dtype.kind == "i":
+        return all(abs(v) < _INTEGERS and v == int(v) for v in element)
+    return all(abs(v) <= FAR or math.isinf(v) for v in element)

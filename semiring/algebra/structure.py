@@ -1,0 +1,299 @@
+"""An algebraic structure (S, ⊕, ⊗, 0, 1): what a semiring is before anybody asks for its laws."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+import numpy as np
+
+from semiring.algebra.carrier import Carrier, carrier_of
+from semiring.algebra.elements import DTYPES
+from semiring.algebra.program import Program, compose, disagreements
+from semiring.algebra.tracing import Recording, record
+from semiring.common.errors import DTypeError, SemiringError, TraceError
+from semiring.common.forks import cached_property
+
+__all__ = ["AlgebraicStructure"]
+
+_OBJECT = np.dtype(object)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AlgebraicStructure:
+    """Two operations with their identities on a carrier, recorded when the structure is made; see `Semiring`.
+
+    Attributes
+    ----------
+    name : str
+    add, mul : callable
+        a ⊕ b and a ⊗ b.
+    zero, one : scalar or tuple
+        Their identities.
+    star : callable or None
+        a*.
+    domain
+        The carrier as the caller gave it.
+    carrier : Carrier
+        The domain, made explicit.
+    """
+
+    name: str
+    add: Callable[[Any, Any], Any]
+    mul: Callable[[Any, Any], Any]
+    zero: Any
+    one: Any
+    star: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    domain: Any = field(default=None, kw_only=True)
+    carrier: Carrier = field(init=False)
+    _recordings: Mapping[str, Recording] = field(init=False)
+    _program: Program | str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise SemiringError(f"the name of a semiring is a text, not {self.name!r}")
+        if not callable(self.add) or not callable(self.mul) or not (self.star is None or callable(self.star)):
+            raise SemiringError(f"{self.name}: add and mul must be callables of two elements, and star a callable of one or None")
+        for name in ("zero", "one"):
+            object.__setattr__(self, name, _identity(getattr(self, name), f"{self.name}: {name}"))
+        width = [len(v) if isinstance(v, tuple) else 1 for v in (self.zero, self.one)]
+        if width[0] != width[1]:
+            raise SemiringError(f"{self.name}: zero {self.zero!r} and one {self.one!r} are not elements of one kind")
+        try:
+            carrier, domain = carrier_of(self.domain, self.zero, self.one)
+        except SemiringError as error:
+            raise SemiringError(f"{self.name}: {error}") from None
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "carrier", carrier)
+        for name, value in (("zero", self.zero), ("one", self.one)):
+            try:
+                inside = carrier.tests(value)
+            except Exception as error:  # whatever the caller's predicate raises is to be reported as its own
+                raise SemiringError(f"{self.name}: the domain raises {type(error).__name__} for {name} {value!r}: {error}") from error
+            if not inside:
+                raise SemiringError(f"{self.name}: {name} {value!r} lies outside the domain, {carrier}; widen the domain")
+        self._record()
+
+    def _record(self) -> None:
+        """Record ⊕, ⊗ and star, or why that cannot be."""
+        recordings, reasons = dict[str, Recording](), dict[str, str]()
+        for name, operands in (("add", 2), ("mul", 2), ("star", 1)):
+            function = getattr(self, name)
+            if function is not None:
+                try:
+                    recordings[name] = record(function, operands, self.components, what=f"{self.name}.{name}", partial=name == "star")
+                except TraceError as error:
+                    reasons[name] = str(error)  # the error itself would keep the frames of the callable alive
+        program = None
+        if not reasons:
+            program = compose(recordings, self.carrier, truth_values=self.on_truth_values)
+            callables = {name: getattr(self, name) for name in recordings}
+            differ = disagreements(program, callables, *self._identity_parts, self.carrier)
+            reasons = {name: f"{self.name}.{name}: {why}" for name, why in differ.items()}
+        object.__setattr__(self, "_program", next(iter(reasons.values()), program))
+        object.__setattr__(self, "_recordings", {name: r for name, r in recordings.items() if name not in reasons})
+
+    @property
+    def _identity_parts(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """0 and 1, each as a tuple of its components."""
+        zero, one = (v if isinstance(v, tuple) else (v,) for v in (self.zero, self.one))
+        return zero, one
+
+    @cached_property
+    def components(self) -> int:
+        """How many scalars an element has: 1, or the length of the tuple."""
+        return len(self.zero) if isinstance(self.zero, tuple) else 1
+
+    @property
+    def on_truth_values(self) -> bool:
+        """Whether elements are truth values and False is the zero, so that integers 0 and 1 can be read as them."""
+        return self.zero is False
+
+    @property
+    def program(self) -> Program:
+        """The recorded operations.
+
+        Raises
+        ------
+        TraceError
+            Naming what cannot be recorded, and what to write instead.
+        """
+        if isinstance(self._program, str):
+            raise TraceError(self._program)
+        return self._program
+
+    def running(self, kinds: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
+        """The callables, where they run themselves, on object arrays: what is remembered about such is to be keyed by them too."""
+        return (self.add, self.mul, self.star) if _OBJECT in kinds else ()
+
+    def recorded(self, name: str) -> Recording | None:
+        """What was recorded of ``add``, ``mul`` or ``star``; None where it cannot be, or there is none."""
+        return self._recordings.get(name)
+
+    def identities(self, dtypes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """0 and 1 in `dtypes`, one Python number a component.
+
+        Parameters
+        ----------
+        dtypes : dtype or sequence of dtype
+            One for each component (a single one serves all).
+
+        Raises
+        ------
+        DTypeError
+            Where the semiring has no meaning in a dtype.
+
+        Examples
+        --------
+        >>> from semiring.algebra.catalogue import MIN_PLUS
+        >>> MIN_PLUS.identities("int16")
+        ((32767,), (0,))
+        """
+        kinds = self.dtypes(dtypes)
+        found = self._identities.get(kinds)
+        if found is None:
+            zero, one = self._identity_parts
+            if any(kind.kind != "O" for kind in kinds):  # object arrays run the callables themselves: nothing need be recorded
+                try:
+                    zero, one = self.program.identities(zero, one, kinds)
+                except DTypeError as error:
+                    raise DTypeError(f"{self.name} has no meaning in {', '.join(dict.fromkeys(map(str, kinds)))}: {error}") from None
+            self._identities[kinds] = found = zero, one
+        return found
+
+    def _has(self, dtypes: tuple[Any, ...]) -> bool:
+        """Whether identities in them are known, as they nearly always are."""
+        try:
+            return dtypes in self._identities
+        except TypeError:  # a list in the place of a dtype
+            return False
+
+    @cached_property
+    def _identities(self) -> dict[tuple[np.dtype[Any], ...], tuple[tuple[Any, ...], tuple[Any, ...]]]:
+        return {}
+
+    def dtypes(self, dtypes: Any) -> tuple[np.dtype[Any], ...]:
+        """`dtypes` as one NumPy dtype a component, each one that the library computes with, in native byte order.
+
+        Parameters
+        ----------
+        dtypes : dtype or sequence of dtype
+            One for each component (a single one serves all).
+
+        Raises
+        ------
+        DTypeError
+            For another number of them, what is no dtype, and one that is not supported.
+
+        Examples
+        --------
+        >>> from semiring.algebra.catalogue import DISTANCE_COUNT
+        >>> DISTANCE_COUNT.dtypes("float32")
+        (dtype('float32'), dtype('float32'))
+        """
+        if type(dtypes) is tuple and self._has(dtypes):
+            return dtypes
+        parts = dtypes if isinstance(dtypes, list | tuple) else (dtypes,) * self.components
+        if len(parts) != self.components:
+            raise DTypeError(f"{self.name} has {self.components} components, but {len(parts)} dtypes were given")
+        try:
+            kinds = tuple(np.dtype(d).newbyteorder("=") for d in parts)
+        except TypeError as error:
+            raise DTypeError(f"{dtypes!r} is no dtype: {error}") from None
+        for kind in kinds:
+            if kind not in DTYPES and kind.kind != "O":
+                raise DTypeError(f"dtype {kind} is not supported; use one of {', '.join(map(str, DTYPES))}, or object for exact entries")
+        return kinds
+
+    @cached_property
+    def supported_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtypes, one for all components, in which the semiring has a meaning.
+
+        Examples
+        --------
+        >>> from semiring.algebra.catalogue import LOG
+        >>> [str(dtype) for dtype in LOG.supported_dtypes]
+        ['float32', 'float64']
+        """
+
+        def supports(dtype: np.dtype[Any]) -> bool:
+            try:
+                self.identities(dtype)
+            except DTypeError:
+                return False
+            return True
+
+        return tuple(filter(supports, DTYPES))
+
+    @cached_property
+    def usual_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtypes that are meant where none is given: the first that fits of float64, bool, int64 and object."""
+        for name in ("float64", "bool", "int64"):
+            kinds = self.dtypes(name)
+            try:
+                self.identities(kinds)
+            except (DTypeError, TraceError):
+                continue
+            return kinds
+        return self.dtypes(object)
+
+    @cached_property
+    def selects(self) -> bool:
+        """Whether ⊕ is recorded as one that always gives one of its operands; others may do so too."""
+        try:
+            return self.program.selects
+        except TraceError:
+            return False
+
+    def narrowed(self, domain: Any) -> Self:
+        """The same structure, as it was recorded, on another carrier."""
+        other = copy.copy(self)
+        carrier, plain = carrier_of(domain, self.zero, self.one)
+        object.__setattr__(other, "domain", plain)
+        object.__setattr__(other, "carrier", carrier)
+        if not isinstance(self._program, str):
+            program = compose(self._recordings, carrier, truth_values=self.on_truth_values)
+            object.__setattr__(other, "_program", program)
+        return other
+
+    def _meaning(self) -> tuple[Any, ...]:
+        """What is alike of two that are equal."""
+        operations = (self.add, self.mul, self.star) if isinstance(self._program, str) else (self._program,)
+        # repr tells 0 from False and from -0.0, which == does not and a generated kernel must.
+        return (self.name, *operations, repr(self.zero), repr(self.one), self.carrier)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        return self._meaning()
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AlgebraicStructure):
+            return NotImplemented
+        return self is other or self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # what was recorded goes along, what is derived is derived again
+
+
+def _identity(value: Any, what: str) -> Any:
+    """An identity as plain Python numbers, or the caller's own objects."""
+    if isinstance(value, tuple):
+        if len(value) < 2 or any(isinstance(v, tuple | list) for v in value):
+            raise SemiringError(f"{what} {value!r} must be a scalar, or a flat tuple of two or more scalars")
+        return tuple(_identity(v, what) for v in value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, list | np.ndarray):
+        raise SemiringError(f"{what} {value!r} is no element; write a scalar or a tuple of scalars")
+    if isinstance(value, float) and value != value:
+        raise SemiringError(f"{what} is NaN, which is no element of any semiring")
+    return value
