@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring, require_semiring
+from semiring.arrays.cuda_stream import in_stream_of, scratch_memory, strided
 from semiring.arrays.devices import gpu_name, namespace, on_device, on_gpu
-from semiring.arrays.exchange import Borrowed, Restorer, borrowed, in_stream_of, scratch_memory, strided
+from semiring.arrays.exchange import Borrowed, Restorer, borrowed
 from semiring.arrays.memory import ALWAYS_FITS, require_room, with_scratch
 from semiring.common.errors import SemiringError, ShapeError, about, refuse_arrays
 from semiring.execution.product import (

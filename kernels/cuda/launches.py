@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.arrays.exchange import Strided
+from semiring.arrays.cuda_stream import Strided
 from semiring.kernels.cuda.compiler import Kernel, pointer_to
 from semiring.kernels.cuda.operands import by_value, matrix, via_arguments
 from semiring.kernels.engine import Block

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.exchange import Strided
+from semiring.arrays.cuda_stream import Strided
 from semiring.arrays.pieces import GPU_SCRATCH
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler

@@ -1,13 +1,7 @@
-"""Elements into a dtype without losing any, and whether they lie inside the carrier.
+"""Entries of arrays as elements: from one dtype to another without losing any, and whether they lie inside the carrier.
 
-Entries of a matrix from one dtype to another: which dtype computes them, and what becomes of ±∞ and of what does not fit.
-
-Callers go through a matrix piece by piece, so that no temporary is as large as the matrix.
-
-Whether whole arrays of elements lie in a semiring's carrier.
-
-Entries are tested in pieces that fit a core's cache, with no temporary of the matrix's size; predicates, which are recorded like ⊕ and ⊗,
-too. Where value statistics are known, they tell of an interval whether anything has to be looked at.
+A conversion minds ±∞, which integers write as their largest and smallest values, and refuses what the new dtype cannot hold. Entries are
+tested in pieces that fit a core's cache, with no temporary of the array's size, predicates too, which are recorded like ⊕ and ⊗.
 """
 
 from __future__ import annotations
@@ -29,8 +23,7 @@ from semiring.arrays.pieces import pieces
 from semiring.common.errors import DomainError, DTypeError, brief
 
 __all__ = [
-    "Array", "Conversion", "Place", "conversions", "first", "nan", "outside", "refuse_nan", "require_inside", "widened",
-    "written_as",
+    "Array", "Conversion", "Place", "conversions", "first", "nan", "outside", "refuse_nan", "require_inside", "widened", "written_as",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]

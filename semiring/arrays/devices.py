@@ -1,8 +1,6 @@
-"""Which array library an array belongs to, and which device it lies on.
+"""Devices and the arrays on them: which GPUs there are, where an array lies, and one text for NumPy and CuPy.
 
-Arrays of NumPy and of CuPy by one text: whose functions take an array, and where it lies. CuPy is not imported for the host's.
-
-Devices: what their names say, where arrays lie, which GPUs there are, and the one that is current.
+CuPy is not imported for arrays of the host.
 """
 
 from __future__ import annotations

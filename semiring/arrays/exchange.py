@@ -1,31 +1,24 @@
-"""Exchanging arrays between libraries, and ordering work with their streams.
+"""Exchanging arrays with other libraries: their memory as an array of NumPy or CuPy, and results as arrays of theirs.
 
-Arrays of other libraries: their memory as an array of NumPy or CuPy, and results as arrays of theirs. No library is imported for that.
-
-What is special about a library stands in one table, `_LIBRARIES`; every other one is taken by the protocols that it offers: DLPack, else
-the CUDA array interface, else whatever NumPy reads.
-
-The stream that a product is computed in: that of the caller's library, and what a recording of it needs.
+No library is imported for that. What is special about one stands in a table, `_LIBRARIES`; every other one is taken by the protocols that
+it offers: DLPack, else the CUDA array interface, else whatever NumPy reads.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from semiring.arrays.cuda_stream import strided, torch_dtypes
 from semiring.arrays.devices import on_gpu
 from semiring.common.errors import DTypeError, GraphError, SemiringError
 
-__all__ = [
-    "Borrowed", "Restorer", "Strided", "borrowed", "empty_beside", "in_stream_of", "lends_memory", "library_stream", "lists_numbers",
-    "name_of", "refuse_short_floats", "scratch_memory", "strided",
-]  # fmt: skip
+__all__ = ["Borrowed", "Restorer", "borrowed", "lends_memory", "lists_numbers", "name_of", "refuse_short_floats"]
 
 _HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})
 """DLPack's device types: CPU and pinned memory; an NVIDIA GPU and managed memory."""
@@ -198,22 +191,11 @@ class _TorchRestorer(Restorer):
         super().__init__(self._torch.from_dlpack, device)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        theirs = _of_torch().get(dtype)
+        theirs = torch_dtypes().get(dtype)
         return None if theirs is None else self._torch.empty(shape, dtype=theirs, device=self._device)
 
     def __reduce__(self) -> Any:
         return Restorer, (self._make,)
-
-
-def library_stream(values: Iterable[Any]) -> tuple[int, int] | None:
-    """The stream in which PyTorch works on the GPU of the first of its tensors, and the number of that; None where none lies on one."""
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        for value in values:
-            if type(value) is torch.Tensor and value.is_cuda:
-                number = value.device.index
-                return torch._C._cuda_getCurrentRawStream(number), number
-    return None
 
 
 def _in_torchs_stream(tensor: Any) -> Borrowed | None:
@@ -230,74 +212,6 @@ def _in_torchs_stream(tensor: Any) -> Borrowed | None:
     strides = None if tensor.is_contiguous() else found.strides
     array = cupy.ndarray(found.shape, found.dtype, cupy.cuda.MemoryPointer(memory, 0), strides)
     return Borrowed(array, _torch_restorer(tensor.device))
-
-
-class Strided(NamedTuple):
-    """Where an array lies on a GPU, which takes a tenth of the time of a view of CuPy's.
-
-    Attributes
-    ----------
-    address : int
-    shape : tuple of int
-    strides : tuple of int
-        In bytes.
-    dtype : numpy.dtype
-    """
-
-    address: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-
-def strided(value: Any) -> Strided | None:
-    """Where an array of CuPy's lies on the current GPU, or a tensor that nothing keeps from being read; None for any other one.
-
-    PyTorch and CuPy have to work in one stream there.
-    """
-    cupy = sys.modules.get("cupy")
-    if cupy is None:
-        return None
-    if type(value) is cupy.ndarray:
-        memory = value.data
-        if memory.device_id != cupy.cuda.runtime.getDevice():
-            return None
-        return Strided(memory.ptr, value.shape, value.strides, value.dtype)
-    torch = sys.modules.get("torch")
-    if torch is None or type(value) is not torch.Tensor or not value.is_cuda or value.requires_grad or value.is_neg():
-        return None
-    dtype, number = _torch_dtypes().get(value.dtype), value.get_device()
-    if dtype is None or value.layout is not torch.strided or not (address := value.data_ptr()):
-        return None
-    if number != cupy.cuda.runtime.getDevice() or torch._C._cuda_getCurrentRawStream(number) != cupy.cuda.get_current_stream().ptr:
-        return None
-    size = dtype.itemsize
-    return Strided(address, value.shape, tuple([step * size for step in value.stride()]), dtype)
-
-
-def empty_beside(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Any, int]:
-    """A contiguous array of the library of one of which `strided` tells where it lies, on the same GPU, and its address."""
-    kind = type(value)
-    if kind is sys.modules["cupy"].ndarray:
-        array = kind(shape, dtype)
-        return array, array.data.ptr
-    theirs = _of_torch()[dtype]
-    alike = value.shape == shape and value.dtype is theirs and value.is_contiguous()
-    tensor = sys.modules["torch"].empty_like(value) if alike else value.new_empty(shape, dtype=theirs)
-    return tensor, tensor.data_ptr()
-
-
-@functools.cache
-def _torch_dtypes() -> dict[Any, np.dtype[Any]]:
-    """NumPy's dtypes by those of PyTorch."""
-    names = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
-    return {d: np.dtype(name) for name in names if (d := getattr(sys.modules["torch"], name, None)) is not None}
-
-
-@functools.cache
-def _of_torch() -> dict[np.dtype[Any], Any]:
-    """PyTorch's dtypes by those of NumPy."""
-    return {ours: theirs for theirs, ours in _torch_dtypes().items()}
 
 
 @functools.lru_cache(maxsize=64)
@@ -378,53 +292,3 @@ _PANDAS = _Library(lambda frame: "has labels, which nothing here would match; pa
 
 _LIBRARIES = {"torch": _TORCH, "jax": _JAX, "jaxlib": _JAX, "numba": _NUMBA, "numba_cuda": _NUMBA, "pandas": _PANDAS}
 """By the package that the classes of the arrays belong to."""
-
-
-_NOTHING = nullcontext()
-
-
-def in_stream_of(arrays: Iterable[Any]) -> AbstractContextManager[None]:
-    """Makes the stream of PyTorch the current one, where some arrays are its tensors and lie on a GPU; nothing is to be done elsewhere.
-
-    CuPy's arrays among them are waited for, and whoever uses them next waits.
-    """
-    found = library_stream(arrays)
-    if found is None:
-        return _NOTHING
-    import cupy
-
-    stream, number = found
-    if stream == cupy.cuda.get_current_stream(number).ptr:
-        return _NOTHING
-    return _joined(stream, number, both=any(map(on_gpu, arrays)))
-
-
-class _Foreign:
-    """A stream by its address, as CuPy asks for those of others."""
-
-    def __init__(self, address: int) -> None:
-        self._address = address
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self._address
-
-
-@contextmanager
-def _joined(address: int, number: int, *, both: bool) -> Iterator[None]:
-    import cupy
-
-    outer = cupy.cuda.get_current_stream(number)
-    with cupy.cuda.Device(number), cupy.cuda.Stream.from_external(_Foreign(address)) as stream:
-        if both:
-            stream.wait_event(outer.record())
-        yield
-        if both:
-            outer.wait_event(stream.record())
-
-
-def scratch_memory() -> AbstractContextManager[None]:
-    """While a CUDA graph is recorded in the current stream, lets it own the memory that is allocated and freed meanwhile."""
-    import cupy
-
-    owned: AbstractContextManager[None] = cupy.cuda.using_allocator(cupy.cuda.malloc_async)
-    return owned if cupy.cuda.get_current_stream().is_capturing() else _NOTHING

@@ -1,9 +1,4 @@
-"""Free memory of the host and of GPUs; what cannot fit is refused before anything is allocated.
-
-What memory is left, on the host and on GPUs, and whether something fits it.
-
-Refusing, before anything is allocated, a dense matrix that cannot fit.
-"""
+"""Free memory of the host and of GPUs; what cannot fit is refused before anything is allocated."""
 
 from __future__ import annotations
 

@@ -17,8 +17,9 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.conversion import conversions, widened, written_as
+from semiring.arrays.cuda_stream import Strided, empty_beside
 from semiring.arrays.devices import is_gpu, namespace, on_gpu
-from semiring.arrays.exchange import Borrowed, Strided, borrowed, empty_beside, lends_memory
+from semiring.arrays.exchange import Borrowed, borrowed, lends_memory
 from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError
 from semiring.kernels.cuda.elements import clear_paths, zeros
