@@ -1,8 +1,4 @@
-"""Recording a callable: it runs once on symbols, and every comparison used as a truth value forks the trace.
-
-The symbols on which a callable is run to be recorded: scalars whose operators build expressions.
-
-Recording a plain Python callable by running it on symbols.
+"""Tracing: a callable runs on symbols, whose operators build its expression, once for each outcome of its branches.
 
 A comparison or a symbol used as a bool forks the recording: the callable runs once for each outcome, and the two results
 become one ``where``. So ``if``/``else``, ``and``/``or``/``not``, chained comparisons and the built-in ``min`` and ``max`` (on tuples
@@ -12,7 +8,6 @@ too) need no help from whoever writes the callable. What is asked again, or foll
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,42 +18,14 @@ import numpy as np
 from semiring.algebra.expression import COMPARISONS, Expr, const, node, var, where
 from semiring.common.errors import DivergenceError, TraceError
 
-__all__ = ["Questions", "Recording", "Symbol", "lift", "record", "refuse", "symbolic"]
+__all__ = ["Recording", "Symbol", "lift", "record", "refuse", "symbolic"]
 
 _current = threading.local()
 
 
-class Questions(ABC):
-    """Whoever answers the conditions of the recording in progress (one for each thread; the innermost one counts).
-
-    Attributes
-    ----------
-    refusal : TraceError or None
-        What was refused first: a callable may catch the error, but what it does then is not what it does with numbers.
-    """
-
-    _outer: Questions | None = None
-    refusal: TraceError | None = None
-
-    def __enter__(self) -> None:
-        self._outer = asked()
-        _current.questions = self
-
-    def __exit__(self, *_: object) -> None:
-        _current.questions = self._outer
-
-    @abstractmethod
-    def decide(self, question: Expr) -> bool:
-        """The outcome of a condition."""
-
-    @abstractmethod
-    def divides_by(self, divisor: Expr) -> None:
-        """Raise ZeroDivisionError where a division is none."""
-
-
-def asked() -> Questions | None:
-    """Who answers in this thread, if a recording is in progress."""
-    found: Questions | None = getattr(_current, "questions", None)
+def _running() -> _Path | None:
+    """The run of a callable that is in progress in this thread, if one is; of several the innermost."""
+    found: _Path | None = getattr(_current, "path", None)
     return found
 
 
@@ -71,11 +38,11 @@ class Symbol:
         self.expr = expr
 
     def __bool__(self) -> bool:
-        questions = asked()
-        if questions is None:
+        path = _running()
+        if path is None:
             raise TraceError("a symbol was used as a bool outside the recording of a semiring's callable")
         expr = self.expr
-        return questions.decide(expr if expr.op in COMPARISONS or expr.op == "not" else node("ne", expr, const(0)))
+        return path.decide(expr if expr.op in COMPARISONS or expr.op == "not" else node("ne", expr, const(0)))
 
     def __pow__(self, exponent: Any) -> Symbol:
         if isinstance(exponent, int) and 0 <= exponent <= 64:
@@ -119,9 +86,9 @@ class Symbol:
 def refuse(what: str, instead: str) -> NoReturn:
     """Raise the `TraceError` for an operation that cannot be recorded."""
     error = TraceError(f"{what} cannot be recorded in a semiring's callable; write {instead}")
-    questions = asked()
-    if questions is not None and questions.refusal is None:
-        questions.refusal = error
+    path = _running()
+    if path is not None and path.refusal is None:
+        path.refusal = error
     raise error
 
 
@@ -147,9 +114,9 @@ def lift(value: Any) -> Expr:
 
 def _apply(name: str, *operands: Any) -> Symbol:
     args = tuple(map(lift, operands))
-    questions = asked()
-    if name in ("div", "floordiv", "mod") and questions is not None:
-        questions.divides_by(args[1])
+    path = _running()
+    if name in ("div", "floordiv", "mod") and path is not None:
+        path.divides_by(args[1])
     return Symbol(node(name, *args))
 
 
@@ -230,14 +197,27 @@ _RELATIONS = {
 """Which of x < y, x = y, x > y, unordered (one is NaN) make a comparison true."""
 
 
-class _Path(Questions):
-    """One run of the callable: the outcomes it is told for its first questions, True for every later one."""
+class _Path:
+    """One run of the callable: the outcomes it is told for its first questions, True for every later one.
+
+    What it refused first stands in `refusal`: a callable may catch the error, but what it does then is not what it does with numbers.
+    """
+
+    refusal: TraceError | None = None
+    _outer: _Path | None = None
 
     def __init__(self, prefix: Sequence[bool], *, partial: bool) -> None:
         self.prefix, self.partial = prefix, partial
         self.questions: list[Expr] = []
         self._truth: dict[Expr, bool] = {}
         self._relations: dict[tuple[Expr, Expr], frozenset[str]] = {}
+
+    def __enter__(self) -> None:
+        self._outer = _running()
+        _current.path = self
+
+    def __exit__(self, *_: object) -> None:
+        _current.path = self._outer
 
     def decide(self, question: Expr) -> bool:
         """The outcome of a condition on this path."""

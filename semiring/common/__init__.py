@@ -1,3 +1,10 @@
-"""What every room uses: errors, locks that forks respect, cards in HTML, and the version."""
+"""What all packages use.
+
+errors.py   the exceptions of the library, and how their messages name values
+forks.py    locks that no child of a fork finds held, and `cached_property` without one
+html.py     small tables for Jupyter
+
+Nothing here imports from the other packages.
+"""
 
 __version__ = "0.1.0"
