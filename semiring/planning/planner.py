@@ -25,7 +25,7 @@ from semiring.common import forks
 from semiring.common.errors import SemiringError, TooLargeError
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_packed
-from semiring.kernels.outline import sides_of
+from semiring.kernels.description import sides_of
 from semiring.kernels.select import has_searches
 from semiring.planning.costs import closure_seconds, product_seconds, rows_seconds, scipy_seconds, search_seconds
 from semiring.planning.plans import Plan

@@ -13,9 +13,9 @@ from semiring.arrays.memory import format_bytes
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown
 from semiring.kernels.boolean import is_packed
+from semiring.kernels.description import BlockSides, KernelDescription, describe, sides_of
 from semiring.kernels.engine import Engine, fresh
 from semiring.kernels.machine import Speed, speed_of
-from semiring.kernels.outline import BlockSides, Outline, outline, sides_of
 from semiring.kernels.overflow.operands import ProductChecks, checks_for
 from semiring.kernels.select import engine_for, searches_for
 from semiring.planning.problem import Problem
@@ -133,9 +133,9 @@ class Plan(Shown):
         return speed_of(self.device, self.semiring, self.dtypes, witness=self.paths, packed=packed, threads=self.problem.threads)
 
     @cached_property
-    def outline(self) -> Outline:
+    def outline(self) -> KernelDescription:
         """Engine, tile and instructions of a step. The CPU's are counted in machine code that is generated for that."""
-        return outline(self.semiring, self.dtypes, self.device, self.n, witness=self.paths, by_rows=self.rows is not None)
+        return describe(self.semiring, self.dtypes, self.device, self.n, witness=self.paths, by_rows=self.rows is not None)
 
     @property
     def sides(self) -> BlockSides:

@@ -1,4 +1,4 @@
-"""What an engine would run for a semiring in a dtype: its tile, its instructions for a step, the sides of its blocks."""
+"""Describes the kernel that an engine would run, without running it: its tile, its instructions for a step, the sides of its blocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from semiring.common.forks import importing
 from semiring.common.html import Shown
 from semiring.kernels.boolean import is_packed
 
-__all__ = ["BlockSides", "Outline", "outline", "sides_of"]
+__all__ = ["BlockSides", "KernelDescription", "describe", "sides_of"]
 
 Dtypes = tuple[np.dtype[Any], ...]
 
@@ -31,8 +31,8 @@ class BlockSides(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outline:
-    """An engine, without the engine.
+class KernelDescription:
+    """The kernel of a product: whose it is, its tile, its instructions.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ def sides_of(semiring: Semiring, dtypes: Dtypes, device: str, *, packed: bool) -
     semiring : Semiring
     dtypes : tuple of numpy.dtype
     device : str
-        As for `outline`.
+        As for `describe`.
     packed : bool
         Whether matrices are packed into bits, see `is_packed`.
     """
@@ -85,7 +85,7 @@ def sides_of(semiring: Semiring, dtypes: Dtypes, device: str, *, packed: bool) -
         return BlockSides(max(sides), CudaEngine.sweep, min(sides))
 
 
-def outline(semiring: Semiring, dtypes: Dtypes, device: str, n: int, *, witness: bool, by_rows: bool = False) -> Outline:
+def describe(semiring: Semiring, dtypes: Dtypes, device: str, n: int, *, witness: bool, by_rows: bool = False) -> KernelDescription:
     """What `engine_for` would give, with the tile of a product of half the side.
 
     Parameters
@@ -102,49 +102,62 @@ def outline(semiring: Semiring, dtypes: Dtypes, device: str, n: int, *, witness:
     """
     packed = is_packed(semiring, dtypes, witness=witness or by_rows)
     if device == "reference" or any(d.kind == "O" for d in dtypes):
-        return Outline("reference")
+        return KernelDescription("reference")
     if device == "cpu":
         return _packed_cpu() if packed else _cpu(semiring, dtypes, witness)
     return _packed_cuda(device, n) if packed else _cuda(semiring, dtypes, device, n, witness)
 
 
-def _cpu(semiring: Semiring, dtypes: Dtypes, witness: bool) -> Outline:
+def _cpu(semiring: Semiring, dtypes: Dtypes, witness: bool) -> KernelDescription:
     from semiring.kernels.cpu.compiler import assembly
     from semiring.kernels.cpu.engine import kernels_for
 
     kernels = kernels_for(semiring, dtypes)
     name, tile = ("product_witness", kernels.witness_tile) if witness else ("product", kernels.tile)
     text = assembly(kernels.ir(name), kernels.target)
-    instructions = _counted(text, f"{name}_micro", tile.rows * tile.vectors, tile.width)
-    return Outline(f"cpu, {kernels.target.isa} for {kernels.target.cpu}", tile, instructions=instructions)
+    instructions = _counted(_inner_loop(text, f"{name}_micro"), tile.rows * tile.vectors, tile.width)
+    return KernelDescription(f"cpu, {kernels.target.isa} for {kernels.target.cpu}", tile, instructions=instructions)
 
 
-_LOOP = re.compile(r"^(\.?L\w+):[^\n]*\n((?:(?!^\S+:).*\n)*?)^\s+(?:j\w+|b\.\w+|cbn?z.*,)\s+\1\s*$", re.MULTILINE)
-_VECTOR = re.compile(r"^\s+([a-z]\w*)\s[^\n]*(?:%[xyz]mm|\bv\d+\.)", re.MULTILINE)
+_LABEL = re.compile(r"(\S+):")
+_VECTOR = re.compile(r"%[xyz]mm|\bv\d+\.")
+"""A vector register of x86-64, or of 64-bit ARM."""
+
 _MOVES = ("vmov", "mov", "vbroadcast", "ld", "st", "dup", "vp2", "prefetch")
 
 
-def _counted(text: str, function: str, vectors: int, width: int) -> str:
-    """The vector instructions of the loop that computes `vectors` steps a turn, `width` at a time, counted in its machine code."""
-    _, _, body = text.partition(f"\n{function}:")
-    loops = [Counter(_VECTOR.findall(found[2])) for found in _LOOP.finditer(body.partition(".size")[0])]
-    most = max(loops, key=lambda loop: loop.total(), default=Counter[str]())
-    arithmetic = Counter({name: count for name, count in most.items() if not name.startswith(_MOVES)})
+def _inner_loop(text: str, function: str) -> Counter[str]:
+    """The vector instructions of a function's busiest loop, out of its machine code as text: of LLVM's, llvmlite has no other reader."""
+    label, names, loops = "", list[str](), [Counter[str]()]
+    for line in text.partition(f"\n{function}:")[2].partition(".size")[0].splitlines():
+        words = line.split()
+        if found := _LABEL.match(line):
+            label, names = found[1], []
+        elif words and words[-1] == label:  # a jump to where its block begins
+            loops.append(Counter(names))
+        elif _VECTOR.search(line):
+            names.append(words[0])
+    return max(loops, key=Counter.total)
+
+
+def _counted(loop: Counter[str], vectors: int, width: int) -> str:
+    """The instructions of a loop that computes `vectors` steps a turn, `width` at a time, in words."""
+    arithmetic = Counter({name: count for name, count in loop.items() if not name.startswith(_MOVES)})
     if arithmetic.total() < vectors:
         return "several loops, which are not counted"
     names = ", ".join(name for name, _ in arithmetic.most_common(4))
-    moves = most.total() - arithmetic.total()
+    moves = loop.total() - arithmetic.total()
     return (
         f"{arithmetic.total() / vectors:.3g} for {width} steps ({names}{', …' if len(arithmetic) > 4 else ''}), and {moves / vectors:.2g} "
         f"that load or copy"
     )
 
 
-def _packed_cpu() -> Outline:
+def _packed_cpu() -> KernelDescription:
     from semiring.kernels.cpu.boolean import STRIP
 
     text = f"a look-up in a table and an ∪ of {STRIP} bits for {8 * STRIP:,} steps (the Four Russians' method)"
-    return Outline("cpu, on bits", instructions=text)
+    return KernelDescription("cpu, on bits", instructions=text)
 
 
 def _limits(device: str) -> Any:
@@ -154,16 +167,16 @@ def _limits(device: str) -> Any:
     return H200 if device == "cuda" else limits(gpu_number(device))
 
 
-def _packed_cuda(device: str, n: int) -> Outline:
+def _packed_cuda(device: str, n: int) -> KernelDescription:
     from semiring.kernels.cuda.boolean import choose_bits
 
     limits, half = _limits(device), max(1, n // 2)
     tile = choose_bits(half, half, 1, limits)
     text = "an MMA of bits for 32,768 steps, which it ANDs and counts" if tile.tensor else "a LOP3 for 32 steps"
-    return Outline(f"cuda, on bits, for sm_{limits.arch}", tile, text)
+    return KernelDescription(f"cuda, on bits, for sm_{limits.arch}", tile, text)
 
 
-def _cuda(semiring: Semiring, dtypes: Dtypes, device: str, n: int, witness: bool) -> Outline:
+def _cuda(semiring: Semiring, dtypes: Dtypes, device: str, n: int, witness: bool) -> KernelDescription:
     from semiring.kernels.cuda.kernels import problem_for, reads_vectors, step_for
     from semiring.kernels.cuda.representation import represent
     from semiring.kernels.cuda.tile import choose
@@ -186,7 +199,7 @@ def _cuda(semiring: Semiring, dtypes: Dtypes, device: str, n: int, witness: bool
         text = f"{step.name} for {'a step' if together == 1 else f'{together} steps'}"
         if "candidate" in step.code:
             text += f", and {mul} operation{'s' * (mul != 1)} ⊗ for each" if mul else ""
-    return Outline(f"cuda, for sm_{limits.arch}", choose(problem, limits), text)
+    return KernelDescription(f"cuda, for sm_{limits.arch}", choose(problem, limits), text)
 
 
 def _operations(roots: tuple[Expr, ...]) -> int:
