@@ -271,19 +271,9 @@ _TESTS: dict[str, Callable[[Model], Counterexample | None]] = {
 
 
 def law(structure: AlgebraicStructure, dtypes: Any, name: str) -> LawResult:
-    """The result for one of `LAWS` or `PROPERTIES` (cached).
+    """The result for one of `LAWS` or `PROPERTIES` (cached); SemiringError where there is no such law.
 
-    Parameters
-    ----------
-    structure : AlgebraicStructure
-    dtypes : dtype or sequence of dtype or None
-        One for each component; None for the usual ones.
-    name : str
-
-    Raises
-    ------
-    SemiringError
-        Where there is no such law.
+    It is asked in a dtype for each component, in one for all, or (None) in the usual ones.
     """
     kinds = structure.dtypes(structure.usual_dtypes if dtypes is None else dtypes)
     return _law(structure, kinds, name, structure.running(kinds))

@@ -76,14 +76,7 @@ def _uses_bits(structure: AlgebraicStructure) -> bool:
 
 
 def draw(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> Sample:
-    """The sample of a semiring's carrier in some dtypes.
-
-    Parameters
-    ----------
-    structure : AlgebraicStructure
-    kinds : tuple of numpy.dtype
-        One for each component.
-    """
+    """The sample of a carrier in some dtypes, one for each component."""
     types, bits = arithmetic(structure, kinds), _uses_bits(structure)
     zero, one = _identities(structure, kinds, types)
 

@@ -6,7 +6,7 @@
     conversion.py    entries in another dtype, and whether they lie inside the carrier
     pieces.py        how much of an array is worked on at once
     memory.py        what is free on a device; what cannot fit is refused before anything is allocated
-    overlap.py       where a matrix lies in memory, and whether two share elements
+    overlap.py       memory layouts, and aliasing: whether two matrices share elements
 
 Operands come by `cuda_stream.strided`, or else by `exchange.borrowed`; `conversion` reads their entries piece by piece, and engines ask
 `overlap` whether they may write where operands lie. `devices` stands below all of them.

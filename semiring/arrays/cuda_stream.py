@@ -141,7 +141,7 @@ def _joined(address: int, number: int, *, both: bool) -> Iterator[None]:
 
 
 def scratch_memory() -> AbstractContextManager[None]:
-    """While a CUDA graph is recorded in the current stream, lets it own the memory that is allocated and freed meanwhile."""
+    """While a CUDA graph is captured in the current stream, lets it own the memory that is allocated and freed meanwhile."""
     import cupy
 
     owned: AbstractContextManager[None] = cupy.cuda.using_allocator(cupy.cuda.malloc_async)

@@ -246,21 +246,14 @@ def _standard(value: Any) -> Callable[[Any], Any] | None:
 
 @dataclass(frozen=True)
 class _Library:
-    """What is special about the arrays of a library.
-
-    Attributes
-    ----------
-    obstacle : callable
-        Tells of an array why it cannot be read, and what would work; None where nothing is in the way.
-    maker : callable
-        Gives what makes other arrays those of the library.
-    constant : bool
-        Whether its arrays never change.
-    """
+    """What is special about the arrays of a library."""
 
     obstacle: Callable[[Any], str | None] = lambda value: None
+    """Why an array cannot be read, and what would work; None where nothing is in the way."""
     maker: Callable[[Any], Callable[[Any], Any] | None] = _standard
+    """What makes other arrays those of the library of this one."""
     constant: bool = False
+    """Whether its arrays never change."""
 
 
 def _torch(tensor: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Where a matrix lies in memory, and whether two of them share elements."""
+"""Memory layouts of matrices, and aliasing: whether two of them share elements."""
 
 from __future__ import annotations
 

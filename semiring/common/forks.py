@@ -1,4 +1,4 @@
-"""Forks: what a child would wait for in vain, because it has none of its parent's other threads.
+"""Safety of forks: no child waits for a lock of a thread that it does not have.
 
 A child is a copy of the process with the one thread that forked. A lock that another thread had would never be released there, so
 whoever forks holds all locks of the library meanwhile; and what only the other threads could do or give back, the child forgets.
