@@ -3,7 +3,9 @@
 import pytest
 from hypothesis import settings
 
+from semiring.arrays import devices, memory
 from semiring.arrays.devices import gpus
+from semiring.kernels import machine
 from semiring.kernels.cpu.threads import thread_count
 
 # The first example of a kind may compile a kernel.
@@ -25,3 +27,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu") and not gpus():
             item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
+
+
+@pytest.fixture
+def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU with 4 GiB left, as far as choices are concerned."""
+    monkeypatch.setattr(devices, "_found", lambda: (1, ""))
+    monkeypatch.setattr(memory, "free_on_gpu", lambda number: 4 << 30)
+    monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)

@@ -5,9 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from semiring.arrays import devices, memory
-from semiring.kernels import machine
-
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -19,11 +16,3 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["SEMIRING_CACHE_DIR"]
     else:
         os.environ["SEMIRING_CACHE_DIR"] = before
-
-
-@pytest.fixture
-def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU with 4 GiB left, as far as choices are concerned."""
-    monkeypatch.setattr(devices, "_found", lambda: (1, ""))
-    monkeypatch.setattr(memory, "free_on_gpu", lambda number: 4 << 30)
-    monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)

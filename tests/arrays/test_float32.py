@@ -1,4 +1,4 @@
-"""Conversions between floats that CuPy's own would round to zero; their text is the same for NumPy, which is exact."""
+"""Conversions of floats to float32 and back, which CuPy's own would round to zero; their text is the same for NumPy, which is exact."""
 
 from __future__ import annotations
 
