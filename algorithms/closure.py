@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms import components
-from semiring.algorithms.divergence import Judge, harmful_loop
+from semiring.algorithms.divergence import Judge, harmful_loop, may_improve
 from semiring.algorithms.potentials import inverse, resum, reweigh
 from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
 from semiring.arrays.devices import host, on_gpu, to_gpu
@@ -18,8 +18,8 @@ from semiring.common.errors import DivergenceError, HarmfulPivot, SemiringError
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_reachability
 from semiring.kernels.engine import Block, Engine
-from semiring.kernels.overflow.closures import guard_for, may_improve, statistics_of, strays
-from semiring.kernels.overflow.infinity import tropical
+from semiring.kernels.overflow.closures import guard_for, leaves_carrier, statistics_of
+from semiring.kernels.overflow.limits import tropical
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
 
@@ -332,5 +332,5 @@ def _run_elimination(task: _Task, values: Values) -> None:
 
 
 def _require_elements(engine: Engine, values: Values) -> None:
-    if all(d.kind != "O" for d in engine.dtypes) and strays(engine.semiring, values):
+    if all(d.kind != "O" for d in engine.dtypes) and leaves_carrier(engine.semiring, values):
         raise DivergenceError(f"the closure over {engine.semiring.name} left the range of {', '.join(map(str, engine.dtypes))}")

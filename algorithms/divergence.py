@@ -10,6 +10,7 @@ What to do about a pivot p with 1 ⊕ p ≠ 1: a cycle that makes the closure di
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -22,15 +23,15 @@ import numpy as np
 from semiring.algebra import ops
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import evaluate
+from semiring.algebra.expression import evaluate, is_operation
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.algorithms.extraction import cycle_through
 from semiring.algorithms.relaxation import Relaxation, relaxation
 from semiring.common.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief, printable
-from semiring.kernels.overflow.closures import extremum_of
+from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.reference.operations import Operations, operations_for
 
-__all__ = ["Judge", "exact_weight", "find_cycle", "harmful_loop", "is_min_plus", "rounding"]
+__all__ = ["Judge", "exact_weight", "extremum_of", "find_cycle", "harmful_loop", "is_min_plus", "may_improve", "rounding"]
 
 
 def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float = 0.0) -> tuple[list[int] | None, Values]:
@@ -313,6 +314,35 @@ class Judge:
             )
             return kind(f"{problem} (found at vertex {self.name(vertex or 0)!r}; {lost})")
         return kind(f"{problem}: {_shown(named)}, weight {_number(weight)}", named)
+
+
+def may_improve(semiring: Semiring, statistics: Sequence[ValueStatistics]) -> bool:
+    """Whether a cycle may be harmful, by what the numbers of the edges are; False where none is, rounded or not.
+
+    If 1 ⊕ a = 1 for each edge, the same holds for their products; and rounding keeps the order of sums and products.
+    """
+    one = _one_of_ordered(semiring)
+    return one is None or statistics[0].improves_on(one, minimum=extremum_of(semiring) is np.fmin)
+
+
+@functools.lru_cache(maxsize=256)
+def _one_of_ordered(semiring: Semiring) -> Any:
+    """The one of a semiring of single numbers whose ⊕ is their minimum or maximum, and ⊗ an operation that rounding keeps monotone."""
+    if extremum_of(semiring) is None or not is_operation(semiring.program.mul[0], ("add", "mul", "min", "max")):
+        return None
+    return semiring.one
+
+
+@functools.lru_cache(maxsize=256)
+def extremum_of(semiring: Semiring) -> np.ufunc | None:
+    """The minimum or maximum that ⊕ of single numbers is, and nothing else."""
+    try:
+        add = semiring.program.add
+    except TraceError:
+        return None
+    if len(add) != 1 or not is_operation(add[0], ("min", "max")):
+        return None
+    return np.fmin if add[0].op == "min" else np.fmax
 
 
 def harmful_loop(semiring: Semiring, loops: Sequence[Array]) -> int | None:

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.divergence import Judge, exact_weight, find_cycle
+from semiring.algorithms.divergence import Judge, exact_weight, extremum_of, find_cycle
 from semiring.algorithms.edges import Edges, combine_runs
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
-from semiring.kernels.overflow.closures import extremum_of, guard_for, statistics_of
+from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.reference.operations import Operations, operations_for
 from semiring.kernels.select import searches_for
 

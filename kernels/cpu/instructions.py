@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from semiring.common.errors import DTypeError, TraceError
 from semiring.kernels.cpu.emitter import Emitter, Scalar
 from semiring.kernels.cpu.target import Target
-from semiring.kernels.overflow.infinity import own
+from semiring.kernels.overflow.limits import own_infinities
 
 __all__ = ["Instructions", "VectorMath"]
 
@@ -301,7 +301,7 @@ class Instructions:
     def absorbing_sum(self, scalar: Scalar, x: Sequence[str], variables: Sequence[str]) -> str:
         """A sum that is infinite where one of `variables` is."""
         total = self.em.let(f"add {scalar.vector(self.width)} {x[0]}, {x[1]}")
-        for infinity in own(self.infinities, scalar.dtype):
+        for infinity in own_infinities(self.infinities, scalar.dtype):
             infinite = scalar.constant(infinity, self.width)
             for name in variables:
                 total = self.select(self.compare("eq", scalar, name, infinite), scalar, infinite, total)

@@ -38,8 +38,8 @@ class PivotKernel:
         em = Emitter(name, "ptr %args")
         wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, 1))
         self._n = self.args.load(em, "n")
-        halved = self.rep.kind == "infinity"
-        self._threshold = {low: self.args.threshold(em, self.rep.inner[0], low.width) if halved else "" for low in (wide, single)}
+        clamped = self.rep.kind == "infinity"
+        self._threshold = {low: self.args.threshold(em, self.rep.inner[0], low.width) if clamped else "" for low in (wide, single)}
         self._ends = {v: str(em.round_down(self._n, v * self.width)) for v in (_UNROLLED, 1)}
         self._start = [self.args.pointer(em, ("C", c)) for c in self.components]
         self._down = [self.args.load(em, ("C_rows", c)) for c in self.components]

@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import Expr, nodes, var
+from semiring.algebra.expression import Expr, is_operation, nodes
 from semiring.kernels.boolean import on_bytes
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
-from semiring.kernels.overflow.infinity import absorbing, threshold, tropical
+from semiring.kernels.overflow.limits import absorbing, inner_infinity, threshold, tropical
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.lowering import Lowering  # which a kernel loaded from the cache does not need
 
 __all__ = ["Representation", "represent"]
-
-_A, _B = var(0), var(1)
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_ke
     if dtypes == (np.dtype(bool),):
         add, mul = (on_bytes(program.add[0]),), (on_bytes(program.mul[0]),)
         zero, one = tuple(map(int, zero)), tuple(map(int, one))
-    extremum = add[0].op if len(add) == 1 and add[0].op in ("min", "max") and set(add[0].args) == {_A, _B} else None
+    extremum = add[0].op if len(add) == 1 and is_operation(add[0], ("min", "max")) else None
     infinities = absorbing(semiring, dtypes)
     plain = Representation(add, mul, star, undefined, outer, outer, zero, one, zero, infinities, "plain", extremum)
     if semiring.components > 1:
@@ -133,6 +131,7 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_ke
         key = key_of(zero[0], scalar.bytes)
         return Representation(add, mul, star, undefined, outer, (inner,), zero, one, (key,), (), "key", extremum)
     if tropical(semiring, dtypes):
-        half = zero[0] // 2
-        return Representation(add, mul, star, undefined, outer, outer, zero, one, (half,), infinities, "infinity", extremum)
+        return Representation(
+            add, mul, star, undefined, outer, outer, zero, one, (inner_infinity(zero[0]),), infinities, "infinity", extremum
+        )
     return plain

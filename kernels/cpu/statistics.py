@@ -1,7 +1,7 @@
 """Value statistics of arrays on the host: ``statistics(args)``, generated for one dtype.
 
 An argument array holds the number of arrays, the address of each one's `PyArrayInterface` (NumPy's array interface for C), and room for
-what is found: five words an array. Memory is read once, whatever its alignment.
+the results: five words an array. Memory is read once, whatever its alignment.
 
 A number has a key: a signed integer that sorts as the numbers do, floats by their bits, so that no subnormal passes for 0. Let t be the
 key of +∞ (of the largest integer); then the key of −∞ (of the lowest) is −t − 1, and those of finite numbers lie between. Modulo the
@@ -11,7 +11,7 @@ word's size
     z = key − t  is at least −2t for finite numbers, and 0 for +∞;
     z − 1        is below −2t − 2 for NaN, whose keys lie beyond those of ±∞, and for nothing else,
 
-so minima and maxima of these, without a branch, tell the range of finite numbers and what else there is.
+so minima and maxima of these, without a branch, give the range of finite numbers and what else there is.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ import numpy as np
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import Emitter, scalar_type
 from semiring.kernels.cpu.target import Target, host
-from semiring.kernels.overflow.infinity import FINITE, HIGHEST, LOWEST, NAN, Found
+from semiring.kernels.overflow.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics
 
-__all__ = ["StatisticsKernel", "reader"]
+__all__ = ["StatisticsGenerator", "statistics_kernel"]
 
 Array = np.ndarray[Any, Any]
 
@@ -39,10 +39,10 @@ _ND, _FLAGS, _SHAPE, _STRIDES, _DATA = 4, 16, 24, 32, 40
 """Where the fields of a `PyArrayInterface` lie, whose flags begin with those of C and of Fortran order."""
 
 _WORDS = 5
-"""What is found of an array: see `Found`."""
+"""Of the `RawStatistics` of an array."""
 
 
-class StatisticsKernel:
+class StatisticsGenerator:
     """Generates ``statistics`` for one dtype."""
 
     def __init__(self, dtype: np.dtype[Any], target: Target) -> None:
@@ -63,7 +63,7 @@ class StatisticsKernel:
         def each(number: str, _: list[str]) -> None:
             interface = em.load("ptr", em.at("ptr", interfaces, number), 8)
             data, shape, strides = self._layout(em, interface, own)
-            self._tell(em, self._read(em, data, shape, strides), em.at("i64", results, em.mul(number, _WORDS)))
+            self._store(em, self._reduce(em, data, shape, strides), em.at("i64", results, em.mul(number, _WORDS)))
 
         em.loop(0, count, 1, each)
         em.line("ret void")
@@ -89,7 +89,7 @@ class StatisticsKernel:
         (rows, columns), (down, across) = ([em.load("i64", em.at("i64", p, axis), 8) for axis in range(2)] for p in (shape, strides))
         return data, (rows, columns), (down, across)
 
-    def _read(self, em: Emitter, data: str, shape: tuple[str, str], strides: tuple[str, str]) -> list[str]:
+    def _reduce(self, em: Emitter, data: str, shape: tuple[str, str], strides: tuple[str, str]) -> list[str]:
         """The minima and maxima, as vectors, and the numbers of zeros, of rows and columns that lie so many bytes apart."""
         (rows, columns), (down, across) = shape, strides
         side_by_side = em.let(f"icmp eq i64 {across}, {self.bytes}")
@@ -99,13 +99,13 @@ class StatisticsKernel:
             start = em.at("i8", data, em.mul(i, down))
 
             def several(j: str, found: list[str]) -> list[str]:
-                return self._take_in(em, em.load(self.vector, em.at(self.word, start, j), 1), found, "")
+                return self._accumulate(em, em.load(self.vector, em.at(self.word, start, j), 1), found, "")
 
             def single(j: str, found: list[str]) -> list[str]:
                 x = em.load(self.word, em.at("i8", start, em.mul(j, across)), 1)
                 one = em.let(f"insertelement {self.vector} poison, {self.word} {x}, i64 0")
                 spread = em.let(f"shufflevector {self.vector} {one}, {self.vector} poison, <{self.width} x i32> zeroinitializer")
-                return self._take_in(em, spread, found, "1")
+                return self._accumulate(em, spread, found, "1")
 
             found = em.loop(0, whole, self.width, several, self._carried(found))
             return em.loop(whole, columns, 1, single, self._carried(found))
@@ -115,7 +115,7 @@ class StatisticsKernel:
     def _carried(self, found: Sequence[str]) -> list[tuple[str, str]]:
         return [(self.vector if i < 5 else "i64", value) for i, value in enumerate(found)]
 
-    def _take_in(self, em: Emitter, x: str, found: list[str], mask: str) -> list[str]:
+    def _accumulate(self, em: Emitter, x: str, found: list[str], mask: str) -> list[str]:
         """With the numbers of a vector, or of its first lane where all are alike and `mask` is 1."""
         v, w = self.vector, self.width
 
@@ -155,12 +155,12 @@ class StatisticsKernel:
         sign = em.let(f"ashr {ir} {x}, {constant(self.bits - 1)}")
         return em.let(f"xor {ir} {x}, {em.let(f'lshr {ir} {sign}, {constant(1)}')}")
 
-    def _tell(self, em: Emitter, found: list[str], place: str) -> None:
-        """Store what is found."""
-        reduce = ("umin", "umax", "umin", "umax", "umin")
+    def _store(self, em: Emitter, found: list[str], place: str) -> None:
+        """Store the raw statistics: the horizontal minima and maxima of the lanes, and what they mean."""
+        operations = ("umin", "umax", "umin", "umax", "umin")
         ends = [
             em.call(f"vector.reduce.{op}.v{self.width}i{self.bits}", self.word, (self.vector, value))
-            for op, value in zip(reduce, found, strict=False)
+            for op, value in zip(operations, found, strict=False)
         ]
         y_min, y_max, z_min, z_max, nan = ends
 
@@ -195,8 +195,8 @@ _pointer: Any = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.argtypes, _pointer.restype = (ctypes.py_object, ctypes.c_void_p), ctypes.c_void_p
 
 
-def reader(dtype: np.dtype[Any], isa: str | None = None) -> Callable[[Sequence[Array]], list[Found]]:
-    """What looks at arrays of a dtype, each contiguous or of two dimensions, in one call of the kernel (for the instruction set `isa`).
+def statistics_kernel(dtype: np.dtype[Any], isa: str | None = None) -> Callable[[Sequence[Array]], list[RawStatistics]]:
+    """What reads arrays of a dtype, each contiguous or of two dimensions, in one call of the kernel (for the instruction set `isa`).
 
     Raises
     ------
@@ -204,12 +204,12 @@ def reader(dtype: np.dtype[Any], isa: str | None = None) -> Callable[[Sequence[A
         Where no kernels are generated for this processor.
     """
     target = host(isa)
-    library = compile_library(("statistics", dtype.str), target, lambda: link([StatisticsKernel(dtype, target).function()]))
+    library = compile_library(("statistics", dtype.str), target, lambda: link([StatisticsGenerator(dtype, target).function()]))
     function = library.function("statistics")
     number = {"i": "q", "f": "f4x" if dtype.itemsize == 4 else "d"}.get(dtype.kind, "Q")
     unpack, room = Struct(f"<{number}{number}qqq").unpack_from, (0,) * _WORDS
 
-    def read(arrays: Sequence[Array]) -> list[Found]:
+    def read(arrays: Sequence[Array]) -> list[RawStatistics]:
         count = len(arrays)
         capsules = list(map(_capsule, arrays))  # which keep what their pointers lead to
         args = array("q", (count, *map(_pointer, capsules, repeat(None)), *room * count))

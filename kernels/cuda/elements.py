@@ -21,7 +21,17 @@ from semiring.kernels.cuda.compiler import Kernel, rehearsing
 from semiring.kernels.cuda.operands import stacked
 
 __all__ = [
-    "NONE", "clear_paths", "earlier", "elements_source", "for_each", "halved", "mend", "nothing", "restore", "told", "without_paths",
+    "NONE",
+    "clamp_infinity",
+    "clear_paths",
+    "earlier",
+    "elements_source",
+    "for_each",
+    "mend",
+    "nothing",
+    "restore_infinity",
+    "told",
+    "without_paths",
     "zeros",
 ]  # fmt: skip
 
@@ -82,13 +92,14 @@ def _kernel(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], numbers: t
     return Kernel("elements", lambda: elements_source(body, arrays, numbers), number)
 
 
-def halved(values: Any, half: int, *, owned: bool, signs: Any = None) -> Any:
-    """Integers of which nothing is beyond half of ∞: in their place if they are owned.
+def clamp_infinity(values: Any, inner: int, *, owned: bool, signs: Any = None) -> Any:
+    """Tropical integers clamped to the inner ∞: in their place if they are owned.
 
     Parameters
     ----------
     values : array
-    half : int
+    inner : int
+        See `inner_infinity`.
     owned : bool
     signs : int32 array of one number, optional
         Becomes 1 if a finite element could pull a sum with ∞ back from it.
@@ -96,22 +107,22 @@ def halved(values: Any, half: int, *, owned: bool, signs: Any = None) -> Any:
     import cupy
 
     out = values if owned else cupy.empty(values.shape, values.dtype)
-    beyond, against = ("x > half", "x < 0") if half > 0 else ("x < half", "x > 0")
-    told = {} if signs is None else {"signs": signs.data.ptr}
-    tell = f"if ({against}) *reinterpret_cast<int32*>(signs) = 1; " if told else ""
-    for_each(f"{tell}y = {beyond} ? half : x", {"x": values, "y": out}, half=int(half), **told)
+    beyond, against = ("x > inner", "x < 0") if inner > 0 else ("x < inner", "x > 0")
+    flag = {} if signs is None else {"signs": signs.data.ptr}
+    test = f"if ({against}) *reinterpret_cast<int32*>(signs) = 1; " if flag else ""
+    for_each(f"{test}y = {beyond} ? inner : x", {"x": values, "y": out}, inner=int(inner), **flag)
     return out
 
 
-def restore(values: Any, via: Any, least: int, signed: int, infinity: int, signs: Any = None) -> None:
-    """Everything at or beyond a threshold is ∞ again, in its place, and no path.
+def restore_infinity(values: Any, via: Any, least: int, signed: int, infinity: int, signs: Any = None) -> None:
+    """The inverse of `clamp_infinity`, in place: everything at or beyond a threshold is ∞ again, and no path.
 
     Parameters
     ----------
     values : array
     via : int32 array or None
     least, signed : int
-        The threshold, and the one that counts where `signs`, as `halved` has found them, are 1.
+        The threshold, and the one that counts where `signs`, as `clamp_infinity` has set them, are 1.
     infinity : int
     signs : int32 array of one number, optional
     """

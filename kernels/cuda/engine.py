@@ -13,13 +13,13 @@ from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import HarmfulPivot
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
-from semiring.kernels.cuda.elements import NONE, earlier, halved, mend, nothing, restore, told, zeros
+from semiring.kernels.cuda.elements import NONE, clamp_infinity, earlier, mend, nothing, restore_infinity, told, zeros
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
 from semiring.kernels.cuda.operands import batches, matrix, move, of_one_layout, stacked, via_arguments
 from semiring.kernels.cuda.products import CudaProducts, Launch
 from semiring.kernels.engine import Block
-from semiring.kernels.overflow.infinity import threshold
+from semiring.kernels.overflow.limits import threshold
 from semiring.kernels.overflow.statistics import ValueStatistics, value_statistics
 
 __all__ = ["CudaEngine"]
@@ -55,7 +55,7 @@ class CudaEngine(CudaProducts):
         self.statistics: ValueStatistics | None = None
         self._sides = self._kernels.sides
         self.pivot, self.block = self._sides[-1], self._sides[0]
-        self._plain = len(dtypes) == 1 and not self._representation.halved and self._representation.dtypes == dtypes
+        self._plain = len(dtypes) == 1 and not self._representation.clamped and self._representation.dtypes == dtypes
         self._harmful: Any = None
         self._untested: Block | None = None
 
@@ -80,11 +80,11 @@ class CudaEngine(CudaProducts):
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
         """The block of the arrays themselves, or of copies if they have to change and are not owned."""
         block = self.blank(values, via)
-        if self._representation.halved:
+        if self._representation.clamped:
             signs = None
             if self.asynchronous and not owned:
                 signs = self.signs = zeros(1) if self.signs is None else self.signs
-            return replace(block, values=(halved(block.values[0], self._representation.zero[0], owned=owned, signs=signs),))
+            return replace(block, values=(clamp_infinity(block.values[0], self._representation.zero[0], owned=owned, signs=signs),))
         if self._ordered_bits and self.signs is None:
             self._ordered_bits = self._orders_bits(block.values[0], owned=owned)
         return block
@@ -110,11 +110,11 @@ class CudaEngine(CudaProducts):
 
     def store(self, A: Block, values: tuple[Any, ...]) -> None:
         """Give elements back their own form, in `values`."""
-        if self._representation.halved:
-            half = int(self._representation.zero[0])
+        if self._representation.clamped:
+            inner = int(self._representation.zero[0])
             infinity = self.semiring.identities(self.dtypes)[0][0]
-            limits = threshold(half, signed=self.signed), threshold(half, signed=True)
-            restore(A.values[0], A.via, *limits, infinity, self.signs)
+            limits = threshold(inner, signed=self.signed), threshold(inner, signed=True)
+            restore_infinity(A.values[0], A.via, *limits, infinity, self.signs)
         for source, target in zip(A.values, values, strict=True):
             if source.data.ptr != target.data.ptr:
                 move(source.view(target.dtype).reshape(target.shape), target)

@@ -66,7 +66,7 @@ def step_for(r: Representation, arch: int, *, ordered_bits: bool, pairs: bool = 
     """
     if len(r.dtypes) != 1:
         return None
-    dtypes = [r.dtypes[0], r.registers[0]] if pairs and r.halved else [r.registers[0]]
+    dtypes = [r.dtypes[0], r.registers[0]] if pairs and r.clamped else [r.registers[0]]
     steps = (best_step(Operations(r.add[0], r.mul[0], dtype, ordered_bits, r.zero[0] >= 0, arch)) for dtype in dtypes)
     return next(filter(None, steps), None)
 

@@ -17,7 +17,7 @@ from semiring.algebra.expression import REAL, Expr, nodes, var
 from semiring.common.forks import cached_property
 from semiring.kernels.boolean import on_bytes
 from semiring.kernels.cuda.steps import postponed
-from semiring.kernels.overflow.infinity import absorbing, tropical
+from semiring.kernels.overflow.limits import absorbing, inner_infinity, tropical
 
 __all__ = ["Representation", "represent"]
 
@@ -35,8 +35,8 @@ class Representation:
     zero, one : tuple
     infinities : tuple of int
         Integers that absorb sums.
-    halved : bool
-        Whether ∞ is half of what the user has.
+    clamped : bool
+        Whether the zero is an inner ∞, to which elements are clamped.
     """
 
     add: tuple[Expr, ...]
@@ -47,7 +47,7 @@ class Representation:
     zero: tuple[Any, ...]
     one: tuple[Any, ...]
     infinities: tuple[int, ...] = ()
-    halved: bool = False
+    clamped: bool = False
 
     @property
     def registers(self) -> tuple[np.dtype[Any], ...]:
@@ -106,15 +106,15 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Represen
     if dtypes == (np.dtype(bool),):
         add, mul = (on_bytes(program.add[0]),), (on_bytes(program.mul[0]),)
         return Representation(add, mul, program.star, program.star_undefined, (np.dtype(np.uint8),), (int(zero[0]),), (int(one[0]),))
-    halved = tropical(semiring, dtypes)
+    clamped = tropical(semiring, dtypes)
     return Representation(
         program.add,
         program.mul,
         program.star,
         program.star_undefined,
         dtypes,
-        (zero[0] // 2,) if halved else zero,
+        (inner_infinity(zero[0]),) if clamped else zero,
         one,
-        () if halved else absorbing(semiring, dtypes),
-        halved,
+        () if clamped else absorbing(semiring, dtypes),
+        clamped,
     )

@@ -19,7 +19,7 @@ from semiring.algebra.expression import COMPARISONS, REAL, Expr, fold
 from semiring.common.errors import DTypeError, TraceError
 from semiring.kernels.cuda.representation import Representation
 from semiring.kernels.cuda.steps import Step, candidate
-from semiring.kernels.overflow.infinity import own
+from semiring.kernels.overflow.limits import own_infinities
 
 __all__ = ["function", "literal", "semiring_struct"]
 
@@ -123,7 +123,7 @@ class _Writer:
         if (op in _INTEGERS_ONLY and dtype.kind == "f") or ((op in REAL or op == "div") and dtype.kind != "f"):
             raise DTypeError(f"{op!r} has no meaning for {dtype}")
         if op == "add" and dtype.kind != "f":
-            for infinity in own(self.infinities, dtype):
+            for infinity in own_infinities(self.infinities, dtype):
                 return f"absorbing_sum<{kind}>({x[0]}, {x[1]}, {literal(infinity, dtype)})"
         if op in _INFIX:
             return f"{kind}({x[0]} {_INFIX[op]} {x[1]})"

@@ -10,7 +10,7 @@ template <int BYTES> struct WordOf { using type = uint32; };
 template <> struct WordOf<8> { using type = uint64; };
 template <class T> using Word = typename WordOf<sizeof(T)>::type;
 
-// A number's place: a word that sorts as the numbers do. Floats are told from their bits, so that no subnormal passes for 0.
+// A number's place: a word that sorts as the numbers do. Floats go by their bits, so that no subnormal passes for 0.
 template <class T> __device__ __forceinline__ Word<T> place(T x) {
   constexpr Word<T> top = Word<T>(1) << (8 * sizeof(Word<T>) - 1);
   return T(-1) < T(0) ? Word<T>(x) ^ top : Word<T>(x);
@@ -42,7 +42,7 @@ template <class T> __device__ __forceinline__ bool is_negative_zero(T) { return 
 template <> __device__ __forceinline__ bool is_negative_zero(float x) { return place(x) == place(0.0f) - 1; }
 template <> __device__ __forceinline__ bool is_negative_zero(double x) { return place(x) == place(0.0) - 1; }
 
-// The number of a place, in the 8 bytes in which the host is told of it: a double, or an integer.
+// The number of a place, in the 8 bytes in which the host has it: a double, or an integer.
 template <class T> __device__ __forceinline__ uint64 number_at(Word<T> place) {
   constexpr Word<T> top = Word<T>(1) << (8 * sizeof(Word<T>) - 1);
   if constexpr (T(-1) > T(0)) return place;
@@ -55,23 +55,23 @@ template <> __device__ __forceinline__ uint64 number_at<double>(uint64 place) {
   return place & 0x8000000000000000ull ? place ^ 0x8000000000000000ull : ~place;
 }
 
-// What is found of an array: the greatest place, the greatest complement of a place, all kinds, and the numbers of 0 and of -0.0.
-struct Found { uint64 high, low, kinds, zeros, negative_zeros; };
+// Partial results of an array: the greatest place, the greatest complement of a place, all kinds, and the numbers of 0 and of -0.0.
+struct Partial { uint64 high, low, kinds, zeros, negative_zeros; };
 
-// What the host is told of an array: `least` and `greatest` number between the ends.
-struct Told { uint64 least, greatest, kinds, zeros, negative_zeros; };
+// What the host has of an array: `least` and `greatest` are numbers between the ends.
+struct Result { uint64 least, greatest, kinds, zeros, negative_zeros; };
 
 // An array: `size` numbers side by side if n is 0, else matrices of m x n, whose strides are in elements.
 template <class T> struct Numbers { const T* start; int64 size, m, n, apart, row, column; };
 
-// Arrays; where blocks gather what they find and count themselves, all 0 between launches; memory of the host, where the last block tells of
-// it and then that this is the launch with a number; and what becomes 1 if a number that is neither -oo nor NaN is negative, or is -0.0. Of
-// the last two each may be null.
+// Arrays; where blocks combine their partial results and count themselves, all 0 between launches; memory of the host, where the last block
+// writes the results and then that this is the launch with a number; and what becomes 1 if a number that is neither -oo nor NaN is negative,
+// or is -0.0. Of the last two each may be null.
 template <class T, int COUNT> struct Given {
   Numbers<T> arrays[COUNT];
-  Found* found;
+  Partial* partials;
   unsigned* blocks;
-  Told* told;
+  Result* results;
   volatile uint64* finished;
   uint64 number;
   int* signs;
@@ -83,9 +83,9 @@ template <class T, int COUNT> struct alignas(sizeof(T) * COUNT) Group { T number
 // Groups that a thread has on the way from memory at a time.
 constexpr int TOGETHER = 8;
 
-// found <- what there is of so many groups, by all threads of a grid's row, of a `found` that begins with zeros.
+// partial <- the reduction of so many groups, by all threads of a grid's row, of a `partial` that begins with zeros.
 template <class T, int COUNT, class At>
-__device__ __forceinline__ void look(const Group<T, COUNT>* groups, int64 size, At at, const T* rest, int64 rest_size, Found* found) {
+__device__ __forceinline__ void reduce(const Group<T, COUNT>* groups, int64 size, At at, const T* rest, int64 rest_size, Partial* partial) {
   __shared__ Word<T> greatest[2];
   __shared__ unsigned kinds;
   __shared__ uint64 counts[2];
@@ -95,7 +95,7 @@ __device__ __forceinline__ void look(const Group<T, COUNT>* groups, int64 size, 
   Word<T> high = 0, low = 0;
   unsigned all = 0, zeros = 0, negative_zeros = 0;
   const int64 threads = int64(gridDim.x) * blockDim.x;
-  const auto take_in = [&](T x) {
+  const auto accumulate = [&](T x) {
     const unsigned own = kind<T>(x);
     all |= own;
     zeros += place(x) == place(T(0));
@@ -106,9 +106,9 @@ __device__ __forceinline__ void look(const Group<T, COUNT>* groups, int64 size, 
     }
   };
   const int64 first = int64(blockIdx.x) * blockDim.x + threadIdx.x;
-  const auto take_in_all = [&](const Group<T, COUNT>& group) {
+  const auto accumulate_all = [&](const Group<T, COUNT>& group) {
 #pragma unroll
-    for (int c = 0; c < COUNT; c++) take_in(group.numbers[c]);
+    for (int c = 0; c < COUNT; c++) accumulate(group.numbers[c]);
   };
   int64 i = first;
   for (; i + (TOGETHER - 1) * threads < size; i += TOGETHER * threads) {
@@ -116,10 +116,10 @@ __device__ __forceinline__ void look(const Group<T, COUNT>* groups, int64 size, 
 #pragma unroll
     for (int t = 0; t < TOGETHER; t++) group[t] = groups[at(i + t * threads)];
 #pragma unroll
-    for (int t = 0; t < TOGETHER; t++) take_in_all(group[t]);
+    for (int t = 0; t < TOGETHER; t++) accumulate_all(group[t]);
   }
-  for (; i < size; i += threads) take_in_all(groups[at(i)]);
-  if (first < rest_size) take_in(rest[first]);
+  for (; i < size; i += threads) accumulate_all(groups[at(i)]);
+  if (first < rest_size) accumulate(rest[first]);
 #pragma unroll
   for (int apart = 16; apart; apart /= 2) {
     high = maximum(high, __shfl_xor_sync(0xffffffff, high, apart));
@@ -137,34 +137,34 @@ __device__ __forceinline__ void look(const Group<T, COUNT>* groups, int64 size, 
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    atomicMax(&found->high, uint64(greatest[0]));
-    atomicMax(&found->low, uint64(greatest[1]));
-    atomicOr(&found->kinds, uint64(kinds));
-    if (counts[0]) atomicAdd(&found->zeros, counts[0]);
-    if (counts[1]) atomicAdd(&found->negative_zeros, counts[1]);
+    atomicMax(&partial->high, uint64(greatest[0]));
+    atomicMax(&partial->low, uint64(greatest[1]));
+    atomicOr(&partial->kinds, uint64(kinds));
+    if (counts[0]) atomicAdd(&partial->zeros, counts[0]);
+    if (counts[1]) atomicAdd(&partial->negative_zeros, counts[1]);
   }
 }
 
 // Statistics of the array that a block's row of the grid is for.
-template <class T> __device__ __forceinline__ void look_at(const Numbers<T>& numbers, Found* found) {
+template <class T> __device__ __forceinline__ void reduce_array(const Numbers<T>& numbers, Partial* partial) {
   if (int64(blockIdx.x) * blockDim.x >= numbers.size) return;
   constexpr int SIDE_BY_SIDE = 16 / sizeof(T);
   const T* start = numbers.start;
   const int64 size = numbers.size;
   if (numbers.n == 0 && reinterpret_cast<uint64>(start) % 16 == 0) {
     const int64 groups = size / SIDE_BY_SIDE, rest = size % SIDE_BY_SIDE;
-    look(reinterpret_cast<const Group<T, SIDE_BY_SIDE>*>(start), groups, [](int64 i) { return i; }, start + (size - rest), rest, found);
+    reduce(reinterpret_cast<const Group<T, SIDE_BY_SIDE>*>(start), groups, [](int64 i) { return i; }, start + (size - rest), rest, partial);
   } else {
     const int64 m = numbers.n ? numbers.m : 1, n = numbers.n ? numbers.n : size, column = numbers.n ? numbers.column : 1;
     const int64 apart = numbers.apart, row = numbers.row;
     const auto at = [=](int64 i) { return i / n / m * apart + i / n % m * row + i % n * column; };
-    look(reinterpret_cast<const Group<T, 1>*>(start), size, at, start, 0, found);
+    reduce(reinterpret_cast<const Group<T, 1>*>(start), size, at, start, 0, partial);
   }
 }
 
 // Statistics of all arrays, one for each row of the grid.
 template <class T, int COUNT> __device__ __forceinline__ void statistics(const Given<T, COUNT>& given) {
-  look_at(given.arrays[blockIdx.y], given.found + blockIdx.y);
+  reduce_array(given.arrays[blockIdx.y], given.partials + blockIdx.y);
   __shared__ bool last;
   if (threadIdx.x == 0) {
     __threadfence();
@@ -174,19 +174,19 @@ template <class T, int COUNT> __device__ __forceinline__ void statistics(const G
   if (!last) return;
   if (threadIdx.x < gridDim.y) {
     __threadfence();
-    volatile Found& found = given.found[threadIdx.x];
-    const bool finite = found.kinds & FINITE;
-    const Word<T> least = ~found.low;
+    volatile Partial& partial = given.partials[threadIdx.x];
+    const bool finite = partial.kinds & FINITE;
+    const Word<T> least = ~partial.low;
     if (given.signs != nullptr && finite && least < place(T(0))) *given.signs = 1;
-    if (given.told != nullptr) {
-      Told& told = given.told[threadIdx.x];
-      told.least = finite ? number_at<T>(least) : 0;
-      told.greatest = finite ? number_at<T>(Word<T>(found.high)) : 0;
-      told.kinds = found.kinds;
-      told.zeros = found.zeros;
-      told.negative_zeros = found.negative_zeros;
+    if (given.results != nullptr) {
+      Result& result = given.results[threadIdx.x];
+      result.least = finite ? number_at<T>(least) : 0;
+      result.greatest = finite ? number_at<T>(Word<T>(partial.high)) : 0;
+      result.kinds = partial.kinds;
+      result.zeros = partial.zeros;
+      result.negative_zeros = partial.negative_zeros;
     }
-    found.high = found.low = found.kinds = found.zeros = found.negative_zeros = 0;
+    partial.high = partial.low = partial.kinds = partial.zeros = partial.negative_zeros = 0;
     *given.blocks = 0;
     __threadfence_system();
   }

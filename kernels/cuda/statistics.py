@@ -1,7 +1,7 @@
 """Value statistics of arrays on a GPU: one launch for all of one dtype, and one wait for all.
 
-The kernel writes what it finds to memory of the host, which waits for the number of the launch to appear there. That takes half as long as
-a copy, and does not wait for what is queued behind it.
+The kernel writes its results to pinned memory of the host, which waits for the number of the launch to appear there. That takes half as
+long as a copy, and does not wait for what is queued behind it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from semiring.kernels.cuda.compiler import Kernel, pointer_to, rehearsing
 from semiring.kernels.cuda.device import device
 from semiring.kernels.cuda.elements import zeros
 from semiring.kernels.cuda.operands import stacked
-from semiring.kernels.overflow.infinity import Found
+from semiring.kernels.overflow.limits import RawStatistics
 
-__all__ = ["begin", "statistics_source", "tell_signs"]
+__all__ = ["begin", "flag_signs", "statistics_source"]
 
 _THREADS = 256
 _BLOCKS, _NUMBERS = 8, 8
@@ -33,45 +33,45 @@ _COUNT = 8
 """Arrays of a launch at most."""
 
 _WORDS, _FIELDS = 5, 7
-"""Words of `Found`, of `Told` and of `Numbers` in statistics.cuh."""
+"""Words of `Partial` and of `Result`, and of `Numbers`, in statistics.cuh."""
 
 _FINISHED = _COUNT * _WORDS
 """The word behind those of all arrays."""
 
-_TOLD = {"f": Struct("=ddQQQ"), "i": Struct("=qqQQQ"), "u": Struct("=QQQQQ")}
-"""`Told` in statistics.cuh, by kinds of dtypes."""
+_RESULT = {"f": Struct("=ddQQQ"), "i": Struct("=qqQQQ"), "u": Struct("=QQQQQ")}
+"""`Result` in statistics.cuh, by kinds of dtypes."""
 
 _SPINS = 2000
-"""Looks at the memory of the host, some 30 ns each, before the thread sleeps until the stream has come to its end."""
+"""Reads of the memory of the host, some 30 ns each, before the thread sleeps until the stream has come to its end."""
 
 
-class _Look:
-    """The arguments of a launch, and the memory that it tells the host in; of one launch at a time.
+class _Arguments:
+    """The arguments of a launch, and the pinned memory of its results; of one launch at a time.
 
     Attributes
     ----------
     fields : array
         A word for their address, and `Given` in statistics.cuh.
-    told : memoryview
-        What the kernel tells, in words.
+    results : memoryview
+        What the kernel writes to the host, in words.
     number : int
         That of its last launch.
     """
 
-    __slots__ = ("_gathered", "fields", "number", "told")
+    __slots__ = ("_partials", "fields", "number", "results")
 
     def __init__(self) -> None:
         import cupy
 
-        self._gathered = _gathered()
+        self._partials = _partials()
         memory = cupy.cuda.alloc_pinned_memory(8 * (_FINISHED + 1))
-        self.told = np.frombuffer(memory, np.uint64, _FINISHED + 1).data
-        self.told[_FINISHED] = self.number = 0
-        self.fields = _fields(self._gathered, memory.ptr)
+        self.results = np.frombuffer(memory, np.uint64, _FINISHED + 1).data
+        self.results[_FINISHED] = self.number = 0
+        self.fields = _fields(self._partials, memory.ptr)
 
 
-_idle: dict[int, list[_Look]] = {}
-_all: list[_Look] = []
+_idle: dict[int, list[_Arguments]] = {}
+_all: list[_Arguments] = []
 """Those by GPU that nobody waits for; and all, whose memory a kernel may still write to when nobody waits for it any more."""
 
 
@@ -79,20 +79,20 @@ forks.in_children(_idle.clear)
 forks.in_children(_all.clear)
 
 
-def _gathered() -> Any:
-    """Where blocks gather what they find, and count themselves."""
+def _partials() -> Any:
+    """Where blocks combine their partial results, and count themselves."""
     return zeros(2 * (_COUNT * _WORDS + 1))
 
 
-def _fields(gathered: Any, told: int) -> Any:
-    """A word for their address, and `Given` in statistics.cuh but for the arrays; `told` is where the host is told, or 0."""
-    fields, own = np.zeros(1 + _COUNT * _FIELDS + 6, np.int64), gathered.data.ptr
-    fields[-6:-2] = own, own + 8 * _COUNT * _WORDS, told, told and told + 8 * _FINISHED
+def _fields(partials: Any, results: int) -> Any:
+    """A word for their address, and `Given` in statistics.cuh but for the arrays; `results` is where the host reads them, or 0."""
+    fields, own = np.zeros(1 + _COUNT * _FIELDS + 6, np.int64), partials.data.ptr
+    fields[-6:-2] = own, own + 8 * _COUNT * _WORDS, results, results and results + 8 * _FINISHED
     return fields
 
 
-def begin(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[Found]]:
-    """Begins to look at arrays of integers or floats, with any strides; what it returns waits for the GPU and tells what is found.
+def begin(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[RawStatistics]]:
+    """Launches the statistics of arrays of integers or floats, with any strides; what it returns waits for the GPU and gives them.
 
     Only of matrices of which a batch cannot be numbered by one stride it makes a copy.
 
@@ -109,7 +109,7 @@ def begin(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[Found]]
     """
     import cupy
 
-    readable = list(map(_readable, arrays))  # copies among them live until they are looked at
+    readable = list(map(_readable, arrays))  # copies among them live until they are read
     given = list(map(_described, readable))
     number, stream = cupy.cuda.runtime.getDevice(), cupy.cuda.get_current_stream()
     if stream.is_capturing() and not rehearsing():
@@ -124,48 +124,50 @@ def begin(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[Found]]
     parts = [(of, some[start : start + _COUNT]) for of, some in places.items() for start in range(0, len(some), _COUNT)]
     waits = [_launch([given[i] for i in some], of, number, stream) for of, some in parts]
 
-    def wait() -> list[Found]:
-        found = {i: told for (_, some), tell in zip(parts, waits, strict=True) for i, told in zip(some, tell(), strict=True)}
+    def wait() -> list[RawStatistics]:
+        found = {i: raw for (_, some), part in zip(parts, waits, strict=True) for i, raw in zip(some, part(), strict=True)}
         return [found[i] for i in range(len(given))]
 
     return wait
 
 
-def tell_signs(arrays: Sequence[Any], signs: Any) -> None:
-    """As `begin` tells `signs`, without anyone who waits: also where a CUDA graph is recorded."""
+def flag_signs(arrays: Sequence[Any], signs: Any) -> None:
+    """As `begin` sets `signs`, without anyone who waits: also where a CUDA graph is recorded."""
     import cupy
 
-    readable, gathered = list(map(_readable, arrays)), _gathered()
+    readable, partials = list(map(_readable, arrays)), _partials()
     given = list(map(_described, readable))
-    _start(given, given[0].dtype, cupy.cuda.runtime.getDevice(), _fields(gathered, 0), signs)
+    _start(given, given[0].dtype, cupy.cuda.runtime.getDevice(), _fields(partials, 0), signs)
 
 
-def _launch(given: Sequence[Strided], dtype: np.dtype[Any], number: int, stream: Any, signs: Any = None) -> Callable[[], list[Found]]:
+def _launch(
+    given: Sequence[Strided], dtype: np.dtype[Any], number: int, stream: Any, signs: Any = None
+) -> Callable[[], list[RawStatistics]]:
     """As `begin`, for as many arrays of one dtype as one launch takes."""
     idle = _idle.setdefault(number, [])
     try:
-        look = idle.pop()
+        arguments = idle.pop()
     except IndexError:
-        look = _Look()
-        _all.append(look)
-    look.number += 1
-    look.fields[-2] = look.number
-    _start(given, dtype, number, look.fields, signs)
+        arguments = _Arguments()
+        _all.append(arguments)
+    arguments.number += 1
+    arguments.fields[-2] = arguments.number
+    _start(given, dtype, number, arguments.fields, signs)
     if rehearsing():
-        idle.append(look)
-    found: list[Found] = []
+        idle.append(arguments)
+    found: list[RawStatistics] = []
 
-    def wait() -> list[Found]:
+    def wait() -> list[RawStatistics]:
         if found:
             return found
         for _ in range(_SPINS):
-            if look.told[_FINISHED] == look.number:
+            if arguments.results[_FINISHED] == arguments.number:
                 break
         else:
             stream.synchronize()
-        tell = _TOLD[dtype.kind].unpack_from
-        found.extend([tell(look.told, 8 * _WORDS * i) for i in range(len(given))])
-        idle.append(look)
+        unpack = _RESULT[dtype.kind].unpack_from
+        found.extend([unpack(arguments.results, 8 * _WORDS * i) for i in range(len(given))])
+        idle.append(arguments)
         return found
 
     return wait
@@ -220,11 +222,12 @@ def statistics_source(dtype: np.dtype[Any]) -> str:
     """The CUDA C++ of the kernel for one dtype."""
     return (
         '#include "statistics.cuh"\n\n'
-        f'extern "C" __global__ void tell(const __grid_constant__ Given<{dtype}, {_COUNT}> given) {{\n  statistics(given);\n}}\n'
+        f'extern "C" __global__ void value_statistics(const __grid_constant__ Given<{dtype}, {_COUNT}> given) {{\n'
+        "  statistics(given);\n}\n"
     )
 
 
 @functools.cache
 def _kernel(dtype: np.dtype[Any], number: int) -> Kernel:
     """The kernel for one dtype on a GPU."""
-    return Kernel("tell", lambda: statistics_source(dtype), number)
+    return Kernel("value_statistics", lambda: statistics_source(dtype), number)

@@ -1,4 +1,4 @@
-"""Value statistics: the range, signs, infinities, NaN and zeros of arrays, all told by one pass over each."""
+"""Value statistics: the range, signs, infinities, NaN and zeros of arrays, by one pass over each."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from semiring.arrays.devices import on_gpu
 from semiring.common.errors import SemiringError
 from semiring.common.forks import importing
 from semiring.kernels.cpu.threads import run, thread_count
-from semiring.kernels.overflow.infinity import FINITE, HIGHEST, LOWEST, NAN, Found, absorbing
+from semiring.kernels.overflow.intervals import Interval, hull
+from semiring.kernels.overflow.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics, absorbing
 
 __all__ = [
-    "FINITE", "HIGHEST", "LOWEST", "NAN", "SMALL", "Found", "ValueStatistics", "begin_look", "begin_statistics", "reader_for",
-    "surely_elements", "tell_signs", "told", "value_statistics",
+    "SMALL", "ValueStatistics", "begin_raw_statistics", "begin_statistics", "flag_signs", "interpreted", "kernel_for", "surely_elements",
+    "value_statistics",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
 _PIECE, SMALL = 1 << 22, 1 << 20
-"""Bytes that one thread reads at a time, of which less than two are not worth a second thread; and of arrays that are read in one call."""
+"""Bytes of what a thread reads at a time, of which less than two are not worth a second thread; and of arrays that are read in one call."""
 
 
 class ValueStatistics(NamedTuple):
@@ -47,7 +48,7 @@ class ValueStatistics(NamedTuple):
         How many numbers equal 0.
     """
 
-    finite: tuple[float, float] | None = None
+    finite: Interval | None = None
     positive_infinity: bool = False
     negative_infinity: bool = False
     nan: bool = False
@@ -69,6 +70,12 @@ class ValueStatistics(NamedTuple):
         """Whether there is neither an infinity nor NaN."""
         return not (self.positive_infinity or self.negative_infinity or self.nan)
 
+    def improves_on(self, bound: float, *, minimum: bool) -> bool:
+        """Whether a number, infinities among them, is less than `bound`; or greater, where the ⊕ in question is no minimum."""
+        if minimum:
+            return self.negative_infinity or (self.finite is not None and self.finite[0] < bound)
+        return self.positive_infinity or (self.finite is not None and self.finite[1] > bound)
+
     def lies_within(self, low: float, high: float) -> bool:
         """Whether all are numbers from `low` to `high`."""
         least, greatest = self.finite or (low, high)
@@ -77,9 +84,9 @@ class ValueStatistics(NamedTuple):
 
     def __or__(self, other: ValueStatistics) -> ValueStatistics:
         """What these numbers and others are together."""
-        ranges = [s.finite for s in (self, other) if s.finite is not None]
+        finite = [s.finite for s in (self, other) if s.finite is not None]
         return ValueStatistics(
-            (min(r[0] for r in ranges), max(r[1] for r in ranges)) if ranges else None,
+            hull(finite) if finite else None,
             self.positive_infinity or other.positive_infinity,
             self.negative_infinity or other.negative_infinity,
             self.nan or other.nan,
@@ -114,28 +121,28 @@ def value_statistics(
 def begin_statistics(
     arrays: Sequence[Any], infinities: tuple[int, ...] = (), *, off_diagonal_from: int | None = None
 ) -> Callable[[], tuple[ValueStatistics, ...]]:
-    """As `value_statistics`; what it returns waits for a GPU that looks at the arrays meanwhile."""
+    """As `value_statistics`; what it returns waits for a GPU that reads the arrays meanwhile."""
     if not on_gpu(arrays[0]):
         found = value_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)
         return lambda: found
     given = [*arrays, *_diagonals(arrays, off_diagonal_from)]
-    wait, dtypes = begin_look(given), [v.dtype for v in given]
-    return lambda: _without(len(arrays), [told(found, dtype, infinities) for found, dtype in zip(wait(), dtypes, strict=True)])
+    wait, dtypes = begin_raw_statistics(given), [v.dtype for v in given]
+    return lambda: _without(len(arrays), [interpreted(raw, dtype, infinities) for raw, dtype in zip(wait(), dtypes, strict=True)])
 
 
-def begin_look(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[Found]]:
-    """Lets a GPU look at arrays that lie there; what it returns waits for that. See `semiring.kernels.cuda.statistics.begin`."""
-    wait: Callable[[], list[Found]] = _of_gpus().begin(arrays, signs)
+def begin_raw_statistics(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[RawStatistics]]:
+    """Launches the statistics of arrays on a GPU; what it returns waits for them. See `semiring.kernels.cuda.statistics.begin`."""
+    wait: Callable[[], list[RawStatistics]] = _gpu_kernels().begin(arrays, signs)
     return wait
 
 
-def tell_signs(arrays: Sequence[Any], signs: Any) -> None:
-    """Lets a GPU look for the signs of arrays that lie there, which nobody waits for; see `semiring.kernels.cuda.statistics.begin`."""
-    _of_gpus().tell_signs(arrays, signs)
+def flag_signs(arrays: Sequence[Any], signs: Any) -> None:
+    """Launches a test of arrays on a GPU for signs, for which nobody waits; see `semiring.kernels.cuda.statistics.begin`."""
+    _gpu_kernels().flag_signs(arrays, signs)
 
 
 @functools.cache
-def _of_gpus() -> ModuleType:
+def _gpu_kernels() -> ModuleType:
     """What is only imported where there is a GPU."""
     with importing:
         return importlib.import_module("semiring.kernels.cuda.statistics")
@@ -154,7 +161,7 @@ def _without(count: int, found: Sequence[ValueStatistics]) -> tuple[ValueStatist
 
 
 def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Sequence[ValueStatistics] | None = None) -> bool:
-    """Whether value statistics tell that arrays, one a component, hold nothing but elements; False says nothing.
+    """Whether value statistics prove that arrays, one a component, hold nothing but elements; False proves nothing.
 
     Parameters
     ----------
@@ -173,6 +180,7 @@ def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Seque
 
 @functools.lru_cache(maxsize=256)
 def _bounds(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[tuple[Any, Any] | None, ...] | None:
+    """As `Carrier.bounds`."""
     return semiring.carrier.bounds(dtypes)
 
 
@@ -182,14 +190,14 @@ def _on_host(arrays: Sequence[Array], infinities: tuple[int, ...], threads: int 
     for v in arrays:
         small = small and v.dtype == dtype and v.nbytes <= SMALL and (v.ndim == 2 or v.flags.forc)
     if small:
-        return [told(found, dtype, infinities) for found in reader_for(dtype)(arrays)]
+        return [interpreted(raw, dtype, infinities) for raw in kernel_for(dtype)(arrays)]
     pieces = [list(_pieces(v)) for v in arrays]
     parts = [p for some in pieces for p in some]
     each = [ValueStatistics()] * len(parts)
 
     def work(i: int, _: int) -> None:
         dtype = parts[i].dtype
-        each[i] = told(reader_for(dtype)(parts[i : i + 1])[0], dtype, infinities)
+        each[i] = interpreted(kernel_for(dtype)(parts[i : i + 1])[0], dtype, infinities)
 
     large = sum(p.nbytes for p in parts) >= 2 * _PIECE
     run(work, range(len(parts)), thread_count(threads) if large else 1)
@@ -223,20 +231,20 @@ def _pieces(values: Array) -> Iterator[Array]:
 
 
 @functools.cache
-def reader_for(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[Found]]:
-    """What looks at arrays that are contiguous or have two dimensions: generated code, or NumPy where none can be generated."""
+def kernel_for(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[RawStatistics]]:
+    """What reads arrays that are contiguous or have two dimensions: generated code, or NumPy where none can be generated."""
     with importing:
-        from semiring.kernels.cpu.statistics import reader
+        from semiring.kernels.cpu.statistics import statistics_kernel
 
     try:
-        return reader(dtype)
+        return statistics_kernel(dtype)
     except SemiringError:  # a processor without kernels, on which the reference engine computes
         return lambda parts: list(map(_by_numpy, parts))
 
 
-def told(found: Found, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> ValueStatistics:
-    """What is found, once it is known which integers stand for ±∞."""
-    least, greatest, kinds, zeros, negative_zeros = found
+def interpreted(raw: RawStatistics, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> ValueStatistics:
+    """The value statistics, once it is known which integers stand for ±∞."""
+    least, greatest, kinds, zeros, negative_zeros = raw
     highest, lowest = kinds & HIGHEST != 0, kinds & LOWEST != 0
     if dtype.kind != "f" and (highest or lowest):
         bottom, top = _ends(dtype)
@@ -250,12 +258,13 @@ def told(found: Found, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> Val
 
 @functools.cache
 def _ends(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The lowest and the highest integer of a dtype; truth values are the integers of their bits."""
     info = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
     return int(info.min), int(info.max)
 
 
-def _by_numpy(part: Array) -> Found:
-    """The same by NumPy."""
+def _by_numpy(part: Array) -> RawStatistics:
+    """The raw statistics of an array by NumPy."""
     if part.dtype.kind == "f":
         between, ends, nan = np.isfinite(part), (-math.inf, math.inf), bool(np.isnan(part).any())
     else:

@@ -16,7 +16,7 @@ from semiring.algebra.expression import Expr, evaluate
 from semiring.common.errors import DivergenceError, DTypeError, OverflowRiskError, SemiringError, brief
 from semiring.kernels import cache
 from semiring.kernels.boolean import truth_table
-from semiring.kernels.overflow.infinity import absorbing, own
+from semiring.kernels.overflow.limits import absorbing, own_infinities
 
 __all__ = ["Operations", "is_sympy", "operations_for"]
 
@@ -193,7 +193,7 @@ def _saturating_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
         with np.errstate(over="ignore"):
             total = np.add(x, y)
             dtype = np.asarray(total).dtype
-            for infinity in map(dtype.type, own(infinities, dtype)):
+            for infinity in map(dtype.type, own_infinities(infinities, dtype)):
                 x, y = (np.asarray(v, dtype=dtype) for v in (x, y))
                 beyond = x > infinity - np.maximum(y, 0) if infinity > 0 else x < infinity - np.minimum(y, 0)
                 total = np.where((x == infinity) | (y == infinity) | beyond, infinity, total)

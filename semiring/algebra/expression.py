@@ -7,7 +7,7 @@ Expressions are graphs with sharing and may be deep: everything here walks them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -120,6 +120,11 @@ def _chooses(expr: Expr, options: Sequence[Expr]) -> bool:
 def chooses_operand(expr: Expr) -> bool:
     """Whether a scalar expression is by construction one of its two operands, like ``min(a, b)``."""
     return _chooses(expr, (var(0), var(1)))
+
+
+def is_operation(expr: Expr, operations: Collection[str], component: int = 0) -> bool:
+    """Whether an expression is one of these operations on a component of both operands, in either order, and nothing else."""
+    return expr.op in operations and {*expr.args} == {var(0, component), var(1, component)}
 
 
 def nodes(*roots: Expr) -> Iterator[Expr]:

@@ -24,7 +24,7 @@ from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError
 from semiring.kernels.cuda.elements import clear_paths, zeros
 from semiring.kernels.engine import Engine
-from semiring.kernels.overflow.statistics import tell_signs
+from semiring.kernels.overflow.statistics import flag_signs
 from semiring.planning import Plan
 
 __all__ = [
@@ -241,7 +241,7 @@ def compute(
     operands = (left, right) if old is None else (left, right, old)
     if not how.gpu:
         engine: Any = how.engine()
-        engine.signed, engine.statistics = how.checks.look(operands, how.problem.threads, refuse=check)
+        engine.signed, engine.statistics = how.checks.run(operands, how.problem.threads, refuse=check)
         if via is not None:
             via.fill(-1)
         _multiply(engine, form, left, right, old, work, via)
@@ -315,11 +315,11 @@ def _gpu_engine(how: Plan, form: Form) -> Any:
 def _begin_checks(
     how: Plan, signs: Any, given: Sequence[Any], operands: Callable[[], Sequence[Arrays]], *, check: bool
 ) -> Callable[[], object]:
-    """Let the GPU look at the operands, if that is wanted; what this returns waits, and refuses."""
+    """Launch the checks of operands on the GPU, if they are wanted; what this returns waits, and refuses."""
     if check and how.checks.needed:
         return how.checks.begin(given, operands, signs)
     if signs is not None:
-        tell_signs(given, signs)
+        flag_signs(given, signs)
     return _nothing
 
 

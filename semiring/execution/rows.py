@@ -11,6 +11,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure import closure as close
+from semiring.algorithms.divergence import may_improve
 from semiring.algorithms.edges import Edges
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
@@ -22,7 +23,7 @@ from semiring.graphs import Graph, read_edges, require_memory
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.machine import PART
-from semiring.kernels.overflow.closures import guard_for, may_improve, statistics_of
+from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.planning import Plan, closure_problem, edges_problem, plan

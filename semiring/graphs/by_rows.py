@@ -25,7 +25,7 @@ from semiring.graphs.dense import (
     zeros_may_mean_missing,
 )
 from semiring.graphs.graph import Graph, Reading
-from semiring.kernels.overflow.infinity import absorbing
+from semiring.kernels.overflow.limits import absorbing
 from semiring.kernels.overflow.statistics import ValueStatistics, value_statistics
 from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import Rows, rows_of

@@ -17,7 +17,7 @@ from semiring.arrays.memory import require_memory
 from semiring.common.errors import DTypeError, brief
 from semiring.graphs.edge_list import rounds
 from semiring.graphs.graph import Graph, Reading, nonedges
-from semiring.kernels.overflow.infinity import absorbing
+from semiring.kernels.overflow.limits import absorbing
 from semiring.kernels.overflow.statistics import ValueStatistics, surely_elements, value_statistics
 from semiring.kernels.reference.operations import Operations
 

@@ -16,7 +16,7 @@ from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import BlockSides, KernelDescription, describe, sides_of
 from semiring.kernels.engine import Engine, fresh
 from semiring.kernels.machine import Speed, speed_of
-from semiring.kernels.overflow.operands import ProductChecks, checks_for
+from semiring.kernels.overflow.products import ProductChecks, checks_for
 from semiring.kernels.select import engine_for, searches_for
 from semiring.planning.problem import Problem
 from semiring.streaming.layout import BlockRows

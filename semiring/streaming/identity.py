@@ -34,7 +34,7 @@ _DIGEST = 16
 def closure_of(given: tuple[Rows, ...], semiring: Semiring, *, reflexive: bool, paths: bool, device: str) -> dict[str, Any]:
     """All that has to be the same for one process to go on with another one's closure, but the entries, in what JSON can keep."""
     dtypes = tuple(g.dtype for g in given)
-    halved = is_gpu(device) and any(d.kind in "iu" for d in dtypes)
+    clamped = is_gpu(device) and any(d.kind in "iu" for d in dtypes)
     return {
         "n": given[0].shape[0],
         "dtypes": [str(d) for d in dtypes],
@@ -42,7 +42,7 @@ def closure_of(given: tuple[Rows, ...], semiring: Semiring, *, reflexive: bool, 
         "operations": _digest(semiring, dtypes),
         "reflexive": reflexive,
         "paths": paths,
-        "form of elements": "as on a GPU" if halved else "their own",
+        "form of elements": "as on a GPU" if clamped else "their own",
     }
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import semiring as sr
 from semiring import testing
-from semiring.kernels.overflow.products import stays_inside
+from semiring.kernels.overflow.intervals import stays_inside
 
 DTYPES = ["int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 DEVICES = ("cpu", "reference", pytest.param("cuda", marks=pytest.mark.gpu))

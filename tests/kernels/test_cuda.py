@@ -18,7 +18,7 @@ from semiring.kernels.cuda.kernels import kernels_for
 from semiring.kernels.cuda.operands import copy
 from semiring.kernels.cuda.tile import Division, divide
 from semiring.kernels.engine import Block
-from semiring.kernels.overflow.infinity import signed_limit
+from semiring.kernels.overflow.limits import inner_infinity, largest_beside
 from semiring.kernels.reference.engine import ReferenceEngine
 from semiring.product import matmul
 from tests.kernels.samples import CASES, SELECTIVE, DTypes, Values, assert_equal, elements, laid_out, name
@@ -309,7 +309,7 @@ def test_integers_up_to_the_bounds(semiring: Semiring, dtype: str) -> None:
 def test_negative_integers_up_to_the_bounds(dtype: str) -> None:
     rng, d = np.random.default_rng(11), np.dtype(dtype)
     zero = np.iinfo(d).max
-    most = signed_limit(zero // 2)
+    most = largest_beside(inner_infinity(int(zero)), signed=True)
     a, b = (np.where(rng.random(shape) < 0.3, zero, rng.choice([-most, most, 0, 1], shape)) for shape in ((70, 45), (45, 136)))
     sums = np.where((a == zero)[:, :, None] | (b == zero), zero, a[:, :, None].astype(np.int64) + b)
     result = matmul(cupy.asarray(a.astype(d)), cupy.asarray(b.astype(d)), MIN_PLUS)

@@ -14,8 +14,8 @@ from semiring.algebra import ops
 from semiring.algebra.catalogue import BITSET, DISTANCE_COUNT, DISTANCE_HOPS, MAX_MIN, MAX_PLUS, MAX_TIMES, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import DTypeError, OverflowRiskError
-from semiring.kernels.overflow.infinity import absorbing, own, signed_limit, signed_threshold, tropical
-from semiring.kernels.overflow.products import certify, wider
+from semiring.kernels.overflow.limits import absorbing, inner_infinity, largest_beside, own_infinities, remedy, threshold, tropical
+from semiring.kernels.overflow.products import certify
 from semiring.kernels.overflow.statistics import value_statistics
 from semiring.product import matmul
 from tests.kernels.samples import DTypes, Values, examples, scalars, squeeze
@@ -47,7 +47,7 @@ def test_non_negative_sums_are_exact_up_to_half_of_infinity(dtype: np.dtype[Any]
     a, b = single(dtype, most - 5, infinity), single(dtype, 5, infinity)
     np.testing.assert_array_equal(matmul(a.T, b, MIN_PLUS, device=device), [[most, infinity], [infinity, infinity]])
     for beyond in (most - 4, most, most + 1, infinity - 1):
-        with pytest.raises(OverflowRiskError, match=f"{dtype}.*use {wider(dtype)}"):
+        with pytest.raises(OverflowRiskError, match=f"{dtype}.*{remedy([dtype])}"):
             matmul(single(dtype, beyond), single(dtype, 5), MIN_PLUS, device=device)
         with pytest.raises(OverflowRiskError):
             matmul(single(dtype, 5), single(dtype, beyond), MIN_PLUS, device=device)
@@ -59,7 +59,7 @@ def test_non_negative_sums_are_exact_up_to_half_of_infinity(dtype: np.dtype[Any]
 def test_weights_that_pull_infinity_back(dtype: np.dtype[Any], device: str, semiring: Semiring, sign: int) -> None:
     """Everything within the limit is told from ∞, which stays ∞ whatever is added to it."""
     infinity = int(np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min)
-    limit = signed_limit(infinity // 2)
+    limit = largest_beside(inner_infinity(infinity), signed=True)
     column = np.array([[limit], [-limit], [0], [infinity]], dtype)
     row = single(dtype, limit, -limit, 0, infinity)
     found = matmul(column, row, semiring, device=device)
@@ -73,12 +73,11 @@ def test_weights_that_pull_infinity_back(dtype: np.dtype[Any], device: str, semi
             matmul(single(dtype, beyond, -1).T, single(dtype, 1, -1), semiring, device=device)
 
 
-@pytest.mark.parametrize("half", [h for d in SIGNED for h in (np.iinfo(d).max // 2, np.iinfo(d).min // 2)])
-def test_a_threshold_lies_between_sums_and_infinity(half: Any) -> None:
-    half, limit = int(half), signed_limit(int(half))
-    threshold = abs(signed_threshold(half))
-    assert 2 * limit < threshold <= abs(half) - limit
-    assert 3 * (limit + 1) >= abs(half)
+@pytest.mark.parametrize("inner", [inner_infinity(int(end)) for d in SIGNED for end in (np.iinfo(d).max, np.iinfo(d).min)])
+def test_a_threshold_lies_between_sums_and_infinity(inner: int) -> None:
+    limit, least = largest_beside(inner, signed=True), abs(threshold(inner, signed=True))
+    assert 2 * limit < least <= abs(inner) - limit
+    assert 3 * (limit + 1) >= abs(inner)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -299,15 +298,15 @@ def test_finite_ranges() -> None:
 def test_which_integers_are_infinite() -> None:
     kinds = (np.dtype("int16"), np.dtype("int32"))
     assert absorbing(DISTANCE_HOPS, kinds) == (2**15 - 1, 2**31 - 1)
-    assert own((2**15 - 1, 2**31 - 1), kinds[1]) == (2**31 - 1,)
-    assert own((2**15 - 1,), np.dtype("float32")) == ()
+    assert own_infinities((2**15 - 1, 2**31 - 1), kinds[1]) == (2**31 - 1,)
+    assert own_infinities((2**15 - 1,), np.dtype("float32")) == ()
     assert absorbing(PLUS_TIMES, kinds[:1]) == ()
     assert tropical(MIN_PLUS, kinds[:1])
     assert tropical(MAX_PLUS, kinds[:1])
     assert not tropical(MAX_MIN, kinds[:1])
     assert not tropical(MIN_PLUS, (np.dtype("float64"),))
-    assert wider(np.dtype("int16")) == "int32"
-    assert wider(np.dtype("uint64")) == "float64"
+    assert remedy(kinds[:1]) == "use int32"
+    assert remedy([np.dtype("uint64")]) == "use float64"
 
 
 def test_empty_products_are_never_refused() -> None:

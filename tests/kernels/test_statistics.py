@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 
 from semiring.algebra.catalogue import MAX_TIMES, MIN_PLUS
 from semiring.algebra.definition import Semiring
-from semiring.kernels.cpu.statistics import reader
+from semiring.kernels.cpu.statistics import statistics_kernel
 from semiring.kernels.overflow import statistics
 from semiring.kernels.overflow.statistics import ValueStatistics, surely_elements, value_statistics
 from semiring.product import matmul
@@ -48,7 +48,7 @@ def ends(finite: np.ndarray[Any, Any]) -> tuple[Any, Any] | None:
 
 
 @pytest.mark.parametrize(
-    ("told", "low", "high", "inside"),
+    ("found", "low", "high", "inside"),
     [
         (ValueStatistics(), 0, 1, True),
         (ValueStatistics((0, 1)), 0, 1, True),
@@ -62,8 +62,8 @@ def ends(finite: np.ndarray[Any, Any]) -> tuple[Any, Any] | None:
         (ValueStatistics((-0.0, 1.0)), 0, 1, True),
     ],
 )
-def test_within_bounds(told: ValueStatistics, low: float, high: float, inside: bool) -> None:
-    assert told.lies_within(low, high) == inside
+def test_within_bounds(found: ValueStatistics, low: float, high: float, inside: bool) -> None:
+    assert found.lies_within(low, high) == inside
 
 
 def test_magnitude_and_sign() -> None:
@@ -127,21 +127,21 @@ def test_any_array(data: st.DataObject, dtype: np.dtype[Any]) -> None:
 def test_numpy_tells_the_same(data: st.DataObject, dtype: np.dtype[Any]) -> None:
     """As where no code can be generated."""
     values = data.draw(arrays(dtype, st.sampled_from([0, 1, 3, 19])))
-    told = statistics.told(statistics._by_numpy(values), dtype, ())
-    assert told == value_statistics((values,))[0]
+    found = statistics.interpreted(statistics._by_numpy(values), dtype, ())
+    assert found == value_statistics((values,))[0]
 
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("dtype", ["bool", *FLOATS, *INTEGERS])
 def test_every_instruction_set(dtype: str, isa: str) -> None:
-    rng, read = np.random.default_rng(0), reader(np.dtype(dtype), isa)
+    rng, read = np.random.default_rng(0), statistics_kernel(np.dtype(dtype), isa)
     for shape in ((1, 1), (1, 300), (37, 131), (131, 1)):
         values = rng.integers(0, 2 if dtype == "bool" else 100, shape).astype(dtype)
         if dtype in FLOATS:
             values -= 20
             values[rng.random(shape) < 0.2] = -0.0
         parts = layouts(values)[:6]
-        assert [statistics.told(found, values.dtype, ()) for found in read(parts)] == [expected(p) for p in parts]
+        assert [statistics.interpreted(raw, values.dtype, ()) for raw in read(parts)] == [expected(p) for p in parts]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int64"])
@@ -171,14 +171,14 @@ def test_zeros_off_the_diagonal(data: st.DataObject, dtype: np.dtype[Any], first
     values = np.random.default_rng(data.draw(st.integers(0, 99))).integers(0, 2, (*batch, n, n)).astype(dtype)
     part = values[..., first : first + rows, :]
     off = ~np.eye(n, dtype=bool)[first : first + rows]
-    (told,) = value_statistics((part,), off_diagonal_from=first)
-    assert told == expected(part)._replace(zeros=int((part[..., off] == 0).sum()))
+    (found,) = value_statistics((part,), off_diagonal_from=first)
+    assert found == expected(part)._replace(zeros=int((part[..., off] == 0).sum()))
 
 
 def test_operands_of_several_dtypes() -> None:
     given = np.arange(5.0), np.arange(3, dtype=np.int16) - 1, np.array(["text", None]), np.zeros(3, np.float32), np.array([True])
-    told = value_statistics([np.asarray(v, object) if v.dtype.kind == "O" else v for v in given])
-    assert told == (expected(given[0]), expected(given[1]), ValueStatistics(), expected(given[3]), expected(given[4]))
+    found = value_statistics([np.asarray(v, object) if v.dtype.kind == "O" else v for v in given])
+    assert found == (expected(given[0]), expected(given[1]), ValueStatistics(), expected(given[3]), expected(given[4]))
 
 
 @given(st.data(), dtypes)
@@ -289,27 +289,27 @@ def test_zeros_off_the_diagonal_on_a_gpu(dtype: str, first: int) -> None:
 
 
 @pytest.mark.gpu
-def test_a_product_is_looked_at_by_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_statistics_of_a_product_take_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     cupy = pytest.importorskip("cupy")
     from semiring.kernels.cuda import statistics as on_device
 
-    looks: list[int] = []
+    launched: list[int] = []
 
     def begin(arrays: Any, signs: Any) -> Any:
-        looks.append(len(arrays))
-        return look(arrays, signs)
+        launched.append(len(arrays))
+        return original(arrays, signs)
 
-    look = on_device.begin
+    original = on_device.begin
     monkeypatch.setattr(on_device, "begin", begin)
     a = np.arange(20, dtype=np.float32).reshape(4, 5) - 7
     for dtype, c in ((np.float32, None), (np.float32, np.zeros((4, 4))), (np.int32, None), (np.int32, np.zeros((4, 4)))):
         x, old = a.astype(dtype), None if c is None else c.astype(dtype)
         there, added = (cupy.asarray(x), cupy.asarray(x.T)), None if old is None else cupy.asarray(old)
         matmul(*there, MIN_PLUS, c=added)  # the first of a kind is rehearsed
-        looks.clear()
+        launched.clear()
         found = matmul(*there, MIN_PLUS, c=added)
         np.testing.assert_array_equal(found.get(), matmul(x, x.T, MIN_PLUS, c=old))
-        assert looks == [2 if c is None else 3]
+        assert launched == [2 if c is None else 3]
 
 
 @pytest.mark.gpu
@@ -318,14 +318,14 @@ def test_nothing_is_compiled_by_cupy_for_checks(tmp_path: Path) -> None:
     script = """
 import cupy, numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
-from semiring.kernels.overflow.closures import strays
+from semiring.kernels.overflow.closures import leaves_carrier
 from semiring.kernels.overflow.statistics import surely_elements, value_statistics
 for dtype in (np.float32, np.float64, np.int32, bool):
     values = cupy.asarray(np.arange(99).reshape(9, 11).astype(dtype))
     for part in (values, values.T, values[::2, 1:]):
         value_statistics((part, part), off_diagonal_from=0)
         assert surely_elements(BOOLEAN if dtype is bool else MIN_PLUS, (part,))
-        assert not strays(MIN_PLUS, (part,))
+        assert not leaves_carrier(MIN_PLUS, (part,))
 """
     environment = {**os.environ, "CUPY_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)

@@ -1,0 +1,212 @@
+"""Interval arithmetic over the recorded operations of a semiring of integers: what they may give, and that nothing wraps on the way.
+
+What stands for ±∞ absorbs sums and takes no part in the intervals; an operation that would make a number of it is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra import carrier
+from semiring.algebra.definition import Semiring
+from semiring.algebra.elements import widest
+from semiring.algebra.expression import COMPARISONS, Expr, fold, is_operation
+from semiring.common.errors import DTypeError, OverflowRiskError
+from semiring.kernels.overflow.limits import absorbing, finite_range, overflow_risk, own_infinities
+
+__all__ = ["ARITHMETIC", "Interval", "IntervalArithmetic", "Range", "hull", "stays_inside", "walks_fit"]
+
+ARITHMETIC = {"add", "sub", "mul", "neg", "abs", "shl", "floordiv"}
+"""The operations on integers that can wrap."""
+
+_KEEP_INFINITY = {"add", "min", "max", "where"}
+
+Interval = tuple[float, float]
+"""Lowest and highest value; Python integers, or ±inf for what is not bounded."""
+
+
+def hull(intervals: Sequence[Interval]) -> Interval:
+    """The least interval that holds all of these."""
+    return min(i[0] for i in intervals), max(i[1] for i in intervals)
+
+
+class Range(NamedTuple):
+    """What an expression may be: finite values (None for none), ∞, and its dtype (None for constants and conditions)."""
+
+    finite: Interval | None
+    infinite: bool
+    dtype: np.dtype[Any] | None
+
+    def __or__(self, other: Range) -> Range:
+        """What is one or the other."""
+        finite = [r.finite for r in (self, other) if r.finite is not None]
+        return Range(hull(finite) if finite else None, self.infinite or other.infinite, self.dtype)
+
+
+_CONDITION = Range((0, 1), False, None)
+
+
+class IntervalArithmetic:
+    """Evaluates ranges by a semiring's operations, and refuses those that leave the integers of a dtype."""
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], infinities: tuple[int, ...]) -> None:
+        self.semiring, self.dtypes, self.infinities = semiring, dtypes, infinities
+
+    def evaluate(self, roots: Sequence[Expr], left: Sequence[Range], right: Sequence[Range]) -> list[Range]:
+        """The ranges of expressions of two operands' components."""
+        results = fold(roots, left, right, _constant, self._apply)
+        return [self._convert(result, dtype, "the result") for result, dtype in zip(results, self.dtypes, strict=True)]
+
+    def sum_of(self, terms: list[Range], k: int) -> list[Range]:
+        """What up to k terms add up to, in whatever order: by doubling, as in powers by squaring."""
+        add, total, power = self.semiring.program.add, list[Range](), terms
+        if all(is_operation(e, ("add",), i) for i, e in enumerate(add)):
+            return [self._multiple(r, k) for r in terms]
+        while True:
+            if k & 1:
+                total = list(map(operator.or_, total, self.evaluate(add, total, power))) if total else power
+            k >>= 1
+            if not k:
+                return total
+            power = list(map(operator.or_, power, self.evaluate(add, power, power)))
+
+    def _multiple(self, term: Range, k: int) -> Range:
+        """Plain sums of 0 to k terms."""
+        if term.finite is None or term.dtype is None or term.dtype.kind not in "iu":
+            return term
+        low, high = min(0, k * term.finite[0]), max(0, k * term.finite[1])
+        self._require("'add'", low, high, term.dtype)
+        return term._replace(finite=(low, high))
+
+    def _apply(self, op: str, args: list[Range]) -> Range:
+        """The range of an operation."""
+        if op == "not":
+            return _CONDITION
+        used = args[1:] if op == "where" else args
+        # Conditions and constants alone have the elements' dtype.
+        dtype = widest([a.dtype for a in used if a.dtype is not None] or self.dtypes)
+        if dtype.kind not in "iu":
+            return _CONDITION if op in COMPARISONS else Range((-math.inf, math.inf), False, dtype)
+        used = [self._convert(a, dtype, repr(op)) for a in used]
+        if op in COMPARISONS:
+            return _CONDITION
+        infinite = self._may_be_infinite(op, used, dtype)
+        finite = [a.finite for a in used if a.finite is not None]
+        if not finite or (len(finite) < len(used) and op == "add"):
+            return Range(None, infinite, dtype)
+        low, high = _interval(op, finite, dtype) if len(finite) == len(used) else hull(finite)
+        if op in ARITHMETIC:
+            self._require(repr(op), low, high, dtype)
+        return Range((low, high), infinite, dtype)
+
+    def _may_be_infinite(self, op: str, args: Sequence[Range], dtype: np.dtype[Any]) -> bool:
+        """Whether the result may be ∞; what would make a number of it is refused."""
+        kept = own_infinities(self.infinities, dtype)
+        found = [a.infinite for a in args]
+        if any(found) and (op not in _KEEP_INFINITY or (op == "add" and not kept)):
+            what = f"{op!r} of ∞ has no meaning among integers, where only sums keep it"
+            raise overflow_risk(self.semiring, [dtype], what, "use float64")
+        # A minimum is +∞ only if both are.
+        return all(found) if (op, [i > 0 for i in kept]) in (("min", [True]), ("max", [False])) else any(found)
+
+    def _convert(self, value: Range, dtype: np.dtype[Any], what: str) -> Range:
+        """`value` in a dtype that its values have to fit."""
+        if value.finite is not None and value.dtype is not None and value.dtype != dtype and dtype.kind in "iu":
+            self._require(what, *value.finite, dtype)
+        return value._replace(dtype=dtype)
+
+    def _require(self, what: str, low: float, high: float, dtype: np.dtype[Any]) -> None:
+        """Refuse values that are no finite ones of a dtype."""
+        lowest, highest = finite_range(dtype, self.infinities)
+        if not (lowest <= low and high <= highest):
+            reach = f"{what} inside the product may reach {low} … {high}, beyond {lowest} … {highest}"
+            raise overflow_risk(self.semiring, [dtype], reach)
+
+
+def _constant(value: Any) -> Range:
+    """The range of a constant."""
+    return Range(None, True, None) if isinstance(value, float) and math.isinf(value) else Range((value, value), False, None)
+
+
+def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interval:
+    """The interval of an operation on intervals."""
+    (a, b), (c, d) = args[0], args[1] if len(args) > 1 else (0, 0)
+    match op:
+        case "add":
+            return a + c, b + d
+        case "sub":
+            return a - d, b - c
+        case "mul":
+            products = [x * y for x in (a, b) for y in (c, d)]
+            return min(products), max(products)
+        case "neg":
+            return -b, -a
+        case "abs":
+            return (0 if a <= 0 <= b else min(abs(a), abs(b))), max(abs(a), abs(b))
+        case "min":
+            return min(a, c), min(b, d)
+        case "max":
+            return max(a, c), max(b, d)
+        case "where":
+            return hull(args)
+        case "floordiv" if c >= 0:
+            quotients = [x // max(y, 1) for x in (a, b) for y in (c, d)] + [0] * (c == 0)  # by 0 it is 0, as in NumPy
+            return min(quotients), max(quotients)
+        case "floordiv":
+            return -max(abs(a), abs(b)), max(abs(a), abs(b))
+        case "mod":
+            return min(c + 1, 0), max(d - 1, 0)
+        case "shl" | "shr":
+            # Beyond 64 places only 0 (or −1) stays.
+            powers = [2 ** int(min(max(x, 0), 64)) for x in (c, d)]
+            shifted = [x * p if op == "shl" else x // p for x in (a, b) for p in powers]
+            return min(shifted), max(shifted)
+        case "invert":
+            top = np.iinfo(dtype).max if dtype.kind == "u" else -1
+            return top - b, top - a
+        case "and" | "or" | "xor":
+            bits = max(int(x).bit_length() for x in (a, b, c, d))
+            return (0 if min(a, c) >= 0 else -(1 << bits)), (1 << bits) - 1
+        case _:
+            raise DTypeError(f"{op!r} has no meaning for integers")
+
+
+def walks_fit(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: Sequence[Interval], most: int) -> bool:
+    """Whether three walks of so many edges together stay within the dtypes, however they are multiplied; of edges the ranges are given."""
+    arithmetic = IntervalArithmetic(semiring, dtypes, absorbing(semiring, dtypes))
+    walks = [Range(interval, False, dtype) for interval, dtype in zip(edges, dtypes, strict=True)]
+    try:
+        for _ in range((3 * most).bit_length()):  # by doubling
+            walks = list(map(operator.or_, walks, arithmetic.evaluate(semiring.program.mul, walks, walks)))
+    except OverflowRiskError:
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=256)
+def stays_inside(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
+    """Whether the carrier has bounds among the integers that ⊕, ⊗ and star of elements within them never leave, nor wrap on the way."""
+    bounds = list(map(_integer_bounds, semiring.carrier.parts))
+    if None in bounds or any(d.kind not in "iu" for d in dtypes):
+        return False
+    program, arithmetic = semiring.program, IntervalArithmetic(semiring, dtypes, ())
+    elements = [Range(interval, False, dtype) for interval, dtype in zip(bounds, dtypes, strict=True)]
+    try:
+        results = [arithmetic.evaluate(roots, elements, elements) for roots in (program.add, program.mul, program.star) if roots]
+    except (DTypeError, OverflowRiskError):
+        return False
+    return all((x | y).finite == x.finite for values in results for x, y in zip(elements, values, strict=True))
+
+
+def _integer_bounds(part: carrier.Part) -> Interval | None:
+    """The least and the greatest integer of a component's carrier."""
+    ends = (part.low, part.high) if isinstance(part, carrier.Interval) else part if isinstance(part, frozenset) else ()
+    if not ends or not all(isinstance(v, int) for v in ends):
+        return None
+    return min(ends), max(ends)

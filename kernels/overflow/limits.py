@@ -1,0 +1,96 @@
+"""The limits of dtypes: which integers stand for ±∞, what is left for finite numbers, and what to use where that is too little."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import is_operation
+from semiring.common.errors import OverflowRiskError
+
+__all__ = [
+    "FINITE", "HIGHEST", "LOWEST", "NAN", "RawStatistics", "absorbing", "finite_range", "half_range", "inner_infinity", "largest_beside",
+    "overflow_risk", "own_infinities", "remedy", "threshold", "tropical",
+]  # fmt: skip
+
+FINITE, HIGHEST, LOWEST, NAN = (1 << bit for bit in range(4))
+"""Kinds of numbers: those between the ends of a dtype, its end +∞ or highest integer, its end −∞ or lowest integer, NaN."""
+
+RawStatistics = tuple[float, float, int, int, int]
+"""What a pass over an array finds, before anyone says which integers stand for ±∞: the least and the greatest number between the ends, the
+kinds of numbers, and how many are 0 and −0.0."""
+
+
+@functools.lru_cache(maxsize=256)
+def absorbing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[int, ...]:
+    """The integers that stand for an infinite zero: a sum with one of them is it again, never a wrapped number."""
+    raw = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
+    zero, _ = semiring.identities(dtypes)
+    values = {z for r, z, d in zip(raw, zero, dtypes, strict=True) if d.kind in "iu" and isinstance(r, float) and math.isinf(r)}
+    return tuple(sorted(values))
+
+
+@functools.lru_cache(maxsize=256)
+def own_infinities(infinities: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Those of `infinities` that are a dtype's own: the largest or smallest value of another dtype is an ordinary number here."""
+    if dtype.kind not in "iu":
+        return ()
+    info = np.iinfo(dtype)
+    return tuple(i for i in infinities if i in (info.min, info.max))
+
+
+@functools.lru_cache(maxsize=256)
+def finite_range(dtype: np.dtype[Any], infinities: tuple[int, ...]) -> tuple[int, int]:
+    """The range of an integer dtype without what stands for ±∞."""
+    info = np.iinfo(dtype)
+    return info.min + (info.min in infinities), info.max - (info.max in infinities)
+
+
+@functools.lru_cache(maxsize=16)
+def half_range(dtype: np.dtype[Any]) -> float:
+    """Half of the largest number of a dtype; of the largest float, which leaves room for rounding."""
+    return np.iinfo(dtype).max // 2 if dtype.kind in "iu" else float(np.finfo(dtype).max) / 2
+
+
+@functools.lru_cache(maxsize=256)
+def tropical(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
+    """Whether elements are single integers with an infinite zero, ⊕ is their minimum or maximum and ⊗ their sum, and nothing else."""
+    if len(dtypes) != 1 or not absorbing(semiring, dtypes):
+        return False
+    return is_operation(semiring.program.add[0], ("min", "max")) and is_operation(semiring.program.mul[0], ("add",))
+
+
+def inner_infinity(infinity: int) -> int:
+    """What stands for ∞ among tropical integers inside kernels: half of it, so that the sum of two does not wrap."""
+    return infinity // 2
+
+
+def largest_beside(inner: int, *, signed: bool) -> int:
+    """The largest magnitude of finite numbers beside an inner ∞; `signed` ones may pull it back, but not down to the sum of two."""
+    return (abs(inner) - 1) // 3 if signed else abs(inner) - 1
+
+
+def threshold(inner: int, *, signed: bool) -> int:
+    """The inner integer from which on a sum is ∞; `signed` if finite numbers of the other sign may have been added to ∞."""
+    if not signed:
+        return inner
+    third = abs(inner) // 3
+    return inner - third if inner > 0 else inner + third
+
+
+def overflow_risk(semiring: Semiring, dtypes: Sequence[np.dtype[Any]], what: str, instead: str = "") -> OverflowRiskError:
+    """The error of a computation that could leave its dtypes: what could happen, and what to do instead."""
+    return OverflowRiskError(f"{semiring.name} in {', '.join(map(str, dtypes))}: {what}; {instead or remedy(dtypes)}")
+
+
+def remedy(dtypes: Sequence[np.dtype[Any]]) -> str:
+    """What to do instead: for an integer take the next wider dtype; for floats float64 and then smaller numbers, or exact ones."""
+    if any(d.kind == "f" for d in dtypes):
+        return "use float64" if np.dtype(np.float32) in dtypes else "scale the entries, or use object arrays of exact numbers"
+    wider = {"u1": "uint16", "u2": "uint32", "u4": "uint64", "i2": "int32", "i4": "int64"}
+    return f"use {wider.get(f'{dtypes[0].kind}{dtypes[0].itemsize}', 'float64')}"
