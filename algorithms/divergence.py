@@ -321,8 +321,11 @@ def may_improve(semiring: Semiring, statistics: Sequence[ValueStatistics]) -> bo
 
     If 1 ⊕ a = 1 for each edge, the same holds for their products; and rounding keeps the order of sums and products.
     """
-    one = _one_of_ordered(semiring)
-    return one is None or statistics[0].improves_on(one, minimum=extremum_of(semiring) is np.fmin)
+    one, found = _one_of_ordered(semiring), statistics[0]
+    if one is None:
+        return True
+    least, greatest = found.finite or (one, one)
+    return least < one or found.negative_infinity if extremum_of(semiring) is np.fmin else greatest > one or found.positive_infinity
 
 
 @functools.lru_cache(maxsize=256)

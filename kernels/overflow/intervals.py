@@ -31,9 +31,9 @@ Interval = tuple[float, float]
 """Lowest and highest value; Python integers, or ±inf for what is not bounded."""
 
 
-def hull(intervals: Sequence[Interval]) -> Interval:
-    """The least interval that holds all of these."""
-    return min(i[0] for i in intervals), max(i[1] for i in intervals)
+def hull(a: Interval | None, b: Interval | None) -> Interval | None:
+    """The least interval that holds both; None is empty."""
+    return (min(a[0], b[0]), max(a[1], b[1])) if a and b else a or b
 
 
 class Range(NamedTuple):
@@ -45,8 +45,7 @@ class Range(NamedTuple):
 
     def __or__(self, other: Range) -> Range:
         """What is one or the other."""
-        finite = [r.finite for r in (self, other) if r.finite is not None]
-        return Range(hull(finite) if finite else None, self.infinite or other.infinite, self.dtype)
+        return Range(hull(self.finite, other.finite), self.infinite or other.infinite, self.dtype)
 
 
 _CONDITION = Range((0, 1), False, None)
@@ -100,7 +99,7 @@ class IntervalArithmetic:
         finite = [a.finite for a in used if a.finite is not None]
         if not finite or (len(finite) < len(used) and op == "add"):
             return Range(None, infinite, dtype)
-        low, high = _interval(op, finite, dtype) if len(finite) == len(used) else hull(finite)
+        low, high = _interval(op, finite, dtype) if len(finite) == len(used) else finite[0]
         if op in ARITHMETIC:
             self._require(repr(op), low, high, dtype)
         return Range((low, high), infinite, dtype)
@@ -154,7 +153,7 @@ def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interv
         case "max":
             return max(a, c), max(b, d)
         case "where":
-            return hull(args)
+            return min(a, c), max(b, d)
         case "floordiv" if c >= 0:
             quotients = [x // max(y, 1) for x in (a, b) for y in (c, d)] + [0] * (c == 0)  # by 0 it is 0, as in NumPy
             return min(quotients), max(quotients)

@@ -38,16 +38,13 @@ def absorbing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[in
 @functools.lru_cache(maxsize=256)
 def own_infinities(infinities: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Those of `infinities` that are a dtype's own: the largest or smallest value of another dtype is an ordinary number here."""
-    if dtype.kind not in "iu":
-        return ()
-    info = np.iinfo(dtype)
-    return tuple(i for i in infinities if i in (info.min, info.max))
+    return tuple(i for i in infinities if i in finite_range(dtype, ())) if dtype.kind in "iu" else ()
 
 
 @functools.lru_cache(maxsize=256)
 def finite_range(dtype: np.dtype[Any], infinities: tuple[int, ...]) -> tuple[int, int]:
-    """The range of an integer dtype without what stands for ±∞."""
-    info = np.iinfo(dtype)
+    """The range of an integer dtype without what stands for ±∞; truth values are bytes."""
+    info = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
     return info.min + (info.min in infinities), info.max - (info.max in infinities)
 
 

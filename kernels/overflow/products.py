@@ -103,8 +103,9 @@ def certify(
 def _certify_tropical(semiring: Semiring, dtype: np.dtype[Any], a: ValueStatistics, b: ValueStatistics, c: ValueStatistics) -> bool:
     """Tropical integers: inside, half of ∞ stands for it, and every finite entry and sum must stay on this side."""
     (infinity,) = absorbing(semiring, (dtype,))
-    signed = any(x.improves_on(0, minimum=infinity > 0) for x in (a, b))
-    size, total = max(a.largest, b.largest, c.largest), a.largest + b.largest
+    signed = a.improves_on(0, minimum=infinity > 0) or b.improves_on(0, minimum=infinity > 0)
+    left, right = a.largest, b.largest
+    size, total = max(left, right, c.largest), left + right
     limit = largest_beside(inner_infinity(infinity), signed=signed)
     if size > limit or (not signed and total > limit):
         what = (

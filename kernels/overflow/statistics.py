@@ -18,7 +18,7 @@ from semiring.common.errors import SemiringError
 from semiring.common.forks import importing
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.overflow.intervals import Interval, hull
-from semiring.kernels.overflow.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics, absorbing
+from semiring.kernels.overflow.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics, absorbing, finite_range
 
 __all__ = [
     "SMALL", "ValueStatistics", "begin_raw_statistics", "begin_statistics", "flag_signs", "interpreted", "kernel_for", "surely_elements",
@@ -84,9 +84,8 @@ class ValueStatistics(NamedTuple):
 
     def __or__(self, other: ValueStatistics) -> ValueStatistics:
         """What these numbers and others are together."""
-        finite = [s.finite for s in (self, other) if s.finite is not None]
         return ValueStatistics(
-            hull(finite) if finite else None,
+            hull(self.finite, other.finite),
             self.positive_infinity or other.positive_infinity,
             self.negative_infinity or other.negative_infinity,
             self.nan or other.nan,
@@ -247,7 +246,7 @@ def interpreted(raw: RawStatistics, dtype: np.dtype[Any], infinities: tuple[int,
     least, greatest, kinds, zeros, negative_zeros = raw
     highest, lowest = kinds & HIGHEST != 0, kinds & LOWEST != 0
     if dtype.kind != "f" and (highest or lowest):
-        bottom, top = _ends(dtype)
+        bottom, top = finite_range(dtype, ())
         numbers = [least, greatest] if kinds & FINITE else []
         numbers += [end for end, there in ((bottom, lowest), (top, highest)) if there and end not in infinities]
         highest, lowest = highest and top in infinities, lowest and bottom in infinities
@@ -256,20 +255,13 @@ def interpreted(raw: RawStatistics, dtype: np.dtype[Any], infinities: tuple[int,
     return ValueStatistics(finite, highest, lowest, kinds & NAN != 0, negative_zeros > 0, zeros + negative_zeros)
 
 
-@functools.cache
-def _ends(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """The lowest and the highest integer of a dtype; truth values are the integers of their bits."""
-    info = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
-    return int(info.min), int(info.max)
-
-
 def _by_numpy(part: Array) -> RawStatistics:
     """The raw statistics of an array by NumPy."""
     if part.dtype.kind == "f":
         between, ends, nan = np.isfinite(part), (-math.inf, math.inf), bool(np.isnan(part).any())
     else:
         part = part.view(np.uint8) if part.dtype.kind == "b" else part
-        ends, nan = _ends(part.dtype), False
+        ends, nan = finite_range(part.dtype, ()), False
         between = (part > ends[0]) & (part < ends[1])
     finite = part[between]
     least, greatest = (finite.min().item(), finite.max().item()) if finite.size else (0, 0)
