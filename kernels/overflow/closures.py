@@ -133,7 +133,7 @@ class _TropicalIntegers(Guard):
 
     def before(self, statistics: Sequence[ValueStatistics]) -> None:
         self.largest = statistics[0].largest
-        self.signed = statistics[0].improves_on(0, minimum=self.infinity > 0)
+        self.signed = statistics[0].pulls_back(minimum=self.infinity > 0)
         bound = 3 * self.edges * self.largest if self.signed else self.largest
         if self.refuses and max(bound, self.largest) >= self.limit:
             beyond = f"; with {self.edges} edges a path, three of them could reach {bound}" if self.signed else ""
@@ -182,7 +182,7 @@ class _TropicalFloats(Guard):
         self.proven = 3 * self.edges * self.largest < self.limit
         if self.proven:
             return
-        signed = statistics[0].improves_on(0, minimum=self.semiring.program.add[0].op == "min")
+        signed = statistics[0].pulls_back(minimum=self.semiring.program.add[0].op == "min")
         if signed or self.largest >= self.limit:
             raise self._risk(f"three paths of {self.edges} edges")
 
@@ -250,7 +250,7 @@ class _Between(Guard):
 def statistics_of(semiring: Semiring, values: Values) -> tuple[ValueStatistics, ...]:
     """The value statistics of a matrix, one a component; integers that stand for an infinite zero count as infinities."""
     dtypes = tuple(v.dtype for v in values)
-    if all(d.kind in "bO" for d in dtypes):
+    if 0 in values[0].shape or all(d.kind in "bO" for d in dtypes):
         return (ValueStatistics(),) * len(values)  # of which no rule asks anything
     infinities = absorbing(semiring, dtypes)
     found = (value_statistics(part, infinities) for part in _in_memory(values))

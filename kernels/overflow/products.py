@@ -103,7 +103,7 @@ def certify(
 def _certify_tropical(semiring: Semiring, dtype: np.dtype[Any], a: ValueStatistics, b: ValueStatistics, c: ValueStatistics) -> bool:
     """Tropical integers: inside, half of ∞ stands for it, and every finite entry and sum must stay on this side."""
     (infinity,) = absorbing(semiring, (dtype,))
-    signed = a.improves_on(0, minimum=infinity > 0) or b.improves_on(0, minimum=infinity > 0)
+    signed = a.pulls_back(minimum=infinity > 0) or b.pulls_back(minimum=infinity > 0)
     left, right = a.largest, b.largest
     size, total = max(left, right, c.largest), left + right
     limit = largest_beside(inner_infinity(infinity), signed=signed)
@@ -253,7 +253,7 @@ class ProductChecks:
 
     def _is_signed(self, parts: Sequence[Statistics]) -> bool:
         """Whether an element of a or b could pull ∞ back."""
-        return any(part[0].improves_on(0, minimum=self._infinities[0] > 0) for part in parts[:2])
+        return any(part[0].pulls_back(minimum=self._infinities[0] > 0) for part in parts[:2])
 
 
 checks_for = functools.lru_cache(maxsize=1024)(ProductChecks)

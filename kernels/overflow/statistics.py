@@ -70,11 +70,11 @@ class ValueStatistics(NamedTuple):
         """Whether there is neither an infinity nor NaN."""
         return not (self.positive_infinity or self.negative_infinity or self.nan)
 
-    def improves_on(self, bound: float, *, minimum: bool) -> bool:
-        """Whether a number, infinities among them, is less than `bound`; or greater, where the ⊕ in question is no minimum."""
+    def pulls_back(self, *, minimum: bool) -> bool:
+        """Whether a number, ±∞ among them, pulls ∞ back when it is added: a negative one a +∞, of a minimum, a positive one a −∞."""
         if minimum:
-            return self.negative_infinity or (self.finite is not None and self.finite[0] < bound)
-        return self.positive_infinity or (self.finite is not None and self.finite[1] > bound)
+            return self.negative_infinity or (self.finite is not None and self.finite[0] < 0)
+        return self.positive_infinity or (self.finite is not None and self.finite[1] > 0)
 
     def lies_within(self, low: float, high: float) -> bool:
         """Whether all are numbers from `low` to `high`."""

@@ -73,6 +73,18 @@ def test_magnitude_and_sign() -> None:
     assert (ValueStatistics((-5e-324, 0.0)).largest, ValueStatistics((-5e-324, 0.0)).negative) == (5e-324, True)
 
 
+def test_what_pulls_infinity_back() -> None:
+    for found, minimum, maximum in (
+        (ValueStatistics(), False, False),
+        (ValueStatistics((0, 0)), False, False),
+        (ValueStatistics((-1, 0)), True, False),
+        (ValueStatistics((0, 1)), False, True),
+        (ValueStatistics(None, True), False, True),
+        (ValueStatistics((0, 0), False, True), True, False),
+    ):
+        assert (found.pulls_back(minimum=True), found.pulls_back(minimum=False)) == (minimum, maximum)
+
+
 def layouts(values: Any) -> list[Any]:
     """The same numbers in other places."""
     return [values, values.T, values[::-1], values[:, ::2], values[1:, 1:], values[:, 1:].T, np.broadcast_to(values[0], values.shape)]
