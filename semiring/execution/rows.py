@@ -29,7 +29,9 @@ from semiring.kernels.select import engine_for
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.problem import Options
 from semiring.results.paths import Paths
-from semiring.results.paths_between import PathsBetween, PathsOfTrees, shown
+from semiring.results.paths_between import paths_in
+from semiring.results.store import Names, shown
+from semiring.results.trees import PredecessorTrees
 
 __all__ = ["block_of_rows", "rows_by_products", "search_all", "solve_between"]
 
@@ -126,7 +128,8 @@ def search_all(how: Plan, edges: Edges, labels: Sequence[Hashable] | None, *, re
         values, tree = _by_searches(task, edges, how)
         if tree is None:
             return Graph((), owned=True).answer(*values)
-        return PathsOfTrees(how.semiring, values, tree, edges, nodes=labels, reflexive=reflexive)
+        names = Names(labels, edges.n)
+        return paths_in(PredecessorTrees(how.semiring, values, names, every, every, reflexive, edges.arrays, tree, graph=edges))
 
 
 def rows_by_products(how: Plan, matrix: Array, sources: Array, statistics: Sequence[ValueStatistics] = ()) -> tuple[Array, Array | None]:
@@ -343,19 +346,10 @@ def _answer(task: _Task, g: Graph, values: Values, tree: Any, kept: Callable[[],
     restore = g.restore_part(sources.numbers, targets.numbers)
     if tree is None:
         return shown(values, sources, targets, restore)
-    return PathsBetween(
-        task.semiring,
-        values,
-        _part(tree, None, own) if task.backward else _part(tree, own, None),
-        sources,
-        targets,
-        backward=task.backward,
-        nodes=task.labels,
-        reflexive=task.reflexive,
-        kept=kept,
-        restore=restore,
-        library=g.library,
-    )
+    tree = _part(tree, None, own) if task.backward else _part(tree, own, None)
+    names = Names(task.labels, task.n)
+    store = PredecessorTrees(task.semiring, values, names, sources, targets, task.reflexive, kept, tree, task.backward)
+    return paths_in(store, restore, g.library)
 
 
 def _positions(roots: Array, ends: Vertices) -> Array | None:

@@ -1,4 +1,7 @@
-"""What a closure with paths returns: the elements, and a way to each of them."""
+"""What a closure with paths returns: the elements, and the best paths between their vertices.
+
+Names of vertices come in and go out here; what is asked is answered by a store, out of a construction matrix or of predecessor trees.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,14 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import is_min_plus
-from semiring.algorithms.predecessors import next_hops, predecessors
 from semiring.common.errors import GraphError
-from semiring.common.forks import cached_property
+from semiring.graphs.vertices import Vertices
 from semiring.results.construction import Construction
+from semiring.results.store import Names, Store, Values, shown, squeezed
 
 __all__ = ["Paths"]
 
 Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 
 class Paths:
@@ -67,29 +69,44 @@ class Paths:
         restore: Callable[[Array], Any] | None = None,
         library: Callable[[Array], Any] | None = None,
     ) -> None:
-        self.semiring = semiring
-        self.reflexive = reflexive
-        self._names = None if nodes is None else tuple(nodes)
-        self._found = Construction(semiring, values, via, reflexive, kept)
-        self._restore, self._library = restore, library
-        self._index = None if self._names is None else {node: i for i, node in enumerate(self._names)}
+        names = Names(nodes, int(via.shape[-1]))
+        every = Vertices.all_of(names.n)
+        self._hold(Construction(semiring, values, names, every, every, reflexive, kept, via), restore, library)
 
-    @cached_property
+    @classmethod
+    def _of(cls, store: Store, restore: Callable[[Array], Any] | None = None, library: Callable[[Array], Any] | None = None) -> Self:
+        """What the caller sees of a store; `restore` makes of elements, and `library` of vertices, what his own library has."""
+        found = cls.__new__(cls)
+        found._hold(store, restore, library)
+        return found
+
+    def _hold(self, store: Store, restore: Callable[[Array], Any] | None, library: Callable[[Array], Any] | None) -> None:
+        self.semiring, self.reflexive = store.semiring, store.reflexive
+        self._store, self._restore, self._library = store, restore, library
+
+    @property
     def nodes(self) -> tuple[Any, ...]:
         """The names of the vertices in the order of the rows."""
-        return tuple(range(self._found.n)) if self._names is None else self._names
+        return self._store.names.nodes
 
     @property
     def via(self) -> Any:
-        """The construction matrix."""
-        return self._imported(self._found.via)
+        """The construction matrix.
+
+        Raises
+        ------
+        AttributeError
+            Between chosen vertices, where there are trees instead.
+        """
+        via = self._store.construction()
+        if via is None:
+            raise AttributeError("paths between chosen vertices have trees instead of a construction matrix: predecessors() or next_hops()")
+        return self._imported(via)
 
     @property
     def values(self) -> Any:
-        """The closure."""
-        values = self._found.values
-        restored = values if self._restore is None else tuple(map(self._restore, values))
-        return restored[0] if len(restored) == 1 else restored
+        """The closure; between chosen vertices without an axis for one that was named by itself."""
+        return shown(self._store.values, self._store.sources, self._store.targets, self._restore)
 
     @property
     def distances(self) -> Any:
@@ -115,10 +132,10 @@ class Paths:
         Raises
         ------
         GraphError
-            For a vertex that is not in the graph, and for the paths of a batch.
+            For a vertex that is not in the graph, or none of the chosen ones, and for the paths of a batch.
         """
         self._require_one()
-        element = self._found.element(self._number(source), self._number(target))
+        element = self._store.element(*self._store.place(source, target))
         return element[0] if len(element) == 1 else element
 
     def path(self, source: Hashable, target: Hashable) -> list[Any]:
@@ -133,8 +150,8 @@ class Paths:
         Raises
         ------
         GraphError
-            For a vertex that is not in the graph. Also where rounding has bent a path into a circle, as it can where floats are negative
-            and cycles weigh 1 (0, for distances), and the input to find it again was overwritten or changed.
+            For a vertex that is not in the graph, or none of the chosen ones. Also where rounding has bent a path into a circle, as it can
+            where floats are negative and cycles weigh 1 (0, for distances), and the input to find it again was overwritten or changed.
 
         Notes
         -----
@@ -144,8 +161,8 @@ class Paths:
         return self.paths([(source, target)])[0]
 
     def paths_from(self, source: Hashable) -> list[list[Any]]:
-        """The paths from one vertex to every vertex, a list of lists in the order of `nodes`; see `path`."""
-        return self.paths((source, target) for target in self.nodes)
+        """The paths from one vertex to every target, a list of lists in their order, which without chosen ones is that of `nodes`."""
+        return self.paths((source, target) for target in self._store.names.of(self._store.targets.numbers.tolist()))
 
     def paths(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> list[list[Any]]:
         """The paths of many pairs (source, target) at once.
@@ -176,9 +193,8 @@ class Paths:
         [['a', 'b', 'c'], []]
         """
         self._require_one()
-        numbers = np.array([(self._number(s), self._number(t)) for s, t in pairs], dtype=np.intp).reshape(-1, 2)
-        found = self._found.find(numbers[:, 0], numbers[:, 1], self.nodes)
-        return found if self._index is None else [[self.nodes[v] for v in path] for path in found]
+        places = np.array([self._store.place(source, target) for source, target in pairs], dtype=np.intp).reshape(-1, 2)
+        return [self._store.names.of(path) for path in self._store.find(places[:, 0], places[:, 1])]
 
     def predecessors(self) -> Any:
         """The vertex before j on a best path from i to j, as SciPy gives it.
@@ -186,18 +202,20 @@ class Paths:
         Returns
         -------
         int32 array of shape (…, n, n)
-            −9999 on the diagonal and where there is none; of the caller's library. Each row is a tree whose paths are best paths.
+            −9999 on the diagonal and where there is none; of the caller's library. Each row is a tree whose paths are best paths. Where
+            sources were chosen it has the rows of these alone, and no axis of one that was named by itself.
 
         Raises
         ------
         GraphError
-            Where rounding has bent a path, as `path`.
+            Where rounding has bent a path, as `path`; and where targets alone were chosen, to which there are `next_hops`.
 
         Notes
         -----
         O(n² log h) for paths of h edges, and up to n³ where many elements tie.
         """
-        return self._trees(predecessors)
+        with self._store.device():
+            return self._imported(squeezed(self._store.predecessors(), self._store.sources, -2))
 
     def next_hops(self) -> Any:
         """The vertex after i on a best path from i to j.
@@ -205,16 +223,17 @@ class Paths:
         Returns
         -------
         int32 array of shape (…, n, n)
-            −9999 on the diagonal and where there is none; of the caller's library. Each column is a tree whose paths are best paths.
+            −9999 on the diagonal and where there is none; of the caller's library. Each column is a tree whose paths are best paths. Where
+            targets alone were chosen it has the columns of these, and no axis of one that was named by itself.
 
         Raises
         ------
         GraphError
-            Where rounding has bent a path, as `path`.
+            Where rounding has bent a path, as `path`; and where sources were chosen, from which there are `predecessors`.
 
         Notes
         -----
-        O(n² log h) for paths of h edges, and up to n³ where many elements tie.
+        As `predecessors`.
 
         Examples
         --------
@@ -224,7 +243,8 @@ class Paths:
                [-9999, -9999,     2],
                [-9999, -9999, -9999]], dtype=int32)
         """
-        return self._trees(next_hops)
+        with self._store.device():
+            return self._imported(squeezed(self._store.next_hops(), self._store.targets, -1))
 
     def to_scipy(self) -> tuple[Array, Array]:
         """Distances and predecessors in the form of `scipy.sparse.csgraph.shortest_path`; only for min-plus.
@@ -253,7 +273,7 @@ class Paths:
         """
         from semiring.results import views
 
-        return views.to_scipy(self._found, self._grown(predecessors))
+        return views.to_scipy(self._store)
 
     def to_networkx(self) -> Any:
         """The metric closure: a graph with an edge for each pair of connected vertices.
@@ -268,7 +288,7 @@ class Paths:
         Raises
         ------
         SemiringError
-            Without NetworkX.
+            Without NetworkX, between chosen vertices, and for the paths of a batch.
 
         Notes
         -----
@@ -283,10 +303,11 @@ class Paths:
         >>> graph["a"]["c"]["via"]
         'b'
         """
+        self._require_all("to_networkx")
         self._require_one()
         from semiring.results import views
 
-        return views.to_networkx(self._found, self.nodes)
+        return views.to_networkx(self._store)
 
     def to_frame(self, *, paths: bool = False) -> Any:
         """The connected pairs of vertices as a table.
@@ -323,7 +344,7 @@ class Paths:
         self._require_one()
         from semiring.results import views
 
-        return views.to_frame(self._found, self.nodes, labelled=self._index is not None, paths=paths)
+        return views.to_frame(self._store, paths=paths)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that `load` needs to answer the same questions: elements, construction matrix, names of the vertices, semiring.
@@ -337,7 +358,7 @@ class Paths:
         Raises
         ------
         GraphError
-            For another ending, names that cannot be read back safely, and a folder of something else.
+            For another ending, names that cannot be read back safely, a folder of something else, and between chosen vertices.
         DTypeError
             For object arrays.
         DomainError
@@ -360,9 +381,10 @@ class Paths:
         ...     sr.Paths.load(f"{folder}/paths.npz").path("a", "c")
         ['a', 'b', 'c']
         """
+        self._require_all("save")
         from semiring.results import saving
 
-        saving.save(path, self._found, self.nodes if self._index is not None else None)
+        saving.save(path, self._store)
 
     @staticmethod
     def load(path: str | os.PathLike[str], *, semiring: Semiring | None = None, mmap: bool = False) -> Paths:
@@ -398,73 +420,47 @@ class Paths:
         """
         from semiring.results import saving
 
-        found, nodes = saving.load(path, semiring, mmap=mmap)
-        return Paths(found.semiring, found.values, found.via, nodes=nodes, reflexive=found.reflexive, kept=found.kept)
+        return Paths._of(saving.load(path, semiring, mmap=mmap))
 
     def __getitem__(self, index: Any) -> Self:
         """The paths of one matrix of a batch."""
+        axes = len(self._store.batch)
+        key = index if isinstance(index, tuple) else (index,)
+        if axes == 0 or len(key) > axes:
+            raise IndexError(f"paths of {'one matrix' if axes == 0 else f'a batch with {axes} axes'} take no index {index!r}")
         some = copy.copy(self)
-        some._found = self._found[self._key(index)]
+        some._store = self._store[key]
         return some
 
     def __len__(self) -> int:
         """How many matrices a batch holds."""
-        if not self._found.batch:
+        if not self._store.batch:
             raise TypeError("the paths of one matrix have no length; .nodes tells its vertices")
-        return self._found.batch[0]
+        return self._store.batch[0]
 
     def __repr__(self) -> str:
-        batch = self._found.batch
-        many = f", batch of {' × '.join(map(str, batch))}" if batch else ""
-        connected = f", {self._found.connected():,} pairs connected" if self._found.countable else ""
-        return f"<paths over {self.semiring.name}: {len(self.nodes)} vertices{many}{connected}>"
+        store = self._store
+        ends = zip(store.shape, ("source", "target"), strict=True)
+        chosen = " × ".join(f"{count:,} {what}{'s' * (count != 1)}" for count, what in ends)
+        size = f"{store.names.n} vertices" if store.complete else chosen
+        many = f", batch of {' × '.join(map(str, store.batch))}" if store.batch else ""
+        connected = f", {store.connected():,} pairs connected" if store.countable else ""
+        return f"<paths over {self.semiring.name}: {size}{many}{connected}>"
 
     def _repr_html_(self) -> str:
         from semiring.results.views import paths_html
 
-        return paths_html(self._found, self.nodes, self._counts())
-
-    def _counts(self) -> dict[str, int]:
-        """How many vertices there are, for `_repr_html_`."""
-        return {"vertices": len(self.nodes)}
+        return paths_html(self._store)
 
     def _imported(self, array: Any) -> Any:
         """A matrix of vertices as an array of the caller's library."""
         return array if self._library is None else self._library(array)
 
-    def _key(self, index: Any) -> tuple[Any, ...]:
-        """An index of the leading axes."""
-        axes = len(self._found.batch)
-        key = index if isinstance(index, tuple) else (index,)
-        if axes == 0 or len(key) > axes:
-            raise IndexError(f"paths of {'one matrix' if axes == 0 else f'a batch with {axes} axes'} take no index {index!r}")
-        return key
-
     def _require_one(self) -> None:
-        if self._found.batch:
-            raise GraphError(f"these are the paths of a batch of shape {self._found.batch}; choose one first, as in paths[0].path(…)")
+        if self._store.batch:
+            raise GraphError(f"these are the paths of a batch of shape {self._store.batch}; choose one first, as in paths[0].path(…)")
 
-    def _number(self, node: Any) -> int:
-        n = len(self.nodes)
-        if self._index is not None:
-            try:
-                return self._index[node]
-            except (KeyError, TypeError):
-                raise GraphError(f"there is no vertex {node!r}; .nodes lists all {n}") from None
-        if isinstance(node, int | np.integer) and not isinstance(node, bool) and 0 <= node < n:
-            return int(node)
-        raise GraphError(f"there is no vertex {node!r}; vertices are the numbers from 0 to {n - 1}")
-
-    def _trees(self, grow: Callable[..., Any]) -> Any:
-        with self._found.device():
-            return self._imported(self._grown(grow))
-
-    def _grown(self, grow: Callable[..., Any]) -> Any:
-        found = self._found
-
-        def find(index: tuple[int, ...]) -> Callable[[Array, Array], list[list[int]]]:
-            one = found[index] if index else found
-            return lambda sources, targets: one.find(sources, targets, self.nodes)
-
-        with found.device():
-            return grow(self.semiring, found.values, found.via, find)
+    def _require_all(self, method: str) -> None:
+        if not self._store.complete:
+            what = "the paths between all vertices; leave out sources and targets, or use .to_frame(paths=True)"
+            raise GraphError(f"{method}() is for {what}")

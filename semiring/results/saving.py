@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ from semiring.arrays.pieces import pieces
 from semiring.common.errors import DTypeError, GraphError, SemiringError, TooLargeError, brief
 from semiring.files.archives import Damage
 from semiring.files.stores import blocks, rows_on_host, store_for
+from semiring.graphs.vertices import Vertices
 from semiring.kernels.overflow.statistics import surely_elements
 from semiring.kernels.reference.operations import Operations
 from semiring.results.construction import Construction
+from semiring.results.store import Names, Store
 
 __all__ = ["load", "save"]
 
@@ -37,8 +39,8 @@ _DTYPES = tuple(np.dtype(code).name for code in "?bhilqBHILQefdg")
 """Dtypes that matrices in files may have."""
 
 
-def save(path: str | os.PathLike[str], found: Construction, nodes: Sequence[Any] | None) -> None:
-    """See `Paths.save`; `nodes` are None where vertices are numbers."""
+def save(path: str | os.PathLike[str], found: Store) -> None:
+    """See `Paths.save`."""
     store = store_for(Path(path))
     if any(d.kind == "O" for d in found.dtypes):
         raise DTypeError(
@@ -47,21 +49,22 @@ def save(path: str | os.PathLike[str], found: Construction, nodes: Sequence[Any]
         )
     if not surely_elements(found.semiring, found.values):
         require_inside(found.semiring, found.values, "values")  # or they could not be loaded
-    edges = found.kept() if _may_be_bent(found) else None
+    edges = found.dense() if _may_be_bent(found) else None
+    via, labels = found.construction(), found.names.labels
     header = {
         "paths": _VERSION,
         "semiring": _identity(found),
-        "shape": list(found.via.shape),
+        "shape": list(via.shape),
         "dtypes": [str(d) for d in found.dtypes],
         "reflexive": found.reflexive,
         "edges": edges is not None,
-        "nodes": None if nodes is None else [_written(node) for node in nodes],
+        "nodes": None if labels is None else [_written(node) for node in labels],
     }
-    arrays = {f"value{c}": v for c, v in enumerate(found.values)} | {"via": found.via}
+    arrays = {f"value{c}": v for c, v in enumerate(found.values)} | {"via": via}
     store.write(json.dumps(header), arrays | {f"edge{c}": e for c, e in enumerate(edges or ())})
 
 
-def load(path: str | os.PathLike[str], semiring: Semiring | None, *, mmap: bool) -> tuple[Construction, tuple[Any, ...] | None]:
+def load(path: str | os.PathLike[str], semiring: Semiring | None, *, mmap: bool) -> Store:
     """See `Paths.load`."""
     with store_for(Path(path)).reading(mmap=mmap) as (text, read):
         header = _header(text, path)
@@ -82,7 +85,8 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, *, mmap: bool)
         values, via = matrices("value"), read("via", shape, np.dtype(np.int32))
         _require_vertices(via)
         edges = matrices("edge") if header["edges"] else None
-    return Construction(chosen, values, via, header["reflexive"], lambda: edges), nodes
+    every = Vertices.all_of(shape[-1])
+    return Construction(chosen, values, Names(nodes, shape[-1]), every, every, header["reflexive"], lambda: edges, via)
 
 
 def _header(text: str, path: Any) -> dict[str, Any]:
@@ -140,19 +144,19 @@ def _first(array: Array, wrong: Callable[[Array], Array]) -> tuple[int, ...] | N
     return None
 
 
-def _may_be_bent(found: Construction) -> bool:
+def _may_be_bent(found: Store) -> bool:
     """Whether rounding may have made a circle of a path: where floats improve on 1; see `semiring.algorithms.extraction`."""
     if all(d.kind != "f" for d in found.dtypes):
         return False
     operations = Operations(found.semiring, found.dtypes)
-    parts = blocks(found.via.shape, max(d.itemsize for d in found.dtypes))
+    parts = blocks(found.values[0].shape, max(d.itemsize for d in found.dtypes))
     return not all(operations.harmless(tuple(rows_on_host(v, part) for v in found.values)) for part in parts)
 
 
 # The semiring: by its name where it is one of the catalogue, and by what it does with some elements.
 
 
-def _identity(found: Construction) -> dict[str, Any]:
+def _identity(found: Store) -> dict[str, Any]:
     plain = found.semiring.marked(False)
     return {
         "name": plain.name,
@@ -163,9 +167,9 @@ def _identity(found: Construction) -> dict[str, Any]:
     }
 
 
-def _sample(found: Construction) -> list[list[Any]]:
+def _sample(found: Store) -> list[list[Any]]:
     """0, 1 and some elements of the closure, a list for each component."""
-    places = np.unique(np.linspace(0, max(0, found.via.size - 1), _SAMPLE).astype(np.intp)[: found.via.size])
+    places = np.unique(np.linspace(0, max(0, found.values[0].size - 1), _SAMPLE).astype(np.intp)[: found.values[0].size])
     some = [[host(v[index])[()].item() for index in zip(*np.unravel_index(places, v.shape), strict=True)] for v in found.values]
     return [[zero, one, *rest] for zero, one, rest in zip(*found.semiring.identities(found.dtypes), some, strict=True)]
 

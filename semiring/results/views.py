@@ -1,10 +1,7 @@
 """Paths as SciPy, NetworkX, pandas and Jupyter would have them.
 
-A closure with its paths as SciPy, NetworkX and pandas would have it.
-
-A closure as a small picture: a pixel for an element, or for one of a block of them.
-
-How `Paths` show in Jupyter: what they are, some elements, and a heat map.
+The first three get the whole of a store, as distances with predecessors, as a graph, or as a table. Jupyter gets a page: what the paths
+are, some elements, and a heat map with a pixel for an element, or for one of a block of them.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ import importlib
 import math
 import struct
 import zlib
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +20,7 @@ from semiring.algorithms.divergence import is_min_plus
 from semiring.arrays.devices import device_of, entries, host, on_gpu
 from semiring.common.errors import DTypeError, SemiringError
 from semiring.common.html import beside, code, escape, faint, grid, short, table
-from semiring.results.construction import Construction
+from semiring.results.store import Store, squeezed
 
 __all__ = ["LEGEND", "as_floats", "paths_html", "png", "sampled", "shades", "thumbnail", "to_frame", "to_networkx", "to_scipy"]
 
@@ -50,22 +46,24 @@ def as_floats(values: Array, semiring: Semiring) -> Array:
     return floats
 
 
-def to_scipy(found: Construction, predecessors: Array) -> tuple[Array, Array]:
+def to_scipy(found: Store) -> tuple[Array, Array]:
     """See `Paths.to_scipy`."""
     if not is_min_plus(found.semiring):
         raise SemiringError(
             f"SciPy has functions for distances, and the elements are those of {found.semiring.name}; they are in .values, and what "
             f".predecessors() gives has SciPy's form"
         )
-    return as_floats(host(found.values[0]), found.semiring), host(predecessors)
+    floats = squeezed(as_floats(host(found.values[0]), found.semiring), found.sources, -2)
+    return squeezed(floats, found.targets, -1), squeezed(host(found.predecessors()), found.sources, -2)
 
 
-def to_networkx(found: Construction, nodes: Sequence[Any]) -> Any:
+def to_networkx(found: Store) -> Any:
     """See `Paths.to_networkx`."""
+    nodes, via = found.names.nodes, found.construction()
     graph = _library("networkx", "to_networkx").DiGraph()
     graph.add_nodes_from(nodes)
     for sources, targets in found.pairs():
-        middles = entries(found.via, sources, targets).tolist()
+        middles = entries(via, sources, targets).tolist()
         parts = [entries(v, sources, targets).tolist() for v in found.values]
         weights = parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
         graph.add_edges_from(
@@ -75,21 +73,21 @@ def to_networkx(found: Construction, nodes: Sequence[Any]) -> Any:
     return graph
 
 
-def to_frame(found: Construction, nodes: Sequence[Any], *, labelled: bool, paths: bool) -> Any:
+def to_frame(found: Store, *, paths: bool) -> Any:
     """See `Paths.to_frame`."""
+    nodes, labelled = found.names.nodes, found.names.labels is not None
     pandas = _library("pandas", "to_frame")
     pieces = list(found.pairs())
     rows, columns = (np.concatenate([piece[axis] for piece in pieces] or [np.empty(0, np.intp)]) for axis in (0, 1))
     sources, targets = found.ends(rows, columns)
     mixed = len(set(map(type, nodes))) > 1  # pandas would make 2⁶⁰ + 1 beside 0.5 a float, and None NaN
-    names = pandas.Index(list(nodes), dtype=object if mixed else None, tupleize_cols=False) if labelled else np.arange(found.n)
+    names = pandas.Index(list(nodes), dtype=object if mixed else None, tupleize_cols=False) if labelled else np.arange(len(nodes))
     table = {"source": names.take(sources), "target": names.take(targets)}
     single = len(found.values) == 1
     for c, v in enumerate(found.values):
         table["value" if single else f"value{c}"] = entries(v, rows, columns)
     if paths:
-        routes = found.find(sources, targets, nodes)
-        table["path"] = pandas.Series([[nodes[v] for v in route] for route in routes] if labelled else routes, dtype=object)
+        table["path"] = pandas.Series(list(map(found.names.of, found.find(rows, columns))), dtype=object)
     return pandas.DataFrame(table)
 
 
@@ -113,9 +111,9 @@ LEGEND = f"linear-gradient(to right,{','.join(f'rgb{c}' for c in _COLOURS)})"
 """The same for CSS."""
 
 
-def sampled(found: Construction) -> tuple[Array, Array]:
+def sampled(found: Store) -> tuple[Array, Array]:
     """Some elements of a matrix, evenly spread: the first component as floats, and which are not zero. Nothing else of it is read."""
-    side = _SIDE_ON_DISK if isinstance(found.via, np.memmap) and not on_gpu(found.via) else _SIDE
+    side = _SIDE_ON_DISK if isinstance(found.values[0], np.memmap) else _SIDE
     places = [np.linspace(0, max(0, size - 1), min(size, side)).astype(np.intp) for size in found.shape]
     rows, columns = np.meshgrid(*places, indexing="ij")
     values = tuple(entries(v, rows, columns) for v in found.values)
@@ -157,7 +155,7 @@ def png(shade: Array) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + body
 
 
-def thumbnail(found: Construction) -> str:
+def thumbnail(found: Store) -> str:
     """The picture of one matrix with its legend, as HTML."""
     values, there = sampled(found)
     shade, ends = shades(values, there)
@@ -180,20 +178,20 @@ _WIDTH = 12
 """Characters of a name or an element."""
 
 
-def paths_html(found: Construction, nodes: Sequence[Any], counts: dict[str, int]) -> str:
-    """Of a batch, the first matrix. `counts` tells how many vertices there are of each kind."""
+def paths_html(found: Store) -> str:
+    """What Jupyter shows; of a batch, the first matrix."""
     facts = [("batch", " × ".join(map(str, found.batch)))] if found.batch else []
-    facts += [(what, f"{count:,}") for what, count in counts.items()]
+    facts += [(what, f"{count:,}") for what, count in found.counts().items()]
     facts.append(("elements", ", ".join(map(str, found.dtypes))))
     if found.countable:
         facts.append(("connected pairs", f"{found.connected():,}"))
     facts.append(("a vertex and itself", "connected by the empty path" if found.reflexive else "only by a cycle"))
-    facts.append(("in", _place(found.via)))
+    facts.append(("in", _place(found.values[0])))
     parts = [table(f"paths over {escape(found.semiring.name)}", ((faint(name), escape(text)) for name, text in facts))]
     if found.values[0].size:
         first = found[(0,) * len(found.batch)] if found.batch else found
         with first.device():
-            parts += [_corner(first, nodes), thumbnail(first)]
+            parts += [_corner(first), thumbnail(first)]
     return beside(*parts)
 
 
@@ -203,13 +201,13 @@ def _place(array: Any) -> str:
     return "a file" if isinstance(array, np.memmap) else "memory"
 
 
-def _corner(found: Construction, nodes: Sequence[Any]) -> str:
+def _corner(found: Store) -> str:
     """The elements between the first vertices; – where there is no path."""
     first = [np.arange(min(size, _CORNER)) for size in found.shape]
     rows, columns = np.meshgrid(*first, indexing="ij")
     parts = [entries(v, rows, columns) for v in found.values]
     there = found.there(tuple(parts))
-    sources, targets = ([code(short(repr(nodes[v]), _WIDTH)) for v in end.tolist()] for end in found.ends(*first))
+    sources, targets = ([code(short(repr(node), _WIDTH)) for node in found.names.of(end.tolist())] for end in found.ends(*first))
     below, right = (["…"] * (size > _CORNER) for size in found.shape)
 
     def cell(i: int, j: int) -> str:

@@ -135,10 +135,10 @@ def test_paths_do_not_look_at_another_input(weights, tmp_path, overwrite):
     array = zarr.create_array(tmp_path / "w.zarr", shape=(n, n), chunks=(64, n), dtype="f4")
     array[...] = weights
     paths = sr.apsp(array, paths=True, overwrite=overwrite, memory_limit="24MB", block=64, device="cpu")
-    assert (paths._found.kept() is None) == overwrite
+    assert (paths._store.kept() is None) == overwrite
     other = np.where(np.isinf(weights), 0, weights)
     paths = sr.apsp(other, paths=True, overwrite=overwrite, nonedge=0, memory_limit="24MB", block=64, device="cpu")
-    assert paths._found.kept() is None
+    assert paths._store.kept() is None
 
 
 @pytest.mark.parametrize("shared", ["array", "file"])

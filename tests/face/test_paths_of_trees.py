@@ -16,7 +16,7 @@ import scipy.sparse as sp
 import semiring as sr
 from semiring.algebra.definition import Semiring
 from semiring.planning import planner
-from semiring.results.paths_between import PathsOfTrees
+from semiring.results.trees import PredecessorTrees
 
 WALKS: dict[Semiring, Callable[[list[float]], float]] = {sr.MIN_PLUS: sum, sr.MAX_MIN: min}
 
@@ -52,12 +52,13 @@ def test_trees_answer_as_the_closure_does(forced: Any, seed: int, semiring: Semi
     whole = sr.closure(graph, semiring, paths=True, reflexive=reflexive)
     forced("search")
     found = sr.closure(graph, semiring, paths=True, reflexive=reflexive)
-    assert type(whole) is sr.Paths
-    assert type(found) is PathsOfTrees
+    assert type(whole) is type(found) is sr.Paths
+    assert isinstance(found._store, PredecessorTrees)
+    by_construction = sr.Paths(semiring, (found.values,), found.via, reflexive=reflexive)
     assert np.array_equal(found.values, whole.values)
     assert repr(found) == repr(whole)
     for source in found.nodes:
-        for target, walk, by_via in zip(found.nodes, found.paths_from(source), found._whole().paths_from(source), strict=True):
+        for target, walk, by_via in zip(found.nodes, found.paths_from(source), by_construction.paths_from(source), strict=True):
             assert bool(walk) == bool(by_via) == bool(whole.path(source, target))
             for path in (walk, by_via):
                 if len(path) > 1:
@@ -82,7 +83,7 @@ def test_next_hops_lead_along_best_paths(forced: Any) -> None:
 def test_trees_are_saved_and_pickled(forced: Any, tmp_path: Path) -> None:
     forced("search")
     found = sr.apsp(sr.edges([("a", "b", 1.5), ("b", "c", 2.0), ("c", "a", 0.5), ("a", "c", 9.0)]), paths=True)
-    assert isinstance(found, PathsOfTrees)
+    assert isinstance(found._store, PredecessorTrees)
     assert found.path("a", "c") == ["a", "b", "c"]
     assert found.via.tolist() == [[-1, -1, 1], [2, -1, -1], [-1, 0, -1]]
     again = pickle.loads(pickle.dumps(found))

@@ -24,7 +24,7 @@ from semiring.kernels.cuda import boolean
 from semiring.kernels.cuda.tile import Problem, candidates
 from semiring.kernels.machine import Speed
 from semiring.results import views
-from semiring.results.construction import Construction
+from semiring.results.store import Store
 from semiring.streaming.layout import streamed_rows
 from semiring.streaming.progress import Progress
 
@@ -135,7 +135,7 @@ def test_of_a_large_file_a_few_elements_are_read(tmp_path: Path, monkeypatch: py
     values = np.memmap(tmp_path / "v", np.float32, "w+", shape=(n, n))
     via = np.memmap(tmp_path / "w", np.int32, "w+", shape=(n, n))
     paths = sr.Paths(sr.MIN_PLUS, (values,), via)
-    monkeypatch.setattr(Construction, "connected", lambda self: pytest.fail("all pairs are counted"))
+    monkeypatch.setattr(Store, "connected", lambda self: pytest.fail("all pairs are counted"))
     begin = time.perf_counter()
     assert repr(paths) == "<paths over min-plus: 60000 vertices>"
     assert "a file" in text_of(paths)

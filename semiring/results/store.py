@@ -1,0 +1,289 @@
+"""What `Paths` asks: the elements between vertices, and a store of the best paths behind them, whatever form these have."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.predecessors import SingleSource, weighs
+from semiring.arrays.devices import entries, equal, host, namespace, on_gpu
+from semiring.arrays.pieces import GPU, slices
+from semiring.common.errors import GraphError
+from semiring.common.forks import cached_property
+from semiring.graphs.vertices import Vertices
+
+__all__ = ["Names", "Store", "shown", "squeezed"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+Edges = tuple[Any, ...]
+"""The matrix that was closed, an array for each component, or what reads single rows of one."""
+
+_GLANCE = 1 << 26
+"""Entries that are counted in a tenth of a second on the host."""
+
+
+class Names:
+    """The names of the vertices: the caller's labels where the graph has some, and their numbers otherwise."""
+
+    def __init__(self, labels: Sequence[Hashable] | None, n: int) -> None:
+        self.labels = None if labels is None else tuple(labels)
+        self.n = n
+
+    @cached_property
+    def nodes(self) -> tuple[Any, ...]:
+        """All of them in the order of the rows."""
+        return tuple(range(self.n)) if self.labels is None else self.labels
+
+    @cached_property
+    def _numbers(self) -> dict[Hashable, int]:
+        return {node: i for i, node in enumerate(self.nodes)}
+
+    def number(self, node: Any) -> int:
+        """The number of the vertex of a name."""
+        if self.labels is not None:
+            try:
+                return self._numbers[node]
+            except (KeyError, TypeError):
+                raise GraphError(f"there is no vertex {node!r}; .nodes lists all {self.n}") from None
+        if isinstance(node, int | np.integer) and not isinstance(node, bool) and 0 <= node < self.n:
+            return int(node)
+        raise GraphError(f"there is no vertex {node!r}; vertices are the numbers from 0 to {self.n - 1}")
+
+    def of(self, numbers: Iterable[int]) -> list[Any]:
+        """The names of some vertices."""
+        return list(numbers) if self.labels is None else [self.labels[v] for v in numbers]
+
+
+@dataclass(frozen=True, eq=False)
+class Store(ABC):
+    """A rectangle of a closure, or of each closure of a batch, and a way to the best path of each of its pairs.
+
+    Attributes
+    ----------
+    semiring : Semiring
+    values : tuple of arrays of shape (…, s, t)
+        The elements, an array for each component.
+    names : Names
+        Of all vertices of the graph.
+    sources, targets : Vertices
+        Those of the rows and of the columns.
+    reflexive : bool
+        Whether the empty path from each vertex to itself counts.
+    kept : callable
+        Gives the matrix that was closed, where it still exists.
+    """
+
+    semiring: Semiring
+    values: Values
+    names: Names
+    sources: Vertices
+    targets: Vertices
+    reflexive: bool
+    kept: Callable[[], Edges | None]
+
+    # What differs: how paths are held.
+
+    @abstractmethod
+    def __getitem__(self, key: tuple[Any, ...]) -> Self:
+        """That of one matrix, or of some, of a batch."""
+
+    @abstractmethod
+    def construction(self) -> Any:
+        """The construction matrix, an int32 array of shape (…, n, n); None where only some pairs are known."""
+
+    @abstractmethod
+    def predecessors(self) -> Any:
+        """The vertex before each one on the best paths from each source, −9999 for none: int32 of shape (…, s, n)."""
+
+    @abstractmethod
+    def next_hops(self) -> Any:
+        """The vertex after each one on the best paths to each target, −9999 for none: int32 of shape (…, n, t)."""
+
+    @abstractmethod
+    def dense(self) -> Values | None:
+        """The matrix that was closed, as arrays, where it still exists."""
+
+    @abstractmethod
+    def _simple(self, rows: Array, columns: Array) -> Iterable[list[int] | None]:
+        """A simple path for each of several pairs that have one of at least one edge; None where rounding has bent it into a circle."""
+
+    @abstractmethod
+    def _edges(self) -> Edges | None:
+        """A matrix in which bent paths are found again; None where there is none any more."""
+
+    def _part(self, key: tuple[Any, ...], **more: Any) -> Self:
+        """The same of one matrix, or of some, of a batch."""
+
+        def kept() -> Edges | None:
+            arrays = self.kept()
+            return None if arrays is None else tuple(v[key] for v in arrays)
+
+        return replace(self, values=tuple(v[key] for v in self.values), kept=kept, **more)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Functions cannot be pickled: the matrix goes along instead, so that paths are still found where rounding has bent them.
+        return {**self.__dict__, "kept": self.kept()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        matrix = state["kept"]
+        self.__dict__.update(state, kept=lambda: matrix)
+
+    # Which elements there are.
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return tuple(self.values[0].shape[:-2])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The rows and columns of a matrix of elements."""
+        rows, columns = self.values[0].shape[-2:]
+        return int(rows), int(columns)
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtype of each component."""
+        return tuple(v.dtype for v in self.values)
+
+    @property
+    def complete(self) -> bool:
+        """Whether rows and columns are all vertices, in their order."""
+        return self.sources.every and self.targets.every
+
+    def counts(self) -> dict[str, int]:
+        """How many vertices there are of each kind."""
+        of_all = {"vertices": self.names.n}
+        return of_all if self.complete else {"sources": self.shape[0], "targets": self.shape[1], **of_all}
+
+    def device(self) -> contextlib.AbstractContextManager[Any]:
+        """Makes the GPU of the arrays the current one, where they lie on one."""
+        values: Any = self.values[0]
+        return values.device if on_gpu(values) else contextlib.nullcontext()
+
+    def ends(self, rows: Array, columns: Array) -> tuple[Array, Array]:
+        """The numbers of the vertices of some rows and columns."""
+        return (rows, columns) if self.complete else (self.sources.numbers[rows], self.targets.numbers[columns])
+
+    def place(self, source: Any, target: Any) -> tuple[int, int]:
+        """The row and the column of two vertices that are named."""
+        numbers = self.names.number(source), self.names.number(target)
+        if self.complete:
+            return numbers
+        for number, places, node, what in zip(numbers, self._places, (source, target), ("source", "target"), strict=True):
+            if number not in places:
+                raise GraphError(f"{node!r} is no {what} of these paths; .{what}s lists all {len(places)}")
+        return self._places[0][numbers[0]], self._places[1][numbers[1]]
+
+    @cached_property
+    def _places(self) -> tuple[dict[int, int], dict[int, int]]:
+        """The row of each source, and the column of each target; the first, of those that were named twice."""
+        rows, columns = ({v: i for i, v in reversed(list(enumerate(e.numbers.tolist())))} for e in (self.sources, self.targets))
+        return rows, columns
+
+    # What they are.
+
+    def element(self, row: int, column: int) -> tuple[Any, ...]:
+        """One element, by its components."""
+        return tuple(host(v[row, column])[()] for v in self.values)
+
+    def zero(self) -> tuple[Any, ...]:
+        """The semiring's zero in the dtypes of the elements."""
+        return self.semiring.identities(self.dtypes)[0]
+
+    def there(self, elements: tuple[Any, ...]) -> Any:
+        """Which elements are not zero."""
+        same = [equal(v, z).astype(bool) for v, z in zip(elements, self.zero(), strict=True)]
+        return ~functools.reduce(operator.and_, same)
+
+    def _stripes(self) -> Iterator[slice]:
+        """Slices of the rows, of which those of all matrices of a batch are looked at together."""
+        rows, columns = self.shape
+        return slices(rows, columns * math.prod(self.batch), GPU)
+
+    @property
+    def countable(self) -> bool:
+        """Whether `connected` takes no longer than someone waits who only wants to see what this is."""
+        return on_gpu(self.values[0]) or self.values[0].size <= _GLANCE
+
+    def connected(self) -> int:
+        """How many pairs of different vertices are connected, counted where the arrays lie."""
+        total: Any = 0
+        with self.device():
+            for rows in self._stripes():
+                total = total + self.there(tuple(v[..., rows, :] for v in self.values)).sum()
+            return int(total - self.there(self._own()).sum())
+
+    def _own(self) -> Values:
+        """The elements between a vertex and itself."""
+        if self.complete:
+            return tuple(v.diagonal(0, -2, -1) for v in self.values)
+        rows, columns = map(namespace(self.values[0]).asarray, np.nonzero(self.sources.numbers[:, None] == self.targets.numbers))
+        return tuple(v[..., rows, columns] for v in self.values)
+
+    def pairs(self) -> Iterator[tuple[Array, Array]]:
+        """The rows and columns of connected vertices, a stripe at a time; empty paths do not count. For one matrix."""
+        for stripe in self._stripes():
+            with self.device():
+                there = host(self.there(tuple(v[stripe] for v in self.values)))
+            rows, columns = np.nonzero(there)
+            rows += stripe.start
+            sources, targets = self.ends(rows, columns)
+            some = sources != targets if self.reflexive else slice(None)
+            yield rows[some], columns[some]
+
+    # The paths.
+
+    def find(self, rows: Array, columns: Array) -> list[list[int]]:
+        """A simple path for each of several pairs, as vertex numbers; empty where there is none. For one matrix."""
+        sources, targets = self.ends(rows, columns)
+        empty = (sources == targets) & self.reflexive
+        found: list[list[int]] = [[] for _ in range(len(rows))]
+        wanted = np.flatnonzero(self.there(tuple(entries(v, rows, columns) for v in self.values)) & ~empty)
+        bent: dict[int, list[int]] = {}
+        for pair, path in zip(wanted.tolist(), self._simple(rows[wanted], columns[wanted]), strict=True):
+            if path is None:
+                bent.setdefault(int(sources[pair]), []).append(pair)
+            else:
+                found[pair] = path
+        edges = self._edges() if bent else None
+        for source, some in bent.items():
+            paths = None if edges is None else SingleSource(self.semiring, edges, source)
+            for pair in some:
+                target = int(targets[pair])
+                path = [] if paths is None else paths.path(target)
+                if edges is None or not path or not weighs(self.semiring, edges, path, self.element(int(rows[pair]), int(columns[pair]))):
+                    ends = " to ".join(map(repr, self.names.of((source, target))))
+                    raise GraphError(
+                        f"rounding has bent the path from {ends} into a circle, and the input is no longer "
+                        f"there to find it again: leave it unchanged, and use overwrite=False"
+                    )
+                found[pair] = path
+        for pair in np.flatnonzero(empty).tolist():
+            found[pair] = [int(sources[pair])]
+        return found
+
+
+def shown(values: Values, sources: Vertices, targets: Vertices, restore: Callable[[Array], Any] | None) -> Any:
+    """Elements of shape (…, sources, targets) as the caller gets them, without the axis of a vertex that was named by itself."""
+    found: tuple[Any, ...] = tuple([squeezed(squeezed(v, sources, -2), targets, -1) for v in values])
+    if restore is not None:
+        found = tuple(map(restore, found))
+    elif sources.single and targets.single:
+        found = tuple([v[()] for v in found])
+    return found[0] if len(found) == 1 else found
+
+
+def squeezed(array: Any, vertices: Vertices, axis: int) -> Any:
+    """The array without the axis of a vertex that was named by itself."""
+    return array.squeeze(axis) if vertices.single else array

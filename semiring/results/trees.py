@@ -1,0 +1,118 @@
+"""The store of paths that were found source by source: a rectangle of a closure, and the predecessor tree of each row.
+
+Where targets alone were named, it is the next-hop tree of each column. Where the rows are all vertices of a sparse graph, the trees
+tell its construction matrix too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from semiring.algorithms.edges import Edges as SparseGraph
+from semiring.algorithms.predecessors import NONE
+from semiring.arrays.devices import host, namespace
+from semiring.common.errors import GraphError
+from semiring.common.forks import cached_property
+from semiring.results.construction import Construction
+from semiring.results.store import Edges, Store, Values
+
+__all__ = ["PredecessorTrees"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PredecessorTrees(Store):
+    """See `Store`.
+
+    Attributes
+    ----------
+    tree : int32 array of shape (…, s, n)
+        The vertex before each one on the path from the source, −1 for none; `backward`: of shape (…, n, t), the vertex after it.
+    backward : bool
+    graph : Edges or None
+        The sparse graph, if the rows and columns are all its vertices.
+    """
+
+    tree: Array
+    backward: bool = False
+    graph: SparseGraph | None = None
+
+    def __getitem__(self, key: tuple[Any, ...]) -> Self:
+        return self._part(key, tree=self.tree[key])
+
+    def construction(self) -> Any:
+        """The construction matrix; None for a rectangle."""
+        return None if self._whole is None else self._whole.via
+
+    def predecessors(self) -> Any:
+        """The tree of each source."""
+        if self.backward:
+            raise GraphError("these paths were found from their targets, so there are next_hops(); name the sources for predecessors()")
+        return self._without_roots()
+
+    def next_hops(self) -> Any:
+        """The tree of each target."""
+        if self.backward:
+            return self._without_roots()
+        if self._whole is None:
+            raise GraphError("these paths were found from their sources, so there are predecessors(); name targets alone for next_hops()")
+        return self._whole.next_hops()
+
+    def dense(self) -> Values | None:
+        """The matrix of the graph; None for a rectangle."""
+        return None if self.graph is None else self.graph.dense()
+
+    @cached_property
+    def _whole(self) -> Construction | None:
+        """The last edge of a path is an edge: via[i, j] is the vertex before j, or −1 where that is i, and wherever an edge is a best path.
+
+        So paths shorten from j on, until nothing but edges is left.
+        """
+        edges = self.graph
+        if edges is None:
+            return None
+        via = np.where(self.tree == np.arange(edges.n, dtype=np.int32)[:, None], np.int32(-1), self.tree)
+        best = [v[edges.tails, edges.heads] == w for v, w in zip(self.values, edges.weights, strict=True)]
+        there = np.flatnonzero(np.logical_and.reduce(best))
+        via[edges.tails[there], edges.heads[there]] = -1
+        return Construction(self.semiring, self.values, self.names, self.sources, self.targets, self.reflexive, edges.dense, via)
+
+    def _without_roots(self) -> Any:
+        """The trees as SciPy writes them: −9999 for none, and for the roots."""
+        tree: Any = self.tree
+        xp, roots = namespace(tree), self.targets if self.backward else self.sources
+        with self.device():
+            found = xp.where(tree < 0, np.int32(NONE), tree)
+            own, order = xp.asarray(roots.numbers), xp.arange(len(roots.numbers))
+            found[(..., own, order) if self.backward else (..., order, own)] = NONE
+            return found
+
+    def _simple(self, rows: Array, columns: Array) -> Iterator[list[int] | None]:
+        trees: dict[int, list[int]] = {}
+        sources, targets = self.ends(rows, columns)
+        for root, i, j in zip((columns if self.backward else rows).tolist(), sources.tolist(), targets.tolist(), strict=True):
+            if root not in trees:
+                trees[root] = host(self.tree[:, root] if self.backward else self.tree[root]).tolist()
+            yield self._climbed(trees[root], i, j)
+
+    def _climbed(self, tree: list[int], source: int, target: int) -> list[int] | None:
+        """The path along a tree; None where rounding has bent it into a circle."""
+        start, root = (source, target) if self.backward else (target, source)
+        walk, v = [start], start
+        for _ in range(len(tree)):
+            v = tree[v]
+            if v < 0:
+                return None
+            walk.append(v)
+            if v == root:
+                return walk if self.backward else walk[::-1]
+        return None
+
+    def _edges(self) -> Edges | None:
+        kept = self.kept()
+        return None if kept is None else tuple(v if not hasattr(v, "ndim") else host(v) for v in kept)  # one of edges is no array
