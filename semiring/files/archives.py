@@ -92,6 +92,7 @@ def content_of_folder(folder: Path) -> Content:
 
 
 def _require_few(name: str, size: int, most: int) -> None:
+    """Refuse more bytes than belong there."""
     if size > most:
         raise Damage(f"{name} has {size:,} bytes, and at most {most:,} belong there")
 

@@ -155,6 +155,7 @@ def number(text: str) -> int | float | None:
 
 
 def _decoded(name: str, raw: bytes, encoding: str | None) -> str:
+    """The text of bytes, of which each has to mean a character."""
     encoding = encoding or next((found for mark, found in _BYTE_ORDER_MARKS if raw.startswith(mark)), "utf-8")
     try:
         text = raw.decode(encoding).removeprefix("\ufeff")
@@ -198,6 +199,7 @@ def _separator(at: int, line: str, separators: str) -> str:
 
 
 def _split(at: int, line: str, separator: str) -> list[str]:
+    """The fields of a line."""
     if separator == " ":
         fields = line.replace("\t", " ").strip(" ").split(" ")
         if any(field.strip(',;"') != field for field in fields):
@@ -243,10 +245,12 @@ def _header(lines: list[Line]) -> _Columns | None:
 
 
 def _named(fields: list[str], known: set[str]) -> list[int]:
+    """The columns whose titles are among these words."""
     return [i for i, field in enumerate(fields) if field.lower() in known]
 
 
 def _only(at: int, fields: list[str], found: list[int], what: str) -> int:
+    """The one column that was found."""
     if len(found) > 1:
         raise WrongLine(at, f"the columns {' and '.join(repr(fields[i]) for i in found)} could both be the {what}; rename one")
     return found[0]
@@ -271,6 +275,7 @@ def _is_title(text: str, *, digits: bool) -> bool:
 
 
 def _is_numeric(text: str) -> bool:
+    """Whether a field is a number, if one that no float is near, or NaN."""
     return bool(_INTEGER.fullmatch(text) or _FLOAT.fullmatch(text)) or text.lower() == "nan"
 
 
@@ -280,6 +285,7 @@ def _is_index(text: str) -> bool:
 
 
 def _edge(line: int, fields: list[str], columns: _Columns) -> tuple[Any, Any, Any]:
+    """The source, the target and the weight, None without one, of a line."""
     if len(fields) > columns.width or len(fields) < 2:
         wanted = "an edge is source, target and perhaps a weight" if columns.said_by != "the header" else f"the header has {columns.width}"
         raise WrongLine(line, f"{wanted}, not {len(fields)} field{'s' * (len(fields) != 1)}")

@@ -16,7 +16,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import GraphError, TooLargeError
 from semiring.files.edge_text import WrongLine, number, parse
-from semiring.files.stores import replacing
+from semiring.files.formats import replacing
 from semiring.graphs import EdgeList
 
 __all__ = ["INPUTS", "OUTPUTS", "STDIN", "read_file", "require_writable", "write_file"]
@@ -98,6 +98,7 @@ def _numpy(path: Path) -> Any:
 
 
 def _matrix_market(path: Path) -> Any:
+    """The matrix in a .mtx file."""
     try:
         from scipy.io import mmread
     except ImportError:
@@ -201,6 +202,7 @@ def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: 
 
 
 def _write_table(path: Path, delimiter: str, values: Array, labels: Sequence[Hashable], semiring: Semiring) -> None:
+    """A row for each vertex, after a row and a column of labels."""
     zero = semiring.identities(values.dtype)[0][0]
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, delimiter=delimiter, lineterminator="\n")

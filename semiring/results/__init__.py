@@ -1,0 +1,12 @@
+"""What a closure with paths returns, and the ways out of it.
+
+    paths.py          `Paths`: elements and best paths, asked by the names of vertices
+    paths_between.py  `PathsBetween`: the same between chosen sources and targets
+    store.py          `Store`, what both ask: a rectangle of elements, and what holds the best paths of its pairs
+    construction.py     the store of a construction matrix, out of which paths are expanded
+    trees.py            the store of predecessor trees, one for each source (or of next hops, one for each target)
+    views.py          a store as SciPy, NetworkX, pandas and Jupyter would have it
+    saving.py         a store to a file and back, by `semiring.files.formats`
+
+`semiring.execution` makes the stores. How a path is found in a construction matrix, and a tree in many, is in `semiring.algorithms`.
+"""

@@ -50,6 +50,8 @@ class Construction(Store):
         return self.kept()
 
     def _grown(self, grow: Callable[..., Any]) -> Any:
+        """Trees that are grown on this construction matrix, or on each of a batch."""
+
         def find(index: tuple[int, ...]) -> Callable[[Array, Array], list[list[int]]]:
             return self[index].find if index else self.find
 
@@ -57,6 +59,7 @@ class Construction(Store):
             return grow(self.semiring, self.values, self.via, find)
 
     def _simple(self, rows: Array, columns: Array) -> list[list[int] | None]:
+        """The paths, expanded from the construction matrix."""
         return expand(self.via, rows, columns)
 
     def _edges(self) -> Edges:

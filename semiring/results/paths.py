@@ -81,6 +81,7 @@ class Paths:
         return found
 
     def _hold(self, store: Store, restore: Callable[[Array], Any] | None, library: Callable[[Array], Any] | None) -> None:
+        """Take a store, and what makes the caller's own kind of it."""
         self.semiring, self.reflexive = store.semiring, store.reflexive
         self._store, self._restore, self._library = store, restore, library
 
@@ -457,10 +458,12 @@ class Paths:
         return array if self._library is None else self._library(array)
 
     def _require_one(self) -> None:
+        """Refuse what is not said of a batch."""
         if self._store.batch:
             raise GraphError(f"these are the paths of a batch of shape {self._store.batch}; choose one first, as in paths[0].path(…)")
 
     def _require_all(self, method: str) -> None:
+        """Refuse what is not said of some pairs alone."""
         if not self._store.complete:
             what = "the paths between all vertices; leave out sources and targets, or use .to_frame(paths=True)"
             raise GraphError(f"{method}() is for {what}")

@@ -19,7 +19,7 @@ from semiring.arrays.memory import fits, format_bytes, free_on
 from semiring.arrays.pieces import pieces
 from semiring.common.errors import DTypeError, GraphError, SemiringError, TooLargeError, brief
 from semiring.files.archives import Damage
-from semiring.files.stores import blocks, rows_on_host, store_for
+from semiring.files.formats import blocks, format_for, rows_on_host
 from semiring.graphs.vertices import Vertices
 from semiring.kernels.overflow.statistics import surely_elements
 from semiring.kernels.reference.operations import Operations
@@ -41,7 +41,7 @@ _DTYPES = tuple(np.dtype(code).name for code in "?bhilqBHILQefdg")
 
 def save(path: str | os.PathLike[str], found: Store) -> None:
     """See `Paths.save`."""
-    store = store_for(Path(path))
+    file = format_for(Path(path))
     if any(d.kind == "O" for d in found.dtypes):
         raise DTypeError(
             "exact entries are Python objects, which cannot be kept without pickle: compute with dtype=float or int to save paths, or use "
@@ -61,12 +61,12 @@ def save(path: str | os.PathLike[str], found: Store) -> None:
         "nodes": None if labels is None else [_written(node) for node in labels],
     }
     arrays = {f"value{c}": v for c, v in enumerate(found.values)} | {"via": via}
-    store.write(json.dumps(header), arrays | {f"edge{c}": e for c, e in enumerate(edges or ())})
+    file.write(json.dumps(header), arrays | {f"edge{c}": e for c, e in enumerate(edges or ())})
 
 
 def load(path: str | os.PathLike[str], semiring: Semiring | None, *, mmap: bool) -> Store:
     """See `Paths.load`."""
-    with store_for(Path(path)).reading(mmap=mmap) as (text, read):
+    with format_for(Path(path)).reading(mmap=mmap) as (text, read):
         header = _header(text, path)
         dtypes, shape = tuple(map(np.dtype, header["dtypes"])), tuple(header["shape"])
         nodes = None if header["nodes"] is None else _names(header["nodes"], shape[-1])
@@ -110,6 +110,7 @@ def _header(text: str, path: Any) -> dict[str, Any]:
 
 
 def _require_parts(found: Any, parts: dict[str, Any], where: str) -> None:
+    """Refuse a table that lacks a part, or has one of another kind."""
     if not isinstance(found, dict):
         raise Damage(f"{where} is no table")
     for name, kind in parts.items():
@@ -157,6 +158,7 @@ def _may_be_bent(found: Store) -> bool:
 
 
 def _identity(found: Store) -> dict[str, Any]:
+    """What tells a semiring from others."""
     plain = found.semiring.marked(False)
     return {
         "name": plain.name,
@@ -214,6 +216,7 @@ def _agree(now: list[Any], then: list[Any]) -> bool:
 
 
 def _written(node: Any) -> Any:
+    """A name in what JSON can keep."""
     if isinstance(node, np.generic) and node.dtype.kind in "biufSU" and not isinstance(node.item(), np.generic):
         node = node.item()
     if node is None or type(node) in (bool, int, str):
@@ -243,6 +246,7 @@ def _names(written: list[Any], n: int) -> tuple[Any, ...]:
 
 
 def _read(written: Any) -> Any:
+    """The name that `_written` has written."""
     if not isinstance(written, dict):
         return written
     ((kind, value),) = written.items()

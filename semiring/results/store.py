@@ -46,6 +46,7 @@ class Names:
 
     @cached_property
     def _numbers(self) -> dict[Hashable, int]:
+        """The number of each label."""
         return {node: i for i, node in enumerate(self.nodes)}
 
     def number(self, node: Any) -> int:

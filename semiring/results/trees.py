@@ -93,6 +93,7 @@ class PredecessorTrees(Store):
             return found
 
     def _simple(self, rows: Array, columns: Array) -> Iterator[list[int] | None]:
+        """The paths, read off the trees."""
         trees: dict[int, list[int]] = {}
         sources, targets = self.ends(rows, columns)
         for root, i, j in zip((columns if self.backward else rows).tolist(), sources.tolist(), targets.tolist(), strict=True):
@@ -114,5 +115,6 @@ class PredecessorTrees(Store):
         return None
 
     def _edges(self) -> Edges | None:
+        """The matrix, or what reads rows of a sparse one."""
         kept = self.kept()
         return None if kept is None else tuple(v if not hasattr(v, "ndim") else host(v) for v in kept)  # one of edges is no array

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import semiring as sr
 from semiring import testing
-from semiring.files import stores
+from semiring.files import formats
 from semiring.results import saving
 
 INF = np.inf
@@ -218,14 +218,14 @@ def test_a_closure_in_files_is_saved_by_rows(tmp_path: Path, monkeypatch: pytest
     a[np.arange(299), np.arange(1, 300)] = 1
     paths = sr.apsp(a, paths=True, checkpoint=tmp_path / "checkpoint")
     assert isinstance(paths.distances, np.memmap)
-    monkeypatch.setattr(stores, "DISK", 300 * 4 * 7)
-    sizes, rows_on_host = [], stores.rows_on_host
+    monkeypatch.setattr(formats, "DISK", 300 * 4 * 7)
+    sizes, rows_on_host = [], formats.rows_on_host
 
     def counted(array: Any, index: Any) -> Any:
         sizes.append(len(rows := rows_on_host(array, index)))
         return rows
 
-    monkeypatch.setattr(stores, "rows_on_host", counted)
+    monkeypatch.setattr(formats, "rows_on_host", counted)
     for suffix in SUFFIXES:
         (folder := tmp_path / suffix[1:]).mkdir()
         loaded = again(paths, folder, suffix)
@@ -252,7 +252,7 @@ def test_a_save_that_fails_leaves_the_old_file(suffix: str, tmp_path: Path, monk
     def fails(array: Any, index: Any) -> Any:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(stores, "rows_on_host", fails)
+    monkeypatch.setattr(formats, "rows_on_host", fails)
     with pytest.raises(OSError, match="no space"):
         sr.apsp(a_graph[:2, :2], paths=True).save(tmp_path / f"paths{suffix}")
     assert [p.name for p in tmp_path.iterdir()] == [f"paths{suffix}"]
@@ -515,10 +515,10 @@ def test_bytes_that_are_no_truth_values_are_named(mmap: bool, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["value0", "via"])
 def test_entries_of_zarr_that_no_closure_has_are_named(suffix: str, name: str, tmp_path: Path) -> None:
     wrong = {"value0": (np.full((5, 5), np.nan), SAVED.via), "via": (SAVED.distances, np.full((5, 5), 5, np.int32))}[name]
-    store = stores.store_for(tmp_path / f"p{suffix}")
+    file = formats.format_for(tmp_path / f"p{suffix}")
     SAVED.save(tmp_path / "p.npz")
     with zipfile.ZipFile(tmp_path / "p.npz") as archive:
-        store.write(archive.read("paths.json").decode(), dict(zip(("value0", "via"), wrong, strict=True)))
+        file.write(archive.read("paths.json").decode(), dict(zip(("value0", "via"), wrong, strict=True)))
     with pytest.raises(sr.GraphError, match=rf"{name}\[0, 0\] is (nan|5)"):
         sr.Paths.load(tmp_path / f"p{suffix}")
 

@@ -1,5 +1,7 @@
 """Named matrices and a text in one file or folder: NumPy's .npz, Zarr's folders, and these zipped. Written by rows, whole or not at all.
 
+`numpy.savez` would need each matrix whole in memory, and aligns none for `numpy.memmap`; what is left of an .npz is NumPy's and zipfile's.
+
 Files need not be trusted: what they say of their sizes is compared with what belongs there before memory is taken, and what they say of
 their arrays with what is written here.
 """
@@ -29,7 +31,7 @@ from semiring.arrays.pieces import DISK, slices
 from semiring.common.errors import GraphError, SemiringError
 from semiring.files.archives import FEW, Archive, Content, Damage, content_of_folder, naming, parts, require_announced
 
-__all__ = ["Store", "blocks", "replacing", "rows_on_host", "store_for"]
+__all__ = ["Format", "blocks", "format_for", "replacing", "rows_on_host"]
 
 Array = np.ndarray[Any, Any]
 Read = Callable[[str, tuple[int, ...], np.dtype[Any]], Array]
@@ -38,7 +40,7 @@ Read = Callable[[str, tuple[int, ...], np.dtype[Any]], Array]
 _TEXT = "paths.json"
 
 
-class Store(Protocol):
+class Format(Protocol):
     """A file or folder of one format."""
 
     def write(self, text: str, arrays: dict[str, Any]) -> None:
@@ -49,8 +51,8 @@ class Store(Protocol):
         ...
 
 
-def store_for(path: Path) -> Store:
-    """The store that the name of a file tells.
+def format_for(path: Path) -> Format:
+    """The format that the name of a file tells.
 
     Raises
     ------
@@ -73,6 +75,7 @@ def blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _by_rows(shape: tuple[int, ...], rows: int) -> Iterator[tuple[Any, ...]]:
+    """Indices of so many rows of one matrix at a time."""
     if 0 in shape:
         return
     for index in np.ndindex(shape[:-2]):
@@ -81,6 +84,7 @@ def _by_rows(shape: tuple[int, ...], rows: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _rows_at_once(shape: tuple[int, ...], itemsize: int) -> int:
+    """How many rows are read or written at once."""
     return max(1, min(shape[-2], DISK // max(1, shape[-1] * itemsize)))
 
 
@@ -120,6 +124,8 @@ def _told_as_damage(path: Path) -> Iterator[None]:
 
 
 class _Npz:
+    """NumPy's archive of arrays: uncompressed, so that they can be mapped."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -170,7 +176,7 @@ class _Npz:
             return result
 
     def _start(self, info: zipfile.ZipInfo) -> int:
-        """Where the bytes of a member begin."""
+        """Where the bytes of a member begin, which zipfile knows and does not tell."""
         with self.path.open("rb") as file:
             file.seek(info.header_offset + 26)
             names, extra = struct.unpack("<HH", file.read(4))
@@ -178,13 +184,17 @@ class _Npz:
 
 
 def _text(content: bytes | None) -> str:
+    """The text that goes with the matrices."""
     if content is None:
         raise Damage(f"{_TEXT} is missing")
     return content.decode()
 
 
 def _header_bytes(file: IO[bytes], name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """The length of the header of a .npy file, which has to be what `_write_header` writes, whatever blanks fill it up."""
+    """The length of the header of a .npy file, which has to be what `_write_header` writes, whatever blanks fill it up.
+
+    It is compared and not parsed, as NumPy would: what it says is known, and a text from elsewhere may nest brackets without end.
+    """
     begin = file.read(10)
     text = file.read(int.from_bytes(begin[8:], "little"))
     _write_header(expected := io.BytesIO(), shape, dtype)
@@ -195,6 +205,7 @@ def _header_bytes(file: IO[bytes], name: str, shape: tuple[int, ...], dtype: np.
 
 
 def _write_header(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """The header of a .npy file, in the order of rows."""
     form = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, form)
 
@@ -213,6 +224,8 @@ _PADDING = 0xD935
 
 
 class _Zarr:
+    """A folder of Zarr's arrays, compressed by Zstandard in chunks of whole rows."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -223,6 +236,7 @@ class _Zarr:
             self._fill(new, text, arrays)
 
     def _may_be_replaced(self) -> bool:
+        """Whether a folder is empty, or one that was written here."""
         if not self.path.is_dir():
             return False
         try:
@@ -232,6 +246,7 @@ class _Zarr:
 
     @staticmethod
     def _fill(folder: Path, text: str, arrays: dict[str, Any]) -> None:
+        """Write all into a new folder."""
         group = _zarr("zarr").open_group(str(folder), mode="w")
         sums = {}
         for name, array in arrays.items():
@@ -249,13 +264,13 @@ class _Zarr:
         if mmap:
             raise GraphError(f"{self.path}: Zarr's arrays are compressed and cannot be mapped; use .npz, or load without mmap")
         with _told_as_damage(self.path), self._contents() as content:
-            chest = _Chest(content)
-            chest.take("zarr.json")
-            group = _zarr("zarr").open_group(chest.store, mode="r")
+            checked = _CheckedFolder(content)
+            checked.take("zarr.json")
+            group = _zarr("zarr").open_group(checked.store, mode="r")
 
             def read(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
                 with naming(name):
-                    return self._read(chest, group, name, shape, dtype)
+                    return self._read(checked, group, name, shape, dtype)
 
             try:
                 text = str(group.attrs[_TEXT])
@@ -264,13 +279,13 @@ class _Zarr:
             yield text, read
 
     @staticmethod
-    def _read(chest: _Chest, group: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        chest.take(f"{name}/zarr.json", FEW)
+    def _read(checked: _CheckedFolder, group: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        checked.take(f"{name}/zarr.json", FEW)
         rows = _rows_of_chunks(array := group[name], name, shape, dtype)
         result, crc = np.empty(shape, dtype), 0
         for part in _by_rows(shape, rows):
             place = (*part[:-1], part[-1].start // rows, 0)
-            with chest.chunk(f"{name}/c/{'/'.join(map(str, place))}", rows * shape[-1] * dtype.itemsize):
+            with checked.chunk(f"{name}/c/{'/'.join(map(str, place))}", rows * shape[-1] * dtype.itemsize):
                 result[part] = array[part]
             crc = zlib.crc32(result[part].data, crc)
         if crc != group.attrs["crc32"][name]:  # Zarr reads zeros where a file is missing
@@ -279,10 +294,13 @@ class _Zarr:
 
     @contextmanager
     def _contents(self) -> Iterator[Content]:
+        """What gives the files of the folder."""
         yield content_of_folder(self.path)
 
 
 class _Zipped(_Zarr):
+    """The same in a ZIP file."""
+
     def write(self, text: str, arrays: dict[str, Any]) -> None:
         if self.path.is_dir():
             raise GraphError(f"{self.path} is a folder; name a file")
@@ -294,11 +312,12 @@ class _Zipped(_Zarr):
 
     @contextmanager
     def _contents(self) -> Iterator[Content]:
+        """What gives the files of the folder."""
         with zipfile.ZipFile(self.path) as file:
             yield Archive(file).content
 
 
-class _Chest:
+class _CheckedFolder:
     """Files of a Zarr folder in memory: Zarr sees those that have been looked at, and no others."""
 
     def __init__(self, content: Content) -> None:
@@ -340,6 +359,7 @@ def _rows_of_chunks(array: Any, name: str, shape: tuple[int, ...], dtype: np.dty
 
 
 def _zarr(module: str) -> Any:
+    """A module of Zarr's."""
     try:
         return importlib.import_module(module)
     except ImportError:
