@@ -1,12 +1,13 @@
-"""Paths out of the construction matrix, without recursion.
+"""Best paths out of a construction matrix, expanded without recursion.
 
-Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: the path from i to j is the edge itself where `via` is −1, and otherwise the path
-from i to k = via[i, j] followed by the one from k to j. Here all segments of all wanted paths are expanded together, one generation a
-pass. What comes out need not be simple: blocked and recursive schedules wander around cycles of weight 1 (zero, for shortest
-paths), again and again on every level. Such loops are erased, on the way already where a path grows beyond n vertices.
+Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: the path from i to j is the edge itself where via[i, j] is −1, and otherwise the path
+from i to k = via[i, j] followed by the one from k to j. Here the segments of all wanted paths are expanded together, one generation of
+`via` a pass. What comes out is a walk, which need not be simple: blocked and recursive schedules wander around cycles of weight 1 (zero,
+for shortest paths), again and again on every level. Such loops are erased, on the way already where a walk grows beyond n vertices.
 
 The expansion ends where ⊕ improves strictly and arithmetic is exact, or where no cycle improves on 1. With negative floats rounding
-may bend `via` into a circle; such a path is given up here and found again by `semiring.algorithms.predecessors`.
+may bend `via` into a circle: such a path is given up here, and found again on the matrix itself by `SingleSource`, of
+`semiring.algorithms.predecessors`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]
     Parameters
     ----------
     via : int32 array of shape (n, n)
-        Of one on a GPU only what is needed comes to the host.
+        The construction matrix; of one on a GPU only what is needed comes to the host.
     sources, targets : int arrays of shape (m,)
         Pairs whose element is not zero. A pair of equal vertices gives a cycle, which ends where it begins.
 
@@ -49,7 +50,7 @@ def expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]
 
 
 def _expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]:
-    """All pairs at once, with loops erased where they make a path too long."""
+    """The segments of all pairs at once, with loops erased where they make a walk too long."""
     n, m = len(via), len(sources)
     owner, tail, head = np.arange(m), np.array(sources, dtype=np.intp), np.array(targets, dtype=np.intp)
     unsettled = np.ones(m, dtype=bool)
@@ -77,7 +78,7 @@ def _expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None
 
 
 def _without_loops(owner: Array, tail: Array, targets: Array, n: int) -> list[int]:
-    """The segments that are left when every path of more than n of them drops its loops."""
+    """The segments that are left when every walk of more than n of them drops its loops."""
     left: list[int] = []
     for pair in np.unique(owner).tolist():
         start, end = np.searchsorted(owner, [pair, pair + 1]).tolist()
@@ -87,6 +88,7 @@ def _without_loops(owner: Array, tail: Array, targets: Array, n: int) -> list[in
 
 
 def _loopless(segments: range, tail: Array, target: int) -> list[int]:
+    """The segments of one walk that are left without its loops; a closed walk leaves a cycle."""
     place: dict[int, int] = {}
     path: list[int] = []
 

@@ -1,17 +1,18 @@
-"""Predecessor and next-hop matrices, one tree for each source or target.
+"""Predecessor and next-hop matrices out of a construction matrix; and the paths of one source, where rounding has bent those in it.
 
-Predecessor and next-hop matrices: one tree for each source, and one for each target.
+Row i of a predecessor matrix is the predecessor tree of source i: the vertex before each j on a best path from i. Of the path that the
+construction matrix describes, the last vertex before j is found down column j, from x to via[x, j], until that is −1. These pointers are
+followed by doubling, for whole blocks of columns at once.
 
-The last vertex before j on the path from i is found by following `via` down column j: from x to via[x, j] until that is −1. These
-pointers are followed for whole blocks at once, by doubling. Where elements tie, the paths found pair by pair need not form a tree:
-predecessors may run in a circle of weight 1. Every tree is checked, and what does not lead back to the root is attached again, by
-an edge that ties from a vertex that does; where rounding hides such an edge, by the path of the construction matrix itself. On a GPU
-its kernels do all that but the last; the trees are the same.
+Where elements tie, paths found pair by pair need not form a tree: predecessors may run in a circle of weight 1 (zero, for shortest
+paths). So every tree is checked, and what does not lead back to its root is attached again, by an edge that ties from a vertex u that
+does: d(root, u) ⊗ a_uv = d(root, v). Where rounding hides all such edges, the path that the construction matrix has to v is taken.
 
-The paths of one source on the matrix itself, where rounding has spoiled the construction matrix.
+Next hops are the predecessors of the transposed matrices, in which ⊗ takes its operands the other way round.
 
-Bellman's and Ford's algorithm, one edge a round, which remembers when each vertex changed: a path is read backwards through ever earlier
-rounds, so it ends even where rounding makes a cycle improve; such loops are then erased.
+`SingleSource` looks at the matrix that was closed instead, by the algorithm of Bellman and Ford, one edge a round. It remembers when each
+vertex changed: a path is read backwards through ever earlier rounds, so it ends even where rounding makes a cycle improve; such loops are
+then erased.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = ["NONE", "SingleSource", "next_hops", "predecessors", "weighs"]
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 PathFinder = Callable[[Array, Array], list[list[int]]]
-"""A simple path for each of several pairs of vertices, which are arrays of sources and of targets."""
+"""Simple paths of several pairs of vertices, given as an array of sources and one of targets."""
 
 NONE = -9999
 """SciPy's number for "no predecessor"."""
@@ -74,39 +75,50 @@ def next_hops(semiring: Semiring, values: Values, via: Array, paths: Callable[[t
 
 
 def _grow(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder], *, backward: bool) -> Array:
-    def planted(index: tuple[int, ...]) -> _Forest:
-        """The forest of one matrix, on the host."""
+    """The predecessor matrix of each matrix of a batch; `backward`: the next-hop matrix."""
+
+    def trees_of(index: tuple[int, ...]) -> _PredecessorTrees:
+        """Those of one matrix, on the host."""
         find = paths(index)
 
         def reversed_paths(roots: Array, ends: Array) -> list[list[int]]:
+            """Paths to the roots, from their other ends, as paths of the transposed matrix."""
             return [path[::-1] for path in find(ends, roots)]
 
         *elements, between = (_turned(host(v[index]), backward) for v in (*values, via))
-        return _Forest(semiring, tuple(elements), between, reversed_paths if backward else find, backward=backward)
+        return _PredecessorTrees(semiring, tuple(elements), between, reversed_paths if backward else find, backward=backward)
 
     if on_gpu(via):
-        result: Array
-        result, remaining = select.forest(semiring, values, via, backward=backward, circles=_CIRCLES)
-        matrix, row = np.divmod(remaining, max(1, via.shape[-1]))
-        for one in np.unique(matrix).tolist():
-            index = tuple(map(int, np.unravel_index(one, via.shape[:-2])))
-            trees, rows = _turned(result[index], backward), row[matrix == one]
-            own = host(trees[to_gpu(rows)])
-            planted(index).mend(own, own != NONE, rows, _CIRCLES)
-            trees[to_gpu(rows)] = to_gpu(own)
-        return result
+        return _grow_there(semiring, values, via, trees_of, backward=backward)
     result = np.empty(via.shape, dtype=np.int32)
     for index in np.ndindex(via.shape[:-2]):
-        planted(index).grow(_turned(result[index], backward))
+        trees_of(index).grow(_turned(result[index], backward))
+    return result
+
+
+def _grow_there(
+    semiring: Semiring, values: Values, via: Array, trees_of: Callable[[tuple[int, ...]], _PredecessorTrees], *, backward: bool
+) -> Array:
+    """The same where the arrays lie on a GPU. Trees in which rounding hides the ties come to the host, to be attached by whole paths."""
+    result: Array
+    result, remaining = select.forest(semiring, values, via, backward=backward, circles=_CIRCLES)
+    matrix, row = np.divmod(remaining, max(1, via.shape[-1]))
+    for one in np.unique(matrix).tolist():
+        index = tuple(map(int, np.unravel_index(one, via.shape[:-2])))
+        trees, rows = _turned(result[index], backward), row[matrix == one]
+        some = host(trees[to_gpu(rows)])
+        trees_of(index).mend(some, some != NONE, rows, _CIRCLES)
+        trees[to_gpu(rows)] = to_gpu(some)
     return result
 
 
 def _turned(matrix: Array, backward: bool) -> Array:
+    """The matrix, or `backward` its transpose."""
     return matrix.T if backward else matrix
 
 
-class _Forest:
-    """The trees of all rows; `backward` where the matrices are transposed, so that ⊗ takes its operands the other way round."""
+class _PredecessorTrees:
+    """The predecessor trees of all sources of one matrix; `backward` where it is transposed, so that ⊗ takes its operands turned."""
 
     def __init__(self, semiring: Semiring, values: Values, via: Array, paths: PathFinder, *, backward: bool) -> None:
         self.operations = Operations(semiring, tuple(v.dtype for v in values))
@@ -114,22 +126,22 @@ class _Forest:
         self.n = len(via)
 
     def grow(self, result: Array) -> None:
-        """Fill `result` with the tree of each row."""
+        """Fill `result` with the predecessor tree of each row, its root."""
         n = self.n
         everyone = np.arange(n, dtype=np.int32)
         for columns in slices(n, n, CACHE):
             down = np.ascontiguousarray(self.via[:, columns].T)
             last = _follow(np.where(down < 0, everyone, down))
             # Where rounding has bent `via` itself into a circle, j becomes its own predecessor, which the check finds.
-            spoilt = np.take_along_axis(down, last, axis=1) >= 0
-            result[:, columns] = np.where(spoilt, everyone[columns, None], last).T
+            bent = np.take_along_axis(down, last, axis=1) >= 0
+            result[:, columns] = np.where(bent, everyone[columns, None], last).T
         for rows in slices(n, n, CACHE):
             roots = np.arange(n)[rows]
-            there = self.connected(rows, slice(None))
-            there[np.arange(len(roots)), roots] = False
-            tree = result[rows]
-            tree[~there] = NONE
-            self.mend(tree, there, roots)
+            reached = self.connected(rows, slice(None))
+            reached[np.arange(len(roots)), roots] = False
+            trees = result[rows]
+            trees[~reached] = NONE
+            self.mend(trees, reached, roots)
 
     def connected(self, rows: slice, columns: slice) -> Array:
         """Where an element is not zero."""
@@ -148,13 +160,13 @@ class _Forest:
             counts.append(edges.sum(axis=1))
         return np.concatenate(sources), np.cumsum(np.concatenate(counts))
 
-    def mend(self, tree: Array, there: Array, roots: Array, first: int = 0) -> None:
-        """Attach again what does not lead back to its row's root; the attempts are counted from `first`."""
+    def mend(self, trees: Array, reached: Array, roots: Array, first: int = 0) -> None:
+        """Attach again what is reached and does not lead back to its row's root; the attempts are counted from `first`."""
         everyone = np.arange(self.n, dtype=np.int32)
         rows = np.arange(len(roots))
         for attempt in itertools.count(first):
-            end = _follow(np.where(there[rows], tree[rows], everyone))
-            lost = there[rows] & (end != roots[rows, None])
+            end = _follow(np.where(reached[rows], trees[rows], everyone))
+            lost = reached[rows] & (end != roots[rows, None])
             bad = lost.any(axis=1)
             if not bad.any():
                 return
@@ -164,12 +176,12 @@ class _Forest:
                 # A circle, and what hangs on it, comes along when one of its vertices is attached.
                 wanted = np.zeros_like(lost)
                 np.put_along_axis(wanted, end, lost, axis=1)
-            own = tree[rows]
-            if not self.attach_by_ties(own, lost, wanted, roots[rows]) and attempt >= _CIRCLES:
-                self.attach_by_paths(own, lost, roots[rows])
-            tree[rows] = own
+            some = trees[rows]
+            if not self.attach_by_ties(some, lost, wanted, roots[rows]) and attempt >= _CIRCLES:
+                self.attach_by_paths(some, lost, roots[rows])
+            trees[rows] = some
 
-    def attach_by_ties(self, tree: Array, lost: Array, wanted: Array, roots: Array) -> bool:
+    def attach_by_ties(self, trees: Array, lost: Array, wanted: Array, roots: Array) -> bool:
         """Attach wanted vertices to ones that are not lost, by edges that tie: d(root, u) ⊗ a_uv = d(root, v). Whether any was."""
         sources, starts = self.direct
         degree = np.diff(starts)
@@ -181,7 +193,7 @@ class _Forest:
             pair, edge = consecutive(starts[v], degree[v])
             row, u, v = row[pair], sources[edge], v[pair]
             ties = self._ties(roots[row], u, v)
-            progress |= _search(tree, lost, row[ties], u[ties], v[ties])
+            progress |= _attach(trees, lost, row[ties], u[ties], v[ties])
         return progress
 
     def _ties(self, root: Array, u: Array, v: Array) -> Array:
@@ -195,22 +207,22 @@ class _Forest:
             equal &= np.where(begins, np.asarray(e == d, dtype=bool), np.asarray(t == d, dtype=bool))
         return np.asarray(equal & (u != v))
 
-    def attach_by_paths(self, tree: Array, lost: Array, roots: Array) -> None:
+    def attach_by_paths(self, trees: Array, lost: Array, roots: Array) -> None:
         """Attach one lost vertex of each row by its own path, from where that leaves the tree for good."""
         v = lost.argmax(axis=1)
         for i, path in enumerate(self.paths(roots, v)):
             last = len(path) - 1
             while lost[i, path[last]]:
                 last -= 1
-            tree[i, path[last + 1 :]] = path[last:-1]
+            trees[i, path[last + 1 :]] = path[last:-1]
 
 
-def _search(tree: Array, lost: Array, row: Array, u: Array, v: Array) -> bool:
+def _attach(trees: Array, lost: Array, row: Array, u: Array, v: Array) -> bool:
     """Attach, breadth first, what edges u → v in some rows reach from vertices that are not lost. Whether any was."""
     n = lost.shape[1]
     order = np.argsort(row * n + u, kind="stable")
     tail, head = (row * n + u)[order], (row * n + v)[order]
-    flat, parents = lost.reshape(-1), tree.reshape(-1)
+    flat, parents = lost.reshape(-1), trees.reshape(-1)
     edges = np.flatnonzero(~flat[tail] & flat[head])
     progress = len(edges) > 0
     while len(edges):
@@ -224,7 +236,7 @@ def _search(tree: Array, lost: Array, row: Array, u: Array, v: Array) -> bool:
 
 
 def _follow(pointer: Array) -> Array:
-    """Where each pointer of a row ends, in the same row; somewhere on a circle if it never does."""
+    """Where each pointer of a row ends, in the same row, by doubling; somewhere on a circle if it never does."""
     rows, n = pointer.shape
     offset = np.arange(0, rows * n, n, dtype=np.intp)[:, None]
     at = (pointer + offset).ravel()
@@ -237,14 +249,14 @@ def _follow(pointer: Array) -> Array:
 
 
 class SingleSource:
-    """The best paths of at least one edge from a vertex to all.
+    """The best paths of at least one edge from one source to every vertex, by the algorithm of Bellman and Ford.
 
     Parameters
     ----------
     semiring : Semiring
         With a selective ⊕.
     values : tuple of arrays of shape (n, n)
-        The matrix, not its closure.
+        The matrix that was closed, or the components of a sparse one.
     source : int
 
     Notes
