@@ -77,8 +77,8 @@ def next_hops(semiring: Semiring, values: Values, via: Array, paths: Callable[[t
 def _grow(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder], *, backward: bool) -> Array:
     """The predecessor matrix of each matrix of a batch; `backward`: the next-hop matrix."""
 
-    def trees_of(index: tuple[int, ...]) -> _PredecessorTrees:
-        """Those of one matrix, on the host."""
+    def grower(index: tuple[int, ...]) -> _Grower:
+        """What grows those of one matrix, on the host."""
         find = paths(index)
 
         def reversed_paths(roots: Array, ends: Array) -> list[list[int]]:
@@ -86,19 +86,17 @@ def _grow(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple
             return [path[::-1] for path in find(ends, roots)]
 
         *elements, between = (_turned(host(v[index]), backward) for v in (*values, via))
-        return _PredecessorTrees(semiring, tuple(elements), between, reversed_paths if backward else find, backward=backward)
+        return _Grower(semiring, tuple(elements), between, reversed_paths if backward else find, backward=backward)
 
     if on_gpu(via):
-        return _grow_there(semiring, values, via, trees_of, backward=backward)
+        return _grow_there(semiring, values, via, grower, backward=backward)
     result = np.empty(via.shape, dtype=np.int32)
     for index in np.ndindex(via.shape[:-2]):
-        trees_of(index).grow(_turned(result[index], backward))
+        grower(index).grow(_turned(result[index], backward))
     return result
 
 
-def _grow_there(
-    semiring: Semiring, values: Values, via: Array, trees_of: Callable[[tuple[int, ...]], _PredecessorTrees], *, backward: bool
-) -> Array:
+def _grow_there(semiring: Semiring, values: Values, via: Array, grower: Callable[[tuple[int, ...]], _Grower], *, backward: bool) -> Array:
     """The same where the arrays lie on a GPU. Trees in which rounding hides the ties come to the host, to be attached by whole paths."""
     result: Array
     result, remaining = select.forest(semiring, values, via, backward=backward, circles=_CIRCLES)
@@ -107,7 +105,7 @@ def _grow_there(
         index = tuple(map(int, np.unravel_index(one, via.shape[:-2])))
         trees, rows = _turned(result[index], backward), row[matrix == one]
         some = host(trees[to_gpu(rows)])
-        trees_of(index).mend(some, some != NONE, rows, _CIRCLES)
+        grower(index).mend(some, some != NONE, rows, _CIRCLES)
         trees[to_gpu(rows)] = to_gpu(some)
     return result
 
@@ -117,8 +115,8 @@ def _turned(matrix: Array, backward: bool) -> Array:
     return matrix.T if backward else matrix
 
 
-class _PredecessorTrees:
-    """The predecessor trees of all sources of one matrix; `backward` where it is transposed, so that ⊗ takes its operands turned."""
+class _Grower:
+    """Grows the predecessor trees of one matrix; `backward` where it is transposed, so that ⊗ takes its operands the other way round."""
 
     def __init__(self, semiring: Semiring, values: Values, via: Array, paths: PathFinder, *, backward: bool) -> None:
         self.operations = Operations(semiring, tuple(v.dtype for v in values))

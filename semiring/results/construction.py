@@ -13,13 +13,13 @@ from semiring.algorithms.predecessors import next_hops, predecessors
 from semiring.arrays.devices import host
 from semiring.results.store import Edges, Store, Values
 
-__all__ = ["Construction"]
+__all__ = ["ConstructionMatrix"]
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Construction(Store):
+class ConstructionMatrix(Store):
     """See `Store`; rows and columns are all vertices.
 
     Attributes

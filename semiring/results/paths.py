@@ -16,7 +16,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import is_min_plus
 from semiring.common.errors import GraphError
 from semiring.graphs.vertices import Vertices
-from semiring.results.construction import Construction
+from semiring.results.construction import ConstructionMatrix
 from semiring.results.store import Names, Store, Values, shown, squeezed
 
 __all__ = ["Paths"]
@@ -71,7 +71,7 @@ class Paths:
     ) -> None:
         names = Names(nodes, int(via.shape[-1]))
         every = Vertices.all_of(names.n)
-        self._hold(Construction(semiring, values, names, every, every, reflexive, kept, via), restore, library)
+        self._hold(ConstructionMatrix(semiring, values, names, every, every, reflexive, kept, via), restore, library)
 
     @classmethod
     def _of(cls, store: Store, restore: Callable[[Array], Any] | None = None, library: Callable[[Array], Any] | None = None) -> Self:

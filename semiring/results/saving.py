@@ -23,7 +23,7 @@ from semiring.files.formats import blocks, format_for, rows_on_host
 from semiring.graphs.vertices import Vertices
 from semiring.kernels.overflow.statistics import surely_elements
 from semiring.kernels.reference.operations import Operations
-from semiring.results.construction import Construction
+from semiring.results.construction import ConstructionMatrix
 from semiring.results.store import Names, Store
 
 __all__ = ["load", "save"]
@@ -86,7 +86,7 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, *, mmap: bool)
         _require_vertices(via)
         edges = matrices("edge") if header["edges"] else None
     every = Vertices.all_of(shape[-1])
-    return Construction(chosen, values, Names(nodes, shape[-1]), every, every, header["reflexive"], lambda: edges, via)
+    return ConstructionMatrix(chosen, values, Names(nodes, shape[-1]), every, every, header["reflexive"], lambda: edges, via)
 
 
 def _header(text: str, path: Any) -> dict[str, Any]:

@@ -137,7 +137,7 @@ class Store(ABC):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         matrix = state["kept"]
-        self.__dict__.update(state, kept=lambda: matrix)
+        vars(self).update(state, kept=lambda: matrix)
 
     # Which elements there are.
 

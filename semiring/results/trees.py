@@ -17,7 +17,7 @@ from semiring.algorithms.predecessors import NONE
 from semiring.arrays.devices import host, namespace
 from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
-from semiring.results.construction import Construction
+from semiring.results.construction import ConstructionMatrix
 from semiring.results.store import Edges, Store, Values
 
 __all__ = ["PredecessorTrees"]
@@ -68,7 +68,7 @@ class PredecessorTrees(Store):
         return None if self.graph is None else self.graph.dense()
 
     @cached_property
-    def _whole(self) -> Construction | None:
+    def _whole(self) -> ConstructionMatrix | None:
         """The last edge of a path is an edge: via[i, j] is the vertex before j, or −1 where that is i, and wherever an edge is a best path.
 
         So paths shorten from j on, until nothing but edges is left.
@@ -80,7 +80,7 @@ class PredecessorTrees(Store):
         best = [v[edges.tails, edges.heads] == w for v, w in zip(self.values, edges.weights, strict=True)]
         there = np.flatnonzero(np.logical_and.reduce(best))
         via[edges.tails[there], edges.heads[there]] = -1
-        return Construction(self.semiring, self.values, self.names, self.sources, self.targets, self.reflexive, edges.dense, via)
+        return ConstructionMatrix(self.semiring, self.values, self.names, self.sources, self.targets, self.reflexive, edges.dense, via)
 
     def _without_roots(self) -> Any:
         """The trees as SciPy writes them: −9999 for none, and for the roots."""

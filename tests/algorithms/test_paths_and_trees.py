@@ -169,7 +169,7 @@ def test_trees_grown_from_ties_and_from_paths_alike(monkeypatch: pytest.MonkeyPa
     for circles in (0, 1, 5):
         monkeypatch.setattr(predecessors, "_CIRCLES", circles)
         testing.assert_paths_valid(paths, a)
-    monkeypatch.setattr(predecessors._PredecessorTrees, "attach_by_ties", lambda *_: False)  # as if rounding hid every tie
+    monkeypatch.setattr(predecessors._Grower, "attach_by_ties", lambda *_: False)  # as if rounding hid every tie
     testing.assert_paths_valid(paths, a)
     monkeypatch.undo()
     for edges in (1, 7):
