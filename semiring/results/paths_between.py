@@ -21,7 +21,8 @@ class PathsBetween(Paths):
 
     It answers as `Paths` does, for these pairs alone: `values` has a row for each source and a column for each target, in the order in
     which they were named. Instead of a construction matrix it has the tree of each source, `predecessors`; where no sources were named,
-    that of each target, `next_hops`. `to_scipy` is as SciPy's functions have it for ``indices``; `to_networkx` and `save` are for all pairs.
+    that of each target, `next_hops`. `to_scipy` gives what SciPy's functions do for ``indices``;
+    `to_networkx` and `save` are for all pairs only.
 
     Attributes
     ----------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import itertools
 import math
 import pickle
@@ -313,6 +315,8 @@ def test_labels_and_shapes() -> None:
     assert paths.predecessors().tolist() == [-9999, 0, 1, -9999]
     with pytest.raises(sr.GraphError, match="'Basel' is no source"):
         paths.path("Basel", "Genf")
+    with pytest.raises(sr.GraphError, match="'Basel' is no source"):
+        paths.distance("Basel", "Genf")
     with pytest.raises(sr.GraphError, match="targets alone"):
         paths.next_hops()
     with pytest.raises(AttributeError, match="predecessors"):
@@ -379,6 +383,20 @@ def test_the_input_stays(way: str) -> None:
     wide = np.full((6, 6), 7.0)
     wide[::2, ::2] = a
     assert asked(wide[::2, ::2], sr.MIN_PLUS, way, sources=[0]).tolist() == [[0, 1, 3]]
+
+
+@pytest.mark.parametrize("graph", [lambda a: np.where(a > 0, a, INF), sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("chosen", [{"sources": [3, 0]}, {"targets": [2, 3]}], ids=["predecessors", "next hops"])
+def test_paths_that_are_no_longer_in_the_trees_are_found_again(chosen: dict[str, Any], graph: Any) -> None:
+    paths = sr.apsp(graph(np.roll(np.eye(4), 1, axis=1)), paths=True, **chosen)  # of a ring
+    pairs = list(itertools.product(paths.sources, paths.targets))
+    expected = paths.paths(pairs)
+    paths._store.tree[...] = 1  # as if rounding had bent them all
+    assert paths.paths(pairs) == expected
+    lost = copy.copy(paths)
+    lost._store = dataclasses.replace(paths._store, kept=lambda: None)
+    with pytest.raises(sr.GraphError, match="from 0 to 3 into a circle"):
+        lost.path(0, 3)
 
 
 def test_batches() -> None:
