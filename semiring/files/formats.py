@@ -1,6 +1,6 @@
 """Named matrices and a text in one file or folder: NumPy's .npz, Zarr's folders, and these zipped. Written by rows, whole or not at all.
 
-`numpy.savez` would need each matrix whole in memory, and aligns none for `numpy.memmap`; what is left of an .npz is NumPy's and zipfile's.
+`numpy.savez` would take a copy of all that lies on a GPU, and aligns no array for `numpy.memmap`; the headers are NumPy's and zipfile's.
 
 Files need not be trusted: what they say of their sizes is compared with what belongs there before memory is taken, and what they say of
 their arrays with what is written here.

@@ -22,7 +22,7 @@ from semiring.common.errors import DTypeError, SemiringError
 from semiring.common.html import beside, code, escape, faint, grid, short, table
 from semiring.results.store import Store, squeezed
 
-__all__ = ["LEGEND", "as_floats", "paths_html", "png", "sampled", "shades", "thumbnail", "to_frame", "to_networkx", "to_scipy"]
+__all__ = ["as_floats", "paths_html", "to_frame", "to_networkx", "to_scipy"]
 
 Array = np.ndarray[Any, Any]
 
@@ -108,11 +108,11 @@ _NARROW = 16
 _COLOURS = ((63, 91, 212), (42, 157, 143), (138, 184, 74), (233, 196, 106), (231, 111, 81))
 """From the least element to the greatest, none near black or white; what is no element is transparent, so that the page shows."""
 
-LEGEND = f"linear-gradient(to right,{','.join(f'rgb{c}' for c in _COLOURS)})"
+_LEGEND = f"linear-gradient(to right,{','.join(f'rgb{c}' for c in _COLOURS)})"
 """The same for CSS."""
 
 
-def sampled(found: Store) -> tuple[Array, Array]:
+def _sampled(found: Store) -> tuple[Array, Array]:
     """Some elements of a matrix, evenly spread: the first component as floats, and which are not zero. Nothing else of it is read."""
     side = _SIDE_ON_DISK if isinstance(found.values[0], np.memmap) else _SIDE
     places = [np.linspace(0, max(0, size - 1), min(size, side)).astype(np.intp) for size in found.shape]
@@ -125,7 +125,7 @@ def sampled(found: Store) -> tuple[Array, Array]:
         return np.zeros(there.shape), there
 
 
-def shades(values: Array, there: Array) -> tuple[Array, tuple[float, float] | None]:
+def _shades(values: Array, there: Array) -> tuple[Array, tuple[float, float] | None]:
     """0 where nothing is there, else from 1 to 255 in proportion to the values; and the least and greatest finite one."""
     finite = values[there & np.isfinite(values)]
     if not finite.size:
@@ -136,7 +136,7 @@ def shades(values: Array, there: Array) -> tuple[Array, tuple[float, float] | No
     return np.where(there, 1 + np.rint(254 * np.where(there, position, 0)), 0).astype(np.uint8), (low, high)
 
 
-def png(shade: Array) -> bytes:
+def _png(shade: Array) -> bytes:
     """A PNG image of 256 colours, of which the first is transparent."""
     # These lines are the smallest way: 160 × 160 elements are 27 kB of PNG, 1.5 MB as cells of SVG or HTML, or another dependency.
     anchors = np.array(_COLOURS, dtype=float)
@@ -157,16 +157,16 @@ def png(shade: Array) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + body
 
 
-def thumbnail(found: Store) -> str:
+def _thumbnail(found: Store) -> str:
     """The picture of one matrix with its legend, as HTML."""
-    values, there = sampled(found)
-    shade, ends = shades(values, there)
-    image = base64.b64encode(png(shade)).decode()
+    values, there = _sampled(found)
+    shade, ends = _shades(values, there)
+    image = base64.b64encode(_png(shade)).decode()
     height, width = (max(_NARROW, _SIDE * length // max(found.shape)) for length in found.shape)
     size = f"width:{width}px;height:{height}px;image-rendering:pixelated"
     border = "border:1px solid rgba(128,128,128,0.35)"
     picture = f"<img alt='heat map of the elements' src='data:image/png;base64,{image}' style='{size};{border}'/>"
-    bar = f"<span style='flex:1;height:0.7em;margin:0 0.5em;background:{LEGEND}'></span>"
+    bar = f"<span style='flex:1;height:0.7em;margin:0 0.5em;background:{_LEGEND}'></span>"
     scale = "" if ends is None or ends[0] == ends[1] else f"<span>{ends[0]:.4g}</span>{bar}<span>{ends[1]:.4g}</span>"
     note = "<div style='opacity:0.7'>blank: no path</div>" if not there.all() else ""
     small = f"width:{_SIDE}px;font-size:85%"
@@ -193,7 +193,7 @@ def paths_html(found: Store) -> str:
     if found.values[0].size:
         first = found[(0,) * len(found.batch)] if found.batch else found
         with first.device():
-            parts += [_corner(first), thumbnail(first)]
+            parts += [_corner(first), _thumbnail(first)]
     return beside(*parts)
 
 
