@@ -1,25 +1,70 @@
-"""Blocked closure in four phases, for distances alone or united with the construction matrix.
+"""Blocked Floyd–Warshall in four phases, for distances alone or united with the construction matrix.
 
-Venkataraman, Sahni and Mukhopadhyaya (2003); Katz and Kider (2008). On a block that carries `via` the same text is the *united*
-algorithm of Matsumoto, Nakasato and Sedukhin (2012), Algorithms 3–6: every update that improves a value strictly also records the
-intermediate vertex. `via` holds global 0-based vertices, the block's first vertex plus k (their Algorithms 4 and 6 print that
-offset one block too far, and Algorithm 5 omits it).
+Venkataraman, Sahni and Mukhopadhyaya (2003); Katz and Kider (2008). The four phases are those of Matsumoto, Nakasato and Sedukhin (2012).
+Katz and Kider count three: the independent block (1), those that depend on one other block (2 and 3), and on two (4).
+
+On a block that carries `via` the same text is Matsumoto's *united* algorithm (their Algorithms 3–6): every update that improves a value
+strictly also records the intermediate vertex, in the construction matrix. `via` holds global 0-based vertices, the block's first vertex
+plus k; their Algorithms 4 and 6 print that offset one block too far, and Algorithm 5 omits it.
+
+Examples
+--------
+Round 0 for four vertices and blocks of two, phase by phase: K is {0, 1}, and J, or I, is {2, 3}.
+
+>>> import numpy as np
+>>> from semiring import MIN_PLUS
+>>> from semiring.kernels import engine_for
+>>> inf = np.inf
+>>> roads = np.array([[0, 3, inf, 7], [8, 0, 2, inf], [5, inf, 0, 1], [2, inf, inf, 0]])
+>>> a, via = roads.copy(), np.full((4, 4), -1, dtype=np.int32)
+>>> engine = engine_for(MIN_PLUS, (a.dtype,), "reference")
+>>> A, K, J = engine.load((a,), via), slice(0, 2), slice(2, 4)
+>>> engine.close(A[K, K])  # phase 1: nothing, as 3 and 8 are best
+>>> engine.multiply_add(A[K, K], A[K, J], A[K, J])  # phase 2: 0 → 1 → 2 and 1 → 0 → 3
+>>> a
+array([[ 0.,  3.,  5.,  7.],
+       [ 8.,  0.,  2., 15.],
+       [ 5., inf,  0.,  1.],
+       [ 2., inf, inf,  0.]])
+>>> engine.multiply_add(A[J, K], A[K, K], A[J, K])  # phase 3: 2 → 0 → 1 and 3 → 0 → 1
+>>> engine.multiply_add(A[J, K], A[K, J], A[J, J])  # phase 4: 3 → 0 → 1 → 2, as 2 + 5
+>>> a
+array([[ 0.,  3.,  5.,  7.],
+       [ 8.,  0.,  2., 15.],
+       [ 5.,  8.,  0.,  1.],
+       [ 2.,  5.,  7.,  0.]])
+
+Both rounds, with the construction matrix. The best path from 1 to 0 goes through 2, that from 2 to 0 through 3, and −1 says that the rest
+are edges: 1 → 2 → 3 → 0.
+
+>>> a, via = roads.copy(), np.full((4, 4), -1, dtype=np.int32)
+>>> blocked(engine, engine.load((a,), via), 2)
+>>> a
+array([[0., 3., 5., 6.],
+       [5., 0., 2., 3.],
+       [3., 6., 0., 1.],
+       [2., 5., 7., 0.]])
+>>> via
+array([[-1, -1,  1,  2],
+       [ 2, -1, -1,  2],
+       [ 3,  3, -1, -1],
+       [-1,  0,  0, -1]], dtype=int32)
 """
 
 from __future__ import annotations
 
-from semiring.kernels.engine import Block, Engine, blocks
+from semiring.kernels.engine import Block, Primitives, blocks
 
 __all__ = ["blocked", "blocked_elimination"]
 
 
-def blocked(engine: Engine, A: Block, b: int) -> None:
+def blocked(engine: Primitives, A: Block, b: int) -> None:
     """A ← A ⊕ A² ⊕ … in place with blocks of side b, for an idempotent ⊕; with `via` where A has one.
 
-    n³ steps; each of the n/b rounds sweeps over the matrix once. Any b up to `engine.pivot` works
-    (`Pivots` lifts that limit); the last block is what is left.
+    n³ steps; each of the n/b rounds sweeps over the matrix once. The last block is what is left.
     """
-    for K, others in blocks(A, b, engine.granule):
+    for K, others in blocks(A, b):
+        # Invariant: a_ij is the ⊕ of all paths from i to j whose inner vertices are below those of K.
         # Phase 1: A_KK ← A_KK ⊕ A_KK² ⊕ …
         engine.close(A[K, K])
         # Phases 2 and 3: A_KJ ← A_KJ ⊕ A_KK A_KJ and A_IK ← A_IK ⊕ A_IK A_KK
@@ -30,12 +75,30 @@ def blocked(engine: Engine, A: Block, b: int) -> None:
         engine.multiply_add_each(*((A[I, K], A[K, J], A[I, J]) for I in others for J in others))
 
 
-def blocked_elimination(engine: Engine, A: Block, b: int) -> None:
+def blocked_elimination(engine: Primitives, A: Block, b: int) -> None:
     """A ← A* in place with blocks of side b, for any closed semiring: block Gauss–Jordan elimination.
 
     The phases run in the order 1, 3, 4, 2, and the panels are true products, because ⊕ does not forgive a path counted twice.
+
+    Examples
+    --------
+    How many paths lead from 0 to 3 in 0 → 1 → 3, 0 → 2 → 3 and 0 → 3? Over ordinary arithmetic A* = (I − A)⁻¹ counts them:
+
+    >>> import numpy as np
+    >>> from semiring import PLUS_TIMES
+    >>> from semiring.kernels import engine_for
+    >>> a = np.array([[0, 1, 1, 1], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]], dtype=float)
+    >>> engine = engine_for(PLUS_TIMES, (a.dtype,), "reference")
+    >>> blocked_elimination(engine, engine.load((a,)), 2)
+    >>> a
+    array([[1., 1., 1., 3.],
+           [0., 1., 0., 1.],
+           [0., 0., 1., 1.],
+           [0., 0., 0., 1.]])
     """
-    for K, others in blocks(A, b, engine.granule):
+    for K, others in blocks(A, b):
+        # Invariant: with k the vertices below those of K, and r the rest, and A for the matrix that was given,
+        # A_kk is A_kk*, A_kr is A_kk* A_kr, A_rk is A_rk A_kk*, and A_rr is A_rr ⊕ A_rk A_kk* A_kr.
         # Phase 1: A_KK ← A_KK*
         engine.eliminate(A[K, K])
         for I in others:

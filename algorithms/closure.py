@@ -214,7 +214,7 @@ def _close_matrix(task: _Task, values: Values, via: Array | None, statistics: Se
     elif n >= machine.COMPONENTS:
         zero, _ = engine.semiring.identities(engine.dtypes)
         label = components.weak(values, zero)
-    found = None if label is None else components.groups(label, max(_FEW, engine.granule))
+    found = None if label is None else components.groups(label, max(_FEW, engine.alignment))
     if found is None:
         _close_block(task, values, via, judge, np.arange(n), doubtful=doubtful)
     else:

@@ -1,8 +1,17 @@
-"""Which algorithm runs, iterative, blocked or recursive, and the laws that it needs.
+"""Choice of the algorithm: what a closure needs of its semiring, which of the algorithms runs, and with which sides of blocks.
 
-The laws that a closure needs, and whether they let it accumulate or make it eliminate.
+A closure *accumulates*, A ← A ⊕ A² ⊕ …, where ⊕ is idempotent, and else *eliminates* with star(pivot). `settled` says which algorithm a
+method comes to, for the planner, which predicts, and for `schedule_for`, which runs it:
 
-Which algorithm runs: iterative, blocked or recursive, accumulating or by elimination.
+==========  ================  ======================  ============================
+method      accumulating      by elimination          side
+==========  ================  ======================  ============================
+iterative   `iterative`       `blocked_elimination`   1
+blocked     `blocked`         `blocked_elimination`   of pivot blocks
+recursive   `recursive`       `recursive_elimination` of the base case
+==========  ================  ======================  ============================
+
+Their texts close pivot blocks of any side; `Pivots` makes them of what an engine takes at once.
 """
 
 from __future__ import annotations
@@ -45,6 +54,7 @@ def require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], 
 
 @functools.lru_cache(maxsize=256)
 def _require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], paths: bool, running: tuple[Any, ...]) -> None:
+    """`require_closure_laws`, once for what the callables do at the moment."""
     require(semiring, dtypes, *_LAWS, for_what="a closure", instead="multiply with matmul, which needs no laws, or mend the definition")
     if paths:
         require(semiring, dtypes, "selective", for_what="paths=True", instead="without paths the closure is defined: use paths=False")
@@ -54,6 +64,7 @@ def _require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...],
 
 
 def _require_star_in(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
+    """Refuse a star that integers cannot hold: because it divides, or because a sum would not keep its ∞."""
     if any(d.kind == "O" for d in dtypes) or all(d.kind not in "iu" for d in dtypes):
         return
     used = sorted(REAL & {e.op for e in nodes(*(semiring.program.star or ()))})
@@ -79,6 +90,46 @@ METHODS = ("auto", "iterative", "blocked", "recursive")
 
 Schedule = Callable[[Engine, Block], None]
 """A ← A ⊕ A² ⊕ …, or A ← A* by elimination, in place."""
+
+
+def require_method(method: str, block: int | None) -> None:
+    """Refuse a method that there is not, and a block that is no side.
+
+    Raises
+    ------
+    SemiringError
+        Naming the choices.
+    """
+    if method not in METHODS:
+        raise SemiringError(f"unknown method {method!r}; use one of {', '.join(map(repr, METHODS))}")
+    if block is not None and (isinstance(block, bool) or not isinstance(block, int | np.integer) or block < 1):
+        raise SemiringError(f"block is {block!r}; it must be a whole number from 1, or None for the default")
+
+
+def settled(method: str, block: int | None, n: int, sides: Sides, *, eliminate: bool) -> tuple[str, int]:
+    """Which algorithm a method comes to for n vertices, and the side of its pivot blocks or of its base case.
+
+    Blocks begin at multiples of an engine's alignment, so that their sides are rounded up to one: where elements are packed, the iterative
+    algorithm takes as many vertices at a time as it has to.
+    """
+    if method == "iterative":
+        return method, sides.alignment
+    if method == "blocked":
+        # Large enough for fast products, small beside n.
+        return method, _aligned(max(sides.pivot, min(256, n // 8)) if block is None else int(block), sides)
+    if method == "auto" and block is None and not eliminate:
+        return "recursive", _largest_base(sides)
+    return "recursive", _aligned(sides.pivot if block is None else int(block), sides)
+
+
+def _largest_base(sides: Sides) -> int:
+    """The side up to which blocks are not cut in four."""
+    return max(sides.pivot, sides.sweep)
+
+
+def _aligned(side: int, sides: Sides) -> int:
+    """A side, rounded up to where an engine's blocks may begin."""
+    return -(-side // sides.alignment) * sides.alignment
 
 
 def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule:
@@ -107,76 +158,37 @@ def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule
         name, side = settled(method, block, n, engine, eliminate=eliminate)
         if name == "recursive" and n <= side and n <= engine.pivot:
             (engine.eliminate if eliminate else engine.close)(A)
-        elif name == "iterative" and not eliminate:
-            iterative(Pivots(engine), A)
         elif name == "recursive":
             (recursive_elimination if eliminate else recursive)(Pivots(engine), A, side)
+        elif name == "iterative" and side == 1 and not eliminate:
+            iterative(engine, A)
         else:  # elimination vertex by vertex is blocked elimination with the smallest blocks
             (blocked_elimination if eliminate else blocked)(Pivots(engine), A, side)
 
     return run
 
 
-def require_method(method: str, block: int | None) -> None:
-    """Refuse a method that there is not, and a block that is no side.
-
-    Raises
-    ------
-    SemiringError
-        Naming the choices.
-    """
-    if method not in METHODS:
-        raise SemiringError(f"unknown method {method!r}; use one of {', '.join(map(repr, METHODS))}")
-    if block is not None and (isinstance(block, bool) or not isinstance(block, int | np.integer) or block < 1):
-        raise SemiringError(f"block is {block!r}; it must be a whole number from 1, or None for the default")
-
-
-def settled(method: str, block: int | None, n: int, sides: Sides, *, eliminate: bool) -> tuple[str, int]:
-    """Which algorithm a method comes to for n vertices, and the side of its pivot blocks or of its base case."""
-    if method == "iterative":
-        return method, 1
-    if method == "blocked":
-        # Large enough for fast products, small beside n.
-        return method, max(sides.pivot, min(256, n // 8)) if block is None else int(block)
-    if method == "auto" and block is None and not eliminate:
-        return "recursive", _largest_base(sides)
-    return "recursive", _whole(sides.pivot if block is None else int(block), sides)
-
-
-def _largest_base(sides: Sides) -> int:
-    """The side up to which blocks are not cut in four."""
-    return max(sides.pivot, sides.sweep)
-
-
-def _whole(side: int, sides: Sides) -> int:
-    return -(-side // sides.granule) * sides.granule
-
-
 class Pivots:
-    """An engine whose pivot blocks may have any side: those larger than it takes in one go are closed recursively."""
+    """The primitives of an engine, for pivot blocks of any side: those larger than it takes at once are closed by smaller ones."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.semiring: Semiring = engine.semiring
-        self.dtypes: tuple[np.dtype[Any], ...] = engine.dtypes
-        self.granule, self.pivot, self.signed, self.statistics = engine.granule, engine.pivot, engine.signed, engine.statistics
-        self.sweep, self.block, self.asynchronous = engine.sweep, engine.block, engine.asynchronous
-        self.load, self.blank, self.store, self.verify = engine.load, engine.blank, engine.store, engine.verify
-        self.run, self.add_identity = engine.run, engine.add_identity
         self.multiply_add, self.multiply_add_each, self.multiply = engine.multiply_add, engine.multiply_add_each, engine.multiply
 
     def close(self, A: Block) -> None:
-        """A ← A ⊕ A² ⊕ …."""
-        if A.shape[0] <= self.pivot:
-            self._engine.close(A)
-        elif A.shape[0] <= _largest_base(self):
-            self.run(("sweep", self.block), lambda block: blocked(self, block, self.block), A)
+        """A ← A ⊕ A² ⊕ …: in sweeps up to the side up to which the engine prefers them, and else recursively."""
+        engine, n = self._engine, A.shape[0]
+        if n <= engine.pivot:
+            engine.close(A)
+        elif n <= engine.sweep:
+            engine.run(("sweep", engine.block), lambda block: blocked(self, block, engine.block), A)
         else:
-            recursive(self, A, _largest_base(self))
+            recursive(self, A, _largest_base(engine))
 
     def eliminate(self, A: Block) -> None:
-        """A ← A*."""
-        if A.shape[0] <= self.pivot:
-            self._engine.eliminate(A)
+        """A ← A*, recursively."""
+        engine = self._engine
+        if A.shape[0] <= engine.pivot:
+            engine.eliminate(A)
         else:
-            recursive_elimination(self, A, self.pivot)
+            recursive_elimination(self, A, engine.pivot)

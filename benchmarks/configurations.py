@@ -18,10 +18,10 @@ from benchmarks.historical import FLOAT, OneByOne, OneElementAThread, OneTile, S
 from semiring.algorithms.blocked import blocked
 from semiring.algorithms.iterative import iterative
 from semiring.algorithms.recursive import recursive
-from semiring.algorithms.schedules import Pivots, Schedule
+from semiring.algorithms.schedules import Pivots
 from semiring.kernels.cuda.engine import CudaEngine
 from semiring.kernels.cuda.tile import Tile
-from semiring.kernels.engine import Block, Engine
+from semiring.kernels.engine import Block, Primitives
 from semiring.kernels.select import engine_for
 
 __all__ = ["CONFIGURATIONS", "Configuration", "Prepared"]
@@ -46,7 +46,7 @@ class Configuration:
         The same on the CPU, where all products are the CPU engine's; 0 where that leaves no difference to another configuration.
     """
 
-    schedule: Schedule
+    schedule: Callable[[Primitives, Block], None]
     engine: Callable[[], CudaEngine] = lambda: CudaEngine(sr.MIN_PLUS, FLOAT)
     paths: bool = False
     graph: bool = True
@@ -58,15 +58,15 @@ class Configuration:
         return self.largest_on_cpu if device == "cpu" else self.largest
 
 
-def _blocked(side: int) -> Schedule:
+def _blocked(side: int) -> Callable[[Primitives, Block], None]:
     return lambda engine, A: blocked(engine, A, side)
 
 
-def _recursive(base: int) -> Schedule:
+def _recursive(base: int) -> Callable[[Primitives, Block], None]:
     return lambda engine, A: recursive(engine, A, base)
 
 
-def _by_size(engine: Engine, A: Block) -> None:
+def _by_size(engine: Primitives, A: Block) -> None:
     """Blocked, with a blocking factor that grows with n: large enough for fast products, small beside n."""
     blocked(engine, A, max(128, A.shape[0] // 16))
 

@@ -27,7 +27,7 @@ class BlockSides(NamedTuple):
     pivot: int
     sweep: int = 0
     block: int = 0
-    granule: int = 1
+    alignment: int = 1
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def sides_of(semiring: Semiring, dtypes: Dtypes, device: str, *, packed: bool) -
         if device == "cpu" and packed:
             from semiring.kernels.cpu.boolean import BooleanEngine
 
-            return BlockSides(BooleanEngine.pivot, granule=BooleanEngine.granule)
+            return BlockSides(BooleanEngine.pivot, alignment=BooleanEngine.alignment)
         if device == "cpu":
             from semiring.kernels.cpu.engine import CpuEngine
 
@@ -76,7 +76,7 @@ def sides_of(semiring: Semiring, dtypes: Dtypes, device: str, *, packed: bool) -
         if packed:
             from semiring.kernels.cuda.boolean import CudaBooleanEngine
 
-            return BlockSides(CudaBooleanEngine.pivot, granule=CudaBooleanEngine.granule)
+            return BlockSides(CudaBooleanEngine.pivot, alignment=CudaBooleanEngine.alignment)
         from semiring.kernels.cuda.engine import CudaEngine
         from semiring.kernels.cuda.kernels import pivot_sides
         from semiring.kernels.cuda.representation import represent

@@ -20,7 +20,7 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.reference.operations import Operations
 
-__all__ = ["ArrayEngine", "Block", "Engine", "Immediate", "PackedBlock", "Sides", "blocks", "fresh", "quarter"]
+__all__ = ["ArrayEngine", "Block", "Engine", "Immediate", "PackedBlock", "Primitives", "Sides", "blocks", "fresh", "quarter"]
 
 
 @dataclass(eq=False, slots=True)  # not frozen, which makes a block take four times as long to make
@@ -106,71 +106,13 @@ class PackedBlock(Block):
         return PackedBlock((words,), None, self.row + top, self.column + left, right - left, strip)
 
 
-class Sides(Protocol):
-    """What the choice of a schedule asks of an engine; see there."""
-
-    @property
-    def granule(self) -> int: ...  # noqa: D102 (described in `Engine`)
-    @property
-    def pivot(self) -> int: ...  # noqa: D102
-    @property
-    def sweep(self) -> int: ...  # noqa: D102
-    @property
-    def block(self) -> int: ...  # noqa: D102
-
-
-class Engine(Protocol):
-    """One semiring in one dtype on one machine.
+class Primitives(Protocol):
+    """The operations that the algorithms are made of. The text of an algorithm needs nothing else, neither of an engine nor of a wrapper.
 
     An operand that shares memory with the result is as good as a copy of it: every operation reads the old values.
     −0.0 and 0.0 are one element: nothing prefers one to the other, and where both are equally right, which of them comes out is not
     specified and may differ between engines and processors.
-
-    Attributes
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-        One for each component.
-    granule : int
-        Blocks begin at multiples of it (1, or the bits of a word where elements are packed).
-    pivot : int
-        The side of the largest block that `close` and `eliminate` take in one go.
-    sweep : int
-        The side up to which a matrix is closed faster by sweeps over all of it, one for each pivot block of side `block`, than
-        recursively, because it counts more how few operations depend on each other than how large they are; 0 if there is none.
-    block : int
-        The side of pivot blocks in such sweeps.
-    signed : bool
-        Whether tropical integers may be negative, so that ∞ plus one of them has to count as ∞. Set it before the first operation.
-    statistics : ValueStatistics or None
-        What the numbers of the matrix are, if that is known. Set it before the first operation.
-    asynchronous : bool
-        Whether no operation may wait for a GPU: what only the numbers tell the GPU itself finds out, or variants for any numbers run.
     """
-
-    semiring: Semiring
-    dtypes: tuple[np.dtype[Any], ...]
-    granule: int
-    pivot: int
-    sweep: int
-    block: int
-    signed: bool
-    statistics: ValueStatistics | None
-    asynchronous: bool
-
-    def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
-        """The block that stands for `values` while an algorithm runs: the arrays themselves, or a copy in another form.
-
-        Arrays that are `owned` may be brought into another form where they are, until `store` gives them back their own.
-        """
-        ...
-
-    def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
-        """As `load`, for arrays whose elements do not count because a product replaces them."""
-        ...
-
-    def store(self, A: Block, values: tuple[Any, ...]) -> None:
-        """Write a loaded block's elements to `values`; nothing to do where it holds those very arrays."""
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B. A tie keeps C's value and `via`; among the new candidates the lowest k wins."""
@@ -198,6 +140,69 @@ class Engine(Protocol):
         HarmfulPivot
             At the first pivot that has no star.
         """
+
+
+class Sides(Protocol):
+    """What the choice of a schedule asks of an engine; see there."""
+
+    @property
+    def alignment(self) -> int: ...  # noqa: D102 (described in `Engine`)
+    @property
+    def pivot(self) -> int: ...  # noqa: D102
+    @property
+    def sweep(self) -> int: ...  # noqa: D102
+    @property
+    def block(self) -> int: ...  # noqa: D102
+
+
+class Engine(Primitives, Protocol):
+    """One semiring in one dtype on one machine.
+
+    Attributes
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+        One for each component.
+    alignment : int
+        Blocks begin at multiples of it (1, or a strip of bits where elements are packed).
+    pivot : int
+        The side of the largest block that `close` and `eliminate` take.
+    sweep : int
+        The side up to which a matrix is closed faster by sweeps over all of it, one for each pivot block of side `block`, than
+        recursively, because it counts more how few operations depend on each other than how large they are; 0 if there is none.
+    block : int
+        The side of pivot blocks in such sweeps.
+    signed : bool
+        Whether tropical integers may be negative, so that ∞ plus one of them has to count as ∞. Set it before the first operation.
+    statistics : ValueStatistics or None
+        What the numbers of the matrix are, if that is known. Set it before the first operation.
+    asynchronous : bool
+        Whether no operation may wait for a GPU: what only the numbers tell the GPU itself finds out, or variants for any numbers run.
+    """
+
+    semiring: Semiring
+    dtypes: tuple[np.dtype[Any], ...]
+    alignment: int
+    pivot: int
+    sweep: int
+    block: int
+    signed: bool
+    statistics: ValueStatistics | None
+    asynchronous: bool
+
+    def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
+        """The block that stands for `values` while an algorithm runs: the arrays themselves, or a copy in another form.
+
+        Arrays that are `owned` may be brought into another form where they are, until `store` gives them back their own.
+        """
+        ...
+
+    def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
+        """As `load`, for arrays whose elements do not count because a product replaces them."""
+        ...
+
+    def store(self, A: Block, values: tuple[Any, ...]) -> None:
+        """Write a loaded block's elements to `values`; nothing to do where it holds those very arrays."""
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
         """``schedule(A)``, where `name` tells schedules apart: an engine that has seen it may know a faster way to start it.
@@ -247,7 +252,7 @@ class Immediate(ABC):
 class ArrayEngine(Immediate):
     """The part of `Engine` that no kernel is needed for."""
 
-    granule = 1
+    alignment = 1
     _operations: Operations
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
@@ -272,18 +277,17 @@ class ArrayEngine(Immediate):
             v[..., i, i] = d
 
 
-def blocks(A: Block, b: int, granule: int) -> Iterator[tuple[slice, tuple[slice, ...]]]:
-    """For each pivot block of side b (rounded up to whole granules): its range K, and the non-empty ranges before and after it."""
+def blocks(A: Block, b: int) -> Iterator[tuple[slice, tuple[slice, ...]]]:
+    """For each pivot block of side b: its range K, and the non-empty ranges before and after it."""
     n = A.shape[0]
-    b = -(-b // granule) * granule
     for start in range(0, n, b):
         stop = min(n, start + b)
         yield slice(start, stop), tuple(s for s in (slice(0, start), slice(stop, n)) if s.start < s.stop)
 
 
-def quarter(A: Block, pivot: int) -> tuple[Block, Block, Block, Block]:
-    """A11, A12, A21, A22 of a square block, cut near the middle at a multiple of `pivot`."""
+def quarter(A: Block, base: int) -> tuple[Block, Block, Block, Block]:
+    """A11, A12, A21, A22 of a square block, cut near the middle at a multiple of `base`."""
     n = A.shape[0]
-    half = max(1, round(n / 2 / pivot)) * pivot
+    half = max(1, round(n / 2 / base)) * base
     first, second = slice(0, half), slice(half, n)
     return A[first, first], A[first, second], A[second, first], A[second, second]

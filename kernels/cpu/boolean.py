@@ -252,7 +252,7 @@ class BooleanEngine(Immediate, Threaded):
     threads : int, optional
     """
 
-    granule = STRIP
+    alignment = STRIP
     pivot = STRIP
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:

@@ -24,11 +24,11 @@ from semiring.kernels.cuda.operands import copy_rows, move, shares, stacked
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 
 __all__ = [
-    "GRANULE", "PIVOT", "PIVOT_WORDS", "SPAN", "WARPS", "BitKernels", "BitTile", "CudaBooleanEngine", "bits_source", "candidates",
+    "ALIGNMENT", "PIVOT", "PIVOT_WORDS", "SPAN", "WARPS", "BitKernels", "BitTile", "CudaBooleanEngine", "bits_source", "candidates",
     "choose_bits", "kernels_for_bits",
 ]  # fmt: skip
 
-GRANULE = 128
+ALIGNMENT = 128
 """Bits that one access to memory takes: blocks begin at multiples of them."""
 
 PIVOT_WORDS = (4, 8, 16)
@@ -210,7 +210,7 @@ class CudaBooleanEngine(Immediate):
         The GPU.
     """
 
-    granule = GRANULE
+    alignment = ALIGNMENT
     pivot = PIVOT
     signs = None
 
@@ -231,7 +231,7 @@ class CudaBooleanEngine(Immediate):
 
         *batch, m, n = values[0].shape
         words = cupy.zeros((int(np.prod(batch)), m, _words(n)), dtype=np.uint32)
-        return PackedBlock((words,), None, 0, 0, n, GRANULE)
+        return PackedBlock((words,), None, 0, 0, n, ALIGNMENT)
 
     def store(self, A: Block, values: tuple[Any, ...]) -> None:
         """Write the block's elements into `values`."""
@@ -284,9 +284,9 @@ class CudaBooleanEngine(Immediate):
         import cupy
 
         (k, n), batch = B.shape, len(B.values[0])
-        transposed = PackedBlock((cupy.empty((batch, n, _words(k)), dtype=np.uint32),), None, 0, 0, k, GRANULE)
+        transposed = PackedBlock((cupy.empty((batch, n, _words(k)), dtype=np.uint32),), None, 0, 0, k, ALIGNMENT)
         if k:
-            grid = -(-k // GRANULE) * -(-n // (32 * WARPS)) * batch
+            grid = -(-k // ALIGNMENT) * -(-n // (32 * WARPS)) * batch
             self._launch("transpose", grid, (*_matrix(B), *_matrix(transposed), k, n))
         return transposed
 
@@ -329,7 +329,7 @@ def _copied(words: Any) -> Any:
 
 def _words(n: int) -> int:
     """Words of a row of n bits with its padding."""
-    return -(-n // GRANULE) * (GRANULE // 32)
+    return -(-n // ALIGNMENT) * (ALIGNMENT // 32)
 
 
 def _matrix(A: Block) -> tuple[int, int, int]:

@@ -46,7 +46,7 @@ class CudaEngine(CudaProducts):
         before the first operation.
     """
 
-    granule = 1
+    alignment = 1
     sweep = 1024
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int = 0) -> None:

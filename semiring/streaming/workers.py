@@ -167,7 +167,7 @@ class _Worker:
 
     def __init__(self, lane: Lane, number: int, lanes: int, rows: tuple[slice, ...], ledger: Ledger, *, reflexive: bool) -> None:
         self.lane, self.number, self.lanes, self.rows, self.ledger, self.reflexive = lane, number, lanes, rows, ledger, reflexive
-        self.engine = Pivots(lane.engine)
+        self.engine, self.pivots = lane.engine, Pivots(lane.engine)
 
     def run(self) -> None:
         """All rounds. Round −1 does nothing but make the first row panel."""
@@ -273,7 +273,7 @@ class _Worker:
     def _lead(self, A: Block, K: slice) -> None:
         """Phases 1 and 2 for the block row K, which becomes the row panel."""
         # A_KK ← A_KK ⊕ A_KK² ⊕ …
-        self.engine.close(A[:, K])
+        self.pivots.close(A[:, K])
         # A_KJ ← A_KJ ⊕ A_KK A_KJ
         for J in _beside(K, A.shape[1]):
             self.engine.multiply_add(A[:, K], A[:, J], A[:, J])

@@ -105,8 +105,8 @@ def test_small_closures_are_one_pivot_block_and_the_iterative_method_has_none() 
 def test_the_outline_is_that_of_the_engine(semiring: sr.Semiring, dtype: str) -> None:
     dtypes = (np.dtype(dtype),)
     engine, described = engine_for(semiring, dtypes, "auto"), sr.explain(100, semiring, dtype, "cpu").sides
-    assert [getattr(engine, side) for side in ("pivot", "sweep", "block", "granule")] == [
-        described.pivot, described.sweep, described.block, described.granule,
+    assert [getattr(engine, side) for side in ("pivot", "sweep", "block", "alignment")] == [
+        described.pivot, described.sweep, described.block, described.alignment,
     ]  # fmt: skip
 
 

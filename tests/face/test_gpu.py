@@ -11,7 +11,7 @@ import pytest
 
 import semiring as sr
 from semiring import testing
-from semiring.algorithms.schedules import Pivots, schedule_for
+from semiring.algorithms.schedules import schedule_for
 from semiring.arrays.devices import gpus, on_device, on_gpu
 from semiring.arrays.exchange import borrowed
 from semiring.planning import closure_problem, plan, planner
@@ -567,7 +567,7 @@ def test_in_a_stream_that_is_being_recorded() -> None:
     schedule = schedule_for("auto", None, eliminate=False)
 
     def close(block: Any) -> None:
-        engine.run("twice", lambda part: schedule(Pivots(engine), part), block)
+        engine.run("twice", lambda part: schedule(engine, part), block)
 
     for _ in range(2):  # compiles, and would be recorded
         close(A)

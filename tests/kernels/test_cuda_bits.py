@@ -112,7 +112,7 @@ def test_pivot_blocks(n: int) -> None:
 
 
 def test_blocks_of_one_matrix() -> None:
-    """A, B and C are blocks between multiples of the granule, and may be the same ones: old values are read."""
+    """A, B and C are blocks between multiples of the alignment, and may be the same ones: old values are read."""
     rng, n = np.random.default_rng(1), 500
     cuts = [0, 128, 384, n]
     pieces = [slice(*cut) for cut in itertools.pairwise(cuts)]

@@ -14,8 +14,8 @@ import pytest
 
 from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.schedules import Pivots, schedule_for
 from semiring.arrays.cuda_stream import Strided
+from semiring.algorithms.schedules import schedule_for
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda import compiler, elements, kernels, launches
 from semiring.kernels.cuda.device import H200
@@ -168,7 +168,7 @@ def test_a_rehearsal_has_every_kernel_compiled(gpu: _Functions, n: int, witness:
 
     monkeypatch.setattr(compiler.Kernel, "load", load)
     e, A = engine(), block(1 << 30, n, n, via=witness)
-    e.run("auto", lambda A: schedule_for("auto", None, eliminate=False)(Pivots(e), A), A)
+    e.run("auto", lambda A: schedule_for("auto", None, eliminate=False)(e, A), A)
     assert launched_at_load
     assert set(launched_at_load) == {0}
     assert set(gpu.loaded) == {name for name, *_ in gpu.launches}
@@ -181,7 +181,7 @@ def rehearsed(gpu: _Functions) -> list[bool]:
 
     def schedule(A: Block) -> None:
         begun.append(compiler.rehearsing())
-        schedule_for("auto", None, eliminate=False)(Pivots(e), A)
+        schedule_for("auto", None, eliminate=False)(e, A)
 
     for _ in range(2):
         e.run("auto", schedule, A)

@@ -174,7 +174,7 @@ def test_which_engine_computes() -> None:
     for engine in (engine_for(MIN_PLUS, f8, "cpu", 3), engine_for(MIN_PLUS, f8, "reference")):
         assert engine.semiring is MIN_PLUS
         assert engine.dtypes == f8
-        assert engine.granule == 1
+        assert engine.alignment == 1
         assert not engine.signed
         values = (np.ones((3, 3)),)
         A = engine.load(values)

@@ -104,10 +104,10 @@ def test_layouts_are_packed_and_unpacked(layout: Any) -> None:
     seed=st.integers(0, 99),
 )
 def test_blocks_of_one_matrix(n: int, corners: tuple[int, int, int], fresh: bool, seed: int) -> None:
-    """A, B and C are blocks between multiples of the granule, and may be the same ones."""
+    """A, B and C are blocks between multiples of the alignment, and may be the same ones."""
     whole = np.random.default_rng(seed).random((n, n)) < 2 / n
     engine = BooleanEngine(BOOLEAN, BOOL, 2)
-    cuts = [*range(0, n, engine.granule), n]
+    cuts = [*range(0, n, engine.alignment), n]
     pieces = [slice(*cut) for cut in itertools.pairwise(cuts)]
     rows, inner, columns = (pieces[i % len(pieces)] for i in corners)
     packed = engine.load((whole,))
