@@ -10,11 +10,11 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms import components
-from semiring.algorithms.divergence import Judge, harmful_loop, may_improve
+from semiring.algorithms.divergence import may_improve, Diagnosis, divergent_loop
 from semiring.algorithms.potentials import inverse, resum, reweigh
 from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
 from semiring.arrays.devices import host, on_gpu, to_gpu
-from semiring.common.errors import DivergenceError, HarmfulPivot, SemiringError
+from semiring.common.errors import DivergenceError, DivergentPivot, SemiringError
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_reachability
 from semiring.kernels.engine import Block, Engine
@@ -94,7 +94,7 @@ def closure(
     batch, name = values[0].shape[:-2], int if names is None else names.__getitem__
     statistics = () if verify is None else verify()
     if not batch:
-        _close_matrix(task, values, via, statistics, Judge(semiring, kept, name))
+        _close_matrix(task, values, via, statistics, Diagnosis(semiring, kept, name))
         return
     for index in np.ndindex(batch):
 
@@ -102,9 +102,9 @@ def closure(
             arrays = kept()
             return None if arrays is None else tuple(v[index] for v in arrays)
 
-        judge, matrix = Judge(semiring, input_matrix, name), tuple(v[index] for v in values)
+        diagnosis, matrix = Diagnosis(semiring, input_matrix, name), tuple(v[index] for v in values)
         try:
-            _close_matrix(task, matrix, None if via is None else via[index], (), judge)
+            _close_matrix(task, matrix, None if via is None else via[index], (), diagnosis)
         except SemiringError as error:
             error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
             raise
@@ -145,7 +145,7 @@ def _close_on_gpu(
     names: Sequence[Any] | None,
     verify: Callable[[], Sequence[ValueStatistics]] | None,
 ) -> None:
-    """All matrices of a batch at once, because what runs on a GPU tells only in the end whether a pivot was harmful."""
+    """All matrices of a batch at once, because what runs on a GPU tells only in the end whether a pivot was divergent."""
     engine, n = task.engine, values[0].shape[-1]
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
 
@@ -167,11 +167,13 @@ def _close_on_gpu(
             _accumulate(task, values, via)
         if soon:
             statistics = told()
-        if not statistics or may_improve(engine.semiring, statistics):  # else no pivot is harmful, and nothing has to be waited for
+        if not statistics or may_improve(engine.semiring, statistics):  # else no pivot is divergent, and nothing has to be waited for
             engine.verify()
-    except HarmfulPivot as stop:
+    except DivergentPivot as stop:
         if (given := kept()) is None:
-            raise Judge(engine.semiring, lambda: None, int if names is None else names.__getitem__).error(None, None, stop.vertex) from None
+            raise Diagnosis(engine.semiring, lambda: None, int if names is None else names.__getitem__).error(
+                None, None, stop.vertex
+            ) from None
         _close_on_host(task, values, via, given, names)
     guard.after(values, via)
     if task.eliminate and task.check:
@@ -197,7 +199,7 @@ def _close_on_host(task: _Task, values: Values, via: Array | None, given: Values
         via[...] = to_gpu(on_host)
 
 
-def _close_matrix(task: _Task, values: Values, via: Array | None, statistics: Sequence[ValueStatistics], judge: Judge) -> None:
+def _close_matrix(task: _Task, values: Values, via: Array | None, statistics: Sequence[ValueStatistics], diagnosis: Diagnosis) -> None:
     """One matrix: what it may reach, then component by component."""
     engine, n = task.engine, len(values[0])
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
@@ -209,20 +211,20 @@ def _close_matrix(task: _Task, values: Values, via: Array | None, statistics: Se
     if via is None and is_reachability(engine.semiring, engine.dtypes):
         condensed = components.condense(values[0]) if n >= machine.CONDENSED else None
         if condensed is not None:
-            _close_condensed(task, values[0], *condensed, judge)
+            _close_condensed(task, values[0], *condensed, diagnosis)
             return
     elif n >= machine.COMPONENTS:
         zero, _ = engine.semiring.identities(engine.dtypes)
         label = components.weak(values, zero)
     found = None if label is None else components.groups(label, max(_FEW, engine.alignment))
     if found is None:
-        _close_block(task, values, via, judge, np.arange(n), doubtful=doubtful)
+        _close_block(task, values, via, diagnosis, np.arange(n), doubtful=doubtful)
     else:
-        _close_groups(task, values, via, judge, *found)
+        _close_groups(task, values, via, diagnosis, *found)
     guard.after(values, via)
 
 
-def _close_groups(task: _Task, values: Values, via: Array | None, judge: Judge, order: Array, ranges: list[slice]) -> None:
+def _close_groups(task: _Task, values: Values, via: Array | None, diagnosis: Diagnosis, order: Array, ranges: list[slice]) -> None:
     """Close the diagonal blocks that remain when the vertices are ordered by component."""
     matrices = values if via is None else (*values, via)
     for matrix in matrices:
@@ -230,9 +232,9 @@ def _close_groups(task: _Task, values: Values, via: Array | None, judge: Judge, 
     for r in ranges:
         block = tuple(v[r, r] for v in values)
         if via is None:
-            _close_block(task, block, None, judge, order[r])
+            _close_block(task, block, None, diagnosis, order[r])
         else:
-            _close_block(task, block, via[r, r], judge, order[r])
+            _close_block(task, block, via[r, r], diagnosis, order[r])
             for row in via[r, r]:
                 row[row >= 0] = order[r][row[row >= 0]]
     place = np.empty_like(order)
@@ -241,33 +243,33 @@ def _close_groups(task: _Task, values: Values, via: Array | None, judge: Judge, 
         components.permute(matrix, place)
 
 
-def _close_condensed(task: _Task, edges: Array, component: Array, between: Array, judge: Judge) -> None:
+def _close_condensed(task: _Task, edges: Array, component: Array, between: Array, diagnosis: Diagnosis) -> None:
     """Reachability between strongly connected components, spread out to their vertices."""
     # The members of a component reach each other; a component of one vertex needs its own loop, which it has kept.
     size = np.bincount(component)
     between[np.diag_indices(len(between))] |= size > 1
-    _close_block(task, (between,), None, judge, np.arange(len(between)))
+    _close_block(task, (between,), None, diagnosis, np.arange(len(between)))
     for c in range(len(between)):
         edges[component == c if size[c] > 1 else np.flatnonzero(component == c)] = between[c, component]
 
 
-def _close_block(task: _Task, values: Values, via: Array | None, judge: Judge, vertices: Array, *, doubtful: bool = True) -> None:
-    """The closure of one matrix as a whole. `vertices` tells the vertex of each row; `doubtful` whether a cycle may be harmful."""
+def _close_block(task: _Task, values: Values, via: Array | None, diagnosis: Diagnosis, vertices: Array, *, doubtful: bool = True) -> None:
+    """The closure of one matrix as a whole. `vertices` tells the vertex of each row; `doubtful` whether a cycle may be divergent."""
     engine = task.engine
     if task.eliminate:
-        _eliminate(task, values, judge, vertices)
+        _eliminate(task, values, diagnosis, vertices)
         return
     try:
         _accumulate(task, values, via)
-        stopped = harmful_loop(engine.semiring, [v.diagonal() for v in values]) if doubtful else None
-    except HarmfulPivot as stop:
+        stopped = divergent_loop(engine.semiring, [v.diagonal() for v in values]) if doubtful else None
+    except DivergentPivot as stop:
         stopped = stop.vertex
     if stopped is not None:
-        _reweighed(task, values, via, judge.potentials(stopped, values, via, vertices), judge, vertices)
+        _reweighed(task, values, via, diagnosis.potentials(stopped, values, via, vertices), diagnosis, vertices)
 
 
 def _accumulate(task: _Task, values: Values, via: Array | None) -> None:
-    """values ← A⁺ or I ⊕ A⁺ for an idempotent ⊕. Where a pivot is harmful, all elements are still sums over some paths."""
+    """values ← A⁺ or I ⊕ A⁺ for an idempotent ⊕. Where a pivot is divergent, all elements are still sums over some paths."""
     engine = task.engine
     A = engine.load(values, via)
 
@@ -282,13 +284,13 @@ def _accumulate(task: _Task, values: Values, via: Array | None) -> None:
         engine.store(A, values)
 
 
-def _reweighed(task: _Task, values: Values, via: Array | None, p: Values, judge: Judge, vertices: Array) -> None:
+def _reweighed(task: _Task, values: Values, via: Array | None, p: Values, diagnosis: Diagnosis, vertices: Array) -> None:
     """The closure when rounding made a cycle improve: by potentials, so that none can."""
     engine = task.engine
     back = inverse(engine.semiring, p)
     if back is None:
-        raise judge.no_inverse(engine.dtypes)
-    kept = judge.kept()
+        raise diagnosis.no_inverse(engine.dtypes)
+    kept = diagnosis.kept()
     if kept is None:
         # Without the input it goes on from what was closed so far, which are weights of paths in any case.
         edges = tuple(v.copy() for v in values)
@@ -310,11 +312,11 @@ def _reweighed(task: _Task, values: Values, via: Array | None, p: Values, judge:
         engine.store(A, values)
 
 
-def _eliminate(task: _Task, values: Values, judge: Judge, vertices: Array) -> None:
+def _eliminate(task: _Task, values: Values, diagnosis: Diagnosis, vertices: Array) -> None:
     try:
         _run_elimination(task, values)
-    except HarmfulPivot as stop:
-        raise judge.elimination(int(vertices[stop.vertex]), task.engine.dtypes) from None
+    except DivergentPivot as stop:
+        raise diagnosis.elimination(int(vertices[stop.vertex]), task.engine.dtypes) from None
     if task.check:
         _require_elements(task.engine, values)
 

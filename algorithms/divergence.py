@@ -1,11 +1,33 @@
-"""Divergence of a closure: the cycle c with 1 ⊕ c ≠ 1 behind a divergent pivot, or a rounding error.
+"""Diagnosis of a divergence: the cycle c with 1 ⊕ c ≠ 1 behind a divergent pivot, or only a rounding error.
 
-Why a closure does not converge: a cycle c with 1 ⊕ c ≠ 1, such as one of negative weight.
+A closure converges if 1 ⊕ c = 1 for the weight c of each cycle: then a walk that repeats a vertex adds nothing to the one without the
+cycle. Elimination meets such a cycle as a *divergent pivot* p, with 1 ⊕ p ≠ 1, and stops. Why that is, the matrix as it was given tells:
 
-Bellman's and Ford's algorithm from a virtual source that reaches every vertex, with the graph of predecessors searched for cycles as
-it grows (Cherkassky and Goldberg, 1999). Rounding can invent such a cycle, so each is confirmed with exact weights.
+- `find_cycle` is Bellman's and Ford's algorithm from a virtual source that reaches every vertex, with the graph of predecessors searched
+  for cycles as it grows (Cherkassky and Goldberg, 1999). Rounding can invent such a cycle, so each is confirmed by its `exact_weight`.
+- `Diagnosis` raises the error that shows the cycle. If there is none, rounding made the pivot diverge, and what the search has found
+  instead are potentials, by which the closure succeeds (`semiring.algorithms.potentials`).
+- `divergent_loop` looks for loops that rounding made divergent after their pivot was tested.
 
-What to do about a pivot p with 1 ⊕ p ≠ 1: a cycle that makes the closure diverge, or a rounding error.
+Examples
+--------
+The cycle 1 → 2 → 3 → 1 has the length −3 + 1 + 1:
+
+>>> from semiring import MIN_PLUS
+>>> inf = np.inf
+>>> roads = np.array([[0, 1, inf, inf], [inf, 0, -3, inf], [inf, inf, 0, 1], [inf, 1, inf, 0]])
+>>> cycle, _ = find_cycle(MIN_PLUS, (roads,), 0)
+>>> cycle
+[2, 3, 1]
+>>> exact_weight(MIN_PLUS, (roads,), [*cycle, cycle[0]])
+Fraction(-1, 1)
+
+With one more on the last of its edges there is none, and the distances from the virtual source are potentials:
+
+>>> roads[3, 1] = 2
+>>> cycle, (p,) = find_cycle(MIN_PLUS, (roads,), 0)
+>>> cycle, p.tolist()
+(None, [0.0, 0.0, -3.0, -2.0])
 """
 
 from __future__ import annotations
@@ -31,11 +53,14 @@ from semiring.common.errors import DivergenceError, NegativeCycleError, Overflow
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.reference.operations import Operations, operations_for
 
-__all__ = ["Judge", "exact_weight", "extremum_of", "find_cycle", "harmful_loop", "is_min_plus", "may_improve", "rounding"]
+__all__ = ["Diagnosis", "divergent_loop", "exact_weight", "extremum_of", "find_cycle", "is_min_plus", "may_improve", "rounding"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
 
 
 def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float = 0.0) -> tuple[list[int] | None, Values]:
-    """The vertices of a cycle whose weight c has 1 ⊕ c ≠ 1, each once and in order; or None and potentials that show there is none.
+    """Bellman–Ford: the vertices of a cycle whose weight c has 1 ⊕ c ≠ 1, in order; or None and potentials that show there is none.
 
     Parameters
     ----------
@@ -60,7 +85,7 @@ def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float 
     graph = relaxation(semiring, values)
     everywhere = graph.everywhere(graph.operations.one)
     for v in np.flatnonzero(graph.changes(everywhere, graph.diagonal())).tolist():
-        if _harmful(semiring, values, [v], tolerance):
+        if _diverges(semiring, values, [v], tolerance):
             return [v], everywhere
     source = graph.everywhere(graph.operations.zero)
     for vector, element in zip(source, graph.operations.one, strict=True):
@@ -75,7 +100,7 @@ def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float 
 
 
 def _improving(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tolerance: float) -> list[int] | None:
-    """Relax from p, in place, until nothing improves or the predecessors hold a confirmed cycle."""
+    """Relax edges from p, in place, until nothing improves or the predecessors hold a confirmed cycle."""
     predecessor = np.full(graph.n, -1, dtype=np.intp)
     active = np.arange(graph.n)
     search, chained, least = 1, 0, tolerance
@@ -89,7 +114,7 @@ def _improving(semiring: Semiring, graph: Relaxation, p: Values, values: Values,
         if sweep >= search or chained >= graph.n or not len(active) or sweep == graph.n + 1:
             search, chained = sweep + 1 + sweep // 4, 0
             for cycle in _cycles(predecessor):
-                if _harmful(semiring, values, cycle, tolerance):
+                if _diverges(semiring, values, cycle, tolerance):
                     return cycle
                 # Rounding made it: what follows has to improve by more than that.
                 least = max(2 * least, _ulp(p[0]))
@@ -118,7 +143,7 @@ def _cycles(predecessor: Array) -> Iterator[list[int]]:
 
 
 def _tying(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tolerance: float) -> list[int] | None:
-    """A harmful cycle of edges that change p, though they do not improve it: for a ⊕ that is not selective."""
+    """A divergent cycle of edges that change p, though they do not improve it: for a ⊕ that is not selective."""
     edges = []
     for u in range(graph.n):
         offer = graph.multiply(tuple(v[u] for v in p), tuple(r[0] for r in graph.rows(np.array([u]))))
@@ -133,10 +158,10 @@ def _tying(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tol
         source, target = source[inner[source]], target[inner[source]]
     predecessor = np.full(graph.n, -1, dtype=np.intp)
     predecessor[target] = source
-    return next((c for c in _cycles(predecessor) if _harmful(semiring, values, c, tolerance)), None)
+    return next((c for c in _cycles(predecessor) if _diverges(semiring, values, c, tolerance)), None)
 
 
-def _harmful(semiring: Semiring, values: Values, cycle: Sequence[int], tolerance: float) -> bool:
+def _diverges(semiring: Semiring, values: Values, cycle: Sequence[int], tolerance: float) -> bool:
     """Whether 1 ⊕ c ≠ 1 for the exact weight c of a cycle."""
     weight = exact_weight(semiring, values, [*cycle, cycle[0]])
     weight, one = (v if isinstance(v, tuple) else (v,) for v in (weight, semiring.one))
@@ -160,6 +185,7 @@ def exact_weight(semiring: Semiring, values: Values, path: Sequence[int]) -> Any
 
 
 def _exact(value: Any) -> Any:
+    """A number as Python's own, and a finite float as the fraction that it is."""
     if isinstance(value, np.generic):
         value = value.item()
     return Fraction(value) if isinstance(value, float) and math.isfinite(value) else value
@@ -180,13 +206,9 @@ def _ulp(array: Array) -> float:
     return float(np.finfo(array.dtype).eps * np.max(magnitude, where=np.isfinite(magnitude), initial=0.0))
 
 
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
-
-
 @dataclass(eq=False)
-class Judge:
-    """Decides for one matrix whether a harmful pivot is real.
+class Diagnosis:
+    """What a divergent pivot of one matrix comes from: a cycle, which is an error, or rounding, against which potentials help.
 
     Attributes
     ----------
@@ -203,7 +225,7 @@ class Judge:
     _potentials: Values | None = None
 
     def potentials(self, vertex: int, values: Values, via: Array | None, vertices: Array) -> Values:
-        """Raise unless only rounding made a pivot of an accumulating closure harmful; then give what `reweigh` needs.
+        """For a divergent pivot of an accumulating closure: potentials where only rounding made it one; else raise.
 
         Parameters
         ----------
@@ -238,7 +260,7 @@ class Judge:
         return tuple(p[vertices] for p in self._potentials)
 
     def elimination(self, vertex: int, dtypes: tuple[np.dtype[Any], ...]) -> DivergenceError:
-        """The error for a pivot of an elimination that has no star."""
+        """The error for a divergent pivot of an elimination, which is one that has no star."""
         kept, cycle = self.kept(), None
         if kept is not None and (self.semiring.star is None or is_idempotent(self.semiring, dtypes)):
             cycle, _ = find_cycle(self.semiring, kept, vertex)
@@ -255,7 +277,7 @@ class Judge:
         return self.error(cycle, exact_weight(self.semiring, kept, [*cycle, cycle[0]]))
 
     def _without_input(self, vertex: int, values: Values, via: Array | None, vertices: Array) -> Values:
-        """Judge by what the closure made of the input so far, whose entries are rounded weights of paths."""
+        """Diagnosis by what the closure made of the input so far, whose entries are rounded weights of paths."""
         tolerance = rounding(values)
         pivot = values[0][vertex, vertex]
         one = self.semiring.one[0] if isinstance(self.semiring.one, tuple) else self.semiring.one
@@ -270,6 +292,7 @@ class Judge:
         raise self.error(named, pivot.item() if isinstance(pivot, np.generic) else pivot, int(vertices[vertex]))
 
     def _require_rounding(self, values: Values, vertex: int) -> None:
+        """Raise where no cycle diverges, but rounding cannot be the reason either: integers wrapped, or ⊕ does not select."""
         dtypes = [v.dtype for v in values]
         if is_selective(self.semiring, dtypes):
             if any(d.kind == "f" for d in dtypes):
@@ -317,7 +340,7 @@ class Judge:
 
 
 def may_improve(semiring: Semiring, statistics: Sequence[ValueStatistics]) -> bool:
-    """Whether a cycle may be harmful, by what the numbers of the edges are; False where none is, rounded or not.
+    """Whether a cycle may be divergent, by what the numbers of the edges are; False where none is, rounded or not.
 
     If 1 ⊕ a = 1 for each edge, the same holds for their products; and rounding keeps the order of sums and products.
     """
@@ -348,8 +371,8 @@ def extremum_of(semiring: Semiring) -> np.ufunc | None:
     return np.fmin if add[0].op == "min" else np.fmax
 
 
-def harmful_loop(semiring: Semiring, loops: Sequence[Array]) -> int | None:
-    """A vertex whose loop rounding has made harmful after its pivot was tested."""
+def divergent_loop(semiring: Semiring, loops: Sequence[Array]) -> int | None:
+    """A vertex whose loop rounding has made divergent after its pivot was tested."""
     dtypes = tuple(v.dtype for v in loops)
     if all(d.kind != "f" for d in dtypes):
         return None
@@ -357,8 +380,8 @@ def harmful_loop(semiring: Semiring, loops: Sequence[Array]) -> int | None:
     if extremum is not None and len(loops) == 1:
         # 1 ⊕ p = 1 unless p is less than 1 (greater, for a maximum).
         worst = extremum.reduce(loops[0])
-        harmful = worst < one[0] if extremum is np.fmin else worst > one[0]
-        return int(np.argmax(loops[0] == worst)) if harmful else None
+        diverges = worst < one[0] if extremum is np.fmin else worst > one[0]
+        return int(np.argmax(loops[0] == worst)) if diverges else None
     operations = operations_for(semiring, dtypes)
     if operations.harmless(loops):
         return None
@@ -383,6 +406,7 @@ def _shown(cycle: Sequence[Any]) -> str:
 
 
 def _number(weight: Any) -> str:
+    """A weight as text: fractions as floats, unless they are whole."""
     if isinstance(weight, tuple):
         return f"({', '.join(map(_number, weight))})"
     if isinstance(weight, Fraction):

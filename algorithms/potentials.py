@@ -49,16 +49,16 @@ def reweigh(semiring: Semiring, values: Values, left: Values, right: Values, *, 
     values : tuple of arrays of shape (n, n)
     left, right : tuples of arrays of shape (n,)
     clamp : bool
-        Replace what 1 ⊕ w ≠ 1 says is harmful by 1: rounding left it on the wrong side.
+        Replace what 1 ⊕ w ≠ 1 says is divergent by 1: rounding left it on the wrong side.
     """
     graph = Relaxation(semiring, values)
     one = graph.operations.one
     for rows in slices(graph.n, graph.n, CACHE):
         weights = graph.multiply(tuple(h[rows, None] for h in left), graph.rows(np.arange(graph.n)[rows]))
         weights = graph.multiply(weights, tuple(h[None, :] for h in right))
-        harmful = graph.changes(tuple(np.broadcast_to(np.asarray(o), w.shape) for o, w in zip(one, weights, strict=True)), weights)
+        divergent = graph.changes(tuple(np.broadcast_to(np.asarray(o), w.shape) for o, w in zip(one, weights, strict=True)), weights)
         for array, new, unit in zip(values, weights, one, strict=True):
-            array[rows] = np.where(harmful, unit, new) if clamp else new
+            array[rows] = np.where(divergent, unit, new) if clamp else new
 
 
 def resum(semiring: Semiring, values: Values, via: Array, edges: Values) -> None:

@@ -7,7 +7,7 @@ idempotent. For distances this is Bellman's and Ford's algorithm, and for reacha
 
 Where ⊕ selects, compiled searches do the same one walk at a time, best first where no edge improves on 1. If all edges are one such w
 besides, that needs no heap: w^k ⊕ w^(k+1) = w^k, so that rounds are breadth-first search. Searches say of no row what is wrong with it:
-one that they leave incomplete is found by the rounds above, which judge cycles.
+one that they leave incomplete is found by the rounds above, which diagnosis cycles.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.divergence import Judge, exact_weight, extremum_of, find_cycle
+from semiring.algorithms.divergence import exact_weight, extremum_of, find_cycle, Diagnosis
 from semiring.algorithms.edges import Edges, combine_runs
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices
@@ -86,7 +86,7 @@ def rows_of_edges(
     Raises
     ------
     DivergenceError
-        Where a source reaches a harmful cycle; `NegativeCycleError` for min-plus.
+        Where a source reaches a divergent cycle; `NegativeCycleError` for min-plus.
     OverflowRiskError
         As for the closure.
 
@@ -117,7 +117,7 @@ def rows_of_edges(
 def search_order(semiring: Semiring, edges: Edges) -> Order:
     """How searches go: breadth first where all edges are equal, best first where none improves on 1, else in rounds.
 
-    If 1 ⊕ a = 1 for each edge, the same holds for their products, so that no cycle is harmful.
+    If 1 ⊕ a = 1 for each edge, the same holds for their products, so that no cycle diverges.
     """
     if not len(edges.heads):
         return "best"
@@ -215,7 +215,7 @@ class _Search:
             if number == _PATIENCE and self._doubtful:
                 self._require_no_cycle(int(sources[places[0] // n]))
         if self._doubtful:
-            self._judge(int(sources[places[0] // n]))
+            self._require_rounding(int(sources[places[0] // n]))
 
     def _round(self, places: Array, delta: Values, values: Values, parents: Array | None) -> tuple[Array, Values]:
         """One more edge on each walk that changed something in the last round: where it changes something again, and what it weighs."""
@@ -247,25 +247,29 @@ class _Search:
 
     @property
     def _doubtful(self) -> bool:
-        """Whether a cycle may be harmful."""
+        """Whether a cycle may diverge."""
         return self.order == "rounds"
 
-    def _reached(self, source: int) -> tuple[Judge, tuple[Any, ...], int]:
+    def _reached(self, source: int) -> tuple[Diagnosis, tuple[Any, ...], int]:
         """The graph that a source reaches (or that reaches it), in which a cycle is looked for, and the number of the source there."""
         vertices = self.edges.reachable(np.array([source]))
         arrays = self.given.induced(vertices).arrays()
-        return Judge(self.semiring, lambda: arrays, lambda v: self.name(int(vertices[v]))), arrays, int(np.searchsorted(vertices, source))
+        return (
+            Diagnosis(self.semiring, lambda: arrays, lambda v: self.name(int(vertices[v]))),
+            arrays,
+            int(np.searchsorted(vertices, source)),
+        )
 
     def _require_no_cycle(self, source: int) -> None:
-        judge, arrays, start = self._reached(source)
+        diagnosis, arrays, start = self._reached(source)
         cycle, _ = find_cycle(self.semiring, arrays, start)
         if cycle is not None:
-            raise judge.error(cycle, exact_weight(self.semiring, arrays, [*cycle, cycle[0]]))
+            raise diagnosis.error(cycle, exact_weight(self.semiring, arrays, [*cycle, cycle[0]]))
 
-    def _judge(self, source: int) -> None:
+    def _require_rounding(self, source: int) -> None:
         """Raise unless only rounding keeps the rounds going: then what n edges give is as exact as arithmetic is."""
-        judge, arrays, start = self._reached(source)
-        judge.potentials(0, arrays, None, np.array([start]))
+        diagnosis, arrays, start = self._reached(source)
+        diagnosis.potentials(0, arrays, None, np.array([start]))
 
 
 def _put(values: Values, places: Any, elements: tuple[Any, ...]) -> None:

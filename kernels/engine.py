@@ -128,7 +128,7 @@ class Primitives(Protocol):
 
         Raises
         ------
-        HarmfulPivot
+        DivergentPivot
             At the first pivot p with 1 ⊕ p ≠ 1, before it is used.
         """
 
@@ -137,7 +137,7 @@ class Primitives(Protocol):
 
         Raises
         ------
-        HarmfulPivot
+        DivergentPivot
             At the first pivot that has no star.
         """
 
@@ -207,11 +207,11 @@ class Engine(Primitives, Protocol):
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
         """``schedule(A)``, where `name` tells schedules apart: an engine that has seen it may know a faster way to start it.
 
-        An engine whose operations cannot raise at once looks for loops that rounding made harmful too, for `verify`.
+        An engine whose operations cannot raise at once looks for loops that rounding made divergent too, for `verify`.
         """
 
     def verify(self) -> None:
-        """Raise what `close` and `eliminate` have found but could not tell at once, because they run elsewhere: `HarmfulPivot`."""
+        """Raise what `close` and `eliminate` have found but could not tell at once, because they run elsewhere: `DivergentPivot`."""
 
     def add_identity(self, A: Block) -> None:
         """A ← I ⊕ A, for a square A."""

@@ -87,7 +87,7 @@ def apsp(
     check : bool
         Refuse what is no element (NaN) and what could leave the dtype, and warn of zeros that are probably missing edges. With False
         nobody looks for these where the matrix is closed as a whole, which saves reading it once more; for a graph that is accepted the
-        result is the same, and for any other one it is whatever comes out. A harmful cycle, such as a negative one, raises in any case.
+        result is the same, and for any other one it is whatever comes out. A divergent cycle, such as a negative one, raises in any case.
 
     Returns
     -------

@@ -20,7 +20,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, flat
 from semiring.arrays.overlap import address, layout, matched, share
-from semiring.common.errors import HarmfulPivot
+from semiring.common.errors import DivergentPivot
 from semiring.kernels import cache
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import STATUS
@@ -305,4 +305,4 @@ class CpuEngine(ArrayEngine, Threaded):
         words = launch.arguments(places, A.row)
         self._kernels.function(name)(words.buffer_info()[0])
         if words[STATUS] >= 0:
-            raise HarmfulPivot(A.row + words[STATUS])
+            raise DivergentPivot(A.row + words[STATUS])

@@ -1,6 +1,6 @@
 """The closure of one pivot block in place: ``close(args)`` for an idempotent ⊕ and ``eliminate(args)`` with star(pivot).
 
-The block is the matrix C of the arguments. Each pivot is tested before it is used; the first harmful one ends the kernel with its
+The block is the matrix C of the arguments. Each pivot is tested before it is used; the first divergent one ends the kernel with its
 number in ``status``.
 """
 
@@ -89,7 +89,7 @@ class PivotKernel:
     def _one(self, low: Lowering) -> list[Value]:
         return [Value(s.constant(v, low.width), s) for v, s in zip(self.rep.one, self.rep.outer, strict=True)]
 
-    def _harmful(self, low: Lowering, pivot: list[Value]) -> str:
+    def _divergent(self, low: Lowering, pivot: list[Value]) -> str:
         """Whether 1 ⊕ p ≠ 1, for scalars."""
         one = self._one(low)
         total = low.evaluate(self.rep.add, one, pivot, self.rep.outer)
@@ -108,7 +108,7 @@ class PivotKernel:
 
         def pivot(k: str, _: list[str]) -> None:
             row_k = self._rows(em, k)
-            self._refuse(em, self._harmful(single, self._load(single, row_k, k)), k)
+            self._refuse(em, self._divergent(single, self._load(single, row_k, k)), k)
             code = em.let(f"trunc i64 {em.add(first, k)} to i32") if witness else ""
             codes = {low: em.splat(code, I32, low.width) if witness else "" for low in (wide, single)}
 
@@ -176,7 +176,7 @@ class PivotKernel:
         """p* as scalars, and whether it is missing."""
         em = single.em
         if self.rep.star is None:
-            return self._one(single), self._harmful(single, pivot)
+            return self._one(single), self._divergent(single, pivot)
         # On vectors, because the mathematical functions are generated for them.
         spread = self._spread(wide, pivot)
         (undefined,) = wide.evaluate([self.rep.star_undefined], spread, (), [wide.flag])

@@ -6,7 +6,7 @@ CuPy's own take half a second at the first use of each, and take subnormals for 
 
 Elements between the user's form and the kernels', in one pass over device memory.
 
-Where kernels tell of harmful pivots: for each matrix the least vertex that has one.
+Where kernels tell of divergent pivots: for each matrix the least vertex that has one.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = [
     "NONE",
     "clamp_infinity",
     "clear_paths",
-    "earlier",
+    "earliest_divergence",
     "elements_source",
     "for_each",
     "mend",
-    "nothing",
+    "no_divergence",
     "restore_infinity",
-    "told",
+    "read_back",
     "without_paths",
     "zeros",
 ]  # fmt: skip
@@ -171,11 +171,11 @@ def mend(values: Any) -> None:
 
 
 NONE = 0x7F7F7F7F
-"""What is there where no pivot is harmful: beyond all vertices, and of equal bytes, so that memory is set to it without a kernel."""
+"""What is there where no pivot diverges: beyond all vertices, and of equal bytes, so that memory is set to it without a kernel."""
 
 
-def nothing(count: int) -> Any:
-    """No harmful pivots in `count` matrices, as an int32 array on the GPU."""
+def no_divergence(count: int) -> Any:
+    """No divergent pivots in `count` matrices, as an int32 array on the GPU."""
     import cupy
 
     found = cupy.empty(count, dtype=np.int32)
@@ -184,12 +184,12 @@ def nothing(count: int) -> Any:
     return found
 
 
-def earlier(whole: Any, part: Any, row: int) -> None:
+def earliest_divergence(whole: Any, part: Any, row: int) -> None:
     """whole ← the lesser of `whole` and of `part`, which counts from vertex `row`."""
     for_each(f"if (part != {NONE} && part + row < whole) whole = part + row", {"whole": whole[None], "part": part[None]}, row=row)
 
 
-def told(found: Any) -> np.ndarray[Any, Any]:
+def read_back(found: Any) -> np.ndarray[Any, Any]:
     """What is told, on the host, once the current stream has come to its end: by way of pinned memory, in half of the time.
 
     Raises
@@ -202,7 +202,7 @@ def told(found: Any) -> np.ndarray[Any, Any]:
     stream = cupy.cuda.get_current_stream()
     if stream.is_capturing():
         raise SemiringError(
-            "a closure waits for the GPU, to tell of harmful cycles, so that no CUDA graph of it is recorded; products can be"
+            "a closure waits for the GPU, to tell of divergent cycles, so that no CUDA graph of it is recorded; products can be"
         )
     memory = cupy.cuda.alloc_pinned_memory(found.nbytes)
     found.data.copy_to_host_async(memory.ptr, found.nbytes)

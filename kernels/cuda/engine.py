@@ -10,10 +10,10 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.cuda_stream import Strided
-from semiring.common.errors import HarmfulPivot
+from semiring.common.errors import DivergentPivot
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
-from semiring.kernels.cuda.elements import NONE, clamp_infinity, earlier, mend, nothing, restore_infinity, told, zeros
+from semiring.kernels.cuda.elements import NONE, clamp_infinity, mend, restore_infinity, zeros, earliest_divergence, no_divergence, read_back
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
 from semiring.kernels.cuda.operands import batches, matrix, move, of_one_layout, stacked, via_arguments
@@ -56,7 +56,7 @@ class CudaEngine(CudaProducts):
         self._sides = self._kernels.sides
         self.pivot, self.block = self._sides[-1], self._sides[0]
         self._plain = len(dtypes) == 1 and not self._representation.clamped and self._representation.dtypes == dtypes
-        self._harmful: Any = None
+        self._divergent: Any = None
         self._untested: Block | None = None
 
     def expect_signs(self, m: int, n: int, k: int) -> None:
@@ -140,35 +140,35 @@ class CudaEngine(CudaProducts):
         # The kernels themselves are in the key, so that they live as long as what launches them.
         key = (self._kernels, A.values[0].shape, A.via is None, self._ordered_bits, name)
         small = not compiler.rehearsing() and self.pivot < A.shape[0] and sum([v.nbytes for v in A.values]) <= _SMALL
-        recorded = recording(key, A, lambda block: self._told(schedule, block)) if small else None
+        recorded = recording(key, A, lambda block: self._divergence_of(schedule, block)) if small else None
         if recorded is None:
-            compiler.run(lambda: self._tested(schedule, A), lambda: self._told(schedule, A))
+            compiler.run(lambda: self._tested(schedule, A), lambda: self._divergence_of(schedule, A))
         else:
-            if self._harmful is recorded.harmful:  # which the recording begins anew
-                self._harmful = self._harmful.copy()
+            if self._divergent is recorded.divergent:  # which the recording begins anew
+                self._divergent = self._divergent.copy()
             recorded.play(A)
-            if self._harmful is None and A.row == 0:
-                self._harmful = recorded.harmful
+            if self._divergent is None and A.row == 0:
+                self._divergent = recorded.divergent
             else:
-                earlier(self._found(len(A.values[0])), recorded.harmful, A.row)
+                earliest_divergence(self._found(len(A.values[0])), recorded.divergent, A.row)
 
-    def _told(self, schedule: Callable[[Block], None], A: Block) -> Any:
-        """Where ``schedule(A)``, while it is recorded, tells of harmful pivots."""
-        outer, self._harmful = self._harmful, None
+    def _divergence_of(self, schedule: Callable[[Block], None], A: Block) -> Any:
+        """Where ``schedule(A)``, while it is recorded, tells of divergent pivots."""
+        outer, self._divergent = self._divergent, None
         try:
             self._tested(schedule, A)
             return self._found(len(A.values[0]))
         finally:
-            self._harmful = outer
+            self._divergent = outer
 
     def verify(self) -> None:
         """Raise what `close` and `eliminate` found since the last call; this waits for the GPU."""
-        if self._harmful is None:
+        if self._divergent is None:
             return
-        found, self._harmful = self._harmful, None
-        least = min(told(found).tolist(), default=NONE)
+        found, self._divergent = self._divergent, None
+        least = min(read_back(found).tolist(), default=NONE)
         if least != NONE:
-            raise HarmfulPivot(least)
+            raise DivergentPivot(least)
 
     # Pivot blocks.
 
@@ -181,7 +181,7 @@ class CudaEngine(CudaProducts):
             function((count, 1, 1), (pivot_threads(self._representation, side), 1, 1), arguments)
 
     def _tested(self, schedule: Callable[[Block], None], A: Block) -> None:
-        """``schedule(A)``, and tell `verify` of loops that rounding made harmful after their pivot was tested."""
+        """``schedule(A)``, and tell `verify` of loops that rounding made divergent after their pivot was tested."""
         outer, self._untested = self._untested, A if self._kernels.rounds else None
         try:
             schedule(A)
@@ -205,8 +205,8 @@ class CudaEngine(CudaProducts):
         function((-(-n // PLAIN_THREADS), len(A.values[0]), 1), (PLAIN_THREADS, 1, 1), (*matrix(A), n, *more))
 
     def _found(self, count: int) -> Any:
-        """Where kernels tell of harmful pivots, a number for each matrix."""
-        if self._harmful is None:
-            self._harmful = nothing(count)
-        assert len(self._harmful) == count, "one batch at a time"
-        return self._harmful
+        """Where kernels tell of divergent pivots, a number for each matrix."""
+        if self._divergent is None:
+            self._divergent = no_divergence(count)
+        assert len(self._divergent) == count, "one batch at a time"
+        return self._divergent

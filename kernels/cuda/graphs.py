@@ -36,15 +36,15 @@ class Recording:
     graph : cupy.cuda.Graph
     workspace : Block
         What the graph works on.
-    harmful : array
-        Where it tells of harmful pivots.
+    divergent : array
+        Where it tells of divergent pivots.
     pool : cupy.cuda.MemoryPool
         Owns the memory of its temporaries.
     """
 
     graph: Any
     workspace: Block
-    harmful: Any
+    divergent: Any
     pool: Any
 
     def play(self, A: Block) -> None:
@@ -71,7 +71,7 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
     A : Block
         Its shape is the workspace's; the workspace counts its vertices from 0.
     schedule : callable
-        Launches everything on the block it is given, and returns where it tells of harmful pivots.
+        Launches everything on the block it is given, and returns where it tells of divergent pivots.
     """
     import cupy
 
@@ -108,13 +108,13 @@ def _record(A: Block, schedule: Callable[[Block], Any]) -> Recording:
         try:
             if via is not None:
                 via.data.memset_async(0xFF, via.nbytes)  # −1 everywhere
-            harmful = schedule(workspace)
+            divergent = schedule(workspace)
         except BaseException:
             with contextlib.suppress(Exception):  # which would be told in place of the error that ended the recording
                 stream.end_capture()
             raise
         graph = stream.end_capture()
-    return Recording(graph, workspace, harmful, pool)
+    return Recording(graph, workspace, divergent, pool)
 
 
 def _remember(key: Hashable, found: Recording | None) -> None:

@@ -149,12 +149,12 @@ def kernel_source(
             case "add_identity":
                 call = "include_identity<Semiring>"
             case "test_loops":
-                arguments.append("long long first, int* harmful")
-                values.append("int(first), harmful")
+                arguments.append("long long first, int* divergent")
+                values.append("int(first), divergent")
                 call = "test_loops<Semiring>"
             case _:
-                arguments.append("int* via, long long via_row, long long via_batch, long long first, int* harmful")
-                values.append("Via{via, via_row, via_batch, int(first)}, harmful")
+                arguments.append("int* via, long long via_row, long long via_batch, long long first, int* divergent")
+                values.append("Via{via, via_row, via_batch, int(first)}, divergent")
                 if name != "eliminate":
                     arguments.append("long long loops")
                     values.append("loops")

@@ -113,19 +113,19 @@ template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
   }
 };
 
-// *harmful <- the least vertex whose loop p has 1 + p != 1, as `here` threads find it, of which this is number `begin`.
-template <class S> __device__ __forceinline__ void find_harmful(const Matrix<S>& A, int n, int begin, int here, int first, int* harmful) {
+// *divergent <- the least vertex whose loop p has 1 + p != 1, as `here` threads find it, of which this is number `begin`.
+template <class S> __device__ __forceinline__ void find_divergent(const Matrix<S>& A, int n, int begin, int here, int first, int* divergent) {
   for (int i = begin; i < n; i += here)
-    if (!S::harmless(S::get(A.pointers, A.at(i, i)))) atomicMin(harmful, first + i);
+    if (!S::harmless(S::get(A.pointers, A.at(i, i)))) atomicMin(divergent, first + i);
 }
 
-// harmful[batch] <- the least vertex whose pivot p has 1 + p != 1; the values mean nothing then. With `loops`, those that rounding made
-// harmful after their pivot was tested are told of too.
+// divergent[batch] <- the least vertex whose pivot p has 1 + p != 1; the values mean nothing then. With `loops`, those that rounding made
+// divergent after their pivot was tested are told of too.
 //
 // Two vertices k and l = k + 1 a barrier: every thread brings its parts of l's row and column to where k leaves them, so that both steps
 // follow from what was there before k's. With a witness, whose registers would not suffice for that, it is one.
 template <class S, int P, int TM, int TN, bool WITNESS>
-__device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* harmful, bool loops) {
+__device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* divergent, bool loops) {
   using E = typename S::Element;
   constexpr int COUNT = WITNESS ? 1 : 2;
   using Block = Pivot<S, P, TM, TN, COUNT>;
@@ -184,7 +184,7 @@ __device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* ha
 
 #pragma unroll
   for (int p = 0; p < COUNT; p++)
-    if (!S::harmless(pivots[p])) atomicMin(harmful + blockIdx.x, via.first + COUNT * int(threadIdx.x) + p);
+    if (!S::harmless(pivots[p])) atomicMin(divergent + blockIdx.x, via.first + COUNT * int(threadIdx.x) + p);
   const Block end(A, n);  // computed anew, so that no register has to keep through the loop what only the end needs
   end.store(a);
   if constexpr (WITNESS)
@@ -193,12 +193,12 @@ __device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* ha
     });
   if (loops) {
     __syncthreads();
-    find_harmful(A, n, threadIdx.x, blockDim.x, via.first, harmful + blockIdx.x);
+    find_divergent(A, n, threadIdx.x, blockDim.x, via.first, divergent + blockIdx.x);
   }
 }
 
-// a_ij <- a_ij + a_ik p* a_kj for i, j != k; a_ik <- a_ik p*; a_kj <- p* a_kj; a_kk <- p*. harmful[batch] <- the first vertex without a star.
-template <class S, int P, int TM, int TN> __device__ __forceinline__ void eliminate_block(Matrix<S> A, int n, Via via, int* harmful) {
+// a_ij <- a_ij + a_ik p* a_kj for i, j != k; a_ik <- a_ik p*; a_kj <- p* a_kj; a_kk <- p*. divergent[batch] <- the first vertex without a star.
+template <class S, int P, int TM, int TN> __device__ __forceinline__ void eliminate_block(Matrix<S> A, int n, Via via, int* divergent) {
   using E = typename S::Element;
   S::advance(A.pointers, blockIdx.x * A.batch);
   const Pivot<S, P, TM, TN, 1> block(A, n);
@@ -209,7 +209,7 @@ template <class S, int P, int TM, int TN> __device__ __forceinline__ void elimin
   block.each_vertex(a, [&](int k, int own_i, int own_j, const E(*rows)[P], const E(*columns)[P]) {
     if (k >= n) return;
     const E pivot = rows[0][k];
-    if (threadIdx.x == 0 && S::diverges(pivot)) atomicMin(harmful + blockIdx.x, via.first + k);
+    if (threadIdx.x == 0 && S::diverges(pivot)) atomicMin(divergent + blockIdx.x, via.first + k);
     const E star = S::star(pivot);
     E row[TN], column[TM];
     block.read(row, rows[0] + block.x);
@@ -241,8 +241,8 @@ template <class S> __device__ __forceinline__ void include_identity(Matrix<S> A,
   }
 }
 
-// harmful[batch] <- the least vertex whose loop p has 1 + p != 1.
-template <class S> __device__ __forceinline__ void test_loops(Matrix<S> A, int n, int first, int* harmful) {
+// divergent[batch] <- the least vertex whose loop p has 1 + p != 1.
+template <class S> __device__ __forceinline__ void test_loops(Matrix<S> A, int n, int first, int* divergent) {
   S::advance(A.pointers, blockIdx.y * A.batch);
-  find_harmful(A, n, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x, first, harmful + blockIdx.y);
+  find_divergent(A, n, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x, first, divergent + blockIdx.y);
 }

@@ -117,7 +117,7 @@ class _TropicalIntegers(Guard):
       that; elsewhere decoding, or a search that refuses the offer. (The reference engine lets sums grow on to M and stay there.)
     - What is computed is the closure of numbers cut off at h. Cutting off, x ↦ min(x, h), commutes with minima, and with sums of what is
       not negative, cut off or not beforehand: so whatever the order of operations, an element is the true distance if that is below
-      h, and ∞ (or at least h) if not. None is negative, so no pivot is harmful.
+      h, and ∞ (or at least h) if not. None is negative, so no pivot diverges.
     - The cut shows. Let the distance from i to j be finite and at least h. A shortest path has at least two edges, and begins with
       vertices whose distances from i are below h, since one edge is. Of the last of these, u, that distance is in the result, and
       it and the weight of the next edge reach h: the largest result and the largest weight do, and `after` refuses.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.common.errors import AssumptionWarning, HarmfulPivot, callers_level
+from semiring.common.errors import AssumptionWarning, DivergentPivot, callers_level
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.reference.operations import Operations
 
@@ -72,7 +72,7 @@ class ReferenceEngine(ArrayEngine):
         """A ← A ⊕ A² ⊕ …, by Warshall's algorithm."""
         for k in range(A.shape[0]):
             if not self._operations.harmless(tuple(v[..., k, k] for v in A.values)):
-                raise HarmfulPivot(A.row + k)
+                raise DivergentPivot(A.row + k)
             column = tuple(v[..., :, k, None].copy() for v in A.values)
             row = tuple(v[..., k, None, :].copy() for v in A.values)
             self._update(A, self._operations.mul(column, row), A.row + k)
@@ -85,7 +85,7 @@ class ReferenceEngine(ArrayEngine):
             pivot = tuple(v[..., k, k] for v in A.values)
             star = self._operations.star(pivot)
             if star is None:
-                raise HarmfulPivot(A.row + k)
+                raise DivergentPivot(A.row + k)
             # a_ik p*, p* a_kj and a_ij ⊕ a_ik p* a_kj for i, j ≠ k
             others = np.delete(np.arange(n), k)
             column = tuple(v[..., :, k : k + 1][..., others, :] for v in A.values)

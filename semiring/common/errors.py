@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 __all__ = [
-    "AssumptionWarning", "CheckpointError", "DTypeError", "DivergenceError", "DomainError", "GraphError", "HarmfulPivot", "LawError",
+    "AssumptionWarning", "CheckpointError", "DTypeError", "DivergenceError", "DivergentPivot", "DomainError", "GraphError", "LawError",
     "NegativeCycleError", "OverflowRiskError", "SemiringError", "ShapeError", "TooLargeError", "TraceError", "brief", "callers_level",
     "noted", "printable", "refuse_arrays",
 ]  # fmt: skip
@@ -81,7 +81,7 @@ class AssumptionWarning(UserWarning):
     """The closure of a matrix of SymPy's expressions rests on what is not known of their symbols."""
 
 
-class HarmfulPivot(SemiringError):
+class DivergentPivot(SemiringError):
     """Raised by an engine at the first pivot p with 1 ⊕ p ≠ 1 and no star; `closure` turns it into a `DivergenceError`.
 
     Attributes

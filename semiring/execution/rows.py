@@ -234,7 +234,7 @@ def _of_matrix(values: Values, task: _Task, how: Plan, statistics: Sequence[Valu
 
 
 def _all_suffice(task: _Task, statistics: Sequence[ValueStatistics]) -> bool:
-    """Whether a graph is so small that its closure takes less than a look at what is reached, and no cycle of the rest can be harmful."""
+    """Whether a graph is so small that its closure takes less than a look at what is reached, and no cycle of the rest can be divergent."""
     return task.n <= PART and bool(statistics) and not may_improve(task.semiring, statistics)
 
 

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from semiring.algorithms.divergence import Judge, harmful_loop
+from semiring.algorithms.divergence import Diagnosis, divergent_loop
 from semiring.arrays.devices import host
-from semiring.common.errors import HarmfulPivot
+from semiring.common.errors import DivergentPivot
 from semiring.kernels.overflow.closures import guard_for
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.streaming.journal import Journal
@@ -110,21 +110,21 @@ def closure_by_rows(
         lane.engine.signed, lane.engine.statistics = guard.signed, statistics[0]
     try:
         streamed(lanes, rows, Ledger(len(rows), len(lanes), progress, journal), reflexive=reflexive)
-        stopped = harmful_loop(semiring, tuple(np.concatenate([host(v[I, I].diagonal()) for I in rows]) for v in values))
-    except HarmfulPivot as stop:
+        stopped = divergent_loop(semiring, tuple(np.concatenate([host(v[I, I].diagonal()) for I in rows]) for v in values))
+    except DivergentPivot as stop:
         stopped = stop.vertex
 
     def on_host() -> Values | None:
         return None if (given := kept()) is None else tuple(map(host, given))
 
     if stopped is not None:
-        _explain(Judge(semiring, on_host, lambda v: v if names is None else names[v]), stopped, dtypes)
+        _explain(Diagnosis(semiring, on_host, lambda v: v if names is None else names[v]), stopped, dtypes)
     guard.after(values, via)
 
 
-def _explain(judge: Judge, vertex: int, dtypes: tuple[np.dtype[Any], ...]) -> NoReturn:
-    """Raise what makes a pivot harmful."""
-    if (given := judge.kept()) is None:
-        raise judge.error(None, None, vertex)
-    judge.potentials(vertex, given, None, np.arange(len(given[0])))
-    raise judge.only_rounding(dtypes)
+def _explain(diagnosis: Diagnosis, vertex: int, dtypes: tuple[np.dtype[Any], ...]) -> NoReturn:
+    """Raise what makes a pivot divergent."""
+    if (given := diagnosis.kept()) is None:
+        raise diagnosis.error(None, None, vertex)
+    diagnosis.potentials(vertex, given, None, np.arange(len(given[0])))
+    raise diagnosis.only_rounding(dtypes)

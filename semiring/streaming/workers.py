@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from semiring.algorithms.schedules import Pivots
-from semiring.common.errors import HarmfulPivot
+from semiring.common.errors import DivergentPivot
 from semiring.kernels.engine import Block
 from semiring.streaming.journal import Journal, Unrecorded
 from semiring.streaming.pipeline import Held, Lane
@@ -118,7 +118,7 @@ def streamed(lanes: Sequence[Lane], rows: tuple[slice, ...], ledger: Ledger, *, 
 
     Raises
     ------
-    HarmfulPivot
+    DivergentPivot
     KeyboardInterrupt
         When what was begun is done; a note says how to go on.
 
@@ -147,7 +147,7 @@ def streamed(lanes: Sequence[Lane], rows: tuple[slice, ...], ledger: Ledger, *, 
     finally:
         workers.shutdown()
     if ledger.error is not None:
-        if not isinstance(ledger.error, HarmfulPivot):
+        if not isinstance(ledger.error, DivergentPivot):
             ledger.error.add_note(ledger.journal.describe())
         raise ledger.error
     ledger.journal.complete(len(rows))

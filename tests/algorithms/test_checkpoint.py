@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.common.errors import CheckpointError, HarmfulPivot
+from semiring.common.errors import CheckpointError, DivergentPivot
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.overflow.statistics import value_statistics
 from semiring.streaming import checkpoint, identity, journal, storage
@@ -413,7 +413,7 @@ def test_a_negative_cycle_is_found_again(tmp_path):
     matrices = matrices_of(sr.MIN_PLUS, 30)
     matrices[0][20, 21], matrices[0][21, 20] = -5, 4
     for _ in range(2):
-        with pytest.raises(HarmfulPivot):
+        with pytest.raises(DivergentPivot):
             resume(tmp_path / "state", matrices)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import semiring as sr
 from semiring import testing
-from semiring.common.errors import HarmfulPivot
+from semiring.common.errors import DivergentPivot
 
 METHODS = ("iterative", "blocked", "recursive")
 INF = np.inf
@@ -235,7 +235,7 @@ def test_a_star_exists_where_it_is_an_element(device: str, dtype: str, star: Any
         engine.eliminate(block)
         assert block.values[0][0, 0] == found[0][0, 0]
     else:
-        with pytest.raises(HarmfulPivot):
+        with pytest.raises(DivergentPivot):
             engine.eliminate(block)
 
 

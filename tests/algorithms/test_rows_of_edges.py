@@ -118,7 +118,7 @@ def test_compiled_searches_agree_with_numpys(case: tuple[Any, Any], data: st.Dat
         for device, tree in zip(("cpu", "reference"), trees, strict=True)
     )
     if isinstance(found, type) or isinstance(expected, type):
-        # Integers that a harmful cycle multiplies may leave their dtype before that cycle is noticed.
+        # Integers that a divergent cycle multiplies may leave their dtype before that cycle is noticed.
         late = {sr.DivergenceError, sr.OverflowRiskError} if dtypes[0].kind in "iu" else set()
         assert found == expected or {found, expected} == late
         return
@@ -286,7 +286,7 @@ def test_the_graph_is_only_read() -> None:
 @pytest.mark.parametrize("best_first", [True, False])
 @pytest.mark.parametrize("shape", ["path", "star", "complete", "random"])
 def test_compiled_searches_finish(shape: str, best_first: bool) -> None:
-    """They leave nothing to NumPy where no edge is harmful, however many entries their queues get."""
+    """They leave nothing to NumPy where no edge is divergent, however many entries their queues get."""
     n = 60
     a = np.full((n, n), INF)
     upper = np.triu_indices(n, 1)

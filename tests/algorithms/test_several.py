@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import floyd_warshall
 import semiring as sr
 from semiring import testing
 from semiring.arrays.devices import gpus
-from semiring.common.errors import HarmfulPivot
+from semiring.common.errors import DivergentPivot
 from semiring.kernels.engine import Block, Engine
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
@@ -167,7 +167,7 @@ def test_a_negative_cycle_is_told() -> None:
     engines = [engine(a.dtype) for _ in range(3)]
     for made in engines:
         made.statistics = ValueStatistics((-3, 99), positive_infinity=True)
-    with pytest.raises(HarmfulPivot):
+    with pytest.raises(DivergentPivot):
         close(resident_lanes(engines, [Memory(matrix) for _ in range(3)], rows), rows)
 
 
@@ -283,7 +283,7 @@ def test_gpus_and_negative_weights() -> None:
         for lane in lanes:
             lane.engine.statistics = ValueStatistics((-99, 200), positive_infinity=True)
         if cycle:
-            with pytest.raises(HarmfulPivot):
+            with pytest.raises(DivergentPivot):
                 close(lanes, rows)
         else:
             close(lanes, rows)

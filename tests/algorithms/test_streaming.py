@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.common.errors import HarmfulPivot
+from semiring.common.errors import DivergentPivot
 from semiring.kernels.select import engine_for
 from semiring.results.paths import Paths
 from semiring.streaming.closure import visit
@@ -125,7 +125,7 @@ def test_a_negative_cycle_stops_every_device():
     close((w.copy(),), 32, devices=3)  # the threads that stay, to serve all products, are there now
     before = threading.active_count()
     w[100, 101], w[101, 100] = -5, 4
-    with pytest.raises(HarmfulPivot) as stop:
+    with pytest.raises(DivergentPivot) as stop:
         close((w,), 32, devices=3)
     assert stop.value.vertex in (100, 101)
     assert threading.active_count() <= before

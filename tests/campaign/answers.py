@@ -32,7 +32,7 @@ class Answer:
         A*; without a meaning where `diverging`.
     closure : tuple
         A* or A⁺, whichever was asked for.
-    harmful : bool array
+    divergent : bool array
         Vertices on a cycle c with 1 ⊕ c ≠ 1.
     slack : float
         How far rounding may move an element, beyond what the elements say of themselves.
@@ -42,7 +42,7 @@ class Answer:
     edges: tuple[Any, ...]
     star: tuple[Any, ...]
     closure: tuple[Any, ...]
-    harmful: Array
+    divergent: Array
     slack: float = 0.0
 
     def reached(self, values: tuple[Any, ...] | None = None) -> Array:
@@ -65,17 +65,17 @@ def answer_for(subject: Subject, a: Values, *, reflexive: bool, real: bool = Fal
     reach = 4.0 * (n + 1) * largest if "mul" not in subject.operations else float(min(largest, 1e30)) ** min(8, n + 1)
     algebra = Algebra(subject, reach)
     edges = algebra.lift(a)
-    star, harmful = close_by_squaring(algebra, edges)
+    star, divergent = close_by_squaring(algebra, edges)
     closed = star if reflexive else product(algebra, edges, star)[0]
     slack = 0.0
-    if algebra.near and any(np.any(v.error) for v in (*star, *closed)) and not harmful.any():
+    if algebra.near and any(np.any(v.error) for v in (*star, *closed)) and not divergent.any():
         if not real:
             raise Unjudged("what was drawn to be exact is not")
         finite = [x[np.isfinite(x)] for v in (*star, *edges) for x in [np.abs(plain(v))]]
         # A path of up to n edges is summed by whoever computes it with n roundings at most, and so is ours.
         slack = 4 * n * algebra.unit * max((float(x.max()) for x in finite if x.size), default=0.0)
         star, closed = (tuple(Near(v.value, np.full(v.shape, slack)) for v in x) for x in (star, closed))
-    return Answer(algebra, edges, star, closed, harmful, slack)
+    return Answer(algebra, edges, star, closed, divergent, slack)
 
 
 def _by_star(subject: Subject, a: Values, reflexive: bool) -> Answer:
@@ -83,14 +83,14 @@ def _by_star(subject: Subject, a: Values, reflexive: bool) -> Answer:
     edges = algebra.lift(a)
     star: Any
     if name == "gf2":
-        star, harmful = _over_two(a[0])
+        star, divergent = _over_two(a[0])
     elif a[0].dtype == object:
-        star, harmful = _eliminated(a[0])
+        star, divergent = _eliminated(a[0])
     else:
         with np.errstate(all="ignore"):
-            star, harmful = (_inverse if name == "plus-times" else _log_series)(plain(edges[0]), algebra.unit)
-    closed = product(algebra, edges, (star,))[0] if not reflexive and not harmful.any() else (star,)
-    return Answer(algebra, edges, (star,), closed, harmful)
+            star, divergent = (_inverse if name == "plus-times" else _log_series)(plain(edges[0]), algebra.unit)
+    closed = product(algebra, edges, (star,))[0] if not reflexive and not divergent.any() else (star,)
+    return Answer(algebra, edges, (star,), closed, divergent)
 
 
 def _inverse(a: Array, unit: float) -> tuple[Near, Array]:
@@ -101,9 +101,9 @@ def _inverse(a: Array, unit: float) -> tuple[Near, Array]:
     """
     n = len(a)
     loops = np.arange(n) == 0
-    harmful = loops & (a.diagonal() == 1) if n else loops
-    star = np.linalg.inv(np.eye(n) - np.where(harmful[:, None], 0, a)) if n else np.zeros((0, 0))
-    return Near(star, np.full(star.shape, 96 * max(n, 1) * unit)), harmful
+    divergent = loops & (a.diagonal() == 1) if n else loops
+    star = np.linalg.inv(np.eye(n) - np.where(divergent[:, None], 0, a)) if n else np.zeros((0, 0))
+    return Near(star, np.full(star.shape, 96 * max(n, 1) * unit)), divergent
 
 
 def _log_series(a: Array, unit: float) -> tuple[Near, Array]:
@@ -130,22 +130,22 @@ def _log_series(a: Array, unit: float) -> tuple[Near, Array]:
 
 def _over_two(a: Array) -> tuple[Array, Array]:
     """(I − A)⁻¹ over the field of two elements, vertex by vertex; a pivot of 1 has no star."""
-    star, harmful = a.copy(), np.zeros(len(a), dtype=bool)
+    star, divergent = a.copy(), np.zeros(len(a), dtype=bool)
     for k in range(len(a)):
         if star[k, k]:
-            harmful[k] = True
+            divergent[k] = True
             break
         row, column = star[k].copy(), star[:, k].copy()
         star ^= np.outer(column, row)
-    return star ^ np.eye(len(a), dtype=bool), harmful
+    return star ^ np.eye(len(a), dtype=bool), divergent
 
 
 def _eliminated(a: Array) -> tuple[Array, Array]:
     """(I − A)⁻¹ of fractions, vertex by vertex; a pivot of 1 has no star."""
-    star, harmful = a.copy(), np.zeros(len(a), dtype=bool)
+    star, divergent = a.copy(), np.zeros(len(a), dtype=bool)
     for k in range(len(a)):
         if star[k, k] == 1:
-            harmful[k] = True
+            divergent[k] = True
             break
         s = 1 / (1 - Fraction(star[k, k]))
         row, column = star[k].copy(), star[:, k].copy()
@@ -157,7 +157,7 @@ def _eliminated(a: Array) -> tuple[Array, Array]:
                     star[i, j] = star[i, j] + column[i] * s * row[j]
     unit = np.empty_like(star)
     unit[...] = [[Fraction(i == j) for j in range(len(a))] for i in range(len(a))]
-    return star + unit, harmful
+    return star + unit, divergent
 
 
 def closure_could_overflow(subject: Subject, a: Values, star: tuple[Any, ...], n: int) -> bool:

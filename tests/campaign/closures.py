@@ -180,7 +180,7 @@ def _check_call(case: Case, folder: str | None) -> Complaint | None:
         complaint = complaint or changed(case, "a", a)
     if complaint is not None or found.error is not None or strange:
         return complaint
-    if any(answer.harmful.any() for answer in answers):
+    if any(answer.divergent.any() for answer in answers):
         raise Unjudged("some vertices have a closure and others not")
     complaint = _compare(case, answers, found.result, labels, reflexive)
     if options.get("checkpoint") and folder is not None and complaint is None:
@@ -208,10 +208,10 @@ def _refusals(case: Case, found: Attempt, answers: list[Answer], strange: bool) 
     indices = list(np.ndindex(logical[0].shape[:-2]))
     overflow = any(
         closure_could_overflow(subject, tuple(v[index] for v in logical), (*answer.star, *answer.closure), n)
-        or (answer.harmful.any() and "f" not in subject.kinds)
+        or (answer.divergent.any() and "f" not in subject.kinds)
         for index, answer in zip(indices, answers, strict=True)
     )
-    allowed[sr.OverflowRiskError] = overflow or any(answer.harmful.any() for answer in answers)
+    allowed[sr.OverflowRiskError] = overflow or any(answer.divergent.any() for answer in answers)
     # In a list an integer is a number, and none may become what stands for ∞ or −∞ in the dtype (0 for −∞ in an unsigned one).
     listed = options.get("kind") in ("nested list", *LISTS)
     allowed[sr.DTypeError] = listed and any(bool(np.isin(v, subject.infinities(c)).any()) for c, v in enumerate(logical))
@@ -226,8 +226,8 @@ def _refusals(case: Case, found: Attempt, answers: list[Answer], strange: bool) 
 
 
 def _diverges(case: Case, answers: list[Answer]) -> tuple[bool, bool]:
-    """Whether a harmful cycle has to be told of, and whether it may be."""
-    may = any(answer.harmful.any() for answer in answers)
+    """Whether a divergent cycle has to be told of, and whether it may be."""
+    may = any(answer.divergent.any() for answer in answers)
     ends = [case.options.get(name) for name in ("sources", "targets")]
     if ends == [None, None]:
         return may, may
@@ -237,12 +237,12 @@ def _diverges(case: Case, answers: list[Answer]) -> tuple[bool, bool]:
     for answer in answers:
         reached = answer.reached()
         sources, targets = (slice(None) if e is None else np.atleast_1d(e) for e in ends)
-        must |= bool((reached[sources][:, answer.harmful].any(axis=0) & reached[answer.harmful][:, targets].any(axis=1)).any())
+        must |= bool((reached[sources][:, answer.divergent].any(axis=0) & reached[answer.divergent][:, targets].any(axis=1)).any())
     return must, may
 
 
 def _check_cycle(case: Case, answer: Answer, error: Any) -> Complaint | None:
-    """The cycle that an error shows is one, and harmful."""
+    """The cycle that an error shows is one, and divergent."""
     if error.cycle is None or case.subject.closure == "star" or answer.slack:
         return None
     n, labels = answer.edges[0].shape[-1], case.options.get("kind") in ("frame", "edges", "networkx")

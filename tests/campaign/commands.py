@@ -151,7 +151,7 @@ def _check_in(case: Case, folder: Path, run: Any) -> Complaint | None:
     if options.get("dtype", "").startswith("int") and (code or subject.semiring.name in ("max-plus", "max-min", "min-max")):
         return None if code in (0, 1, 2) else Complaint("code", called)
     answer = answer_for(subject, (matrix,), reflexive=True)
-    if answer.harmful.any():
+    if answer.divergent.any():
         return None if code == 1 or ends else Complaint("code", f"does not converge: {called}")
     if code:
         return Complaint("code", called)

@@ -99,7 +99,7 @@ def _check(case: Case) -> Complaint | None:
     method = options.get("method", "")
     named = _METHODS.get(method, function if function != "shortest_path" else "")
     found = attempt(getattr(csgraph, function), graph, device=case.device, **options)
-    if answer.harmful.any():
+    if answer.divergent.any():
         if named in ("", "dijkstra", "floyd_warshall"):  # SciPy's dijkstra may not come back, and its floyd_warshall passes loops by
             return judged(found, {scipys.NegativeCycleError: True, ValueError: True})
         # SciPy's johnson refuses every negative cycle, its bellman_ford those that it reaches.

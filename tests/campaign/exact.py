@@ -117,7 +117,7 @@ def _check_symbols(case: Case) -> Complaint | None:
         want = product(Algebra(subject), (numbers,), (numbers,))[0][0]
     else:
         answer = answer_for(subject, (numbers,), reflexive=True)
-        if answer.harmful.any():
+        if answer.divergent.any():
             return None  # where these numbers stand for the symbols; elsewhere there is a closure
         want = answer.star[0]
         found = attempt(sr.apsp, sympy.Matrix(formulas)) if what == "apsp" else attempt(sr.closure, formulas, subject.semiring)

@@ -28,7 +28,7 @@ def _check(case: Case) -> Complaint | None:
     graph, _ = graph_of(case, case.placed("a"))
     answer = answer_for(case.subject, case.arrays["a"], reflexive=True)
     found = attempt(sr.statistics, graph, device=case.device)
-    if answer.harmful.any():
+    if answer.divergent.any():
         return judged(found, {}, {sr.DivergenceError: "there is a negative cycle"})
     if found.error is not None:
         return judged(found, {})

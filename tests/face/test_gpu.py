@@ -542,7 +542,7 @@ def test_schedules_of_parts_are_recorded(monkeypatch: pytest.MonkeyPatch) -> Non
     n = 1100
     a = graph(n)
     np.testing.assert_array_equal(sr.apsp(cupy.asarray(a), nonedge=np.inf).get(), sr.apsp(a, nonedge=np.inf, device="cpu"))
-    for vertex in (5, 700, 1099):  # harmful in one part of the matrix
+    for vertex in (5, 700, 1099):  # divergent in one part of the matrix
         b = a.copy()
         b[vertex, vertex - 1], b[vertex - 1, vertex] = -50, 1
         with pytest.raises(sr.NegativeCycleError):

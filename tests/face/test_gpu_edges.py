@@ -87,7 +87,7 @@ class TestOnAGpu:
                 function(given)
         np.testing.assert_array_equal(sr.apsp(given.get(), device="cuda"), sr.apsp(graph(5, 2)))
 
-    def test_what_is_harmful_is_named(self) -> None:
+    def test_what_is_divergent_is_named(self) -> None:
         with pytest.raises(sr.NegativeCycleError) as caught:
             sr.apsp(sr.edges([("a", "b", 1.0), ("b", "a", -2.0)]), device="cuda")
         assert set(caught.value.cycle or ()) == {"a", "b"}

@@ -19,7 +19,7 @@ from semiring.algebra import ops
 from semiring.algebra.catalogue import GF2, LOG, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import ARITHMETIC
-from semiring.common.errors import HarmfulPivot
+from semiring.common.errors import DivergentPivot
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.engine import Block
 from semiring.kernels.reference.engine import ReferenceEngine
@@ -209,7 +209,7 @@ def test_stars(semiring: Semiring, dtype: np.dtype[Any], engine: str) -> None:
 )  # fmt: skip
 def test_stars_that_do_not_exist(semiring: Semiring, dtype: str, values: list[Any], engine: str) -> None:
     for value in values:
-        with pytest.raises(HarmfulPivot):
+        with pytest.raises(DivergentPivot):
             stars(engine, semiring, (np.array([value], dtype),))
 
 

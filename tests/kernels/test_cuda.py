@@ -12,7 +12,7 @@ from semiring.algebra.catalogue import DISTANCE_HOPS, MAX_PLUS, MIN_PLUS, PLUS_T
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_idempotent
 from semiring.algorithms.blocked import blocked
-from semiring.common.errors import HarmfulPivot
+from semiring.common.errors import DivergentPivot
 from semiring.kernels import machine
 from semiring.kernels.cuda.kernels import kernels_for
 from semiring.kernels.cuda.operands import copy
@@ -87,8 +87,8 @@ def test_pivot_blocks(semiring: Semiring, dtypes: DTypes) -> None:
             gpu.store(A, result)
             try:
                 reference.close(expected)
-            except HarmfulPivot:
-                with pytest.raises(HarmfulPivot):
+            except DivergentPivot:
+                with pytest.raises(DivergentPivot):
                     gpu.verify()
                 continue
             gpu.verify()
@@ -133,7 +133,7 @@ def test_pivot_blocks_of_any_layout(layout: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "n"), [("float32", 128), ("float32", 64), ("float64", 64)])
-def test_the_first_of_harmful_pivots_is_told(dtype: str, n: int) -> None:
+def test_the_first_of_divergent_pivots_is_told(dtype: str, n: int) -> None:
     for vertices in ((0, n - 1), (1, 2), (n // 2 + 1, n // 2 + 2), (n - 1,)):
         for loop in (True, False):
             a = np.full((n, n), np.inf, dtype=dtype)
@@ -144,18 +144,18 @@ def test_the_first_of_harmful_pivots_is_told(dtype: str, n: int) -> None:
                     a[v, 3], a[3, v] = 1, -2
             gpu = engine(MIN_PLUS, (a.dtype,))
             gpu.close(gpu.load(device((a,))))
-            with pytest.raises(HarmfulPivot) as found:
+            with pytest.raises(DivergentPivot) as found:
                 gpu.verify()
             assert found.value.vertex == (vertices[0] if loop else max(vertices[0], 3))
 
 
-def test_a_harmful_pivot_is_found() -> None:
+def test_a_divergent_pivot_is_found() -> None:
     a = np.full((5, 5), np.inf)
     a[3, 3] = -1
     gpu = engine(MIN_PLUS, (a.dtype,))
     A = gpu.load(device((a,)))
     gpu.close(Block(A.values, None, 10, 10))
-    with pytest.raises(HarmfulPivot) as found:
+    with pytest.raises(DivergentPivot) as found:
         gpu.verify()
     assert found.value.vertex == 13
     gpu.verify()

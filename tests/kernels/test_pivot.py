@@ -1,4 +1,4 @@
-"""The closure of a pivot block: generated kernels against the reference, harmful pivots, and what a closure has to satisfy."""
+"""The closure of a pivot block: generated kernels against the reference, divergent pivots, and what a closure has to satisfy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from semiring.algebra.catalogue import BOOLEAN, DISTANCE_COUNT, GF2, LOG, MAX_MIN, MAX_TIMES, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_idempotent
-from semiring.common.errors import DTypeError, HarmfulPivot
+from semiring.common.errors import DivergentPivot, DTypeError
 from semiring.kernels.cpu.boolean import BooleanEngine
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.engine import Block
@@ -48,7 +48,7 @@ def closed(engine: Any, values: Values, method: str, *, witness: bool = False, r
     A = Block(tuple(v.copy() for v in values), np.full((*values[0].shape[:-1], n), -1, np.int32) if witness else None, row, row)
     try:
         getattr(engine, method)(A)
-    except HarmfulPivot as error:
+    except DivergentPivot as error:
         return error.vertex
     return A
 
@@ -78,7 +78,7 @@ def test_close(case: tuple[Semiring, DTypes], n: int, isa: str, witness: bool, t
     rng = np.random.default_rng(seed)
     values = harmless(semiring, dtypes, n, rng) if tame else elements(semiring, dtypes, (n, n), rng)
     if not tame and semiring.name not in ("max-min", "min-max", "bitset", "boolean"):
-        values = tuple(v[:16, :16] for v in values)  # weights grow until the harmful pivot
+        values = tuple(v[:16, :16] for v in values)  # weights grow until the divergent pivot
     found, expected = (
         closed(engine, values, "close", witness=witness, row=7)
         for engine in (CpuEngine(semiring, dtypes, 1, isa), ReferenceEngine(semiring, dtypes))
@@ -177,7 +177,7 @@ def test_symbols_are_eliminated_by_their_recorded_star() -> None:
     ],
 )
 @pytest.mark.parametrize("pivot", [0, 5, 16, 39])
-def test_a_harmful_pivot_is_named(semiring: Semiring, dtype: str, entry: Any, method: str, pivot: int) -> None:
+def test_a_divergent_pivot_is_named(semiring: Semiring, dtype: str, entry: Any, method: str, pivot: int) -> None:
     dtypes = (np.dtype(dtype),)
     zero, _ = semiring.identities(dtypes)
     values = np.full((40, 40), zero[0], dtype)
@@ -209,9 +209,9 @@ def test_layouts_and_batches(layout: str) -> None:
     assert_blocks_equal(found, closed(ReferenceEngine(MIN_PLUS, dtypes), (batch,), "close", witness=True))
 
 
-def test_a_matrix_that_is_not_contiguous_keeps_what_was_done_before_the_harmful_pivot() -> None:
+def test_a_matrix_that_is_not_contiguous_keeps_what_was_done_before_the_divergent_pivot() -> None:
     a = np.asfortranarray([[0, 1.0], [1, -1]])
-    with pytest.raises(HarmfulPivot):
+    with pytest.raises(DivergentPivot):
         CpuEngine(MIN_PLUS, (a.dtype,)).close(Block((a,)))
     np.testing.assert_array_equal(a, [[0, 1], [1, -1]])
 
