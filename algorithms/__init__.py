@@ -1,0 +1,36 @@
+"""Closures, best paths and powers of matrices over a semiring, as compositions of products. Knows neither CUDA nor LLVM.
+
+A student reads the papers' algorithms first. Each is one short text of the primitives of an engine, which work on blocks of a matrix
+(`semiring.kernels.engine.Primitives`), with the equation above each call and four vertices worked by hand:
+
+================  ==========================================================================================================
+file              papers
+================  ==========================================================================================================
+`iterative`       Warshall (1962), Floyd (1962); Harish and Narayanan (2007)
+`blocked`         Venkataraman, Sahni and Mukhopadhyaya (2003), Katz and Kider (2008); with the construction matrix Matsumoto,
+                  Nakasato and Sedukhin (2012), Algorithms 3–6
+`recursive`       Buluç, Gilbert and Budak (2010), Fig. 3
+`extraction`      Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: paths out of the construction matrix
+`predecessors`    predecessor and next-hop matrices out of it, which Zuccato and Lena (2022) list as missing
+`potentials`      Johnson (1977)
+`divergence`      Cherkassky and Goldberg (1999): cycles that keep a closure from converging
+================  ==========================================================================================================
+
+What calls what:
+
+    closure                   A* or A⁺ of one matrix or a batch, in place: what whoever closes a matrix calls
+    ├─ task                   load, run a schedule, store; accumulating or by elimination
+    │  └─ schedules           the laws that a closure needs, and which algorithm runs
+    │     └─ iterative, blocked, recursive
+    ├─ asynchronous           the same on a GPU, which tells of divergent pivots at the end
+    ├─ components             weakly and strongly connected components, each closed alone
+    ├─ divergence             a divergent pivot: the cycle behind it, or rounding
+    │  └─ relaxation          Bellman–Ford steps on a matrix or its edges
+    └─ potentials             the closure once more, if it was rounding
+    rows_of_edges             some rows of the closure of a sparse graph: best-first search, or label-correcting rounds
+    └─ edges                  a sparse matrix as its edges, row by row
+    rows_of_matrix            some rows of the closure of a dense matrix, by products of a few rows
+    predecessors              trees of best paths out of a construction matrix
+    └─ extraction             single paths out of it
+    power                     A^k by repeated squaring
+"""

@@ -1,25 +1,42 @@
-"""The closure of a matrix over any semiring: laws, ranges, components, schedule and convergence in one place."""
+"""The closure of a matrix over any semiring: A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ without I.
+
+Read from top to bottom: a closure needs laws of its semiring, which say how it is computed (`steps_for`); every matrix is refused if a
+result could leave the dtype (its guard, before), falls into components where that saves work, and each of those is closed by the schedule;
+should a pivot diverge, either there is a cycle for it or only rounding, against which potentials help; and the guard has the last word.
+
+Examples
+--------
+>>> from semiring import MIN_PLUS
+>>> inf = np.inf
+>>> a = np.array([[inf, 3, inf, 7], [8, inf, 2, inf], [5, inf, inf, 1], [2, inf, inf, inf]])
+>>> closure(engine_for(MIN_PLUS, (a.dtype,)), (a,), reflexive=False)  # A⁺: on the diagonal, the shortest cycles
+>>> a
+array([[8., 3., 5., 6.],
+       [5., 8., 2., 3.],
+       [3., 6., 8., 1.],
+       [2., 5., 7., 8.]])
+"""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
 from semiring.algorithms import components
 from semiring.algorithms.divergence import may_improve, Diagnosis, divergent_loop
-from semiring.algorithms.potentials import inverse, resum, reweigh
-from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
+from semiring.algorithms.asynchronous import close_asynchronously
+from semiring.algorithms.potentials import close_by_potentials, inverse
+from semiring.algorithms.task import Task, steps_for
 from semiring.arrays.devices import host, on_gpu, to_gpu
-from semiring.common.errors import DivergenceError, DivergentPivot, SemiringError
+from semiring.common.errors import DivergentPivot, SemiringError
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_reachability
-from semiring.kernels.engine import Block, Engine
-from semiring.kernels.overflow.closures import guard_for, leaves_carrier, statistics_of
+from semiring.kernels.overflow.closures import guard_for, leaves_carrier
 from semiring.kernels.overflow.limits import tropical
+from semiring.kernels.engine import Engine
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
 
@@ -85,13 +102,14 @@ def closure(
     0 cannot be told from 0. A cycle that is negative by less may go unreported.
     """
     semiring, dtypes = engine.semiring, engine.dtypes
-    task = _Task(engine, check, *_steps(semiring, dtypes, method, block, reflexive, via is not None, semiring.running(dtypes)))
+    task = Task(engine, check, *steps_for(semiring, dtypes, method, block, reflexive, via is not None, semiring.running(dtypes)))
     if 0 in values[0].shape:
         return
+    name = int if names is None else names.__getitem__
     if type(values[0]) is not np.ndarray and on_gpu(values[0]):
-        _close_on_gpu(task, values, via, kept, names, verify)
+        close_asynchronously(task, values, via, verify, lambda vertex: _close_on_host(task, values, via, kept(), names, vertex))
         return
-    batch, name = values[0].shape[:-2], int if names is None else names.__getitem__
+    batch = values[0].shape[:-2]
     statistics = () if verify is None else verify()
     if not batch:
         _close_matrix(task, values, via, statistics, Diagnosis(semiring, kept, name))
@@ -110,100 +128,11 @@ def closure(
             raise
 
 
-class _Task(NamedTuple):
-    """An engine, and what it is to do with each matrix."""
-
-    engine: Engine
-    check: bool
-    schedule: Schedule
-    eliminate: bool
-    reflexive: bool
-    name: tuple[str, int | None]
-
-
-@functools.lru_cache(maxsize=1024)
-def _steps(
-    semiring: Semiring,
-    dtypes: tuple[np.dtype[Any], ...],
-    method: str,
-    block: int | None,
-    reflexive: bool,
-    paths: bool,
-    running: tuple[Any, ...],
-) -> tuple[Schedule, bool, bool, tuple[str, int | None]]:
-    """What a `_Task` has beside its engine, once the semiring has the laws that this needs."""
-    require_closure_laws(semiring, dtypes, paths=paths)
-    eliminate = eliminates(semiring, dtypes, paths=paths)
-    return schedule_for(method, block, eliminate=eliminate), eliminate, reflexive, (method, block)
-
-
-def _close_on_gpu(
-    task: _Task,
-    values: Values,
-    via: Array | None,
-    kept: Callable[[], Values | None],
-    names: Sequence[Any] | None,
-    verify: Callable[[], Sequence[ValueStatistics]] | None,
-) -> None:
-    """All matrices of a batch at once, because what runs on a GPU tells only in the end whether a pivot was divergent."""
-    engine, n = task.engine, values[0].shape[-1]
-    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
-
-    def told() -> Sequence[ValueStatistics]:
-        statistics = _needed(task, values) if verify is None else verify()
-        if statistics:
-            guard.before(statistics)
-        return statistics
-
-    # One block is closed before its numbers are known: a kernel for any numbers takes less than the GPU would wait.
-    alone = values[0].ndim == 2 and n <= engine.pivot
-    soon = alone and verify is not None and not (task.eliminate or tropical(engine.semiring, engine.dtypes))
-    statistics = () if soon else told()
-    engine.signed, engine.statistics, engine.asynchronous = guard.signed, statistics[0] if statistics else None, not statistics
-    try:
-        if task.eliminate:
-            _run_elimination(task, values)
-        else:
-            _accumulate(task, values, via)
-        if soon:
-            statistics = told()
-        if not statistics or may_improve(engine.semiring, statistics):  # else no pivot is divergent, and nothing has to be waited for
-            engine.verify()
-    except DivergentPivot as stop:
-        if (given := kept()) is None:
-            raise Diagnosis(engine.semiring, lambda: None, int if names is None else names.__getitem__).error(
-                None, None, stop.vertex
-            ) from None
-        _close_on_host(task, values, via, given, names)
-    guard.after(values, via)
-    if task.eliminate and task.check:
-        _require_elements(engine, values)
-
-
-def _needed(task: _Task, values: Values) -> Sequence[ValueStatistics]:
-    """What the numbers of a matrix are, where that is refused or decides how it is closed: integers may pull an ∞ back."""
-    engine = task.engine
-    return statistics_of(engine.semiring, values) if task.check or tropical(engine.semiring, engine.dtypes) else ()
-
-
-def _close_on_host(task: _Task, values: Values, via: Array | None, given: Values, names: Sequence[Any] | None) -> None:
-    """The closure once more on the CPU, which finds the cycle that keeps it from converging, or that only rounding made one."""
-    edges = tuple(map(host, given))
-    arrays = tuple(v.copy() for v in edges)
-    on_host = None if via is None else np.full(via.shape, -1, dtype=np.int32)
-    engine = engine_for(task.engine.semiring, task.engine.dtypes, "auto", witness=via is not None)
-    closure(engine, arrays, on_host, reflexive=task.reflexive, kept=lambda: edges, names=names)
-    for v, w in zip(values, arrays, strict=True):
-        v[...] = to_gpu(w)
-    if via is not None:
-        via[...] = to_gpu(on_host)
-
-
-def _close_matrix(task: _Task, values: Values, via: Array | None, statistics: Sequence[ValueStatistics], diagnosis: Diagnosis) -> None:
-    """One matrix: what it may reach, then component by component."""
+def _close_matrix(task: Task, values: Values, via: Array | None, statistics: Sequence[ValueStatistics], diagnosis: Diagnosis) -> None:
+    """One matrix on the host: component by component where that saves work, between the two looks of its guard."""
     engine, n = task.engine, len(values[0])
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
-    statistics = statistics or _needed(task, values)
+    statistics = statistics or task.statistics(values)
     if statistics:
         guard.before(statistics)
     engine.signed, doubtful = guard.signed, not statistics or may_improve(engine.semiring, statistics)
@@ -211,81 +140,46 @@ def _close_matrix(task: _Task, values: Values, via: Array | None, statistics: Se
     if via is None and is_reachability(engine.semiring, engine.dtypes):
         condensed = components.condense(values[0]) if n >= machine.CONDENSED else None
         if condensed is not None:
-            _close_condensed(task, values[0], *condensed, diagnosis)
+            components.close_condensed(values[0], *condensed, partial(_close_block, task, diagnosis))
             return
     elif n >= machine.COMPONENTS:
         zero, _ = engine.semiring.identities(engine.dtypes)
         label = components.weak(values, zero)
     found = None if label is None else components.groups(label, max(_FEW, engine.alignment))
     if found is None:
-        _close_block(task, values, via, diagnosis, np.arange(n), doubtful=doubtful)
+        _close_block(task, diagnosis, values, via, np.arange(n), doubtful=doubtful)
     else:
-        _close_groups(task, values, via, diagnosis, *found)
+        components.close_groups(values, via, *found, partial(_close_block, task, diagnosis))
     guard.after(values, via)
 
 
-def _close_groups(task: _Task, values: Values, via: Array | None, diagnosis: Diagnosis, order: Array, ranges: list[slice]) -> None:
-    """Close the diagonal blocks that remain when the vertices are ordered by component."""
-    matrices = values if via is None else (*values, via)
-    for matrix in matrices:
-        components.permute(matrix, order)
-    for r in ranges:
-        block = tuple(v[r, r] for v in values)
-        if via is None:
-            _close_block(task, block, None, diagnosis, order[r])
-        else:
-            _close_block(task, block, via[r, r], diagnosis, order[r])
-            for row in via[r, r]:
-                row[row >= 0] = order[r][row[row >= 0]]
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    for matrix in matrices:
-        components.permute(matrix, place)
-
-
-def _close_condensed(task: _Task, edges: Array, component: Array, between: Array, diagnosis: Diagnosis) -> None:
-    """Reachability between strongly connected components, spread out to their vertices."""
-    # The members of a component reach each other; a component of one vertex needs its own loop, which it has kept.
-    size = np.bincount(component)
-    between[np.diag_indices(len(between))] |= size > 1
-    _close_block(task, (between,), None, diagnosis, np.arange(len(between)))
-    for c in range(len(between)):
-        edges[component == c if size[c] > 1 else np.flatnonzero(component == c)] = between[c, component]
-
-
-def _close_block(task: _Task, values: Values, via: Array | None, diagnosis: Diagnosis, vertices: Array, *, doubtful: bool = True) -> None:
-    """The closure of one matrix as a whole. `vertices` tells the vertex of each row; `doubtful` whether a cycle may be divergent."""
+def _close_block(task: Task, diagnosis: Diagnosis, values: Values, via: Array | None, vertices: Array, *, doubtful: bool = True) -> None:
+    """The closure of one matrix as a whole. `vertices` tells the vertex of each row; `doubtful` whether a cycle may diverge."""
     engine = task.engine
     if task.eliminate:
         _eliminate(task, values, diagnosis, vertices)
         return
     try:
-        _accumulate(task, values, via)
+        task.accumulate(values, via)
         stopped = divergent_loop(engine.semiring, [v.diagonal() for v in values]) if doubtful else None
     except DivergentPivot as stop:
         stopped = stop.vertex
     if stopped is not None:
-        _reweighed(task, values, via, diagnosis.potentials(stopped, values, via, vertices), diagnosis, vertices)
+        _mend(task, values, via, diagnosis.potentials(stopped, values, via, vertices), diagnosis, vertices)
 
 
-def _accumulate(task: _Task, values: Values, via: Array | None) -> None:
-    """values ← A⁺ or I ⊕ A⁺ for an idempotent ⊕. Where a pivot is divergent, all elements are still sums over some paths."""
-    engine = task.engine
-    A = engine.load(values, via)
-
-    def steps(block: Block) -> None:
-        if task.reflexive:
-            engine.add_identity(block)
-        task.schedule(engine, block)
-
+def _eliminate(task: Task, values: Values, diagnosis: Diagnosis, vertices: Array) -> None:
+    """The closure of one matrix by elimination."""
     try:
-        engine.run((*task.name, task.reflexive), steps, A)
-    finally:
-        engine.store(A, values)
+        task.run_elimination(values)
+    except DivergentPivot as stop:
+        raise diagnosis.elimination(int(vertices[stop.vertex]), task.engine.dtypes) from None
+    if task.check:
+        task.require_elements(values)
 
 
-def _reweighed(task: _Task, values: Values, via: Array | None, p: Values, diagnosis: Diagnosis, vertices: Array) -> None:
-    """The closure when rounding made a cycle improve: by potentials, so that none can."""
+def _mend(task: Task, values: Values, via: Array | None, p: Values, diagnosis: Diagnosis, vertices: Array) -> None:
+    """The closure where rounding made a cycle improve: once more, by potentials p, so that none can."""
     engine = task.engine
     back = inverse(engine.semiring, p)
     if back is None:
@@ -302,37 +196,24 @@ def _reweighed(task: _Task, values: Values, via: Array | None, p: Values, diagno
         via = np.full(values[0].shape, -1, dtype=np.int32)
     elif kept is not None:
         via[...] = -1
-    reweigh(engine.semiring, values, p, back, clamp=True)
-    _accumulate(task, values, via)
-    reweigh(engine.semiring, values, back, p)
-    resum(engine.semiring, values, via, edges)
+    close_by_potentials(engine.semiring, values, via, edges, p, back, task.accumulate)
     if task.reflexive:
         A = engine.load(values)
         engine.add_identity(A)
         engine.store(A, values)
 
 
-def _eliminate(task: _Task, values: Values, diagnosis: Diagnosis, vertices: Array) -> None:
-    try:
-        _run_elimination(task, values)
-    except DivergentPivot as stop:
-        raise diagnosis.elimination(int(vertices[stop.vertex]), task.engine.dtypes) from None
-    if task.check:
-        _require_elements(task.engine, values)
-
-
-def _run_elimination(task: _Task, values: Values) -> None:
-    engine = task.engine
-    result = values if task.reflexive else tuple(v.copy() for v in values)
-    A = engine.load(result)
-    task.schedule(engine, A)
-    if not task.reflexive:
-        # A⁺ = A ⊗ A*
-        star, A = A, engine.load(values)
-        engine.multiply(A, star, A)
-    engine.store(A, values)
-
-
-def _require_elements(engine: Engine, values: Values) -> None:
-    if all(d.kind != "O" for d in engine.dtypes) and leaves_carrier(engine.semiring, values):
-        raise DivergenceError(f"the closure over {engine.semiring.name} left the range of {', '.join(map(str, engine.dtypes))}")
+def _close_on_host(task: Task, values: Values, via: Array | None, given: Values | None, names: Sequence[Any] | None, vertex: int) -> None:
+    """The closure of arrays on a GPU once more on the CPU, which finds the cycle of a divergent pivot, or that only rounding made one."""
+    semiring, dtypes = task.engine.semiring, task.engine.dtypes
+    if given is None:
+        raise Diagnosis(semiring, lambda: None, int if names is None else names.__getitem__).error(None, None, vertex) from None
+    edges = tuple(map(host, given))
+    arrays = tuple(v.copy() for v in edges)
+    on_host = None if via is None else np.full(via.shape, -1, dtype=np.int32)
+    engine = engine_for(semiring, dtypes, "auto", witness=via is not None)
+    closure(engine, arrays, on_host, reflexive=task.reflexive, kept=lambda: edges, names=names)
+    for v, w in zip(values, arrays, strict=True):
+        v[...] = to_gpu(w)
+    if via is not None:
+        via[...] = to_gpu(on_host)

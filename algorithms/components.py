@@ -1,22 +1,45 @@
-"""Components before n³ work: what no path connects need not be multiplied.
+"""Closure by connected components: what no path connects need not be multiplied.
 
-- Weakly connected components: for every semiring the closure of the matrix is that of its diagonal blocks.
-- Strongly connected components, for reachability alone: their vertices reach the same, so one vertex stands for each.
+- Weakly connected components (`weak`, `groups`, `close_groups`): with the vertices in their order, the matrix has only its diagonal
+  blocks, and its closure is the closures of those, over every semiring.
+- Strongly connected components, for reachability alone (`condense`, `close_condensed`): their vertices reach the same, so that one vertex
+  stands for each. The graph of the components is the *condensation*.
 
 Both are found by passes over blocks of rows, without recursion and without a second matrix.
+
+Examples
+--------
+>>> inf = np.inf
+>>> roads = np.array([[0, inf, 2, inf], [inf, 0, inf, 1], [inf, inf, 0, inf], [inf, inf, inf, 0]])
+>>> label = weak((roads,), (inf,))
+>>> label  # 0 → 2, and 1 → 3
+array([0, 1, 0, 1], dtype=int32)
+>>> order, ranges = groups(label, 2)
+>>> order, ranges
+(array([0, 2, 1, 3]), [slice(0, 2, None), slice(2, 4, None)])
+>>> permute(roads, order)
+>>> roads
+array([[ 0.,  2., inf, inf],
+       [inf,  0., inf, inf],
+       [inf, inf,  0.,  1.],
+       [inf, inf, inf,  0.]])
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from semiring.arrays.pieces import HOST, slices
 
-__all__ = ["condense", "groups", "permute", "share", "weak"]
+__all__ = ["close_condensed", "close_groups", "condense", "groups", "permute", "share", "weak"]
 
 Array = np.ndarray[Any, Any]
+
+Close = Callable[[tuple[Array, ...], Array | None, Array], None]
+"""Closes a matrix in place, with its construction matrix or None, given the vertex of each row."""
 
 
 def weak(values: tuple[Array, ...], zero: tuple[Any, ...]) -> Array | None:
@@ -107,6 +130,25 @@ def permute(array: Array, order: Array) -> None:
         array[row], seen[row] = held, True
 
 
+def close_groups(values: tuple[Array, ...], via: Array | None, order: Array, ranges: list[slice], close: Close) -> None:
+    """Close the diagonal blocks that are left when the vertices are in order of their components, as `groups` gives it."""
+    matrices = values if via is None else (*values, via)
+    for matrix in matrices:
+        permute(matrix, order)
+    for r in ranges:
+        block = tuple(v[r, r] for v in values)
+        if via is None:
+            close(block, None, order[r])
+        else:
+            close(block, via[r, r], order[r])
+            for row in via[r, r]:
+                row[row >= 0] = order[r][row[row >= 0]]
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    for matrix in matrices:
+        permute(matrix, place)
+
+
 def condense(edges: Array) -> tuple[Array, Array] | None:
     """The strongly connected component of each vertex of a Boolean matrix, numbered from 0, and the matrix of the edges between them.
 
@@ -134,6 +176,16 @@ def condense(edges: Array) -> tuple[Array, Array] | None:
     alone = np.flatnonzero(component < 0)
     component[alone] = np.arange(len(large), len(large) + left)
     return component, _between(edges, packed, large, alone)
+
+
+def close_condensed(edges: Array, component: Array, between: Array, close: Close) -> None:
+    """Close the condensation that `condense` gives, and spread what its components reach out to their vertices."""
+    # The members of a component reach each other; a component of one vertex needs its own loop, which it has kept.
+    size = np.bincount(component)
+    between[np.diag_indices(len(between))] |= size > 1
+    close((between,), None, np.arange(len(between)))
+    for c in range(len(between)):
+        edges[component == c if size[c] > 1 else np.flatnonzero(component == c)] = between[c, component]
 
 
 def _between(edges: Array, packed: Array, large: list[Array], alone: Array) -> Array:

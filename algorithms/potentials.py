@@ -1,15 +1,35 @@
-"""Reweighting by potentials: a matrix whose cycles are harmless becomes one whose every element is.
+"""Johnson's algorithm against rounding: a closure by potentials, with which no cycle can improve.
 
-Johnson (1977): with p_v ⊕ p_u ⊗ a_uv = p_v for all edges, h_u ⊗ a_uv ⊗ h_v⁻¹ is harmless (non-negative, for shortest paths), and the
-closure of that matrix is the wanted one with the same change. Nothing improves on 1 there, so rounding cannot make a cycle improve;
-left alone, such cycles grow exponentially, though each began as one rounding error.
+Johnson (1977): with potentials p, such that p_v ⊕ p_u ⊗ a_uv = p_v for all edges, the element p_u ⊗ a_uv ⊗ p_v⁻¹ is harmless (for
+shortest paths p_u + a_uv − p_v ≥ 0), and the closure of that matrix is the wanted one with the same change, because the potentials of the
+vertices between cancel. Nothing improves on 1 there, so rounding cannot make a cycle improve; left alone, such cycles grow exponentially,
+though each began as one rounding error.
 
 The change itself rounds, by as much as the potentials are large, which may be far more than the weights of a path. Therefore only the
 paths are taken from the closure of that matrix, and the elements are summed again along them.
+
+Examples
+--------
+Distances from a virtual source are potentials. With them no length is negative, and which of two paths between the same vertices is
+shorter has not changed:
+
+>>> from semiring import MIN_PLUS
+>>> inf = np.inf
+>>> roads = np.array([[0, 2, inf, inf], [inf, 0, -3, 1], [inf, inf, 0, 2], [1, inf, inf, 0]])
+>>> p = (np.array([0., 0., -3., -1.]),)
+>>> (back,) = inverse(MIN_PLUS, p)
+>>> a = roads.copy()
+>>> reweigh(MIN_PLUS, (a,), p, (back,))
+>>> a
+array([[ 0.,  2., inf, inf],
+       [inf,  0.,  0.,  2.],
+       [inf, inf,  0.,  0.],
+       [ 0., inf, inf,  0.]])
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,10 +40,36 @@ from semiring.algorithms.relaxation import Relaxation
 from semiring.arrays.pieces import CACHE, slices
 from semiring.kernels.reference.operations import Operations
 
-__all__ = ["inverse", "resum", "reweigh"]
+__all__ = ["close_by_potentials", "inverse", "resum", "reweigh"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
+
+
+def close_by_potentials(
+    semiring: Semiring, values: Values, via: Array, edges: Values, p: Values, back: Values, close: Callable[[Values, Array], None]
+) -> None:
+    """values ← A ⊕ A² ⊕ …, in place, by Johnson's algorithm.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : tuple of arrays of shape (n, n)
+    via : int32 array of shape (n, n)
+        The construction matrix; −1 where an element is an edge.
+    edges : tuple of arrays of shape (n, n)
+        The same as `values`, which change.
+    p, back : tuples of arrays of shape (n,)
+        Potentials, and their inverses.
+    close : callable
+        Closes values with `via`, in place.
+    """
+    # a_uv ← p_u ⊗ a_uv ⊗ p_v⁻¹
+    reweigh(semiring, values, p, back, clamp=True)
+    close(values, via)
+    # a_uv ← p_u⁻¹ ⊗ a_uv ⊗ p_v
+    reweigh(semiring, values, back, p)
+    resum(semiring, values, via, edges)
 
 
 def inverse(semiring: Semiring, p: Values) -> Values | None:

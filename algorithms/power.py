@@ -1,4 +1,21 @@
-"""Powers of a matrix by repeated squaring."""
+"""Powers of a matrix by repeated squaring: walks of exactly k edges, with about 2 log₂ k products.
+
+A^k is the product of those of A, A², A⁴, A⁸, … whose exponents k is the sum of: the bits of k. (A closure by squaring I ⊕ A takes log₂ n
+products, and so n³ log n steps; the algorithms of `semiring.algorithms` take n³.)
+
+Examples
+--------
+The shortest walks of exactly five edges around the triangle 0 → 1 → 2 → 0, with a loop at 0: A⁵ = A ⊗ A⁴.
+
+>>> from semiring import MIN_PLUS, matmul
+>>> inf = np.inf
+>>> a = np.array([[10, 1, inf], [inf, inf, 1], [1, inf, inf]])
+>>> (fifth,) = power((a,), 5, MIN_PLUS, lambda x, y: matmul(x, y, MIN_PLUS))
+>>> fifth
+array([[23., 14.,  5.],
+       [ 5., 23., 14.],
+       [14.,  5., 23.]])
+"""
 
 from __future__ import annotations
 
@@ -18,7 +35,22 @@ Values = tuple[np.ndarray[Any, Any], ...]
 
 
 def power(values: Values, k: int, semiring: Semiring, multiply: Callable[[Any, Any], Any]) -> Values:
-    """The k-th power, k ≥ 0, of a matrix given as one array of shape (…, n, n) a component; `multiply` is the product of two."""
+    """A^k for k ≥ 0, by repeated squaring.
+
+    Parameters
+    ----------
+    values : tuple of arrays of shape (…, n, n)
+        One for each component.
+    k : int
+    semiring : Semiring
+    multiply : callable
+        The product of two matrices, each an array, or a tuple of them where elements have several components.
+
+    Raises
+    ------
+    SemiringError
+        That of a product, with a note which power it is of; `DomainError` where a power has left the carrier.
+    """
     if k == 0:
         return _identity(values, semiring)
 
@@ -39,6 +71,7 @@ def power(values: Values, k: int, semiring: Semiring, multiply: Callable[[Any, A
     square, exponent = values, 1
     result, reached = values, 0
     while True:
+        # Invariant: square = A^exponent, and result = A^reached, where reached is k without its bits from that of the exponent on.
         if k & exponent:
             result = product(result, reached, square, exponent) if reached else square
             reached += exponent
@@ -49,6 +82,7 @@ def power(values: Values, k: int, semiring: Semiring, multiply: Callable[[Any, A
 
 
 def _require_inside(semiring: Semiring, values: Values, exponent: int) -> None:
+    """Refuse a power that has an element outside the carrier, because a product of it would mean nothing."""
     index = None if surely_elements(semiring, values) else outside(semiring, values)
     if index is not None:
         element = ", ".join(str(v[index]) for v in values)
@@ -59,6 +93,7 @@ def _require_inside(semiring: Semiring, values: Values, exponent: int) -> None:
 
 
 def _identity(values: Values, semiring: Semiring) -> Values:
+    """I, in the shape and the dtypes of a matrix."""
     zero, one = semiring.identities([v.dtype for v in values])
     out = []
     for v, low, high in zip(values, zero, one, strict=True):

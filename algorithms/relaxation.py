@@ -1,7 +1,22 @@
-"""Relaxing the edges of a matrix from the vertices whose value changed: the step of Bellman's and Ford's algorithm.
+"""Bellman–Ford step: relax the edges that leave some vertices, p_v ← p_v ⊕ p_u ⊗ a_uv, of a dense or a sparse matrix.
 
-It serves where the closure's own result does not: to find a cycle that improves, and to find one source's paths when rounding has
-spoiled the construction matrix. It reads the matrix by blocks of rows, and computes floats in double precision.
+It serves where the closure's own result does not: to find a cycle that improves (`divergence`), and one source's paths when rounding has
+spoiled the construction matrix (`predecessors`). It reads the matrix by blocks of rows, and computes floats in double precision.
+
+Examples
+--------
+One round from vertex 0, and another one from what changed:
+
+>>> from semiring import MIN_PLUS
+>>> inf = np.inf
+>>> graph = relaxation(MIN_PLUS, (np.array([[0, 3, inf, 7], [8, 0, 2, inf], [5, inf, 0, 1], [2, inf, inf, 0]]),))
+>>> p, predecessor, active = (np.array([0, inf, inf, inf]),), np.full(4, -1), np.array([0])
+>>> for _ in range(2):
+...     for offer, who in graph.offers(p, active):
+...         active = np.flatnonzero(graph.take(p, offer, who, predecessor))
+...     print(p[0], predecessor, active)
+[ 0.  3. inf  7.] [-1  0 -1  0] [1 3]
+[0. 3. 5. 7.] [-1  0  1  0] [2]
 """
 
 from __future__ import annotations
@@ -30,7 +45,7 @@ def relaxation(semiring: Semiring, values: Values) -> Relaxation:
 
 
 class Relaxation:
-    """The values of vertices, p_v ← p_v ⊕ p_u ⊗ a_uv.
+    """Bellman–Ford steps on a dense matrix: values of vertices p, and p_v ← p_v ⊕ p_u ⊗ a_uv.
 
     Parameters
     ----------
@@ -58,6 +73,7 @@ class Relaxation:
         return self._widened(tuple(v.diagonal() for v in self._values))
 
     def _widened(self, parts: Values) -> Values:
+        """Elements of the matrix in the dtypes of the search, where "no edge" may be another number."""
         found = []
         for part, dtype, old, new in zip(parts, self.dtypes, self._zero, self.operations.zero, strict=True):
             wide = part.astype(dtype)
@@ -99,6 +115,7 @@ class Relaxation:
         return changed & wins
 
     def _compare(self, old: Values, new: Values, tolerance: float) -> tuple[Array, Array]:
+        """`compared`, with a tolerance for floats alone."""
         return compared(self.operations, old, new, tolerance if self.dtypes[0].kind == "f" else 0)
 
     def _best(self, candidates: Values, who: Array) -> tuple[Values, Array]:
@@ -115,7 +132,7 @@ class Relaxation:
 
 
 class _SparseRelaxation(Relaxation):
-    """The same, where only edges are looked at."""
+    """Bellman–Ford steps on a sparse matrix, where only edges are looked at."""
 
     def offers(self, p: Values, active: Array) -> Iterator[tuple[Values, Array]]:
         """For blocks of the `active` vertices, of about as many edges as the dense ones have entries."""
@@ -165,6 +182,7 @@ def filled(shape: int | tuple[int, ...], element: Any, dtype: np.dtype[Any]) -> 
 
 
 def _search_dtypes(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
+    """Dtypes that hold the weights of all walks of n edges, where the matrix's own may not."""
     if any(d.kind == "O" for d in dtypes):
         return dtypes
     operations = semiring.program.operations

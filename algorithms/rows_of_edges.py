@@ -1,13 +1,31 @@
-"""Rows of the closure of a sparse matrix: best paths from some vertices, edge by edge.
+"""Single-source best paths in a sparse graph: best-first search (Dijkstra), breadth-first search, or label-correcting rounds.
 
-D ← I ⊕ Δ with Δ = I at first; then Δ ← Δ ⊗ A and D ← D ⊕ Δ, where Δ keeps only what changed D: if D_v ⊕ Δ_v = D_v, then by distributivity
-nothing that continues Δ_v adds to what continues D_v. After k rounds Δ has walks of exactly k edges, so it is empty after n rounds
-unless a cycle c has 1 ⊕ c ≠ 1: every longer walk repeats a vertex, and is absorbed by the one without that cycle. ⊕ need not be
-idempotent. For distances this is Bellman's and Ford's algorithm, and for reachability breadth-first search.
+A row of the closure is what best paths from one source weigh. D ← I ⊕ Δ with Δ = I at first; then Δ ← Δ ⊗ A and D ← D ⊕ Δ, where Δ keeps
+only what changed D: if D_v ⊕ Δ_v = D_v, then by distributivity nothing that continues Δ_v adds to what continues D_v. After k rounds Δ has
+walks of exactly k edges, so it is empty after n rounds unless a cycle c has 1 ⊕ c ≠ 1: every longer walk repeats a vertex, and is absorbed
+by the one without that cycle. ⊕ need not be idempotent. For distances these label-correcting rounds are Bellman's and Ford's algorithm,
+and for reachability breadth-first search.
 
-Where ⊕ selects, compiled searches do the same one walk at a time, best first where no edge improves on 1. If all edges are one such w
-besides, that needs no heap: w^k ⊕ w^(k+1) = w^k, so that rounds are breadth-first search. Searches say of no row what is wrong with it:
-one that they leave incomplete is found by the rounds above, which diagnosis cycles.
+Where ⊕ selects, compiled searches (`semiring.kernels.cpu.searches`) do the same one walk at a time, best first where no edge improves on 1,
+which for distances is Dijkstra's algorithm. If all edges are one such w besides, that needs no priority queue: w^k ⊕ w^(k+1) = w^k, so that
+rounds are breadth-first search. Searches say of no row what is wrong with it: one that they leave incomplete is found by the rounds above,
+which look for the cycle.
+
+Examples
+--------
+>>> from semiring import MIN_PLUS
+>>> from semiring.kernels.select import searches_for
+>>> tails, heads, lengths = np.array([0, 0, 1, 1, 2, 2, 3]), np.array([1, 3, 0, 2, 0, 3, 0]), np.array([3.0, 7, 8, 2, 5, 1, 2])
+>>> edges = Edges.of(tails, heads, (lengths,), 4, (np.inf,))
+>>> search_order(MIN_PLUS, edges)
+'best'
+>>> sources, tree = np.array([1, 0]), np.full((2, 4), -1, dtype=np.int32)
+>>> rows_of_edges(MIN_PLUS, edges, sources, tree=tree, searches=searches_for(MIN_PLUS, edges.dtypes, "cpu"))
+(array([[5., 0., 2., 3.],
+       [0., 3., 5., 6.]]),)
+>>> tree  # the vertex before each one
+array([[ 3, -1,  1,  2],
+       [-1,  0,  1,  2]], dtype=int32)
 """
 
 from __future__ import annotations
@@ -58,7 +76,7 @@ def rows_of_edges(
     searches: Searches | None = None,
     order: Order | None = None,
 ) -> Values:
-    """Rows of A*, or of A⁺: the elements from each source to all vertices.
+    """Best paths from each source: rows of A*, or of A⁺, the elements from it to all vertices.
 
     Parameters
     ----------
@@ -166,7 +184,7 @@ def reach(semiring: Semiring, edges: Edges, count: int, order: Order, device: st
 
 
 class _Search:
-    """The rounds from some sources at a time. A place is the number of an entry of the result: row · n + vertex.
+    """Label-correcting rounds from some sources at a time. A place is the number of an entry of the result: row · n + vertex.
 
     Attributes
     ----------
@@ -237,6 +255,7 @@ class _Search:
         return ends, offers
 
     def _sum(self, x: Values, y: Values) -> Values:
+        """x ⊕ y, without a warning where that overflows."""
         with np.errstate(all="ignore"):
             return self.operations.add(x, y)
 
@@ -261,6 +280,7 @@ class _Search:
         )
 
     def _require_no_cycle(self, source: int) -> None:
+        """Raise where a divergent cycle keeps the rounds from a source going."""
         diagnosis, arrays, start = self._reached(source)
         cycle, _ = find_cycle(self.semiring, arrays, start)
         if cycle is not None:
@@ -273,5 +293,6 @@ class _Search:
 
 
 def _put(values: Values, places: Any, elements: tuple[Any, ...]) -> None:
+    """Write elements, one a component, to places."""
     for array, entries in zip(values, elements, strict=True):
         array[places] = entries

@@ -1,7 +1,18 @@
-"""Rows of the closure of a dense matrix: best paths from some vertices, by products of a few rows.
+"""Best paths from some vertices of a dense graph: rows of its closure, by products of a few rows (multi-source Bellman–Ford).
 
 D ← I at first, and D ← D ⊕ D ⊗ A until nothing changes: after k rounds D has all walks of up to k edges. What has not changed in a round
 has nothing new to offer in the next, so only the rows of A of vertices that changed are multiplied. It needs an idempotent ⊕.
+
+Examples
+--------
+>>> from semiring import MIN_PLUS
+>>> from semiring.kernels import engine_for
+>>> inf = np.inf
+>>> roads = np.array([[0, 3, inf, 7], [8, 0, 2, inf], [5, inf, 0, 1], [2, inf, inf, 0]])
+>>> engine = engine_for(MIN_PLUS, (roads.dtype,), "reference")
+>>> rows_of_matrix(engine, (roads,), np.array([1, 0]))
+(array([[5., 0., 2., 3.],
+       [0., 3., 5., 6.]]),)
 """
 
 from __future__ import annotations
@@ -107,6 +118,7 @@ def _lengthen(engine: Engine, delta: Values, A: Block, results: Values, chosen: 
 
 
 def _filled(xp: Any, shape: tuple[int, ...], element: Any, dtype: np.dtype[Any]) -> Any:
+    """An array of one element, of NumPy or CuPy."""
     return filled(shape, element, dtype) if xp is np else xp.full(shape, element, dtype=dtype)
 
 
