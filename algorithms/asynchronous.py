@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from semiring.algorithms.divergence import may_improve
 from semiring.algorithms.task import Task
 from semiring.common.errors import DivergentPivot
-from semiring.kernels.overflow.closures import guard_for, may_improve
-from semiring.kernels.overflow.infinity import tropical
+from semiring.kernels.overflow.closures import guard_for
+from semiring.kernels.overflow.limits import tropical
 from semiring.kernels.overflow.statistics import ValueStatistics
 
 __all__ = ["close_asynchronously"]

@@ -26,17 +26,16 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms import components
-from semiring.algorithms.divergence import may_improve, Diagnosis, divergent_loop
 from semiring.algorithms.asynchronous import close_asynchronously
+from semiring.algorithms.divergence import Diagnosis, divergent_loop, may_improve
 from semiring.algorithms.potentials import close_by_potentials, inverse
 from semiring.algorithms.task import Task, steps_for
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.common.errors import DivergentPivot, SemiringError
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_reachability
-from semiring.kernels.overflow.closures import guard_for, leaves_carrier
-from semiring.kernels.overflow.limits import tropical
 from semiring.kernels.engine import Engine
+from semiring.kernels.overflow.closures import guard_for
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
 

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.divergence import exact_weight, extremum_of, find_cycle, Diagnosis
+from semiring.algorithms.divergence import Diagnosis, exact_weight, extremum_of, find_cycle
 from semiring.algorithms.edges import Edges, combine_runs
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices

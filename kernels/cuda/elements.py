@@ -29,8 +29,8 @@ __all__ = [
     "for_each",
     "mend",
     "no_divergence",
-    "restore_infinity",
     "read_back",
+    "restore_infinity",
     "without_paths",
     "zeros",
 ]  # fmt: skip

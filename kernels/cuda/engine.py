@@ -13,7 +13,16 @@ from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
-from semiring.kernels.cuda.elements import NONE, clamp_infinity, mend, restore_infinity, zeros, earliest_divergence, no_divergence, read_back
+from semiring.kernels.cuda.elements import (
+    NONE,
+    clamp_infinity,
+    earliest_divergence,
+    mend,
+    no_divergence,
+    read_back,
+    restore_infinity,
+    zeros,
+)
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
 from semiring.kernels.cuda.operands import batches, matrix, move, of_one_layout, stacked, via_arguments

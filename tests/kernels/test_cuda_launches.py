@@ -14,8 +14,8 @@ import pytest
 
 from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.arrays.cuda_stream import Strided
 from semiring.algorithms.schedules import schedule_for
+from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda import compiler, elements, kernels, launches
 from semiring.kernels.cuda.device import H200
