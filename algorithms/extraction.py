@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from semiring.arrays.devices import entries, on_gpu
-from semiring.kernels.select import walks
+from semiring.kernels.select import expand_paths
 
 __all__ = ["cycle_through", "erase_loops", "expand"]
 
@@ -41,7 +41,7 @@ def expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]
     the iterative schedule and usually about log₂ of a path's edges.
     """
     if on_gpu(via):
-        found = [None if walk is None else erase_loops(walk) for walk in walks(via, sources, targets)]
+        found = [None if walk is None else erase_loops(walk) for walk in expand_paths(via, sources, targets)]
         long = np.array([pair for pair, path in enumerate(found) if path is None], dtype=np.intp)
         for pair, path in zip(long.tolist(), _expand(via, sources[long], targets[long]), strict=True):
             found[pair] = path

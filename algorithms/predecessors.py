@@ -99,7 +99,7 @@ def _grow(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple
 def _grow_there(semiring: Semiring, values: Values, via: Array, grower: Callable[[tuple[int, ...]], _Grower], *, backward: bool) -> Array:
     """The same where the arrays lie on a GPU. Trees in which rounding hides the ties come to the host, to be attached by whole paths."""
     result: Array
-    result, remaining = select.forest(semiring, values, via, backward=backward, circles=_CIRCLES)
+    result, remaining = select.predecessor_trees(semiring, values, via, backward=backward, circles=_CIRCLES)
     matrix, row = np.divmod(remaining, max(1, via.shape[-1]))
     for one in np.unique(matrix).tolist():
         index = tuple(map(int, np.unravel_index(one, via.shape[:-2])))

@@ -2,7 +2,7 @@
 // go through shared memory. Katz and Kider update their tiles this way; Buluç, Gilbert and Budak call it the simple product.
 #pragma once
 
-#include "matrix.cuh"
+#include "memory.cuh"
 
 template <class S, int B> __device__ __forceinline__ void update_tile(Matrix<S> A, Matrix<S> X, Matrix<S> C, int m, int n, int k) {
   using E = typename S::Element;

@@ -18,12 +18,12 @@ import numpy as np
 import semiring as sr
 from benchmarks.measure import alternate, cores, machine, print_table
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Arguments, Emitter, Scalar
+from semiring.kernels.cpu.emitter import Emitter, KernelArguments, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.cpu.threads import run
-from semiring.kernels.cpu.tile import choose
+from semiring.kernels.cpu.tile import choose_tile
 
 __all__ = ["LUKASIEWICZ", "Limit"]
 
@@ -87,8 +87,8 @@ class Loop:
 
     def __init__(self, rep: Representation, target: Target, sums: int, bits: int) -> None:
         self._rep, self._target, self._sums, self._bits = rep, target, sums, bits
-        self._width, self._repeats = choose(rep, target).width, max(1, _UNROLLED // sums)
-        self._arguments = Arguments(len(rep.outer))
+        self._width, self._repeats = choose_tile(rep, target).width, max(1, _UNROLLED // sums)
+        self._arguments = KernelArguments(len(rep.outer))
         library = compile_library(("limit", rep, self._width, sums, self._repeats), target, lambda: link([self._emit()]))
         self._function = library.function("limit")
         self.turns = 2000

@@ -22,7 +22,7 @@ from benchmarks.gpu import generator, milliseconds
 from benchmarks.measure import print_table
 from semiring.kernels.cuda.engine import CudaEngine
 from semiring.kernels.cuda.kernels import kernels_for, problem_for, reads_vectors
-from semiring.kernels.cuda.tile import Tile, candidates, choose, is_near
+from semiring.kernels.cuda.tile import Tile, candidate_tiles, choose_tile, looks_up_in_shared
 
 SHAPES = (
     *((1, n, n, n) for n in (256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)),
@@ -81,14 +81,14 @@ def times(p: Product, shape: tuple[int, int, int, int]) -> tuple[dict[Tile, floa
     step = kernels.step(ordered_bits=p.dtype == "float32", pairs=not p.witness)
     light = reads_vectors(kernels.representation, step)
     problem = problem_for(kernels.representation, step, (m, n, k, count), witness=p.witness, light=light)
-    problem = replace(problem, near=is_near(problem, kernels.device))
+    problem = replace(problem, shared_lookup=looks_up_in_shared(problem, kernels.device))
     repeats = min(50, max(1, 10**10 // (count * m * n * k)))
     found = {}
-    for tile in candidates(problem):
+    for tile in candidate_tiles(problem):
         kernels.plans.clear()  # which have the tile that was measured before
         with mock.patch.object(engine, "tile_for", lambda _, tile=tile: tile):
             found[tile] = milliseconds(graph(functools.partial(engine.multiply, A, B, C), repeats), 1) / repeats
-    return found, choose(problem, kernels.device)
+    return found, choose_tile(problem, kernels.device)
 
 
 def main() -> None:

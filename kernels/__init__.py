@@ -1,4 +1,17 @@
-"""One semiring → one fast product on each engine. Knows no graph."""
+"""One semiring → one fast product on each engine. Knows no graph.
+
+An engine has a semiring in its dtypes on one device, and offers `multiply_add`, `close` and `eliminate` on blocks of matrices; the
+algorithms are written with these alone.
+
+- `engine` is what every engine offers, and the blocks it works on; `select` says which engine computes what, and is where algorithms get
+  one.
+- `reference`: NumPy, for every dtype, objects included. It defines what the others are tested against.
+- `cpu`: LLVM IR, generated for the processor at hand.
+- `cuda`: CUDA C++ templates with the semiring's operations generated into them, for NVIDIA GPUs.
+- `boolean` tells when matrices are packed into bits, for which `cpu` and `cuda` have an engine each.
+- `overflow`: what integers and floats cannot hold, and value statistics, which tell whether that can happen.
+- `cache` keeps compiled kernels on disk; `machine` has what everything costs; `outline` tells what an engine would run.
+"""
 
 from __future__ import annotations
 

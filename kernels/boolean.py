@@ -1,6 +1,6 @@
 """When a semiring is the Boolean one, whose matrices are packed into bits.
 
-Operations on truth values: two truth values have four pairs, so a table says all of any of them.
+Two truth values have four pairs, so that a table says all of any operation on them.
 """
 
 from __future__ import annotations

@@ -168,10 +168,10 @@ def _limits(device: str) -> Any:
 
 
 def _packed_cuda(device: str, n: int) -> KernelDescription:
-    from semiring.kernels.cuda.boolean import choose_bits
+    from semiring.kernels.cuda.boolean import choose_bit_tile
 
     limits, half = _limits(device), max(1, n // 2)
-    tile = choose_bits(half, half, 1, limits)
+    tile = choose_bit_tile(half, half, 1, limits)
     text = "an MMA of bits for 32,768 steps, which it ANDs and counts" if tile.tensor else "a LOP3 for 32 steps"
     return KernelDescription(f"cuda, on bits, for sm_{limits.arch}", tile, text)
 
@@ -179,7 +179,7 @@ def _packed_cuda(device: str, n: int) -> KernelDescription:
 def _cuda(semiring: Semiring, dtypes: Dtypes, device: str, n: int, witness: bool) -> KernelDescription:
     from semiring.kernels.cuda.kernels import problem_for, reads_vectors, step_for
     from semiring.kernels.cuda.representation import represent
-    from semiring.kernels.cuda.tile import choose
+    from semiring.kernels.cuda.tile import choose_tile
 
     limits, half, r = _limits(device), max(1, n // 2), represent(semiring, dtypes)
     step = step_for(r, limits.arch, ordered_bits=r.keeps_bits_ordered, pairs=not witness)
@@ -189,9 +189,9 @@ def _cuda(semiring: Semiring, dtypes: Dtypes, device: str, n: int, witness: bool
         (half, half, half, 1),
         witness=witness,
         light=reads_vectors(r, step),
-        divisible=semiring.selects and not witness,
+        splittable=semiring.selects and not witness,
     )
-    add, mul = _operations(r.add), _operations(r.mul if witness else r.postponed[0])
+    add, mul = _operations(r.add), _operations(r.mul if witness else r.hoisted[0])
     if step is None:
         text = f"{add + mul} operations for a step"
     else:
@@ -199,7 +199,7 @@ def _cuda(semiring: Semiring, dtypes: Dtypes, device: str, n: int, witness: bool
         text = f"{step.name} for {'a step' if together == 1 else f'{together} steps'}"
         if "candidate" in step.code:
             text += f", and {mul} operation{'s' * (mul != 1)} ⊗ for each" if mul else ""
-    return KernelDescription(f"cuda, for sm_{limits.arch}", choose(problem, limits), text)
+    return KernelDescription(f"cuda, for sm_{limits.arch}", choose_tile(problem, limits), text)
 
 
 def _operations(roots: tuple[Expr, ...]) -> int:

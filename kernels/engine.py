@@ -1,10 +1,8 @@
-"""What every engine offers: multiply-add of blocks and the closure of one pivot block.
+"""What every engine offers, and the blocks of matrices that it works on.
 
-A block: a view of a matrix over a semiring, as the algorithms see it.
-
-What the algorithms ask of an engine: one product, one pivot-block closure, and their true-product forms.
-
-Where to cut a square matrix.
+`Engine` is what the algorithms call: a product, the closure of one pivot block, and their forms without an old result. `Immediate` and
+`ArrayEngine` are the parts of it that several engines share. A `Block` is a view of a matrix, which knows where in the whole it lies;
+`blocks` and `quarter` cut a square one for the blocked and for the recursive closure.
 """
 
 from __future__ import annotations

@@ -164,11 +164,12 @@ HIDDEN_STEPS = 1024
 
 # Kernels of a GPU. NVIDIA H200 and H100, a launch at a time between CUDA events.
 
-FAR_WITNESS = 256
-"""Steps of a product that take as long as to look for a winner in device memory."""
+GLOBAL_LOOKUP = 256
+"""Steps of a product that take as long as to look up a witness in global memory."""
 
-PART_ELEMENT, PARTS_LAUNCH = 40, 4_000_000
-"""Steps that take as long as to write an element of a part of a sum and to add it, and those of a multiprocessor as long as that launch."""
+SPLIT_K_ELEMENT, SPLIT_K_LAUNCH = 40, 4_000_000
+"""Steps that take as long as to write an element of a part of a sum of split-K and to add it, and those of a multiprocessor as long as that
+launch."""
 
 ALIGNED_STEPS, ALIGNED_SIDE, ALIGNED_DEPTH = 1 << 29, 512, 512
 """Steps of a product, and its rows or columns, from which on a copy of an operand in aligned rows pays; and the depth of its slabs."""

@@ -1,8 +1,7 @@
-"""Which engine computes, for a semiring in dtypes on a device.
+"""Which engine computes a semiring in dtypes on a device, and what besides products a device does by kernels of its own.
 
-Which engine computes a semiring in a dtype.
-
-Trees and walks out of a construction matrix that lies on a GPU.
+Those are searches of a sparse graph on the CPU, and paths out of a construction matrix that lies on a GPU. An engine's modules are
+imported where one is wanted first.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from semiring.kernels.machine import begun
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["engine_for", "forest", "has_searches", "searches_for", "walks"]
+__all__ = ["engine_for", "expand_paths", "has_searches", "predecessor_trees", "searches_for"]
 
 Dtypes = tuple[np.dtype[Any], ...]
 
@@ -121,7 +120,7 @@ def _selects_in_single_instructions(semiring: Semiring, dtypes: Dtypes) -> bool:
 Array = np.ndarray[Any, Any]
 
 
-def forest(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:
+def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:
     """The tree of each row, or with `backward` of each column, as `semiring.algorithms.predecessors` grows them.
 
     Parameters
@@ -140,12 +139,12 @@ def forest(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: b
     remaining : int64 array
         The rows (columns), numbered through all matrices, that are no trees yet because rounding hides where edges tie.
     """
-    from semiring.kernels.cuda.paths import forest as on_the_gpu
+    from semiring.kernels.cuda.paths import predecessor_trees as on_the_gpu
 
     return on_the_gpu(semiring, values, via, backward=backward, circles=circles)
 
 
-def walks(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:
+def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:
     """The vertices from each source to its target, both included; None where they are more than n + 1, because they go around loops.
 
     Parameters
@@ -154,6 +153,6 @@ def walks(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:
     sources, targets : int arrays of shape (m,)
         Pairs whose element is not zero.
     """
-    from semiring.kernels.cuda.paths import walks as on_the_gpu
+    from semiring.kernels.cuda.paths import expand_paths as on_the_gpu
 
     return on_the_gpu(via, sources, targets)

@@ -1,19 +1,15 @@
 """Bit-packed Boolean matrices on the CPU: kernels by the method of the Four Russians, and their engine.
 
-Products and closures of bit-packed Boolean matrices, by the method of the Four Russians.
-
 Arlazarov, Dinic, Kronrod and Faradžev (1970): 8 rows of B are combined into a table of their 256 unions, and 8 bits of a row of A pick the
 union that goes into C: one load and one OR stand for 8 × 512 bit-steps. A strip is 512 columns, so a table is 16 KiB.
 
-A packed matrix is rows of 64-bit words, bit j of a row in word j // 64; its columns are padded to whole strips with zeros.
-
-The Boolean engine: matrices of bits, packed into words for as long as an algorithm runs.
+A packed matrix is rows of 64-bit words, bit j of a row in word j // 64; its columns are padded to whole strips with zeros. The engine packs
+matrices for as long as an algorithm runs.
 """
 
 from __future__ import annotations
 
 import functools
-from array import array
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,12 +18,12 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address, matched, overlap
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import I64, Emitter
 from semiring.kernels.cpu.target import host
-from semiring.kernels.cpu.threads import Threaded, give_back, run, take
+from semiring.kernels.cpu.emitter import I64, Arguments, Emitter, pack
+from semiring.kernels.cpu.threads import Threaded, return_scratch, run, take_scratch
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 
-__all__ = ["GROUP", "STRIP", "TABLE_SPACE", "BitsKernel", "BooleanEngine", "Words"]
+__all__ = ["GROUP", "STRIP", "TABLE_SPACE", "BitWords", "BitsKernel", "BooleanEngine"]
 
 STRIP = 512
 """Columns of a strip: what one table row holds."""
@@ -47,7 +43,7 @@ _UNROLLED = 4
 """Rows that one turn of the closure's innermost loop handles."""
 
 
-class Words(NamedTuple):
+class BitWords(NamedTuple):
     """The arguments of all functions: addresses, strides in words (of A, in groups of bits), and sizes.
 
     `bits_pack` and `bits_unpack` have the bytes in place of A, `a_groups` bytes from row to row, and k columns.
@@ -70,14 +66,16 @@ _POINTERS = {"a", "b", "c", "tables", "own"}
 
 
 class BitsKernel:
-    """Generates ``bits_product``, ``bits_close``, ``bits_identity``, ``bits_pack`` and ``bits_unpack``, each of an array of `Words`."""
+    """Generates ``bits_product``, ``bits_close``, ``bits_identity``, ``bits_pack`` and ``bits_unpack``, each of an array of `BitWords`."""
 
     def functions(self) -> list[Emitter]:
         """All functions."""
         return [self._product(), self._close(), self._identity(), self._pack(), self._unpack()]
 
     def _words(self, em: Emitter) -> dict[str, str]:
-        return {x: em.load("ptr" if x in _POINTERS else "i64", em.at("i64", "%args", i), 8) for i, x in enumerate(Words._fields)}
+        """The arguments, by their names."""
+        args = Arguments(BitWords)
+        return {name: (args.pointer if name in _POINTERS else args.load)(em, name) for name in BitWords._fields}
 
     def _product(self) -> Emitter:
         """C ← C ∪ A·B for m rows, `words` words (whole strips) of columns and k steps.
@@ -292,7 +290,7 @@ class BooleanEngine(Immediate, Threaded):
 
         def work(i: int, _: int) -> None:
             a, c = places[0] + i * down, places[1] + i * across
-            _call(convert, Words(a, down, 0, 0, c, across // 8, min(rows, m - i), 0, n))
+            _call(convert, BitWords(a, down, 0, 0, c, across // 8, min(rows, m - i), 0, n))
 
         run(work, range(0, m, rows), self.threads if m > rows else 1)
 
@@ -320,17 +318,17 @@ class BooleanEngine(Immediate, Threaded):
         def work(task: tuple[int, int], _: int) -> None:
             i, j = task
             rows = min(_ROWS, m - i)
-            scratch = take(TABLE_SPACE + rows * STRIP // 8)
+            scratch = take_scratch(TABLE_SPACE + rows * STRIP // 8)
             _call(
                 product,
-                Words(
+                BitWords(
                     *(places[0] + 8 * i, m),
                     *(places[1] + 8 * j, b_rows // 8),
                     *(places[2] + i * c_rows + 8 * j, c_rows // 8),
                     *(rows, min(wide, words - j), k, scratch.address, scratch.address + TABLE_SPACE),
                 ),
             )
-            give_back(scratch)
+            return_scratch(scratch)
 
         run(work, [(i, j) for j in range(0, words, wide) for i in range(0, m, _ROWS)], threads)
 
@@ -360,7 +358,7 @@ class BooleanEngine(Immediate, Threaded):
                 self._square(name, a[index])
             return
         m, words = a.shape
-        _call(_functions()[name], Words(0, 0, 0, 0, address(a), a.strides[0] // 8, m, words, m))
+        _call(_functions()[name], BitWords(0, 0, 0, 0, address(a), a.strides[0] // 8, m, words, m))
 
 
 @functools.cache
@@ -371,8 +369,8 @@ def _functions() -> dict[str, Callable[[int], None]]:
     return {name: library.function(name) for name in names}
 
 
-def _call(kernel: Callable[[int], None], words: Words) -> None:
-    arguments = array("q", words)
+def _call(kernel: Callable[[int], None], words: BitWords) -> None:
+    arguments = pack(words)
     kernel(arguments.buffer_info()[0])
 
 

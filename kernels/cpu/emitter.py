@@ -1,8 +1,7 @@
-"""Writing LLVM IR as text, and the arguments that a generated kernel is called with.
+"""Writing LLVM IR as text: names, blocks, loops, typed vector values, and the arguments that a generated kernel is called with.
 
-Writing LLVM IR as text: names, blocks, loops, and typed vector values.
-
-The arguments of a generated kernel: one array of 64-bit words, named and ordered here once for the generator and the caller.
+A kernel takes one argument, the address of an array of 64-bit words. The fields of a `NamedTuple` name and order them, once for the caller,
+who fills one in (`pack`), and for the generator, which reads them (`Arguments`).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["I32", "I64", "STATUS", "Arguments", "Emitter", "Matrices", "Scalar", "Shared", "pack", "scalar_type"]
+__all__ = ["I32", "I64", "STATUS", "Arguments", "Emitter", "KernelArguments", "KernelWords", "MatrixWords", "Scalar", "pack", "scalar_type"]
 
 Carried = tuple[str, str]
 
@@ -252,8 +251,42 @@ class Emitter:
         self.start(after)
 
 
-class Shared(NamedTuple):
-    """The words that do not belong to a matrix; a kernel reads those that it needs."""
+class Arguments:
+    """The words of a kernel's arguments: those of a `NamedTuple` by their names, and those of each component by (name, component).
+
+    Parameters
+    ----------
+    words : type
+        A `NamedTuple`.
+    each : type, optional
+        Another one, of which there is one for each component behind it.
+    components : int
+    """
+
+    def __init__(self, words: Any, each: Any = None, components: int = 0) -> None:
+        names: list[str | tuple[str, int]] = [*words._fields, *((name, c) for c in range(components) for name in each._fields)]
+        self.index = {name: i for i, name in enumerate(names)}
+
+    def place(self, em: Emitter, name: str | tuple[str, int]) -> str:
+        """The address of a word."""
+        return em.at("i64", "%args", self.index[name])
+
+    def load(self, em: Emitter, name: str | tuple[str, int]) -> str:
+        """The word as i64."""
+        return em.load("i64", self.place(em, name), 8)
+
+    def pointer(self, em: Emitter, name: str | tuple[str, int]) -> str:
+        """The word as an address."""
+        return em.load("ptr", self.place(em, name), 8)
+
+
+def pack(words: Sequence[int], each: Sequence[Sequence[int]] = ()) -> array[int]:
+    """The argument array: a `NamedTuple` of words, and one for each component."""
+    return array("q", [*words, *chain.from_iterable(each)])
+
+
+class KernelWords(NamedTuple):
+    """The words of a product and of a pivot block that do not belong to a matrix; a kernel reads those that it needs."""
 
     m: int
     n: int
@@ -274,11 +307,11 @@ class Shared(NamedTuple):
     status: int = -1
 
 
-STATUS = Shared._fields.index("status")
+STATUS = KernelWords._fields.index("status")
 """Where a kernel of a pivot block puts its answer: the pivot that stopped it, or −1 as before."""
 
 
-class Matrices(NamedTuple):
+class MatrixWords(NamedTuple):
     """The words of one component: the address of each matrix, and its strides in elements from row to row and column to column."""
 
     A: int
@@ -292,25 +325,11 @@ class Matrices(NamedTuple):
     C_columns: int
 
 
-def pack(shared: Shared, matrices: Sequence[Matrices]) -> array[int]:
-    """The argument array: the shared words, then those of the components."""
-    return array("q", (*shared, *chain.from_iterable(matrices)))
-
-
-class Arguments:
-    """Where the words of an argument array lie: one of `Shared` under its name, one of `Matrices` under (name, component)."""
+class KernelArguments(Arguments):
+    """Those of a product and of a pivot block, which are `KernelWords`, and `MatrixWords` for each component."""
 
     def __init__(self, components: int) -> None:
-        names: list[str | tuple[str, int]] = [*Shared._fields, *((name, c) for c in range(components) for name in Matrices._fields)]
-        self.index = {name: i for i, name in enumerate(names)}
-
-    def load(self, em: Emitter, name: str | tuple[str, int]) -> str:
-        """The word as i64."""
-        return em.load("i64", em.at("i64", "%args", self.index[name]), 8)
-
-    def pointer(self, em: Emitter, name: str | tuple[str, int]) -> str:
-        """The word as an address."""
-        return em.load("ptr", em.at("i64", "%args", self.index[name]), 8)
+        super().__init__(KernelWords, MatrixWords, components)
 
     def threshold(self, em: Emitter, scalar: Scalar, width: int) -> str:
         """A vector of what `Representation.decode` compares tropical integers with."""
@@ -323,6 +342,6 @@ class Arguments:
         """Vectors of 1.0 that are known only at run time, so that LLVM does not fold fma(x, 1, y) back to a sum."""
         found = {}
         for scalar in sorted(s for s in scalars if s.kind == "f"):
-            one = em.load(scalar.ir, em.at("i64", "%args", self.index[f"one_f{scalar.bytes}"]), scalar.bytes)
+            one = em.load(scalar.ir, self.place(em, f"one_f{scalar.bytes}"), scalar.bytes)
             found[scalar] = em.splat(one, scalar, width)
         return found

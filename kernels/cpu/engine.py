@@ -1,10 +1,8 @@
-"""The CPU engine: its kernels, compiled at their first use, and operands that are part of the result.
+"""The CPU engine: the kernels of a semiring, each compiled at its first use, and operands that lie as kernels need them or are copied.
 
-The compiled kernels of a semiring in its dtypes, each made at its first use.
-
-Blocks that kernels cannot take as they lie: what they share, and when a copy has to take their place.
-
-The CPU engine: generated kernels, tasks over threads, and what happens when an operand is part of the result.
+A product or a pivot block whose matrices lie as before goes straight to the launch that is kept for them. Else `Operand` says what they
+share and how they lie: an operand that is the result itself is packed before the result changes, and what kernels cannot take as it lies
+is copied.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from semiring.kernels.cpu.launch import Launch, pivot_launch, product_launch, st
 from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.cpu.threads import Threaded, run
-from semiring.kernels.cpu.tile import Tile, choose
+from semiring.kernels.cpu.tile import Tile, choose_tile
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.machine import SERIAL
 from semiring.kernels.reference.operations import Operations, operations_for
@@ -55,8 +53,8 @@ class Kernels:
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], target: Target) -> None:
         self.target = target
         self.representation = represent(semiring, dtypes, order_keys=target.order_keys)
-        self.tile = choose(self.representation, target)
-        self.witness_tile = choose(self.representation, target, witness=True)
+        self.tile = choose_tile(self.representation, target)
+        self.witness_tile = choose_tile(self.representation, target, witness=True)
         tiles = (self.tile, self.witness_tile)
         self.function = functools.cache(functools.partial(_function, self.representation, target, *tiles))
         self.product_launch = functools.lru_cache(_LAUNCHES)(functools.partial(product_launch, self.representation, tiles))

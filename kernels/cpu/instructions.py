@@ -1,15 +1,11 @@
-"""Operations on vector registers as LLVM instructions, with exp and log from +, ×, ÷ and bit operations.
-
-exp, expm1, log and log1p on vectors of floats, from +, ×, ÷ and bit operations alone.
-
-No call to a mathematical library, so that every instruction set gives the same code and whole vectors stay in registers. The
-series are the plain ones (eˣ = Σ xᵏ/k!, log m = 2 artanh((m−1)/(m+1))) on ranges reduced until the first omitted term is
-below half a unit in the last place; results are within 2 units of it.
-
-Operations on vector registers of one element type, as LLVM instructions.
+"""Operations on vector registers of one element type, as LLVM instructions; exp and log from +, ×, ÷ and bit operations.
 
 A minimum reaches the machine as one instruction, exact and without fast-math: on x86 a compare-and-select on ordered values is one
 ``vminps``, on ARM ``minnum`` is one ``fminnm``. A NaN candidate never wins.
+
+exp, expm1, log and log1p call no mathematical library, so that every instruction set gives the same code and whole vectors stay in
+registers. The series are the plain ones (eˣ = Σ xᵏ/k!, log m = 2 artanh((m−1)/(m+1))) on ranges reduced until the first omitted term is
+below half a unit in the last place; results are within 2 units of it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Launches: tasks over threads, with everything that follows from the layout of the operands decided once.
-
-How a product is cut into tasks, and the scratch memory each worker needs.
+"""Launches: a product is cut into tasks, and what follows from how matrices lie is worked out once; a call only adds where they lie.
 
 A task is a tile of C. Every task packs the operands that it reads, so tasks share nothing and need no barrier; the cost is that a
 part of B is packed once for each row of tasks, and a part of A once for each column of them.
-
-Launches: what follows from how matrices lie is worked out once, and a call only adds where they lie.
 """
 
 from __future__ import annotations
@@ -19,9 +15,9 @@ from itertools import accumulate
 
 from semiring.arrays.overlap import Layout, extent, share
 from semiring.arrays.pieces import CPU_SCRATCH
-from semiring.kernels.cpu.emitter import Arguments, Matrices, Shared, pack
+from semiring.kernels.cpu.emitter import KernelArguments, KernelWords, MatrixWords, pack
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.threads import give_back, run, take
+from semiring.kernels.cpu.threads import return_scratch, run, take_scratch
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.machine import SERIAL
 
@@ -102,8 +98,8 @@ Held = tuple[bool, bool]
 _RELATIONS = 512
 """Ways in which operands and results lie to each other that are remembered: blocks of one matrix lie in few."""
 
-_SCRATCH = tuple(map(Shared._fields.index, ("packed_a", "packed_b", "transposed")))
-_FIRST, _VIA = map(Shared._fields.index, ("first", "via"))
+_SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "transposed")))
+_FIRST, _VIA = map(KernelWords._fields.index, ("first", "via"))
 _WITNESS = 4
 """Bytes of a witness."""
 
@@ -172,11 +168,11 @@ class Launch:
         """All tasks."""
 
         def work(task: array[int], _: int) -> None:
-            words, scratch = self.arguments(places, first, task), take(self._scratch)
+            words, scratch = self.arguments(places, first, task), take_scratch(self._scratch)
             for slot in _SCRATCH:
                 words[slot] += scratch.address
             kernel(words.buffer_info()[0])
-            give_back(scratch)
+            return_scratch(scratch)
 
         if len(self._tasks) == 1:
             work(self._tasks[0], 0)
@@ -221,7 +217,7 @@ def product_launch(
     *starts, scratch = accumulate((-(-size // 64) * 64 for size in tasks.scratch.values()), initial=0)
 
     def task(top: int, bottom: int, left: int, right: int) -> array[int]:
-        shared = Shared(
+        words = KernelWords(
             m=bottom - top,
             n=right - left,
             k=k,
@@ -236,14 +232,14 @@ def product_launch(
             **dict(zip(tasks.scratch, starts, strict=True)),
         )
         matrices = [
-            Matrices(
+            MatrixWords(
                 *(top * x.down, x.down // x.size, x.across // x.size),
                 *(left * y.across, y.down // y.size, y.across // y.size),
                 *(top * z.down + left * z.size, z.down // z.size, 1),
             )
             for x, y, z in zip(a, b, c, strict=True)
         ]
-        return pack(shared, matrices)
+        return pack(words, matrices)
 
     return Launch(
         [task(*tile) for tile in tasks.tiles],
@@ -262,9 +258,9 @@ def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -
     """How a pivot block of side n and its construction matrix are closed, with these strides."""
     layouts = [Layout(0, *s, n, n, o.bytes) for s, o in zip(strides, rep.outer, strict=False)]
     via = [Layout(0, *s, n, n, _WITNESS) for s in strides[len(layouts) :]]
-    shared = Shared(m=n, n=n, k=n, first=0, threshold=rep.threshold(signed=signed), via_rows=sum(v.down // v.size for v in via))
+    words = KernelWords(m=n, n=n, k=n, first=0, threshold=rep.threshold(signed=signed), via_rows=sum(v.down // v.size for v in via))
     return Launch(
-        [pack(shared, [Matrices(*(0, 0, 0), *(0, 0, 0), *(0, x.down // x.size, 1)) for x in layouts])],
+        [pack(words, [MatrixWords(*(0, 0, 0), *(0, 0, 0), *(0, x.down // x.size, 1)) for x in layouts])],
         [*_slots("C", len(layouts)), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
         direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, [*layouts, *via])),
@@ -274,7 +270,7 @@ def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -
 @functools.lru_cache(maxsize=16)
 def _slots(names: str, components: int) -> list[int]:
     """Where the addresses of matrices stand among the arguments."""
-    index = Arguments(components).index
+    index = KernelArguments(components).index
     return [index[name, c] for name in names for c in range(components)]
 
 

@@ -1,10 +1,7 @@
-"""From a recorded expression to vector instructions, up to the update C ← C ⊕ candidate.
+"""From recorded expressions to vector instructions: types, conversions, conditions, operands in memory, and C ← C ⊕ candidate.
 
-From a recorded expression to vector instructions: types, conversions, conditions, and operands taken from memory.
-
-Every constant is emitted in the element's type.
-
-C ← C ⊕ candidate for one vector of elements in memory, with the witness where C improves strictly.
+Every constant is emitted in the element's type. `update` merges one vector of candidates with C in memory, with the witness where C
+improves strictly.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ value, and among new candidates the lowest k, because only strict improvements c
 
 from __future__ import annotations
 
-from semiring.kernels.cpu.emitter import I32, Arguments, Emitter
+from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments
 from semiring.kernels.cpu.lowering import Broadcast, Lowering, Value, improve, store_where, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.target import Target
@@ -23,14 +23,14 @@ class MicroKernel:
     def __init__(self, rep: Representation, target: Target, tile: Tile, prefix: str, *, witness: bool) -> None:
         self.rep, self.target, self.tile, self.prefix, self.witness = rep, target, tile, prefix, witness
         self.components = range(len(rep.outer))
-        self.args = Arguments(len(rep.outer))
+        self.args = KernelArguments(len(rep.outer))
 
     def _outer(self, em: Emitter, width: int) -> Lowering:
         return Lowering(em, self.target, width, infinities=self.rep.infinities)
 
     def _merge(self, low: Lowering, found: list[str], places: list[str], via: str, code: str) -> None:
         """C ← C ⊕ found at `places`, one a component; where that improves C strictly, ``via`` ← code."""
-        threshold = self.args.threshold(low.em, self.rep.inner[0], low.width) if self.rep.kind == "infinity" else ""
+        threshold = self.args.threshold(low.em, self.rep.inner[0], low.width) if self.rep.kind == "clamped" else ""
         candidate = [Value(self.rep.decode(low, c, found[c], threshold), s) for c, s in enumerate(self.rep.outer)]
         update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidate, places, (via, code) if self.witness else None)
 

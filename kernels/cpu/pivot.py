@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from semiring.kernels.cpu.emitter import I32, STATUS, Arguments, Emitter
+from semiring.kernels.cpu.emitter import I32, STATUS, Emitter, KernelArguments
 from semiring.kernels.cpu.lowering import Lowering, Value, Via, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.target import Target
@@ -28,7 +28,7 @@ class PivotKernel:
     def __init__(self, rep: Representation, target: Target, width: int) -> None:
         self.rep, self.target, self.width = rep, target, width
         self.components = range(len(rep.outer))
-        self.args = Arguments(len(rep.outer))
+        self.args = KernelArguments(len(rep.outer))
 
     def functions(self, name: str) -> list[Emitter]:
         """The function called `name`."""
@@ -38,7 +38,7 @@ class PivotKernel:
         em = Emitter(name, "ptr %args")
         wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, 1))
         self._n = self.args.load(em, "n")
-        clamped = self.rep.kind == "infinity"
+        clamped = self.rep.kind == "clamped"
         self._threshold = {low: self.args.threshold(em, self.rep.inner[0], low.width) if clamped else "" for low in (wide, single)}
         self._ends = {v: str(em.round_down(self._n, v * self.width)) for v in (_UNROLLED, 1)}
         self._start = [self.args.pointer(em, ("C", c)) for c in self.components]
@@ -74,7 +74,7 @@ class PivotKernel:
 
     def _product(self, low: Lowering, left: list[Value], right: list[Value]) -> list[Value]:
         """left ⊗ right; of tropical integers as in a product of matrices, so that a sum at half of ∞ or beyond is ∞ before the next one."""
-        if self.rep.kind != "infinity":
+        if self.rep.kind != "clamped":
             return low.evaluate(self.rep.mul, left, right, self.rep.outer)
         a, b = ([Value(self.rep.encode(low, 0, x.name), self.rep.inner[0])] for (x,) in (left, right))
         (total,) = Lowering(low.em, self.target, low.width).evaluate(self.rep.mul, a, b, self.rep.inner)

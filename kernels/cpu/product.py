@@ -1,21 +1,16 @@
-"""The product C ← C ⊕ A⊗B of one tile of C: packed panels, and the loops around the micro-kernel.
+"""The product C ← C ⊕ A⊗B of one tile of C: packing, and the macro-kernel.
 
-Packing: A in panels of `rows` rows, [k][rows], and B in panels of `columns` columns, [k][columns], as inner elements.
-
-All strides end here: the micro-kernel reads both operands contiguously. Where a panel hangs over the edge its last row or column is
-repeated; what is computed from that is never stored.
-
-The product kernel C ← C ⊕ A⊗B for one tile of C: the loops around the micro-kernel.
-
-The loops are those of Goto and BLIS: panels of B and blocks of A are packed contiguously, and the micro-kernel keeps rows × vectors of
-C in registers over `depth` steps of k. An operand that is part of C is packed whole before C changes ("held").
+The loops are those of Goto and BLIS. `Packing` copies blocks of A in panels of `rows` rows, [k][rows], and B in panels of `columns`
+columns, [k][columns], as inner elements. All strides end there: the micro-kernel reads both operands contiguously, and keeps rows ×
+vectors of C in registers over `depth` steps of k. Where a panel hangs over the edge its last row or column is repeated; what is computed
+from that is never stored. An operand that is part of C is packed whole before C changes ("held").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from semiring.kernels.cpu.emitter import Arguments, Emitter
+from semiring.kernels.cpu.emitter import Emitter, KernelArguments
 from semiring.kernels.cpu.lowering import Lowering
 from semiring.kernels.cpu.micro import MicroKernel
 from semiring.kernels.cpu.representation import Representation
@@ -30,7 +25,7 @@ class Packing:
 
     def __init__(self, rep: Representation, target: Target, tile: Tile, prefix: str) -> None:
         self.rep, self.target, self.tile, self.prefix = rep, target, tile, prefix
-        self.args = Arguments(len(rep.outer))
+        self.args = KernelArguments(len(rep.outer))
 
     def _function(self, name: str, parameters: str, pack: Callable[[Emitter, int], None]) -> Emitter:
         """The function that packs one component after the other."""
@@ -117,7 +112,7 @@ class ProductKernel:
     def __init__(self, rep: Representation, target: Target, tile: Tile, *, witness: bool) -> None:
         self.rep, self.tile, self.witness = rep, tile, witness
         self.components = range(len(rep.outer))
-        self.args = Arguments(len(rep.outer))
+        self.args = KernelArguments(len(rep.outer))
         self.name = "product_witness" if witness else "product"
         self._packing = Packing(rep, target, tile, self.name)
         self._kernel = MicroKernel(rep, target, tile, self.name, witness=witness)

@@ -2,9 +2,9 @@
 
 - *order keys*: a semiring that only compares floats runs on integers that sort alike, where the machine compares those faster
   (`Target.order_keys`): ``x ^ ((x >> 31) & 0x7fffffff)``, which is its own inverse (but for −0.0, which comes back as 0.0).
-- *inner infinity*: tropical integers, whose infinity is the dtype's largest (smallest) value for the user, use half of it inside,
-  so that ∞ + ∞ does not wrap and one addition and one minimum are a whole step. On the way out everything at or
-  beyond a threshold between the finite values and the infinite sums is ∞ again.
+- *clamped*: tropical integers, whose ∞ is the dtype's largest (smallest) value for the user, are clamped to half the range inside, so that
+  ∞ + ∞ does not wrap and one addition and one minimum are a whole step. On the way out everything at or beyond a threshold between the
+  finite values and the infinite sums is ∞ again.
 - as they are, otherwise. Integer sums then test for an infinite operand.
 """
 
@@ -43,7 +43,7 @@ class Representation:
     inner_zero : tuple
     infinities : tuple of int
         Outer integers that absorb sums.
-    kind : {"plain", "key", "infinity"}
+    kind : {"plain", "order_key", "clamped"}
     extremum : {"min", "max"} or None
         What ⊕ is, if it is that and nothing else.
     """
@@ -64,21 +64,21 @@ class Representation:
     @property
     def inner_infinities(self) -> tuple[int, ...]:
         """Inner integers that absorb sums."""
-        return () if self.kind == "infinity" else self.infinities
+        return () if self.kind == "clamped" else self.infinities
 
     def threshold(self, *, signed: bool) -> int:
         """What `decode` compares tropical integers with; 0 where elements are none."""
-        return threshold(int(self.inner_zero[0]), signed=signed) if self.kind == "infinity" else 0
+        return threshold(int(self.inner_zero[0]), signed=signed) if self.kind == "clamped" else 0
 
     def encode(self, low: Lowering, component: int, name: str) -> str:
         """A vector of outer elements as inner ones."""
         inner, outer, width = self.inner[component], self.outer[component], low.width
-        if self.kind == "key":
+        if self.kind == "order_key":
             # The sum makes 0.0 of −0.0, which equals it and must not sort below it.
             positive = low.em.let(f"fadd {outer.vector(width)} {name}, {outer.constant(0.0, width)}")
             bits = low.em.let(f"bitcast {outer.vector(width)} {positive} to {inner.vector(width)}")
             return _key(low, inner, bits)
-        if self.kind == "infinity":
+        if self.kind == "clamped":
             half, op = inner.constant(self.inner_zero[component], width), "gt" if self.extremum == "min" else "lt"
             beyond = low.compare(op, inner, name, half)
             return low.select(beyond, inner, half, name)
@@ -87,10 +87,10 @@ class Representation:
     def decode(self, low: Lowering, component: int, name: str, threshold: str) -> str:
         """A vector of inner elements as outer ones; `threshold` is a vector for tropical integers."""
         inner, outer, width = self.inner[component], self.outer[component], low.width
-        if self.kind == "key":
+        if self.kind == "order_key":
             bits = _key(low, inner, name)
             return low.em.let(f"bitcast {inner.vector(width)} {bits} to {outer.vector(width)}")
-        if self.kind == "infinity":
+        if self.kind == "clamped":
             infinite = outer.constant(self.zero[component], width)
             beyond = low.compare("ge" if self.extremum == "min" else "le", inner, name, threshold)
             return low.select(beyond, outer, infinite, name)
@@ -98,6 +98,7 @@ class Representation:
 
 
 def _key(low: Lowering, inner: Scalar, bits: str) -> str:
+    """The order key of the bits of floats, and the bits of an order key."""
     ir = inner.vector(low.width)
     sign = low.em.let(f"ashr {ir} {bits}, {inner.constant(8 * inner.bytes - 1, low.width)}")
     flip = low.em.let(f"and {ir} {sign}, {inner.constant((1 << (8 * inner.bytes - 1)) - 1, low.width)}")
@@ -129,9 +130,9 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_ke
     if order_keys and scalar.kind == "f" and operations <= {"var", "min", "max"}:
         inner = Scalar("i", scalar.bytes)
         key = key_of(zero[0], scalar.bytes)
-        return Representation(add, mul, star, undefined, outer, (inner,), zero, one, (key,), (), "key", extremum)
+        return Representation(add, mul, star, undefined, outer, (inner,), zero, one, (key,), (), "order_key", extremum)
     if tropical(semiring, dtypes):
         return Representation(
-            add, mul, star, undefined, outer, outer, zero, one, (inner_infinity(zero[0]),), infinities, "infinity", extremum
+            add, mul, star, undefined, outer, outer, zero, one, (inner_infinity(zero[0]),), infinities, "clamped", extremum
         )
     return plain

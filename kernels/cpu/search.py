@@ -1,14 +1,12 @@
-"""Best-first and label-correcting search of a sparse graph, generated for a semiring.
+"""Best-first and label-correcting search of a sparse graph, generated for a semiring whose ⊕ selects.
 
-What waits in a search: vertices, each with the element of the walk that led there, which come out in one of two orders.
+Rows of the closure are found one after the other: the best elements from a vertex to all, edge by edge. ``search_best`` is best-first, with
+a priority queue (`Heap`), as Dijkstra (1959); where no edge improves on 1, each vertex is final when it comes out. ``search_rounds`` is
+label-correcting, in rounds (`Rounds`), each of walks with one more edge, as Bellman and Ford. Both are Mohri's generic search (2002)
+with a queue of its own.
 
-A vertex that is reached by a better walk waits once more; whoever takes out an entry sees that its element is no longer the vertex's own.
-
-Rows of the closure of a sparse graph, one after the other: the best elements from a vertex to all, edge by edge.
-
-``search_best`` takes the vertices with the best element first, as Dijkstra (1959) does; where no edge improves on 1, each is final when
-its turn comes. ``search_rounds`` takes them in rounds, each of walks with one more edge, as Bellman and Ford do. Both are Mohri's generic
-search (2002) with a queue of its own, for a ⊕ that selects.
+The queue holds vertices, each with the element of the walk that led there. A vertex that is reached by a better walk is pushed once more;
+whoever pops a stale entry sees that its element is no longer the vertex's own.
 """
 
 from __future__ import annotations
@@ -16,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from semiring.kernels.cpu.emitter import I64, Emitter, Scalar
+from semiring.kernels.cpu.emitter import I64, Arguments, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.target import Target
 
-__all__ = ["Heap", "Queue", "Rounds", "SearchKernel", "Words", "search_name"]
+__all__ = ["Heap", "Queue", "Rounds", "SearchArrays", "SearchKernel", "SearchWords", "search_name"]
 
 Better = Callable[[Sequence[Value], Sequence[Value]], str]
 """Emits whether one element is strictly better than another."""
@@ -235,8 +233,8 @@ class Rounds:
         return str(self.em.sub(self.room, self.em.load("i64", self.now, 8)))
 
 
-class Words(NamedTuple):
-    """The arguments, before a pair of addresses for each component: the weights of the edges, and the rows of the result.
+class SearchWords(NamedTuple):
+    """The arguments, before `SearchArrays` for each component.
 
     `sources` has the vertex that each row begins at; rows are found from `first` on, up to `last`; `reflexive` ones have 1 there to begin
     with. `room` says how many entries a queue has, `turns` how many may be taken out of it, and `rounds` in how many rounds. `tree` is 0,
@@ -260,6 +258,13 @@ class Words(NamedTuple):
     seen: int = 0
 
 
+class SearchArrays(NamedTuple):
+    """The addresses of one component: the weights of the edges, and the rows of the result."""
+
+    weights: int
+    values: int
+
+
 _POINTERS = {"sources", "starts", "heads", "queue"}
 
 
@@ -279,10 +284,9 @@ class SearchKernel:
     def functions(self) -> list[Emitter]:
         """The function."""
         em, rep = self.em, self.rep
-        x = {n: em.load("ptr" if n in _POINTERS else "i64", em.at("i64", "%args", i), 8) for i, n in enumerate(Words._fields)}
-        weights, values = (
-            [em.load("ptr", em.at("i64", "%args", len(Words._fields) + 2 * c + i), 8) for c in range(len(rep.outer))] for i in (0, 1)
-        )
+        args = Arguments(SearchWords, SearchArrays, len(rep.outer))
+        x = {name: (args.pointer if name in _POINTERS else args.load)(em, name) for name in SearchWords._fields}
+        weights, values = ([args.pointer(em, (name, c)) for c in range(len(rep.outer))] for name in SearchArrays._fields)
         queue: Queue = (
             Heap(self.low, rep.outer, x["queue"], x["room"], self._better)
             if "best" in self.name
@@ -331,9 +335,9 @@ class SearchKernel:
                 return em.let(f"and i1 {queue.filled()}, {em.let(f'icmp slt i64 {taken[0]}, {turns}')}")
 
             em.repeat([("i64", "0")], more, turn)
-            em.store("i64", em.load("i64", seen, 8), em.at("i64", "%args", Words._fields.index("seen")), 8)
+            em.store("i64", em.load("i64", seen, 8), args.place(em, "seen"), 8)
             em.returning(queue.filled())
-            em.store("i64", str(em.add(i, 1)), em.at("i64", "%args", Words._fields.index("complete")), 8)
+            em.store("i64", str(em.add(i, 1)), args.place(em, "complete"), 8)
 
         em.loop(x["first"], x["last"], 1, search)
         em.line("ret void")
@@ -361,7 +365,7 @@ class SearchKernel:
     def _improves(self, offer: Sequence[Value], old: Sequence[Value]) -> str:
         """Whether an offer is taken; tropical integers from half of ∞ on are ∞, so that no sum of two wraps."""
         better = self._better(offer, old)
-        if self.rep.kind != "infinity":
+        if self.rep.kind != "clamped":
             return better
         (s,), (o,) = self.rep.outer, offer
         finite = self.low.compare("lt" if self.rep.extremum == "min" else "gt", s, o.name, s.literal(self.rep.inner_zero[0]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from array import array
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,10 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.kernels import machine
+from semiring.kernels.cpu.emitter import pack
 from semiring.kernels.cpu.engine import kernels_for
-from semiring.kernels.cpu.search import Words, search_name
-from semiring.kernels.cpu.threads import Threaded, give_back, run, take
+from semiring.kernels.cpu.search import SearchArrays, SearchWords, search_name
+from semiring.kernels.cpu.threads import Threaded, return_scratch, run, take_scratch
 
 __all__ = ["Searches"]
 
@@ -30,7 +30,7 @@ _TOGETHER, _SHARES = 1 << 15, 4
 """Vertices and edges of the searches that one call makes at most, as between two of them Python may run, and be interrupted; and calls for
 each of several threads at least, so that all have enough to do."""
 
-_FIRST, _LAST, _QUEUE, _COMPLETE, _SEEN = map(Words._fields.index, ("first", "last", "queue", "complete", "seen"))
+_FIRST, _LAST, _QUEUE, _COMPLETE, _SEEN = map(SearchWords._fields.index, ("first", "last", "queue", "complete", "seen"))
 
 
 class Searches(Threaded):
@@ -90,10 +90,8 @@ class Searches(Threaded):
         size = (room * entry + len(values) * _LINE + _LINE) * (1 if best_first else 2)
         turns = room if best_first else _PATIENCE * room
         trees = 0 if tree is None else address(tree)
-        words = Words(address(sources), 0, 0, n, reflexive, address(starts), address(heads), 0, room, turns, n + 1, trees, 0)
-        template = array("q", [*words])  # an array is made three times as fast of a list
-        for w, v in zip(weights, values, strict=True):
-            template.extend((address(w), address(v)))
+        words = SearchWords(address(sources), 0, 0, n, reflexive, address(starts), address(heads), 0, room, turns, n + 1, trees, 0)
+        template = pack(words, [SearchArrays(address(w), address(v)) for w, v in zip(weights, values, strict=True)])
         complete, seen, lock = count, 0, threading.Lock()
         bound = count * (n + m)
         threads = self.threads if bound >= machine.SEARCH_SERIAL else 1
@@ -103,11 +101,11 @@ class Searches(Threaded):
             nonlocal complete, seen
             if first > complete:
                 return
-            words, scratch = template[:], take(size)
+            words, scratch = template[:], take_scratch(size)
             words[_FIRST] = words[_COMPLETE] = first
             words[_LAST], words[_QUEUE] = min(first + many, count), scratch.address
             function(words.buffer_info()[0])
-            give_back(scratch)
+            return_scratch(scratch)
             with lock:
                 seen += words[_SEEN]
                 if words[_COMPLETE] < words[_LAST]:

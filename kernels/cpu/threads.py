@@ -1,10 +1,7 @@
-"""Threads of the CPU engine, and the scratch memory that their workers keep.
+"""Threads of the CPU engine, and the scratch memory that their workers keep from call to call.
 
-Spreading independent tasks over threads; the kernels release the GIL while they run.
-
-Scratch memory of workers, kept from call to call.
-
-Whoever needs some takes it for itself alone, also where the handler of a signal computes in the middle of another product.
+`run` spreads independent tasks over threads; the kernels release the GIL while they run. Scratch belongs to whoever takes it alone, also
+where the handler of a signal computes in the middle of another product.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from semiring.common.errors import SemiringError
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["Scratch", "Threaded", "give_back", "run", "take", "thread_count"]
+__all__ = ["Scratch", "Threaded", "return_scratch", "run", "take_scratch", "thread_count"]
 
 Task = TypeVar("Task")
 _pool: ThreadPoolExecutor | None = None
@@ -132,7 +129,7 @@ class Scratch(NamedTuple):
 _free: deque[Scratch] = deque(maxlen=_MOST)
 
 
-def take(size: int) -> Scratch:
+def take_scratch(size: int) -> Scratch:
     """At least `size` bytes, with anything in them."""
     if size > _LARGEST:
         return _made(size)
@@ -149,7 +146,7 @@ def _made(size: int) -> Scratch:
     return Scratch(size, start + -start % _LINE, owner)
 
 
-def give_back(scratch: Scratch) -> None:
+def return_scratch(scratch: Scratch) -> None:
     """Keep it for whoever needs some next."""
     if scratch.size <= _LARGEST:
         _free.append(scratch)

@@ -9,7 +9,7 @@ from semiring.common.html import Shown
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.target import Target
 
-__all__ = ["Tile", "choose"]
+__all__ = ["Tile", "choose_tile"]
 
 _SERIES = {"exp", "expm1", "log", "log1p"}
 
@@ -54,7 +54,7 @@ class Tile(Shown):
         ]
 
 
-def choose(representation: Representation, target: Target, *, witness: bool = False) -> Tile:
+def choose_tile(representation: Representation, target: Target, *, witness: bool = False) -> Tile:
     """The largest register tile that leaves room for one step's operands, and cache blocks in proportion.
 
     A witness product keeps the best slab's values in registers too, and as it merges two matrices with C's, it merges less often.

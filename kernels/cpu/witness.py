@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from semiring.kernels.cpu.emitter import I32, Arguments, Emitter, Scalar
+from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.target import Target
@@ -16,7 +16,7 @@ from semiring.kernels.cpu.tile import Tile
 
 __all__ = ["WitnessKernel"]
 
-_NEAR = 1 << 20
+_CACHED = 1 << 20
 """Bytes of Bᵀ that a second-level cache may hold: then prefetching only costs."""
 
 
@@ -26,7 +26,7 @@ class WitnessKernel:
     def __init__(self, rep: Representation, target: Target, tile: Tile) -> None:
         self.rep, self.target, self.tile = rep, target, tile
         self.components = range(len(rep.outer))
-        self.args = Arguments(len(rep.outer))
+        self.args = KernelArguments(len(rep.outer))
 
     def functions(self) -> list[Emitter]:
         """Both functions."""
@@ -97,7 +97,7 @@ class WitnessKernel:
         self._a = [(self.args.pointer(em, ("A", c)), self.args.load(em, ("A_rows", c))) for c in self.components]
         self._c = [(self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c))) for c in self.components]
         size = sum(s.bytes for s in self.rep.inner)
-        self._far = em.let(f"icmp sgt i64 {em.mul(n, em.mul(self._long, size))}, {_NEAR}")
+        self._prefetches = em.let(f"icmp sgt i64 {em.mul(n, em.mul(self._long, size))}, {_CACHED}")
         width = max(2, self.target.vector_bytes // 4)
         whole = em.round_down(n, width)
 
@@ -128,7 +128,7 @@ class WitnessKernel:
             em.loop(0, count, 1, following, [("i64", mask)])
 
         # The reads are scattered: ask for all of a vector's lines before waiting for the first.
-        em.branch(self._far, lambda: each(lambda column: self._prefetch(em, i, column, codes)))
+        em.branch(self._prefetches, lambda: each(lambda column: self._prefetch(em, i, column, codes)))
         each(lambda column: self._entry(em, i, column, codes))
 
     def _slab(self, em: Emitter, j: str, codes: str) -> str:

@@ -1,0 +1,19 @@
+"""The CUDA engine: products, closures and paths on NVIDIA GPUs.
+
+From a semiring to machine code: `representation` says how elements are held while they are multiplied, `steps` which instructions take a
+step, `tile` which tiles a product is cut into, and `source` writes the operations as a C++ struct. `kernels` puts that before one of the
+templates; `compiler` compiles by NVRTC, keeps, loads and launches it; `device` has the limits of a GPU.
+
+The templates, which take the struct as ``S``:
+
+- ``product.cuh`` is the main loop of a product; it includes ``tile.cuh`` (a thread block's tile, its stages in shared memory, fragments and
+  accumulators in registers) and ``epilogue.cuh`` (from accumulators to C, and the witness).
+- ``pivot.cuh`` closes a pivot block, ``paths.cuh`` grows predecessor trees and expands paths.
+- ``bits.cuh`` and ``bits_product.cuh`` are for matrices of bits; ``elements.cuh`` and ``statistics.cuh`` read and write each element.
+- ``memory.cuh`` and ``arithmetic.cuh`` are below all these. The fields of the structures that Python fills are in `arguments`.
+
+Calling them: `engine` is `Engine`, on `products`, which decides on copies and on split-K, and `launches`, which keeps what was decided
+for operands that lie alike; `blocks` says where operands lie, and copies them. `boolean` is the engine on bits. `graphs` records
+schedules as CUDA graphs, `elements` has elementwise kernels, `statistics` value statistics, `paths` paths, and `transfer` copies between
+host and GPU.
+"""

@@ -1,5 +1,8 @@
-// Operations of recorded expressions that C++ lacks or defines otherwise: as Python and NumPy have them.
+// Numbers: the operations of recorded expressions that C++ lacks or defines otherwise, as Python and NumPy have them; and pairs of
+// 16-bit numbers in one register.
 #pragma once
+
+#include "memory.cuh"
 
 // Types by the names that NumPy gives them.
 using int16 = short;
@@ -51,3 +54,59 @@ template <class T> __device__ __forceinline__ T shift_right(T x, T y) {
 template <class T> __device__ __forceinline__ T absorbing_sum(T x, T y, T infinite) {
   return x == infinite || y == infinite ? infinite : T(x + y);
 }
+
+// Two accumulators of 16-bit numbers in one register, over the even and over the odd steps: for a + that is a minimum or a maximum.
+// N is the semiring of the single numbers, which are of type T in memory and have a register each.
+template <class N, class T> struct Pairs : N {
+  using Element = typename N::Element;
+  using Pointers = typename N::Pointers;
+  static constexpr int lanes = 2;
+  static constexpr bool vectors = true;
+
+  static __device__ __forceinline__ Element pair(Element even, Element odd) { return {int32(__byte_perm(even.c0, odd.c0, 0x5410))}; }
+
+  static __device__ __forceinline__ Element twice(T x) { return pair({x}, {x}); }
+  static __device__ __forceinline__ Element zero() { return pair(N::zero(), N::zero()); }
+  static __device__ __forceinline__ Element add(Element a, Element b) {
+    const Element one = {0};  // of a semiring in which x is a sum
+    N::accumulate(a, &b, &one);
+    return a;
+  }
+
+  // The better of the two sums, in both places; so is a number of C.
+  static __device__ __forceinline__ Element both(Element x) { return add(x, {int32(__byte_perm(x.c0, 0, 0x1032))}); }
+  static __device__ __forceinline__ Element get(const Pointers& p, long long i) { return twice(p.c0[i]); }
+  static __device__ __forceinline__ void put(const Pointers& p, long long i, Element x) { p.c0[i] = T(x.c0); }
+  static __device__ __forceinline__ Vector<Element> get_vector(const Pointers& p, long long i) {
+    const auto numbers = *reinterpret_cast<const Vector<T, 4>*>(p.c0 + i);
+    return {twice(numbers.element[0]), twice(numbers.element[1]), twice(numbers.element[2]), twice(numbers.element[3])};
+  }
+  static __device__ __forceinline__ void put_vector(const Pointers& p, long long i, const Vector<Element>& x) {
+    Vector<T, 4> numbers;
+#pragma unroll
+    for (int q = 0; q < 4; q++) numbers.element[q] = T(x.element[q].c0);
+    *reinterpret_cast<Vector<T, 4>*>(p.c0 + i) = numbers;
+  }
+
+  // The numbers at p[i] and p[i + k], of which `count` are there.
+  static __device__ __forceinline__ Element part(const Pointers& p, long long i, long long k, int count) {
+    return pair(N::part(p, i, k, count), N::part(p, i + k, k, count - 1));
+  }
+  static __device__ __forceinline__ void fetch(Shared target, const Pointers& p, long long k, bool there) {
+    if (there) shared_object<Element>(target) = pair(N::get(p, 0), N::get(p, k));
+  }
+
+  // Eight numbers of one row, and behind them eight of the next, become eight pairs.
+  static __device__ __forceinline__ void interleave(Element* elements) {
+    auto* const vectors = reinterpret_cast<Vector<Element>*>(elements);
+    const Vector<Element> even = vectors[0], odd = vectors[1];
+#pragma unroll
+    for (int v = 0; v < 2; v++) {
+      Vector<Element> mixed;
+#pragma unroll
+      for (int q = 0; q < 4; q++)
+        mixed.element[q].c0 = __byte_perm(even.element[2 * v + q / 2].c0, odd.element[2 * v + q / 2].c0, q % 2 ? 0x7632 : 0x5410);
+      vectors[v] = mixed;
+    }
+  }
+};

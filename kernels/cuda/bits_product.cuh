@@ -96,7 +96,7 @@ template <int BM, int BN, int BK, int WM, int WN> struct TensorCore {
   }
 
   // Of 8 columns a lane has two, in rows lane / 4 and 8 below it; the four lanes of a row put their bits together.
-  __device__ __forceinline__ void finish(const BitTile& tile) const {
+  __device__ __forceinline__ void store(const BitTile& tile) const {
 #pragma unroll
     for (int i = 0; i < DOWN; i++)
 #pragma unroll
@@ -178,7 +178,7 @@ template <int BM, int BN, int BK, int TM, int TN> struct Logic {
   }
 
   // The 8 lanes of a row have 8 neighbouring columns each time: the lane of the same number writes their byte.
-  __device__ __forceinline__ void finish(const BitTile& tile) const {
+  __device__ __forceinline__ void store(const BitTile& tile) const {
 #pragma unroll
     for (int i = 0; i < TM; i++) {
       unsigned own = 0;
@@ -229,5 +229,5 @@ __device__ __forceinline__ void multiply_bits(Bits A, Bits transposed, Bits C, i
     reading = reading + 1 == STAGES ? 0 : reading + 1;
     writing = writing + 1 == STAGES ? 0 : writing + 1;
   }
-  core.finish({C.of_batch(matrix), top, left, m, n, fresh});
+  core.store({C.of_batch(matrix), top, left, m, n, fresh});
 }

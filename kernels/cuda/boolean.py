@@ -1,8 +1,6 @@
-"""Bit-packed Boolean matrices on one GPU: kernels and their engine.
+"""Bit-packed Boolean matrices on one GPU: the tiles of a product, the kernels, each compiled at its first use, and their engine.
 
-The kernels for matrices of bits on one GPU, each compiled at its first use: the tiles of a product, and the CUDA C++.
-
-The Boolean engine on a GPU: matrices of bits, packed into words of device memory for as long as an algorithm runs.
+Matrices are packed into words of device memory for as long as an algorithm runs.
 """
 
 from __future__ import annotations
@@ -17,15 +15,16 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.common.html import Shown
 from semiring.kernels.cuda import compiler
+from semiring.kernels.cuda.arguments import Bits, Truths, parameters
+from semiring.kernels.cuda.blocks import copy_into, copy_rows, shares, stacked
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.device import Device, device
 from semiring.kernels.cuda.graphs import recording
-from semiring.kernels.cuda.operands import copy_rows, move, shares, stacked
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 
 __all__ = [
-    "ALIGNMENT", "PIVOT", "PIVOT_WORDS", "SPAN", "WARPS", "BitKernels", "BitTile", "CudaBooleanEngine", "bits_source", "candidates",
-    "choose_bits", "kernels_for_bits",
+    "ALIGNMENT", "PIVOT", "PIVOT_WORDS", "SPAN", "WARPS", "BitKernels", "BitTile", "CudaBooleanEngine", "bits_source", "candidate_bit_tiles",
+    "choose_bit_tile", "kernels_for_bits",
 ]  # fmt: skip
 
 ALIGNMENT = 128
@@ -102,25 +101,20 @@ _TENSOR = (
 _LOGIC = (BitTile(64, 64, 512, 8, 8, 3, 4, tensor=False),)
 
 
-def candidates(arch: int) -> tuple[BitTile, ...]:
+def candidate_bit_tiles(arch: int) -> tuple[BitTile, ...]:
     """The tiles for an architecture: tensor cores of the compute capabilities 8 and 9 multiply bits, later ones would only emulate it."""
     return _TENSOR if 80 <= arch < 100 else _LOGIC
 
 
 @functools.lru_cache(maxsize=4096)
-def choose_bits(m: int, n: int, batch: int, limits: Device) -> BitTile:
+def choose_bit_tile(m: int, n: int, batch: int, limits: Device) -> BitTile:
     """The candidate that is predicted fastest: by the work of the multiprocessor that has the most tiles."""
 
     def time(tile: BitTile) -> float:
         tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
         return -(-tiles // limits.multiprocessors) * tile.rows * tile.columns / tile.rate
 
-    return min((t for t in candidates(limits.arch) if t.shared_bytes <= limits.block_shared_bytes), key=time)
-
-
-_BITS = "unsigned* {0}, long long {0}_row, long long {0}_batch"
-_TRUTHS = "unsigned char* truths, long long row, long long column, long long batch"
-_MATRIX = "Bits{{{0}, {0}_row, {0}_batch}}"
+    return min((t for t in candidate_bit_tiles(limits.arch) if t.shared_bytes <= limits.block_shared_bytes), key=time)
 
 
 def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
@@ -135,30 +129,30 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
         Of a row of the pivot block that is closed.
     """
     header, bounds, threads = "bits", "", 32 * WARPS
-    a, b, c = (_MATRIX.format(x) for x in "abc")
+    (taken_a, a), (taken_b, b), (taken_c, c) = (parameters(Bits, x) for x in "abc")
     match name:
         case "product":
             assert tile is not None
             header, threads, bounds = "bits_product", tile.threads, f", {tile.blocks}"
             sizes = f"{tile.rows}, {tile.columns}, {tile.depth}"
             core = f"{'TensorCore' if tile.tensor else 'Logic'}<{sizes}, {tile.part_rows}, {tile.part_columns}>"
-            parameters = [*map(_BITS.format, "abc"), "long long m, long long n, long long k, long long fresh"]
+            taken = [taken_a, taken_b, taken_c, "long long m, long long n, long long k, long long fresh"]
             call = f"multiply_bits<{core}, {sizes}, {tile.stages}>({a}, {b}, {c}, m, n, k, fresh)"
         case "transpose":
-            parameters = [*map(_BITS.format, "ab"), "long long m, long long n"]
+            taken = [taken_a, taken_b, "long long m, long long n"]
             call = f"transpose_bits({a}, {b}, m, n)"
         case "pack" | "unpack":
-            parameters = [_TRUTHS, _BITS.format("a"), "long long m, long long n, long long aligned"]
-            truths = "Truths{truths, row, column, batch}"
+            taken_truths, truths = parameters(Truths, "truths")
+            taken = [taken_truths, taken_a, "long long m, long long n, long long aligned"]
             call = f"{name}_rows({f'{truths}, {a}' if name == 'pack' else f'{a}, {truths}'}, m, n, aligned)"
         case "close":
-            header, threads = "bits_pivot", 32 * words
-            parameters = [_BITS.format("a"), "long long n"]
+            threads = 32 * words
+            taken = [taken_a, "long long n"]
             call = f"close_bits<{words}>({a}, n)"
         case _:
-            parameters = [_BITS.format("a"), "long long n"]
+            taken = [taken_a, "long long n"]
             call = f"include_identity({a}, n)"
-    kernel = f'extern "C" __global__ void __launch_bounds__({threads}{bounds}) {name}({", ".join(parameters)}) {{\n  {call};\n}}\n'
+    kernel = f'extern "C" __global__ void __launch_bounds__({threads}{bounds}) {name}({", ".join(taken)}) {{\n  {call};\n}}\n'
     return f'#include "{header}.cuh"\n\n{kernel}'
 
 
@@ -240,7 +234,7 @@ class CudaBooleanEngine(Immediate):
         truths = stacked(values[0])
         self._convert("unpack", truths, A)
         if not cupy.may_share_memory(truths, values[0]):
-            move(truths.reshape(values[0].shape), values[0])
+            copy_into(truths.reshape(values[0].shape), values[0])
 
     def _convert(self, name: str, truths: Any, A: Block) -> None:
         batch, m, n = truths.shape
@@ -275,7 +269,7 @@ class CudaBooleanEngine(Immediate):
         if shares(A, C):
             A = replace(A, values=(_copied(A.values[0]),))
         transposed = self._transposed(B)
-        tile = choose_bits(m, n, batch, self._kernels.device)
+        tile = choose_bit_tile(m, n, batch, self._kernels.device)
         grid = -(-m // tile.rows) * -(-n // tile.columns) * batch
         arguments = (*_matrix(A), *_matrix(transposed), *_matrix(C), m, n, k, int(fresh))
         self._kernels.function("product", tile)((grid, 1, 1), (tile.threads, 1, 1), arguments, tile.shared_bytes)

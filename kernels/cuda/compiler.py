@@ -1,12 +1,7 @@
-"""CUDA C++ to loaded kernels: NVRTC, a cache on disk, the limits of the GPU, and launches.
+"""CUDA C++ to loaded kernels: NVRTC, which needs no GPU, a cache on disk, and launches.
 
-CUDA C++ to machine code with NVRTC, which needs no GPU, through a cache on disk.
-
-CuPy's own way to compile a string always adds ``-ftz=true``, which makes 0 of subnormal weights, and its cache does not see the headers.
-
-The limits of the GPUs at hand.
-
-Kernels as they are called: compiled and loaded at their first launch, or many of them together in a rehearsal.
+A `Kernel` is compiled and loaded at its first launch, or many of them together in a rehearsal. CuPy's own way to compile a string always
+adds ``-ftz=true``, which makes 0 of subnormal weights, and its cache does not see the headers.
 """
 
 from __future__ import annotations
@@ -23,6 +18,7 @@ from semiring.arrays.overlap import address
 from semiring.common.errors import SemiringError
 from semiring.kernels import cache
 from semiring.kernels.cpu import threads
+from semiring.kernels.cuda.arguments import fields_header
 from semiring.kernels.cuda.device import device
 
 __all__ = [
@@ -35,8 +31,9 @@ OPTIONS = ("--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--p
 
 @functools.cache
 def headers() -> dict[str, str]:
-    """The templates beside this file, by name."""
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.cuh"))}
+    """The templates beside this file, and the fields of their structures, by name."""
+    templates = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.cuh"))}
+    return {"arguments.cuh": fields_header(), **templates}
 
 
 def compile_source(source: str, arch: int) -> bytes:

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from semiring.common.errors import SemiringError
+from semiring.kernels.cuda.arguments import Strided, parameters
+from semiring.kernels.cuda.blocks import stacked
 from semiring.kernels.cuda.compiler import Kernel, rehearsing
-from semiring.kernels.cuda.operands import stacked
 
 __all__ = [
     "NONE",
@@ -76,13 +77,13 @@ def _signed(number: int) -> int:
 
 def elements_source(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], numbers: tuple[str, ...]) -> str:
     """The CUDA C++ of a kernel for arrays of some names and dtypes."""
-    parameters = [f"{dtype}* {name}_data, int64 {name}_row, int64 {name}_column, int64 {name}_batch" for name, dtype in arrays]
-    matrices = (f"  const Strided<{dtype}> {name}_all{{{name}_data, {name}_row, {name}_column, {name}_batch}};\n" for name, dtype in arrays)
+    taken = {name: parameters(Strided, name, template=dtype.name) for name, dtype in arrays}
+    matrices = (f"  const auto {name}_all = {matrix};\n" for name, (_, matrix) in taken.items())
     elements = (f"    {dtype}& {name} = {name}_all.at(b, i, j);\n" for name, dtype in arrays)
     return (
         '#include "elements.cuh"\n\n'
         f'extern "C" __global__ void __launch_bounds__({_THREADS}) elements('
-        f"{', '.join([*parameters, 'int64 count, int64 m, int64 n', *(f'int64 {name}' for name in numbers)])}) {{\n"
+        f"{', '.join([*(own for own, _ in taken.values()), 'int64 count, int64 m, int64 n', *(f'int64 {name}' for name in numbers)])}) {{\n"
         f"{''.join(matrices)}  each_element(count, m, n, [&](int64 b, int64 i, int64 j) {{\n{''.join(elements)}    {body};\n  }});\n}}\n"
     )
 

@@ -13,6 +13,8 @@ from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
+from semiring.kernels.cuda.arguments import flat
+from semiring.kernels.cuda.blocks import batches, copy_into, matrix_of, of_one_layout, stacked, via_of
 from semiring.kernels.cuda.elements import (
     NONE,
     clamp_infinity,
@@ -25,8 +27,7 @@ from semiring.kernels.cuda.elements import (
 )
 from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
-from semiring.kernels.cuda.operands import batches, matrix, move, of_one_layout, stacked, via_arguments
-from semiring.kernels.cuda.products import CudaProducts, Launch
+from semiring.kernels.cuda.products import CudaProducts, ProductPlan
 from semiring.kernels.engine import Block
 from semiring.kernels.overflow.limits import threshold
 from semiring.kernels.overflow.statistics import ValueStatistics, value_statistics
@@ -73,7 +74,7 @@ class CudaEngine(CudaProducts):
         if self._kernels.ordered_bits and m * n * k >= machine.SIGNS_STEPS and min(m, n) >= machine.SIGNS_SIDE:
             self.signs = zeros(1)
 
-    def launches(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[Launch, int | None]] | None:
+    def launches(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[ProductPlan, int | None]] | None:
         """What is launched for a product of matrices into new arrays, without blocks of them, if one like it was planned before.
 
         With each launch what the `signs` have to be for it, or None for any.
@@ -126,7 +127,7 @@ class CudaEngine(CudaProducts):
             restore_infinity(A.values[0], A.via, *limits, infinity, self.signs)
         for source, target in zip(A.values, values, strict=True):
             if source.data.ptr != target.data.ptr:
-                move(source.view(target.dtype).reshape(target.shape), target)
+                copy_into(source.view(target.dtype).reshape(target.shape), target)
 
     def close(self, A: Block) -> None:
         """A ← A ⊕ A² ⊕ …."""
@@ -186,7 +187,7 @@ class CudaEngine(CudaProducts):
         if n and count:
             side = self._sides[0] if n <= self._sides[0] else self._sides[-1]
             function = self._kernels.function(name, ordered_bits=self._ordered_bits, side=side)
-            arguments = (*matrix(A), n, *via_arguments(A), A.row, self._found(count).data.ptr, *more)
+            arguments = (*flat(matrix_of(A)), n, *via_of(A, A.row), self._found(count).data.ptr, *more)
             function((count, 1, 1), (pivot_threads(self._representation, side), 1, 1), arguments)
 
     def _tested(self, schedule: Callable[[Block], None], A: Block) -> None:
@@ -211,7 +212,7 @@ class CudaEngine(CudaProducts):
     def _along_diagonal(self, name: str, A: Block, *more: int) -> None:
         n = A.shape[0]
         function = self._kernels.function(name)
-        function((-(-n // PLAIN_THREADS), len(A.values[0]), 1), (PLAIN_THREADS, 1, 1), (*matrix(A), n, *more))
+        function((-(-n // PLAIN_THREADS), len(A.values[0]), 1), (PLAIN_THREADS, 1, 1), (*flat(matrix_of(A)), n, *more))
 
     def _found(self, count: int) -> Any:
         """Where kernels tell of divergent pivots, a number for each matrix."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from semiring.common import forks
+from semiring.kernels.cuda.blocks import copy_into
 from semiring.kernels.cuda.elements import for_each
-from semiring.kernels.cuda.operands import move
 from semiring.kernels.engine import Block
 
 __all__ = ["Recording", "recording"]
@@ -50,10 +50,10 @@ class Recording:
     def play(self, A: Block) -> None:
         """A goes to the workspace, through the graph and back, in the current stream; of `via`, what the graph has found comes back."""
         for array, work in zip(A.values, self.workspace.values, strict=True):
-            move(array, work)
+            copy_into(array, work)
         self.graph.launch()
         for array, work in zip(A.values, self.workspace.values, strict=True):
-            move(work, array)
+            copy_into(work, array)
         if A.via is not None:
             # Vertices are counted from 0 there, and everything was −1.
             for_each("if (found >= 0) via = found + row", {"found": self.workspace.via, "via": A.via}, row=A.row)

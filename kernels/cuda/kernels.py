@@ -1,8 +1,7 @@
-"""The kernels of one semiring in its dtypes for one GPU.
+"""The kernels of one semiring in its dtypes for one GPU, and their CUDA C++.
 
-The kernels of one semiring in its dtypes for one GPU.
-
-The CUDA C++ that runs, for whoever wants to read it.
+`kernel_source` writes one kernel: the templates, the semiring's struct, and an instantiation. `Kernels` has those of a semiring, each
+compiled at its first launch; `source` shows one to whoever wants to read it.
 """
 
 from __future__ import annotations
@@ -18,15 +17,16 @@ from semiring.common.html import Code
 from semiring.kernels import cache
 from semiring.kernels.boolean import is_reachability
 from semiring.kernels.cuda import boolean
+from semiring.kernels.cuda.arguments import Matrix, Via, parameters
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.device import device
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.steps import Operations, Step, best_step
-from semiring.kernels.cuda.tile import Problem, Tile, candidates
+from semiring.kernels.cuda.tile import Problem, Tile, candidate_tiles
 
 if TYPE_CHECKING:
-    from semiring.kernels.cuda.launches import DividedPlan, LaunchPlan
+    from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan
 
 __all__ = [
     "GROUP", "PLAIN_THREADS", "Kernels", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads", "problem_for", "reads_vectors",
@@ -39,8 +39,8 @@ GROUP = 4
 PLAIN_THREADS = 256
 """Of the blocks of kernels in which each element is by itself: along a diagonal, or in the parts of a sum."""
 
-_SEARCHES = {"product": "none", "product_witness": "far", "product_near_witness": "near"}
-"""Where products look for their witness."""
+_LOOKUPS = {"product": "none", "product_witness": "global", "product_shared_witness": "shared"}
+"""The memory in which products look up their witness."""
 
 
 def pivot_sides(r: Representation) -> tuple[int, ...]:
@@ -79,12 +79,12 @@ def problem_for(
     witness: bool,
     light: bool,
     side: int = 0,
-    near: bool = False,
-    divisible: bool = False,
+    shared_lookup: bool = False,
+    splittable: bool = False,
 ) -> Problem:
     """The product of m × k and k × n elements, `shape` being m, n, k and the matrices of a batch; for the others see `Problem`."""
     name = step.name if step else None
-    return Problem(*shape, r.size, witness, light, r.has_series, name, r.is_heavy(witness=witness), side, near, divisible)
+    return Problem(*shape, r.size, witness, light, r.has_series, name, r.is_heavy(witness=witness), side, shared_lookup, splittable)
 
 
 def reads_vectors(r: Representation, step: Step | None) -> bool:
@@ -108,7 +108,7 @@ def kernel_source(
     ----------
     r : Representation
     step : Step or None
-    name : {"product", "product_witness", "product_near_witness", "add_parts", "close", "close_witness", "eliminate", ...}
+    name : {"product", "product_witness", "product_shared_witness", "add_parts", "close", "close_witness", "eliminate", ...}
         Or "add_identity" or "test_loops".
     tile : Tile
         Of a product.
@@ -119,31 +119,30 @@ def kernel_source(
     side : int
         Of the largest block that a pivot kernel takes, one of `pivot_sides`.
     """
-    template = "product" if name.startswith("product") else "parts" if name == "add_parts" else "pivot"
+    template = "product" if name.startswith("product") or name == "add_parts" else "pivot"
     parts = [
         '#include "arithmetic.cuh"',
         f'#include "{template}.cuh"',
         "",
-        semiring_struct(r, step, star=name == "eliminate", late=name == "product"),
+        semiring_struct(r, step, star=name == "eliminate", epilogue=name == "product"),
     ]
-    if template == "product":
-        assert tile is not None
+    if tile is not None:
         held = max(tile.held, step.count if step else 1)
         sizes = f"{tile.rows}, {tile.columns}, {tile.depth}, {tile.thread_rows}, {tile.thread_columns}, {tile.stages}"
         sizes += f", {held}, {max(2 * held, min(tile.unrolled, tile.depth))}"
         arguments, values = [f"const __grid_constant__ Products<Semiring, {count}> products"], ["products"]
         bounds, call = (
             f"__launch_bounds__({tile.threads}, {tile.blocks}) ",
-            f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, Search::{_SEARCHES[name]}, {count}>",
+            f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, Lookup::{_LOOKUPS[name]}, {count}>",
         )
-    elif template == "parts":
-        arguments = ["Matrix<Semiring> C, Matrix<Semiring> parts, long long m, long long n, long long count, long long fresh, Turn turn"]
-        values = ["C, parts, int(m), int(n), int(count), fresh, turn"]
+    elif name == "add_parts":
+        sizes = "long long m, long long n, long long count, long long fresh"
+        arguments = [f"Matrix<Semiring> C, Matrix<Semiring> parts, {sizes}, Predicate predicate"]
+        values = ["C, parts, int(m), int(n), int(count), fresh, predicate"]
         bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", "add_parts<Semiring>"
     else:
-        pointers = ", ".join(f"{d}* a{c}" for c, d in enumerate(r.dtypes))
-        arguments = [f"{pointers}, long long row, long long column, long long batch, long long n"]
-        values = [f"Matrix<Semiring>{{{{{', '.join(f'a{c}' for c in range(len(r.dtypes)))}}}, row, column, batch}}, int(n)"]
+        taken, matrix = parameters(Matrix, "a", components=tuple([d.name for d in r.dtypes]), template="Semiring")
+        arguments, values = [taken, "long long n"], [matrix, "int(n)"]
         threads = PLAIN_THREADS
         match name:
             case "add_identity":
@@ -153,8 +152,9 @@ def kernel_source(
                 values.append("int(first), divergent")
                 call = "test_loops<Semiring>"
             case _:
-                arguments.append("int* via, long long via_row, long long via_batch, long long first, int* divergent")
-                values.append("Via{via, via_row, via_batch, int(first)}, divergent")
+                taken, via = parameters(Via, "via")
+                arguments += [taken, "int* divergent"]
+                values += [via, "divergent"]
                 if name != "eliminate":
                     arguments.append("long long loops")
                     values.append("loops")
@@ -190,7 +190,7 @@ class Kernels:
         self.device = device(number)
         self.sides = pivot_sides(self.representation)
         self.rounds = any(d.kind == "f" for d in dtypes)
-        self.plans: dict[Hashable, LaunchPlan | DividedPlan | None] = {}
+        self.plans: dict[Hashable, LaunchPlan | SplitKPlan | None] = {}
         self._number = number
         self._steps: dict[tuple[bool, bool], Step | None] = {}
         self.ordered_bits = self.representation.keeps_bits_ordered and any(
@@ -217,7 +217,7 @@ class Kernels:
         r, step = self.representation, self.step(ordered_bits=ordered_bits, pairs=name == "product")
         shared_bytes = 0
         if tile is not None:
-            shared_bytes = tile.shared_bytes(r.size, witness=name.endswith("_witness"), near=_SEARCHES[name] == "near")
+            shared_bytes = tile.shared_bytes(r.size, witness=name.endswith("_witness"), shared_lookup=_LOOKUPS[name] == "shared")
         return Kernel(name, lambda: kernel_source(r, step, name, tile, **how), self._number, shared_bytes)
 
 
@@ -232,10 +232,10 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str, arch: int, ordered_bi
     dtypes = semiring.dtypes([np.dtype(dtype)] * semiring.components)
     heading = f"CUDA C++ of {kernel} over {semiring.name} in {', '.join(map(str, dtypes))} for sm_{arch}"
     if is_reachability(semiring, dtypes) and kernel in ("product", "close", "add_identity"):
-        return Code(boolean.bits_source(kernel, boolean.candidates(arch)[0], boolean.PIVOT // 32), heading)
+        return Code(boolean.bits_source(kernel, boolean.candidate_bit_tiles(arch)[0], boolean.PIVOT // 32), heading)
     r = represent(semiring, dtypes)
     step = step_for(r, arch, ordered_bits=ordered_bits and r.keeps_bits_ordered, pairs=kernel == "product")
     light = reads_vectors(r, step)
-    tile = candidates(problem_for(r, step, (1, 1, 1, 1), witness=kernel == "product_witness", light=light))[0]
+    tile = candidate_tiles(problem_for(r, step, (1, 1, 1, 1), witness=kernel == "product_witness", light=light))[0]
     access = ("vectors", "vectors") if light else ("rows", "rows")
     return Code(kernel_source(r, step, kernel, tile if kernel.startswith("product") else None, access), heading)

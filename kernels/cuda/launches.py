@@ -1,7 +1,8 @@
-"""Launches of products that are decided once: where operands lie alike, only their addresses differ."""
+"""Plans of products, decided once: where operands lie alike, only their addresses differ from launch to launch."""
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -10,20 +11,18 @@ from typing import Any
 import numpy as np
 
 from semiring.arrays.cuda_stream import Strided
+from semiring.kernels.cuda.arguments import Matrix, Predicate, Product, Witness, flat, places
+from semiring.kernels.cuda.blocks import by_value, matrix_of, via_of
 from semiring.kernels.cuda.compiler import Kernel, pointer_to
-from semiring.kernels.cuda.operands import by_value, matrix, via_arguments
 from semiring.kernels.engine import Block
 
-__all__ = ["ALWAYS", "DividedPlan", "LaunchPlan", "Operands", "Turn", "addresses", "arrangement", "arrangement_of_matrices", "planned"]
+__all__ = ["ALWAYS", "LaunchPlan", "Operands", "SplitKPlan", "addresses", "arrangement", "arrangement_of_matrices", "planned"]
 
 Operands = tuple[Block, Block, Block]
 """A, B and C of a product."""
 
-Turn = tuple[int, int]
-"""`Turn` in products.cuh: where signs are told, and as what."""
-
-ALWAYS: Turn = 0, 0
-"""It is always this launch's turn."""
+ALWAYS = Predicate(0, 0)
+"""Of launches that compute whatever the numbers are."""
 
 
 def arrangement(A: Block, B: Block, C: Block) -> Hashable | None:
@@ -73,9 +72,9 @@ class LaunchPlan:
     grid, block : tuple of int
     shared_bytes : int
     fields : array
-        A word for their address, and `Products` in products.cuh.
-    places : list of int
-        Which of them are filled in: `addresses`, and then whose turn it is.
+        A word for their address, and `Products`.
+    filled : list of int
+        Which of them are filled in: `addresses`, and then the predicate.
     copies : list
         Copies of the fields that nobody fills in at the moment, and `pointer_to` each.
     """
@@ -85,10 +84,10 @@ class LaunchPlan:
     block: tuple[int, int, int]
     shared_bytes: int
     fields: np.ndarray[Any, Any]
-    places: list[int]
+    filled: list[int]
     copies: list[tuple[memoryview, int]] = field(default_factory=list)
 
-    def start(self, own: Sequence[int], turn: Turn = ALWAYS) -> None:
+    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS) -> None:
         """Launch it, with the `addresses` of each product."""
         try:
             mine = self.copies.pop()
@@ -96,14 +95,14 @@ class LaunchPlan:
             array = self.fields.copy()
             mine = array.data, pointer_to(array)
         fields, argument = mine
-        for place, number in zip(self.places, (*own, *turn), strict=True):
+        for place, number in zip(self.filled, (*own, *predicate), strict=True):
             fields[place] = number
         self.kernel.start(self.grid, self.block, argument, self.shared_bytes)
         self.copies.append(mine)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DividedPlan:
+class SplitKPlan:
     """Launches for one product of one arrangement, of which the last rows are sums of parts.
 
     Attributes
@@ -120,8 +119,8 @@ class DividedPlan:
         Of its components.
     add : Kernel
     grid, block : tuple of int
-    strides : list of int
-        Of C, as `matrix` gives them.
+    strides : tuple of int
+        Of C, as `matrix_of` gives them.
     fresh : bool
     """
 
@@ -134,10 +133,10 @@ class DividedPlan:
     add: Kernel
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    strides: list[int]
+    strides: tuple[int, ...]
     fresh: bool
 
-    def start(self, own: Sequence[int], turn: Turn = ALWAYS) -> None:
+    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS) -> None:
         """Launch them, with the `addresses` of the product."""
         import cupy
 
@@ -146,9 +145,9 @@ class DividedPlan:
         a, b, c, column = own[:width], own[width : 2 * width], own[2 * width : 3 * width], own[-1]
         to = [v.data.ptr for v in sums]
         rest = *map(operator.add, a, self.below_a), *b, *to, *b, 0, column
-        self.tiles.start((*own, *rest) if self.whole else rest, turn)
-        below = by_value([*map(operator.add, c, self.below_c), *self.strides])
-        self.add(self.grid, self.block, (below, by_value([*to, n, 1, m * n]), m, n, count, int(self.fresh), by_value(turn)))
+        self.tiles.start((*own, *rest) if self.whole else rest, predicate)
+        below, parts = Matrix(tuple(map(operator.add, c, self.below_c)), *self.strides), Matrix(tuple(to), n, 1, m * n)
+        self.add(self.grid, self.block, (by_value(below), by_value(parts), m, n, count, int(self.fresh), by_value(predicate)))
 
 
 def addresses(products: Sequence[Operands], transposed: Block | None = None) -> list[int]:
@@ -179,23 +178,24 @@ def planned(
     count : int
         Products for which the kernel has room.
     products : sequence of (A, B, C, tiles, depth, fresh)
-        See `Product` in products.cuh.
+        See `Product`.
     transposed : Block or None
-        B with its columns contiguous, where winners are looked for in device memory.
+        B with its columns contiguous, where winners are looked up in global memory.
     """
-    rows = [
-        [
-            *(number for X in (A, B, C) for number in matrix(X)),
-            *(*C.shape, A.shape[1], tiles, fresh, depth),
-            *(*matrix(transposed or B), *via_arguments(C), A.column),
-        ]
-        for A, B, C, tiles, depth, fresh in products
-    ]
-    width = len(rows[0])
+    rows = []
+    for A, B, C, tiles, depth, fresh in products:
+        a, b, c, witness = matrix_of(A), matrix_of(B), matrix_of(C), Witness(matrix_of(transposed or B), *via_of(C, A.column))
+        rows.append(flat(Product(a, b, c, *C.shape, A.shape[1], tiles, fresh, depth, witness)))
+    own, width = _own_places(len(products[0][0].values)), len(rows[0])
     fields = np.zeros(1 + count * width + len(ALWAYS), dtype=np.int64)
     fields[1 : 1 + len(rows) * width] = np.ravel(rows)
-    components = len(products[0][0].values)
-    size = components + 3  # numbers of a matrix
-    own = np.array([*(start + c for start in (0, size, 2 * size, 3 * size + 6) for c in range(components)), width - 4, width - 1])
-    places = [*(1 + np.add.outer(width * np.arange(len(rows)), own).ravel()).tolist(), len(fields) - 2, len(fields) - 1]
-    return LaunchPlan(kernel, grid, (threads, 1, 1), shared_bytes, fields, places)
+    filled = [*(1 + np.add.outer(width * np.arange(len(rows)), own).ravel()).tolist(), len(fields) - 2, len(fields) - 1]
+    return LaunchPlan(kernel, grid, (threads, 1, 1), shared_bytes, fields, filled)
+
+
+@functools.cache
+def _own_places(components: int) -> np.ndarray[Any, Any]:
+    """The places in a `Product` of what `addresses` gives."""
+    place = places(Product, components)
+    pointers = [place[f"{X}.pointers.{c}"] for X in ("A", "B", "C", "witness.transposed") for c in range(components)]
+    return np.array([*pointers, place["witness.via"], place["witness.first"]])

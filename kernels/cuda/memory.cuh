@@ -1,5 +1,38 @@
-// Copies from device memory to shared memory that do not pass through registers.
+// Matrices in global memory, vectors of their elements, and asynchronous copies from there to shared memory.
 #pragma once
+
+#include "arguments.cuh"
+
+// A matrix over a semiring S in global memory: an array for each component of an element, all of one layout. Its fields, and those of the
+// other structures of a kernel's arguments, are those of the class of its name in arguments.py, which makes the header of these.
+template <class S> struct Matrix {
+  MATRIX_FIELDS
+
+  __device__ __forceinline__ long long at(int i, int j) const { return i * row + j * column; }
+};
+
+// Elements that one access to shared memory takes: as many as it can, or fewer.
+template <class E, int N = sizeof(E) < 16 ? 16 / sizeof(E) : 1> struct alignas(sizeof(E) < 16 ? N * sizeof(E) : alignof(E)) Vector {
+  static constexpr int length = N;
+  E element[N];
+};
+
+// A value that stays in a register, instead of being computed again and again from what the compiler knows of it.
+__device__ __forceinline__ int kept(int x) { return __shfl_sync(0xffffffff, x, threadIdx.x % 32); }
+
+// The numbers of this thread and this block, read anew at each call: what depends on them then need not stay in registers in between.
+__device__ __forceinline__ int thread_number() {
+  int x;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
+  return x;
+}
+__device__ __forceinline__ int block_number() {
+  int x;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(x));
+  return x;
+}
+
+// Copies from global to shared memory that do not pass through registers.
 
 // Where something in shared memory lies, as the copies count it.
 using Shared = unsigned;

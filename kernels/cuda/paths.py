@@ -1,8 +1,7 @@
-"""Paths out of the construction matrix on a GPU: predecessor trees, and single paths.
+"""Paths out of a construction matrix on a GPU: predecessor trees, and the paths of many pairs.
 
-Predecessors and next hops on a GPU: three kernels, one of which runs only where elements tie.
-
-The paths of many pairs out of a construction matrix on a GPU, a thread a pair.
+Trees, of predecessors or of next hops, are grown by three kernels, one of which runs only where elements tie. Paths are expanded by a
+thread each.
 """
 
 from __future__ import annotations
@@ -15,18 +14,19 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.pieces import GPU_SCRATCH, slices
 from semiring.kernels import cache
+from semiring.kernels.cuda.arguments import Matrix, Vertices, flat, parameters
+from semiring.kernels.cuda.blocks import matrix_of, of_one_layout, stacked
 from semiring.kernels.cuda.compiler import DYNAMIC_SHARED_BYTES, Kernel, compile_source
 from semiring.kernels.cuda.device import device
-from semiring.kernels.cuda.operands import matrix, of_one_layout, stacked
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.engine import Block
 
-__all__ = ["SOURCE", "forest", "trees_source", "walks"]
+__all__ = ["WALKS_SOURCE", "expand_paths", "predecessor_trees", "trees_source"]
+
+Array = np.ndarray[Any, Any]
 
 _THREADS = 1024
-
-_VERTICES = "int* {0}, long long {0}_row, long long {0}_column, long long {0}_batch"
 
 
 def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backward: bool, shared: bool) -> str:
@@ -43,11 +43,10 @@ def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backw
     """
     r = represent(semiring, dtypes)
     index = "unsigned short" if shared else "int"
-    values = ", ".join(f"{d}* v{c}" for c, d in enumerate(r.dtypes)) + ", long long row, long long column, long long batch"
-    pointers = ", ".join(f"v{c}" for c in range(len(r.dtypes)))
-    via, tree = (f"Vertices{{{x}, {x}_row, {x}_column, {x}_batch}}" for x in ("via", "tree"))
-    closure = f"Closure<Semiring, {str(backward).lower()}>{{Matrix<Semiring>{{{{{pointers}}}, row, column, batch}}, {via}}}"
-    matrices = f"{values}, {_VERTICES.format('via')}, {_VERTICES.format('tree')}, long long n"
+    taken_values, values = parameters(Matrix, "values", components=tuple([d.name for d in r.dtypes]), template="Semiring")
+    (taken_via, via), (taken_tree, tree) = (parameters(Vertices, x) for x in ("via", "tree"))
+    closure = f"Closure<Semiring, {str(backward).lower()}>{{{values}, {via}}}"
+    matrices = f"{taken_values}, {taken_via}, {taken_tree}, long long n"
     kinds = f"Semiring, {str(backward).lower()}, {index}"
     kernels = [
         ("last_vertices", "long long columns", f"last_vertices<{index}>({via}, {tree}, int(n), columns, memory)"),
@@ -59,7 +58,7 @@ def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backw
         ),
     ]
     memory = "char* const memory = shared;" if shared else "char* const memory = scratch + blockIdx.x * room;"
-    parts = ['#include "arithmetic.cuh"', '#include "trees.cuh"', "", semiring_struct(r, None)]
+    parts = ['#include "arithmetic.cuh"', '#include "paths.cuh"', "", semiring_struct(r, None)]
     parts += [
         f'extern "C" __global__ void __launch_bounds__({_THREADS}) {name}({matrices}, {extra}, char* scratch, long long room) {{\n'
         f"  extern __shared__ __align__(16) char shared[];\n  {memory}\n  {call};\n}}\n"
@@ -68,8 +67,8 @@ def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backw
     return "\n".join(parts)
 
 
-def forest(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, np.ndarray[Any, Any]]:
-    """See `semiring.kernels.select.forest`."""
+def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:
+    """See `semiring.kernels.select.predecessor_trees`."""
     import cupy
 
     with via.device:
@@ -80,7 +79,7 @@ def forest(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: b
         dtypes = tuple(v.dtype for v in values)
         arrays = of_one_layout(tuple(stacked(v.view(d)) for v, d in zip(values, represent(semiring, dtypes).dtypes, strict=True)))
         arguments = [*_arguments(arrays, backward), *_arguments((stacked(via),), backward), *_arguments((stacked(trees),), backward), n]
-        launch = _Launch(semiring, dtypes, backward, n, via.device.id)
+        launch = _RowKernels(semiring, dtypes, backward, n, via.device.id)
         rows = trees.size // n
         launch("last_vertices", rows, *arguments, rows)
         bad = cupy.zeros(1 + rows, dtype=np.int64)
@@ -94,11 +93,12 @@ def forest(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: b
 
 
 def _arguments(arrays: tuple[Any, ...], backward: bool) -> list[int]:
-    *pointers, row, column, batch = matrix(Block(arrays))
-    return [*pointers, column, row, batch] if backward else [*pointers, row, column, batch]
+    """The words of a `Matrix`, or of `Vertices`, with rows and columns exchanged if the walks go `backward`."""
+    X = matrix_of(Block(arrays))
+    return flat(X._replace(row=X.column, column=X.row) if backward else X)
 
 
-class _Launch:
+class _RowKernels:
     """Launches with a block a row, and with room for it."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, n: int, number: int) -> None:
@@ -135,7 +135,7 @@ def _functions(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: 
     return functions
 
 
-SOURCE = """#include "walks.cuh"
+WALKS_SOURCE = """#include "paths.cuh"
 
 extern "C" __global__ void walks(const int* via, long long row, long long column, const int* sources, const int* targets, long long pairs,
                                  long long room, int* vertices, int* lengths) {
@@ -149,8 +149,8 @@ _FIRST_ROOM, _GROWTH = 64, 16
 _WALK_THREADS = 64
 
 
-def walks(via: Any, sources: np.ndarray[Any, Any], targets: np.ndarray[Any, Any]) -> list[list[int] | None]:
-    """See `semiring.kernels.select.walks`."""
+def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:
+    """See `semiring.kernels.select.expand_paths`."""
     found: list[list[int] | None] = [None] * len(sources)
     left = np.arange(len(sources))
     most = len(via) + 1
@@ -168,7 +168,7 @@ def walks(via: Any, sources: np.ndarray[Any, Any], targets: np.ndarray[Any, Any]
     return found
 
 
-def _expand(via: Any, sources: np.ndarray[Any, Any], targets: np.ndarray[Any, Any], room: int) -> list[list[int]]:
+def _expand(via: Any, sources: Array, targets: Array, room: int) -> list[list[int]]:
     """The walks of at most `room` vertices; empty where there are more."""
     import cupy
 
@@ -188,4 +188,4 @@ def _expand(via: Any, sources: np.ndarray[Any, Any], targets: np.ndarray[Any, An
 
 @functools.cache
 def _function(number: int) -> Kernel:
-    return Kernel("walks", lambda: SOURCE, number)
+    return Kernel("walks", lambda: WALKS_SOURCE, number)

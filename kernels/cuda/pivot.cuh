@@ -5,13 +5,11 @@
 // turns, so that one barrier is enough for them.
 #pragma once
 
-#include "matrix.cuh"
+#include "memory.cuh"
 
 // The construction matrix, or none.
 struct Via {
-  int* data;
-  long long row, batch;
-  int first;  // the vertex that the block's first row stands for
+  VIA_FIELDS
 };
 
 template <class S, int P, int TM, int TN, int COUNT> struct Pivot {

@@ -13,24 +13,24 @@ from semiring.arrays.cuda_stream import Strided
 from semiring.arrays.pieces import GPU_SCRATCH
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
+from semiring.kernels.cuda.arguments import Predicate
+from semiring.kernels.cuda.blocks import BATCH, access, aligned_copy, batches, matrix_of, row_slices, same_block, shares
 from semiring.kernels.cuda.kernels import GROUP, PLAIN_THREADS, kernels_for, problem_for, reads_vectors
 from semiring.kernels.cuda.launches import (
     ALWAYS,
-    DividedPlan,
     LaunchPlan,
     Operands,
-    Turn,
+    SplitKPlan,
     addresses,
     arrangement,
     arrangement_of_matrices,
     planned,
 )
-from semiring.kernels.cuda.operands import BATCH, access, batches, copy, matrix, parts, same, shares
 from semiring.kernels.cuda.steps import Step
-from semiring.kernels.cuda.tile import Division, Problem, Tile, choose, divide, is_near, launch
+from semiring.kernels.cuda.tile import Problem, SplitK, Tile, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.engine import Block
 
-__all__ = ["CudaProducts", "Launch"]
+__all__ = ["CudaProducts", "ProductPlan"]
 
 _SLAB = 1 << 17
 """Steps that one launch takes; the kernels number its slices, of four steps at least, by 16 bits."""
@@ -41,7 +41,7 @@ _BLOCK = 64
 _PLANS = 4096
 """Launches that are kept."""
 
-Launch = LaunchPlan | DividedPlan
+ProductPlan = LaunchPlan | SplitKPlan
 
 
 class CudaProducts:
@@ -85,43 +85,43 @@ class CudaProducts:
         """C ← A⊗B."""
         self._product(A, B, C, fresh=True)
 
-    def _launches_again(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[Launch, int | None]] | None:
+    def _launches_again(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[ProductPlan, int | None]] | None:
         """The launches of a product of matrices into new arrays, if one whose operands lie alike was planned before."""
         alike = arrangement_of_matrices(a, b, witness=witness)
         found = []
-        for _, signed in self._turns():
+        for _, signed in self._variants():
             plan = self._kernels.plans.get((True, False, self._ordered_bits, alike))
             if plan is None:
                 return None
             found.append((plan, None if self.signs is None else signed))
         return found
 
-    def _turns(self) -> Iterator[Turn]:
-        """For each variant of the kernels that is launched, when it is its turn; both where the signs will decide."""
+    def _variants(self) -> Iterator[Predicate]:
+        """When each variant of the kernels that is launched computes: both are where the signs will decide."""
         if self.signs is None or not self._kernels.ordered_bits:
             yield ALWAYS
             return
         for signed in (True, False):  # and so bits are taken to be ordered when all is done
             self._ordered_bits = not signed
-            yield self.signs.data.ptr, int(signed)
+            yield Predicate(self.signs.data.ptr, int(signed))
 
     def tile_for(self, problem: Problem) -> Tile:
         """The tile of a product."""
-        return choose(problem, self._kernels.device)
+        return choose_tile(problem, self._kernels.device)
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """One launch, or one for each part of C for which copies of operands fit the scratch memory."""
         if C.values[0].size == 0:
             return
-        plans = [(self._planned([(A, B, C)], fresh=fresh, together=False), turn) for turn in self._turns()]
+        plans = [(self._planned([(A, B, C)], fresh=fresh, together=False), predicate) for predicate in self._variants()]
         if all(plan is not None for plan, _ in plans):
             own = addresses([(A, B, C)])
-            for plan, turn in plans:
+            for plan, predicate in plans:
                 assert plan is not None
-                plan.start(own, turn)
+                plan.start(own, predicate)
         elif len(C.values[0]) > BATCH:
             # No part may change what another one reads.
-            A, B = (copy(X) if shares(X, C) and not same(X, C) else X for X in (A, B))
+            A, B = (aligned_copy(X) if shares(X, C) and not same_block(X, C) else X for X in (A, B))
             for start, some in batches(C):
                 those = slice(start, start + BATCH)
                 self._product(A.at(those), B.at(those), some, fresh=fresh)
@@ -132,7 +132,7 @@ class CudaProducts:
 
             compiler.run(work, work)
 
-    def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> Launch | None:
+    def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
         """What is launched for products without copies; None where they need some. `together` there may be several of them."""
         arrangements = [arrangement(*operands) for operands in products]
         plans, key = self._kernels.plans, (fresh, together, self._ordered_bits, *arrangements)
@@ -145,7 +145,7 @@ class CudaProducts:
             plans[key] = plan
         return plan
 
-    def _plan(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> Launch | None:
+    def _plan(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
         A, B, C = products[0]
         if together or shares(A, C) or shares(B, C):
             whole, side = self._in_one_launch(products), _BLOCK
@@ -153,15 +153,15 @@ class CudaProducts:
             whole, side = self._as_it_lies(A, B, C), 0
         if not whole:
             return None
-        problem = self._problem(products, side=side, near=C.via is not None)
+        problem = self._problem(products, side=side, shared_lookup=C.via is not None)
         tile = self.tile_for(problem)
-        if (division := divide(problem, tile, self._kernels.device)) is not None:
-            return self._divided(problem, tile, division, products[0], fresh=fresh)
+        if (split := split_k(problem, tile, self._kernels.device)) is not None:
+            return self._split_plan(problem, tile, split, products[0], fresh=fresh)
         return self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh) for operands in products], None)
 
     def _as_it_lies(self, A: Block, B: Block, C: Block) -> bool:
         """Whether a product with whose result the operands share nothing needs neither copies nor slabs."""
-        if len(C.values[0]) > BATCH or A.shape[1] > _SLAB or (C.via is not None and not self._is_near([(A, B, C)])):
+        if len(C.values[0]) > BATCH or A.shape[1] > _SLAB or (C.via is not None and not self._looks_up_in_shared([(A, B, C)])):
             return False
         return not any(self._copied(A, B, C))
 
@@ -176,55 +176,55 @@ class CudaProducts:
     def _by_rows(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
         """The product of no more matrices than one launch can number, of copies of the operands that C shares elements with."""
         limit, shared_a, shared_b = _scratch(C), shares(A, C), shares(B, C)
-        if shared_a and (shared_b or not same(A, C)):
-            A, shared_a = copy(A), False
-        if shared_b and not same(B, C):
-            B, shared_b = copy(B), False
+        if shared_a and (shared_b or not same_block(A, C)):
+            A, shared_a = aligned_copy(A), False
+        if shared_b and not same_block(B, C):
+            B, shared_b = aligned_copy(B), False
         if not shared_a:
             self._by_columns(A, B, C, shared_b, limit, fresh)
             return
         # A's rows are copied before the first of their elements changes.
-        for rows in parts(C.shape[0], A.values[0].nbytes, limit):
-            self._by_columns(copy(A[rows, :]), B, C[rows, :], shared_b, limit, fresh)
+        for rows in row_slices(C.shape[0], A.values[0].nbytes, limit):
+            self._by_columns(aligned_copy(A[rows, :]), B, C[rows, :], shared_b, limit, fresh)
 
     def _by_columns(self, A: Block, B: Block, C: Block, shared_b: bool, limit: int, fresh: bool) -> None:
-        far = C.via is not None and not self._is_near([(A, B, C)])
-        if not (shared_b or far):
+        global_lookup = C.via is not None and not self._looks_up_in_shared([(A, B, C)])
+        if not (shared_b or global_lookup):
             self._by_slabs(A, B, C, None, limit, fresh)
             return
-        for columns in parts(C.shape[1], B.values[0].nbytes * (shared_b + far), limit):
-            some = copy(B[:, columns]) if shared_b else B[:, columns]
-            self._by_slabs(A, some, C[:, columns], copy(some, transposed=True) if far else None, limit, fresh)
+        for columns in row_slices(C.shape[1], B.values[0].nbytes * (shared_b + global_lookup), limit):
+            some = aligned_copy(B[:, columns]) if shared_b else B[:, columns]
+            self._by_slabs(A, some, C[:, columns], aligned_copy(some, transposed=True) if global_lookup else None, limit, fresh)
 
     def _by_slabs(self, A: Block, B: Block, C: Block, transposed: Block | None, limit: int, fresh: bool) -> None:
         """The product of operands that C shares nothing with, in slabs of steps; where it pays, of copies in aligned rows."""
         k, copied = A.shape[1], self._copied(A, B, C)
         size = sum(X.values[0].nbytes for X, aside in zip((A, B), copied, strict=True) if aside)
-        for steps in parts(max(k, 1), size, limit, _SLAB):
-            left, right = (copy(X) if aside else X for X, aside in zip((A[:, steps], B[steps, :]), copied, strict=True))
+        for steps in row_slices(max(k, 1), size, limit, _SLAB):
+            left, right = (aligned_copy(X) if aside else X for X, aside in zip((A[:, steps], B[steps, :]), copied, strict=True))
             self._launch((left, right, C), transposed and transposed[:, steps], fresh=fresh and steps.start == 0)
 
     def _in_one_launch(self, products: Sequence[Operands]) -> bool:
-        """Whether products need no copies: of C each tile reads nothing but itself, and no witness is looked for in device memory."""
+        """Whether products need no copies: of C each tile reads nothing but itself, and no witness is looked up in global memory."""
         results = [C for *_, C in products]
         if not 0 < len(products) <= GROUP or any(C.values[0].size == 0 or len(C.values[0]) > BATCH for C in results):
             return False
         witness = results[0].via is not None
         how = {(A.shape[1], self._access(A, B, witness=witness)) for A, B, _ in products}
-        if len(how) > 1 or (witness and not self._is_near(products)):
+        if len(how) > 1 or (witness and not self._looks_up_in_shared(products)):
             return False
-        tile = self.tile_for(self._problem(products, side=_BLOCK, near=witness))
+        tile = self.tile_for(self._problem(products, side=_BLOCK, shared_lookup=witness))
 
         def apart(X: Block, C: Block, *, one_tile: bool) -> bool:
-            return not shares(X, C) or (same(X, C) and one_tile)
+            return not shares(X, C) or (same_block(X, C) and one_tile)
 
         return all(
             apart(A, C, one_tile=C.shape[1] <= tile.columns) and apart(B, C, one_tile=C.shape[0] <= tile.rows) for A, B, C in products
         )
 
-    def _is_near(self, products: Sequence[Operands]) -> bool:
-        """Whether witnesses are looked for in shared memory, where all slices of so few steps are."""
-        return is_near(self._problem(products), self._kernels.device)
+    def _looks_up_in_shared(self, products: Sequence[Operands]) -> bool:
+        """Whether witnesses are looked up in shared memory, where all slices of so few steps are."""
+        return looks_up_in_shared(self._problem(products), self._kernels.device)
 
     def _step(self, *, witness: bool) -> Step | None:
         return self._kernels.step(ordered_bits=self._ordered_bits, pairs=not witness)
@@ -236,48 +236,48 @@ class CudaProducts:
         vectors = self._reads_vectors(witness=witness)
         return access(A, vectors=vectors), access(B, vectors=vectors)
 
-    def _problem(self, products: Sequence[Operands], *, side: int = 0, near: bool = False) -> Problem:
+    def _problem(self, products: Sequence[Operands], *, side: int = 0, shared_lookup: bool = False) -> Problem:
         """The largest of the products, all of which have as many steps."""
         A, B, C = max(products, key=lambda p: p[2].values[0].size)
         shape, witness = (*C.shape, A.shape[1], len(C.values[0])), C.via is not None
         light = self._access(A, B, witness=witness) == ("vectors", "vectors")
-        divisible = self.semiring.selects and not witness and side == 0 and shape[3] == 1
+        splittable = self.semiring.selects and not witness and side == 0 and shape[3] == 1
         r, step = self._representation, self._step(witness=witness)
-        return problem_for(r, step, shape, witness=witness, light=light, side=side, near=near, divisible=divisible)
+        return problem_for(r, step, shape, witness=witness, light=light, side=side, shared_lookup=shared_lookup, splittable=splittable)
 
     def _launch(self, operands: Operands, transposed: Block | None, *, fresh: bool) -> None:
         """A product without copies, in whole tiles or in parts of some."""
         own = addresses([operands], transposed)
-        for turn in self._turns():
-            problem = self._problem([operands], near=transposed is None and operands[2].via is not None)
+        for predicate in self._variants():
+            problem = self._problem([operands], shared_lookup=transposed is None and operands[2].via is not None)
             tile = self.tile_for(problem)
-            division = divide(problem, tile, self._kernels.device)
-            if division is None:
-                self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh)], transposed).start(own, turn)
+            split = split_k(problem, tile, self._kernels.device)
+            if split is None:
+                self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh)], transposed).start(own, predicate)
             else:
-                self._divided(problem, tile, division, operands, fresh=fresh).start(own, turn)
+                self._split_plan(problem, tile, split, operands, fresh=fresh).start(own, predicate)
 
-    def _divided(self, problem: Problem, tile: Tile, division: Division, operands: Operands, *, fresh: bool) -> DividedPlan:
+    def _split_plan(self, problem: Problem, tile: Tile, split: SplitK, operands: Operands, *, fresh: bool) -> SplitKPlan:
         """The launches of a product of which the last rows are sums of parts."""
         import cupy
 
         A, B, C = operands
-        rows, whole, rest = division.rows, slice(division.rows), slice(division.rows, None)
+        rows, whole, rest = split.rows, slice(split.rows), slice(split.rows, None)
         below = C[rest, :]
-        parts = Block(tuple([cupy.empty((division.parts, *v.shape[1:]), v.dtype) for v in below.values]))
+        parts = Block(tuple([cupy.empty((split.parts, *v.shape[1:]), v.dtype) for v in below.values]))
         products = [(A[whole, :], B, C[whole, :], A.shape[1], fresh)] if rows else []
-        products.append((A[rest, :], B, parts, division.depth, True))
-        return DividedPlan(
+        products.append((A[rest, :], B, parts, split.depth, True))
+        return SplitKPlan(
             self._tiles(problem, tile, products, None),
             bool(rows),
             tuple([rows * v.strides[1] for v in A.values]),
             tuple([rows * v.strides[1] for v in C.values]),
-            (division.parts, *below.shape),
+            (split.parts, *below.shape),
             tuple([v.dtype for v in C.values]),
             self._kernels.function("add_parts"),
             (-(-math.prod(below.shape) // PLAIN_THREADS), 1, 1),
             (PLAIN_THREADS, 1, 1),
-            matrix(below)[len(C.values) :],
+            matrix_of(below)[1:],
             fresh,
         )
 
@@ -288,7 +288,7 @@ class CudaProducts:
         # Those that may be launched together are launched alone by the same kernel.
         count = 1 if len(products) == 1 and problem.side == 0 else GROUP
         kernel = self._kernels.function(
-            "product" if not problem.witness else "product_near_witness" if problem.near else "product_witness",
+            "product" if not problem.witness else "product_shared_witness" if problem.shared_lookup else "product_witness",
             ordered_bits=self._ordered_bits,
             tile=tile,
             access=self._access(*products[0][:2], witness=problem.witness),
@@ -297,8 +297,9 @@ class CudaProducts:
         each = [
             (A, B, C, tile.count(*C.shape) * max(1, -(-A.shape[1] // max(1, depth))), depth, fresh) for A, B, C, depth, fresh in products
         ]
-        shape = launch(problem, tile, sum(tiles for *_, tiles, _, _ in each))
-        return planned(kernel, (*shape.grid, 1), shape.threads, shape.shared_bytes, count, each, transposed)
+        grid = sum(tiles for *_, tiles, _, _ in each), problem.batch, 1
+        shared_bytes = tile.shared_bytes(problem.bytes, witness=problem.witness, shared_lookup=problem.shared_lookup)
+        return planned(kernel, grid, tile.threads, shared_bytes, count, each, transposed)
 
 
 def _scratch(C: Block) -> int:

@@ -1,7 +1,7 @@
 """How elements are held in device memory while they are multiplied.
 
-Tropical integers, whose ∞ is the dtype's largest (smallest) value for the user, have half of it there, so that ∞ + ∞ does not wrap and
-one instruction is a whole step. Truth values are bytes. All others are as the user has them.
+Tropical integers, whose ∞ is the dtype's largest (smallest) value for the user, are clamped to half the range there, so that ∞ + ∞ does
+not wrap and one instruction is a whole step. Truth values are bytes. All others are as the user has them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import REAL, Expr, nodes, var
 from semiring.common.forks import cached_property
 from semiring.kernels.boolean import on_bytes
-from semiring.kernels.cuda.steps import postponed
 from semiring.kernels.overflow.limits import absorbing, inner_infinity, tropical
+from semiring.kernels.cuda.steps import hoisted
 
 __all__ = ["Representation", "represent"]
 
@@ -36,7 +36,7 @@ class Representation:
     infinities : tuple of int
         Integers that absorb sums.
     clamped : bool
-        Whether the zero is an inner ∞, to which elements are clamped.
+        Whether these are tropical integers that are clamped to half the range.
     """
 
     add: tuple[Expr, ...]
@@ -75,16 +75,16 @@ class Representation:
         return bool(REAL & {e.op for e in nodes(*self.add, *self.mul)})
 
     @cached_property
-    def postponed(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-        """⊗ as a product without a witness computes it at every step, and what it applies to the sums; see `steps.postponed`."""
+    def hoisted(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """⊗ as a product without a witness computes it at every step, and what it applies to the sums; see `steps.hoisted`."""
         if len(self.dtypes) != 1:
             return self.mul, tuple(var(0, c) for c, _ in enumerate(self.mul))
-        mul, whole = postponed(self.add[0], self.mul[0], self.zero[0], self.dtypes[0])
+        mul, whole = hoisted(self.add[0], self.mul[0], self.zero[0], self.dtypes[0])
         return (mul,), (whole,)
 
     def is_heavy(self, *, witness: bool) -> bool:
         """Whether ⊕ and ⊗ are more than an operation each in a product."""
-        mul = self.mul if witness else self.postponed[0]
+        mul = self.mul if witness else self.hoisted[0]
         return sum(e.op not in ("var", "const") for e in nodes(*self.add, *mul)) > 2 * len(self.dtypes)
 
     @cached_property

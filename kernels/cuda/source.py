@@ -1,9 +1,4 @@
-"""The operations of a semiring as CUDA C++.
-
-The operations of a semiring as CUDA C++: recorded expressions become device functions of a struct that the templates take.
-
-A semiring in some dtypes as the C++ struct that the kernel templates take.
-"""
+"""The operations of a semiring as CUDA C++: recorded expressions become device functions of the struct that the kernel templates take."""
 
 from __future__ import annotations
 
@@ -158,10 +153,10 @@ class _Writer:
         return _Value(name, dtype)
 
 
-def semiring_struct(r: Representation, step: Step | None, *, star: bool = False, late: bool = False) -> str:
+def semiring_struct(r: Representation, step: Step | None, *, star: bool = False, epilogue: bool = False) -> str:
     """``struct Semiring`` with the operations of `r`, and a step by the row `step` of the table, if there is one; with a* if wanted.
 
-    With `late`, steps leave to the end of a sum what can wait until then.
+    With `epilogue`, what can be hoisted out of the sum is applied to it at its end.
     """
     kinds = [d.name for d in r.dtypes]
     each = list(enumerate(kinds))
@@ -198,8 +193,8 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False,
         _constant("one", r.one, r.registers),
         _operation("add", "Element a, Element b", r.add, r),
         _operation("mul", "Element a, Element b", r.mul, r),
-        _operation("candidate", "Element a, Element b", r.postponed[0] if late else _candidates(r), r),
-        _finish(r) if late else "",
+        _operation("candidate", "Element a, Element b", r.hoisted[0] if epilogue else _candidates(r), r),
+        _epilogue(r) if epilogue else "",
         _accumulate(r, step),
         _harmless(),
         _star(r) if star else "",
@@ -233,12 +228,12 @@ def _candidates(r: Representation) -> Sequence[Expr]:
     return (candidate(r.add[0], r.mul[0], r.zero[0]),) if len(r.mul) == 1 else r.mul
 
 
-def _finish(r: Representation) -> str:
+def _epilogue(r: Representation) -> str:
     """What a sum of candidates stands for."""
-    if all(e.op == "var" for e in r.postponed[1]):
-        return _method("Element finish(Element a)", "return a;")
-    lines, results = function(r.postponed[1], [f"{d}(a.c{c})" for c, d in enumerate(r.dtypes)], [], r.dtypes)
-    return _method("Element finish(Element a)", " ".join([*lines, f"return add(zero(), {{{', '.join(results)}}});"]))
+    if all(e.op == "var" for e in r.hoisted[1]):
+        return _method("Element epilogue(Element a)", "return a;")
+    lines, results = function(r.hoisted[1], [f"{d}(a.c{c})" for c, d in enumerate(r.dtypes)], [], r.dtypes)
+    return _method("Element epilogue(Element a)", " ".join([*lines, f"return add(zero(), {{{', '.join(results)}}});"]))
 
 
 def _accumulate(r: Representation, step: Step | None) -> str:

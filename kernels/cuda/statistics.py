@@ -17,10 +17,10 @@ import numpy as np
 from semiring.arrays.cuda_stream import Strided
 from semiring.common import forks
 from semiring.common.errors import SemiringError
+from semiring.kernels.cuda.blocks import stacked
 from semiring.kernels.cuda.compiler import Kernel, pointer_to, rehearsing
 from semiring.kernels.cuda.device import device
 from semiring.kernels.cuda.elements import zeros
-from semiring.kernels.cuda.operands import stacked
 from semiring.kernels.overflow.limits import RawStatistics
 
 __all__ = ["begin", "flag_signs", "statistics_source"]

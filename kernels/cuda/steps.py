@@ -13,7 +13,7 @@ import numpy as np
 from semiring.algebra.elements import element
 from semiring.algebra.expression import Expr, evaluate, node, var
 
-__all__ = ["STEPS", "Operations", "Step", "best_step", "candidate", "postponed"]
+__all__ = ["STEPS", "Operations", "Step", "best_step", "candidate", "hoisted"]
 
 _A, _B = var(0), var(1)
 _SUM = (node("add", _A, _B), node("add", _B, _A))
@@ -66,7 +66,7 @@ class Step:
     fits : callable
         Whether it computes the same.
     pairs : bool
-        Whether a register has two numbers, of consecutive steps (see ``pairs.cuh``).
+        Whether a register has two numbers, of consecutive steps (see ``Pairs`` in ``arithmetic.cuh``).
     """
 
     name: str
@@ -149,7 +149,7 @@ _INCREASING: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def postponed(add: Expr, mul: Expr, zero: float, dtype: np.dtype[Any]) -> tuple[Expr, Expr]:
+def hoisted(add: Expr, mul: Expr, zero: float, dtype: np.dtype[Any]) -> tuple[Expr, Expr]:
     """⊗ without what can wait for the end of a sum, and that as a function of the sum; `candidate` where nothing can.
 
     An increasing f, rounded or not, has max(f(x), f(y)) = f(max(x, y)): where ⊕ is an extremum of floats and ⊗ is f of a simpler
@@ -160,7 +160,7 @@ def postponed(add: Expr, mul: Expr, zero: float, dtype: np.dtype[Any]) -> tuple[
     --------
     >>> from semiring.algebra.expression import const
     >>> a, b = var(0), var(1)
-    >>> postponed(node("max", a, b), node("sub", node("add", a, b), const(1)), 0, np.dtype("float32"))
+    >>> hoisted(node("max", a, b), node("sub", node("add", a, b), const(1)), 0, np.dtype("float32"))
     (a + b, a - 1)
     """
     as_it_is = candidate(add, mul, zero), _A

@@ -1,8 +1,8 @@
-"""Tiles of a product on a GPU: candidates, predicted time, the best one, and split-K.
+"""Tiles of a product on a GPU: the problem, the candidates, the one that is predicted fastest, and split-K.
 
-What is to be multiplied, in which tiles, and how they are launched.
-
-Which tile a product is predicted to be fastest in, and what becomes of the tiles that do not fill the GPU.
+`looks_up_in_shared` says where a witness is looked up, which decides which tiles there are; `choose_tile` takes the best of these; and
+`split_k` says whether tiles that would leave a part of the GPU idle are shared by several thread blocks. All of it is arithmetic, and
+needs no GPU.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from semiring.common.html import Shown
 from semiring.kernels import machine
 from semiring.kernels.cuda.device import Device
 
-__all__ = ["Division", "Launch", "Problem", "Tile", "candidates", "choose", "divide", "is_near", "launch"]
+__all__ = ["Problem", "SplitK", "Tile", "candidate_tiles", "choose_tile", "looks_up_in_shared", "split_k"]
 
 _ENTRY = 4
 """Bytes that tell which element has a winner, and where to look for it."""
@@ -42,10 +42,10 @@ class Problem:
         ⊕ and ⊗ are more than an instruction each, and fewer steps fit the instruction cache.
     side : int
         What a tile should have of rows and columns at least: of a result that is an operand too, a whole block.
-    near : bool
-        A witness is looked for in shared memory, where all slices have to be in the end.
-    divisible : bool
-        A sum may be that of parts of its steps, wherever they are divided.
+    shared_lookup : bool
+        A witness is looked up in shared memory, where all slices have to be in the end, instead of global memory.
+    splittable : bool
+        A sum may be that of parts of its steps, wherever k is split.
     """
 
     m: int
@@ -59,8 +59,8 @@ class Problem:
     step: str | None = None
     heavy: bool = False
     side: int = 0
-    near: bool = False
-    divisible: bool = False
+    shared_lookup: bool = False
+    splittable: bool = False
 
     def validate(self) -> None:
         """Refuse what no launch can number."""
@@ -121,35 +121,20 @@ class Tile(Shown):
         """Tiles that cover m × n elements."""
         return -(-m // self.rows) * -(-n // self.columns)
 
-    def shared_bytes(self, size: int, *, witness: bool = False, near: bool = False) -> int:
-        """Shared memory of a block for elements of `size` bytes; a witness needs a list in the end, beside slices it is near."""
+    def shared_bytes(self, size: int, *, witness: bool = False, shared_lookup: bool = False) -> int:
+        """Shared memory of a block for elements of `size` bytes; a witness needs a list in the end, beside slices to look it up in."""
         vector = max(1, 16 // size)
         slices = self.stages * (self.rows * (self.depth + vector) + self.depth * self.columns) * size
         improved = witness * self.rows * self.columns * _ENTRY
-        return slices + improved if near else max(slices, improved)
+        return slices + improved if shared_lookup else max(slices, improved)
 
     def fits(self, problem: Problem, device: Device) -> bool:
         """Whether the kernel and the device have room for it."""
         vector = max(1, 16 // problem.bytes)
         warps = self.rows % (4 * self.thread_rows) == self.columns % (8 * self.thread_columns) == 0
         vectors = self.thread_columns % vector == self.depth % vector == 0
-        room = self.shared_bytes(problem.bytes, witness=problem.witness, near=problem.near) <= device.block_shared_bytes
-        return warps and vectors and room and (not problem.near or problem.k <= self.stages * self.depth)
-
-
-@dataclass(frozen=True)
-class Launch:
-    """A grid of thread blocks."""
-
-    grid: tuple[int, int]
-    threads: int
-    shared_bytes: int
-
-
-def launch(problem: Problem, tile: Tile, tiles: int) -> Launch:
-    """One block for each of so many tiles, of the problem and of smaller ones that are solved with it."""
-    shared_bytes = tile.shared_bytes(problem.bytes, witness=problem.witness, near=problem.near)
-    return Launch((tiles, problem.batch), tile.threads, shared_bytes)
+        room = self.shared_bytes(problem.bytes, witness=problem.witness, shared_lookup=problem.shared_lookup) <= device.block_shared_bytes
+        return warps and vectors and room and (not problem.shared_lookup or problem.k <= self.stages * self.depth)
 
 
 _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
@@ -198,7 +183,7 @@ _BY_STEP = {
 }
 """The same where light products of four bytes have others: ⊕ and ⊗ of an instruction each are best one step at a time."""
 
-_NEAR: dict[bool, dict[int, tuple[Tile, ...]]] = {
+_SHARED_LOOKUP: dict[bool, dict[int, tuple[Tile, ...]]] = {
     True: {
         4: (
             Tile(64, 64, 32, 4, 4, 2, 2, unrolled=32),
@@ -218,12 +203,12 @@ _NEAR: dict[bool, dict[int, tuple[Tile, ...]]] = {
 _SERIES = (Tile(32, 64, 4, 4, 4, 3, 3, held=1, unrolled=4),)
 
 
-def candidates(problem: Problem) -> tuple[Tile, ...]:
+def candidate_tiles(problem: Problem) -> tuple[Tile, ...]:
     """The tiles for elements of this size."""
     if problem.series:
         return _SERIES
     size = next((s for s in (4, 8, 16) if problem.bytes <= s), 16)
-    tiles = _NEAR[problem.light][size] if problem.near else _TILES[problem.witness, problem.light][size]
+    tiles = _SHARED_LOOKUP[problem.light][size] if problem.shared_lookup else _TILES[problem.witness, problem.light][size]
     if problem.light and not problem.witness and size == 4:
         tiles = _BY_STEP.get(problem.step, tiles)
     return tuple(replace(tile, unrolled=8) for tile in tiles) if problem.heavy else tiles
@@ -239,8 +224,8 @@ _PARTS, _DEPTH, _GRAIN, _PARTS_BYTES = 16, 256, 64, 48 << 20
 
 
 @dataclass(frozen=True)
-class Division:
-    """What becomes of the tiles that are left when the others have filled the GPU once or several times: blocks share their steps.
+class SplitK:
+    """Split-K of the tiles that are left when the others have filled the GPU once or several times: blocks share the steps of a tile.
 
     Attributes
     ----------
@@ -257,50 +242,50 @@ class Division:
 
 
 @functools.lru_cache(maxsize=4096)
-def is_near(problem: Problem, device: Device) -> bool:
-    """Whether the steps are so few that a witness can be looked for in shared memory."""
-    near = replace(problem, near=True)
-    return problem.witness and problem.k <= _SHALLOW and not problem.series and any(t.fits(near, device) for t in candidates(near))
+def looks_up_in_shared(problem: Problem, device: Device) -> bool:
+    """Whether the steps are so few that a witness can be looked up in shared memory."""
+    shared = replace(problem, shared_lookup=True)
+    return problem.witness and problem.k <= _SHALLOW and not problem.series and any(t.fits(shared, device) for t in candidate_tiles(shared))
 
 
-def _time(problem: Problem, tile: Tile, device: Device, division: Division | None) -> float:
+def _time(problem: Problem, tile: Tile, device: Device, split: SplitK | None) -> float:
     """What a product is predicted to take, in steps of a multiprocessor.
 
     A multiprocessor takes its blocks one after the other, whether they run at once or not, if only four warps do; besides, it takes a
-    quarter of the time of a block of four warps until all are at work. To look for a witness counts where it is in device memory.
+    quarter of the time of a block of four warps until all are at work. To look up a witness counts where that is in global memory.
     """
-    tiles, parts = tile.count(problem.m, problem.n) * problem.batch, division.parts if division else 1
+    tiles, parts = tile.count(problem.m, problem.n) * problem.batch, split.parts if split else 1
     together = max(1, 4 * _WARP // tile.threads)
     blocks = -(-tiles * parts // (device.multiprocessors * together)) * together / parts
-    steps = problem.k + (problem.witness and not problem.near) * machine.FAR_WITNESS
+    steps = problem.k + (problem.witness and not problem.shared_lookup) * machine.GLOBAL_LOOKUP
     time = (blocks + _WARP / tile.threads) * tile.rows * tile.columns * tile.cost * steps
-    if division:
-        rest = (problem.m - division.rows) * problem.n
-        time += rest * parts * machine.PART_ELEMENT / device.multiprocessors + machine.PARTS_LAUNCH
+    if split:
+        rest = (problem.m - split.rows) * problem.n
+        time += rest * parts * machine.SPLIT_K_ELEMENT / device.multiprocessors + machine.SPLIT_K_LAUNCH
     return time
 
 
-def _divisions(problem: Problem, tile: Tile, device: Device) -> Iterator[Division]:
-    """The divisions of what is left when whole tiles have filled the GPU as often as they can."""
+def _splits(problem: Problem, tile: Tile, device: Device) -> Iterator[SplitK]:
+    """The splits of what is left when whole tiles have filled the GPU as often as they can."""
     across, down = tile.count(1, problem.n), tile.count(problem.m, 1)
     together = device.multiprocessors * tile.blocks
     rows = across * down // together * together // across
-    if not problem.divisible or rows == down:
+    if not problem.splittable or rows == down:
         return
     size = (down - rows) * across * tile.rows * tile.columns * problem.bytes
     for parts in range(2, min(_PARTS, problem.k // _DEPTH, _PARTS_BYTES // size) + 1):
         depth = -(-problem.k // (parts * _GRAIN)) * _GRAIN
-        yield Division(rows * tile.rows, depth, -(-problem.k // depth))
+        yield SplitK(rows * tile.rows, depth, -(-problem.k // depth))
 
 
 @functools.lru_cache(maxsize=4096)
-def divide(problem: Problem, tile: Tile, device: Device) -> Division | None:
-    """The division that is predicted fastest for such tiles, or None where whole tiles are."""
-    return min((None, *_divisions(problem, tile, device)), key=lambda division: _time(problem, tile, device, division))
+def split_k(problem: Problem, tile: Tile, device: Device) -> SplitK | None:
+    """The split that is predicted fastest for such tiles, or None where whole tiles alone are."""
+    return min((None, *_splits(problem, tile, device)), key=lambda split: _time(problem, tile, device, split))
 
 
 @functools.lru_cache(maxsize=4096)
-def choose(problem: Problem, device: Device) -> Tile:
+def choose_tile(problem: Problem, device: Device) -> Tile:
     """The candidate that is predicted fastest.
 
     Raises
@@ -311,9 +296,9 @@ def choose(problem: Problem, device: Device) -> Tile:
     problem.validate()
 
     def time(tile: Tile) -> float:
-        return _time(problem, tile, device, divide(problem, tile, device))
+        return _time(problem, tile, device, split_k(problem, tile, device))
 
-    fitting = [t for t in candidates(problem) if t.fits(problem, device)]
+    fitting = [t for t in candidate_tiles(problem) if t.fits(problem, device)]
     if not fitting:
         raise SemiringError(f"no tile of elements of {problem.bytes} bytes fits the shared memory of sm_{device.arch}; use device='cpu'")
     return min([t for t in fitting if min(t.rows, t.columns) >= problem.side] or fitting, key=time)

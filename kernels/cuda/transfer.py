@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from semiring.common import forks
-from semiring.kernels.cuda.operands import contiguous
+from semiring.kernels.cuda.blocks import contiguous
 
 __all__ = ["download", "locked", "upload"]
 

@@ -215,9 +215,9 @@ def product_form(
 def copy(source: Any, target: Any) -> None:
     """target ← source, on one device."""
     if on_gpu(target):
-        from semiring.kernels.cuda.operands import move
+        from semiring.kernels.cuda.blocks import copy_into
 
-        move(source, target)
+        copy_into(source, target)
     else:
         target[...] = source
 

@@ -100,9 +100,9 @@ def _copy(array: Any) -> Any:
     """A C-contiguous copy."""
     copy = namespace(array).empty(array.shape, array.dtype)
     if on_gpu(array):
-        from semiring.kernels.cuda.operands import move
+        from semiring.kernels.cuda.blocks import copy_into
 
-        move(array, copy)
+        copy_into(array, copy)
     else:
         np.copyto(copy, array)
     return copy

@@ -14,9 +14,9 @@ from semiring.algebra.laws import is_idempotent
 from semiring.algorithms.blocked import blocked
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import machine
+from semiring.kernels.cuda.blocks import aligned_copy
 from semiring.kernels.cuda.kernels import kernels_for
-from semiring.kernels.cuda.operands import copy
-from semiring.kernels.cuda.tile import Division, divide
+from semiring.kernels.cuda.tile import SplitK, split_k
 from semiring.kernels.engine import Block
 from semiring.kernels.overflow.limits import inner_infinity, largest_beside
 from semiring.kernels.reference.engine import ReferenceEngine
@@ -380,16 +380,16 @@ def test_sums_of_parts(semiring: Semiring, dtypes: DTypes, monkeypatch: pytest.M
     """On a GPU of few multiprocessors the last rows of C, or all of them, are divided along k."""
     from semiring.kernels.cuda import products as module
 
-    divisions: list[Division | None] = []
+    splits: list[SplitK | None] = []
     monkeypatch.setattr("semiring.kernels.cuda.tile._DEPTH", 64)
-    for cost in ("PART_ELEMENT", "PARTS_LAUNCH"):
+    for cost in ("SPLIT_K_ELEMENT", "SPLIT_K_LAUNCH"):
         monkeypatch.setattr(machine, cost, 0)
 
-    def spy(*problem: Any) -> Division | None:
-        divisions.append(divide(*problem))
-        return divisions[-1]
+    def spy(*problem: Any) -> SplitK | None:
+        splits.append(split_k(*problem))
+        return splits[-1]
 
-    monkeypatch.setattr(module, "divide", spy)
+    monkeypatch.setattr(module, "split_k", spy)
     rng = np.random.default_rng(16)
     for multiprocessors in (1, 5, 100):
         kernels_for.cache_clear()  # and the launches that were planned with other limits
@@ -399,7 +399,7 @@ def test_sums_of_parts(semiring: Semiring, dtypes: DTypes, monkeypatch: pytest.M
             a, b, c = (elements(semiring, dtypes, shape, rng) for shape in ((m, k), (k, n), (m, n)))
             for method in ("multiply", "multiply_add"):
                 compare(semiring, dtypes, method, a, b, c, witness=False)
-    divided = [d for d in divisions if d]
+    divided = [d for d in splits if d]
     assert bool(divided) == semiring.selects
     assert not divided or {d.rows > 0 for d in divided} == {False, True}
 
@@ -437,7 +437,7 @@ def test_copies_in_aligned_rows(dtype: str) -> None:
         cupy.broadcast_to(whole[:, :1], (3, 40, 90)),
     ):
         for transposed in (False, True):
-            (found,) = copy(Block((v,)), transposed=transposed).values
+            (found,) = aligned_copy(Block((v,)), transposed=transposed).values
             assert found.strides[1] % 16 == 0
             np.testing.assert_array_equal(found.get(), (v.transpose(0, 2, 1) if transposed else v).get())
 

@@ -70,10 +70,10 @@ def check_products(gpu: Any) -> None:
 def test_products(tensor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With every tile, with and without tensor cores."""
     gpu = engine()
-    if tensor and not boolean.candidates(gpu._kernels.device.arch)[0].tensor:
+    if tensor and not boolean.candidate_bit_tiles(gpu._kernels.device.arch)[0].tensor:
         pytest.skip("no tensor cores for bits")
-    for tile in boolean.candidates(90 if tensor else 100):
-        monkeypatch.setattr("semiring.kernels.cuda.boolean.choose_bits", lambda *_, tile=tile: tile)
+    for tile in boolean.candidate_bit_tiles(90 if tensor else 100):
+        monkeypatch.setattr("semiring.kernels.cuda.boolean.choose_bit_tile", lambda *_, tile=tile: tile)
         check_products(gpu)
 
 

@@ -91,7 +91,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
     monkeypatch.setattr(compiler.Kernel, "load", lambda kernel: functions.load(kernel))  # a method, as a bound one is none
     monkeypatch.setattr(cupy, "empty", _Memory().empty)
     monkeypatch.setattr(
-        "semiring.kernels.cuda.operands._kernel", functools.cache(lambda size, number: compiler.Kernel(f"copy{size}", str, number))
+        "semiring.kernels.cuda.blocks._kernel", functools.cache(lambda size, number: compiler.Kernel(f"copy{size}", str, number))
     )
     monkeypatch.setattr("semiring.kernels.cuda.engine.nothing", lambda count: array_at(64, (count,), np.int32))
     monkeypatch.setattr("semiring.kernels.cuda.engine.zeros", lambda count: array_at(1 << 20, (count,), np.int32))

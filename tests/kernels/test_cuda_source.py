@@ -20,12 +20,12 @@ from semiring.kernels.cuda import boolean, compiler
 from semiring.kernels.cuda.device import Device
 from semiring.kernels.cuda.elements import elements_source
 from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, problem_for, reads_vectors, step_for
-from semiring.kernels.cuda.paths import SOURCE, trees_source
+from semiring.kernels.cuda.paths import WALKS_SOURCE, trees_source
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.statistics import statistics_source
-from semiring.kernels.cuda.steps import STEPS, postponed
-from semiring.kernels.cuda.tile import Problem, Tile, candidates, choose, divide, is_near
+from semiring.kernels.cuda.steps import STEPS, hoisted
+from semiring.kernels.cuda.tile import Problem, Tile, candidate_tiles, choose_tile, looks_up_in_shared, split_k
 
 nvrtc = pytest.importorskip("cupy").cuda.nvrtc
 
@@ -65,14 +65,14 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
     r = represent(semiring, dtypes)
     names = ["product", "add_parts", "add_identity", "test_loops"]
     names += ["close"] if is_idempotent(semiring, dtypes) else []
-    names += ["product_witness", "product_near_witness", "close_witness"] if is_selective(semiring, dtypes) else []
+    names += ["product_witness", "product_shared_witness", "close_witness"] if is_selective(semiring, dtypes) else []
     names += ["eliminate"] if r.star is not None else []
     for name in names:
         step = step_for(r, arch, ordered_bits=ordered, pairs=name == "product")
         vectors = reads_vectors(r, step)
-        how = {"witness": name.endswith("_witness"), "near": name == "product_near_witness"}
+        how = {"witness": name.endswith("_witness"), "shared_lookup": name == "product_shared_witness"}
         problem = problem_for(r, step, (1, 1, 1, 1), light=vectors, **how)
-        product = {"tile": candidates(problem)[0], "access": ("vectors", "vectors") if vectors else ("rows", "columns")}
+        product = {"tile": candidate_tiles(problem)[0], "access": ("vectors", "vectors") if vectors else ("rows", "columns")}
         variants: list[dict[str, Any]] = [{"side": side} for side in pivot_sides(r)]
         if name.startswith("product"):
             variants = [product, {**product, "count": GROUP}][: 1 if name == "product_witness" else 2]
@@ -85,7 +85,7 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_kernels_of_paths_compile(arch: int) -> None:
-    assert compile_and_report(SOURCE, arch)[1] == 0
+    assert compile_and_report(WALKS_SOURCE, arch)[1] == 0
     for semiring, dtype in ((MIN_PLUS, "float32"), (MAX_MIN, "int16"), (BOOLEAN, "bool"), (DISTANCE_HOPS, "float64")):
         for backward, shared in ((False, True), (True, False)):
             source = trees_source(semiring, (np.dtype(dtype),) * semiring.components, backward=backward, shared=shared)
@@ -115,7 +115,7 @@ def test_kernels_of_elements_compile(arch: int) -> None:
 def test_every_kernel_on_bits_compiles(arch: int, record_property: Any) -> None:
     kernels: list[tuple[str, boolean.BitTile | None, int]] = [(name, None, 0) for name in ("transpose", "pack", "unpack", "add_identity")]
     kernels += [("close", None, words) for words in boolean.PIVOT_WORDS]
-    kernels += [("product", tile, 0) for tile in boolean.candidates(arch)]
+    kernels += [("product", tile, 0) for tile in boolean.candidate_bit_tiles(arch)]
     for kernel in kernels:
         registers, spilled = compile_and_report(boolean.bits_source(*kernel), arch)
         record_property(f"{kernel}: registers", registers)
@@ -124,7 +124,7 @@ def test_every_kernel_on_bits_compiles(arch: int, record_property: Any) -> None:
 
 def test_a_tile_of_bits_for_every_architecture() -> None:
     for arch, shared in ((75, 65536), (80, 166912), (86, 101376), (90, 232448), (100, 232448)):
-        large, small = (boolean.choose_bits(n, n, 1, Device(arch, 100, shared, shared)) for n in (32768, 512))
+        large, small = (boolean.choose_bit_tile(n, n, 1, Device(arch, 100, shared, shared)) for n in (32768, 512))
         assert large.rows >= small.rows
         assert large.tensor == (arch in (80, 86, 90))
         assert ("TensorCore<" if large.tensor else "Logic<") in source(BOOLEAN, bool, arch=arch)
@@ -160,7 +160,7 @@ def test_what_waits_for_the_end_of_a_sum() -> None:
         (total, node("sub", total, const(1)), 0, None),
         (least, total, math.inf, None),
     ):
-        assert postponed(add, mul, zero, np.dtype("float64")) == (expected or (mul, a)), mul
+        assert hoisted(add, mul, zero, np.dtype("float64")) == (expected or (mul, a)), mul
 
 
 def test_what_waits_depends_on_the_dtype() -> None:
@@ -180,7 +180,7 @@ def test_what_waits_depends_on_the_dtype() -> None:
         (most, node("max", node("sub", total, const(1)), const(0)), 0, "int32", (node("sub", total, const(1)), a)),
         (most, node("max", node("add", total, const(1)), const(0)), 0, "float32", (node("add", total, const(1)), a)),
     ):
-        assert postponed(add, mul, zero, np.dtype(dtype)) == expected, (mul, dtype)
+        assert hoisted(add, mul, zero, np.dtype(dtype)) == expected, (mul, dtype)
 
 
 def test_pairs_are_for_tropical_products_on_recent_architectures() -> None:
@@ -199,11 +199,11 @@ def test_winners_are_near_where_slices_of_all_steps_have_room() -> None:
     gpu, small = (Device(arch, 100, shared, shared) for arch, shared in ((90, 232448), (75, 65536)))
     for size in (4, 8, 16):
         for light in (False, True):
-            assert is_near(Problem(100, 100, 64, 1, size, True, light), gpu)
-            assert not is_near(Problem(100, 100, 65, 1, size, True, light), gpu)
-            assert not is_near(Problem(100, 100, 64, 1, size, False, light), gpu)
-            assert is_near(Problem(100, 100, 64, 1, size, True, light), small) == (size < 16)
-            tile = choose(Problem(64, 500, 64, 1, size, True, light, side=64, near=True), gpu)
+            assert looks_up_in_shared(Problem(100, 100, 64, 1, size, True, light), gpu)
+            assert not looks_up_in_shared(Problem(100, 100, 65, 1, size, True, light), gpu)
+            assert not looks_up_in_shared(Problem(100, 100, 64, 1, size, False, light), gpu)
+            assert looks_up_in_shared(Problem(100, 100, 64, 1, size, True, light), small) == (size < 16)
+            tile = choose_tile(Problem(64, 500, 64, 1, size, True, light, side=64, shared_lookup=True), gpu)
             assert tile.rows == (64 if size < 16 else 32)
 
 
@@ -211,9 +211,9 @@ def test_what_does_not_fill_the_gpu_is_divided() -> None:
     gpu = Device(arch=90, multiprocessors=132, shared_bytes=233472, block_shared_bytes=232448)
     tile = Tile(64, 128, 16, 8, 8, 3, 4)
     for n in (1, 1000, 1024, 2049, 2176, 4096, 8192, 10007):
-        problem = Problem(n, n, n, 1, 4, divisible=True)
-        assert divide(replace(problem, divisible=False), tile, gpu) is None
-        found = divide(problem, tile, gpu)
+        problem = Problem(n, n, n, 1, 4, splittable=True)
+        assert split_k(replace(problem, splittable=False), tile, gpu) is None
+        found = split_k(problem, tile, gpu)
         if found is None:
             continue
         assert found.rows % tile.rows == 0 <= found.rows < n
@@ -222,18 +222,18 @@ def test_what_does_not_fill_the_gpu_is_divided() -> None:
         # No more is divided than the blocks that run at once and a row of tiles.
         assert tile.count(n - found.rows, n) < 4 * gpu.multiprocessors + tile.count(1, n)
         assert found.parts * (n - found.rows) * n * 4 <= 48 << 20
-    assert divide(Problem(8192, 8192, 256, 1, 4, divisible=True), tile, gpu) is None
-    filled = Problem(64 * 132, 128 * 4, 8192, 1, 4, divisible=True)
-    assert divide(filled, tile, gpu) is None
+    assert split_k(Problem(8192, 8192, 256, 1, 4, splittable=True), tile, gpu) is None
+    filled = Problem(64 * 132, 128 * 4, 8192, 1, 4, splittable=True)
+    assert split_k(filled, tile, gpu) is None
 
 
 def test_small_products_have_small_tiles() -> None:
     gpu = Device(arch=90, multiprocessors=132, shared_bytes=233472, block_shared_bytes=232448)
     for witness in (False, True):
-        areas = [tile.rows * tile.columns for n in (256, 1024, 8192) for tile in [choose(Problem(n, n, n, 1, 4, witness), gpu)]]
+        areas = [tile.rows * tile.columns for n in (256, 1024, 8192) for tile in [choose_tile(Problem(n, n, n, 1, 4, witness), gpu)]]
         assert areas == sorted(areas)
         assert areas[0] < areas[-1]
-    assert choose(Problem(64, 512, 64, 1, 4, side=64), gpu).rows == 64
+    assert choose_tile(Problem(64, 512, 64, 1, 4, side=64), gpu).rows == 64
 
 
 def test_floats_have_no_double_constants() -> None:
@@ -270,4 +270,4 @@ def test_truth_values_beside_numbers() -> None:
 def test_elements_too_large_for_a_tile_are_told() -> None:
     device = Device(arch=75, multiprocessors=40, shared_bytes=65536, block_shared_bytes=65536)
     with pytest.raises(SemiringError, match="no tile of elements of 1024 bytes"):
-        choose(Problem(64, 64, 64, 1, 1024, light=False), device)
+        choose_tile(Problem(64, 64, 64, 1, 1024, light=False), device)

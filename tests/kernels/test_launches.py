@@ -19,7 +19,7 @@ from semiring.arrays.overlap import address
 from semiring.kernels.cpu import boolean, threads
 from semiring.kernels.cpu.boolean import BooleanEngine
 from semiring.kernels.cpu.engine import CpuEngine, kernels_for
-from semiring.kernels.cpu.threads import give_back, take
+from semiring.kernels.cpu.threads import return_scratch, take_scratch
 from semiring.kernels.engine import Block
 from semiring.kernels.reference.engine import ReferenceEngine
 from semiring.kernels.select import engine_for, searches_for
@@ -205,29 +205,29 @@ def none_free(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("none_free")
 def test_scratch_has_one_owner_and_is_used_again() -> None:
-    first, second = take(1000), take(1000)
+    first, second = take_scratch(1000), take_scratch(1000)
     assert first.address % 64 == second.address % 64 == 0
     assert abs(first.address - second.address) >= 1000
     for piece in (first, second):
         begin = address(piece.owner)
         assert begin <= piece.address
         assert piece.address + piece.size <= begin + piece.owner.nbytes
-    give_back(first)
-    assert take(900) is first
-    assert take(900) is not first
-    give_back(first)
-    assert take(1001).size == 1001
+    return_scratch(first)
+    assert take_scratch(900) is first
+    assert take_scratch(900) is not first
+    return_scratch(first)
+    assert take_scratch(1001).size == 1001
 
 
 @pytest.mark.usefixtures("none_free")
 def test_not_all_scratch_is_kept() -> None:
-    give_back(take(threads._LARGEST + 1))
+    return_scratch(take_scratch(threads._LARGEST + 1))
     assert not threads._free
-    pieces = [take(8) for _ in range(threads._MOST + 9)]
+    pieces = [take_scratch(8) for _ in range(threads._MOST + 9)]
     for piece in pieces:
-        give_back(piece)
+        return_scratch(piece)
     assert list(threads._free) == pieces[9:]
-    take(threads._LARGEST + 1)
+    take_scratch(threads._LARGEST + 1)
     assert len(threads._free) == threads._MOST
 
 

@@ -1,48 +1,7 @@
-// From sums in registers to C, and to the construction matrix.
+// The epilogue of a product: from accumulators to C, and to the construction matrix.
 #pragma once
 
-#include "products.cuh"
-#include "sums.cuh"
-
-// What a thread has to do: a tile of one of the products, and in it rows from `row` on, BM / TM apart, and vectors of columns from
-// `column` on. It is made twice, before and after the main loop, which leaves the registers to the sums.
-template <class S, int BM, int BN, int TM, int TN> struct Task {
-  static constexpr int V = Vector<typename S::Element>::length, WARPS = BN / TN / 8;
-  static constexpr int THREADS = (BM / TM) * (BN / TN), DOWN = BM / TM, ACROSS = BN / (TN / V);
-  static constexpr int GROUP = 8;  // block rows that run together, so that they share B in the cache
-  Matrix<S> A, B, C;
-  Witness<S> witness;
-  int m, n, k;
-  bool fresh;
-  int thread, top, left;  // of the tile
-  int row, column;        // in the tile
-
-  template <int COUNT> __device__ __forceinline__ explicit Task(const Products<S, COUNT>& products) : thread(thread_number()) {
-    int number = block_number();
-    const Product<S>& product = products.of(number);
-    A = product.A, B = product.B, C = product.C, witness = product.witness;
-    m = product.m, n = product.n, k = product.k, fresh = product.fresh;
-    const int across = (n + BN - 1) / BN, down = (m + BM - 1) / BM;
-    int part = 0;  // counted, of a few, because quotients would take registers from the sums
-    for (; number >= across * down; part++) number -= across * down;
-    const int begin = part * int(product.depth);
-    k = min(k - begin, int(product.depth));
-    S::advance(A.pointers, blockIdx.y * A.batch + begin * A.column);
-    S::advance(B.pointers, blockIdx.y * B.batch + begin * B.row);
-    S::advance(C.pointers, (blockIdx.y + part) * C.batch);
-    S::advance(witness.transposed.pointers, blockIdx.y * witness.transposed.batch);
-    witness.via += blockIdx.y * witness.batch;
-
-    const int group = number / (GROUP * across), in_group = number % (GROUP * across);
-    const int rows = min(GROUP, down - group * GROUP);
-    top = (group * GROUP + in_group % rows) * BM, left = in_group / rows * BN;
-    const int warp = thread / 32, lane = thread % 32;
-    row = warp / WARPS * 4 + lane / 8, column = (warp % WARPS * 8 + lane % 8) * V;
-  }
-
-  // Whether C can be read and written by vectors.
-  __device__ __forceinline__ bool vectors() const { return S::vectors && C.column == 1 && C.row % V == 0 && S::aligned(C.pointers); }
-};
+#include "tile.cuh"
 
 // What C has in ROWS rows of a thread, from its row `first` on; beyond C something else. All of it is under way before any of it is used.
 template <int ROWS, class S, int BM, int BN, int TM, int TN>
@@ -64,9 +23,9 @@ __device__ __forceinline__ void read_rows(Vector<typename S::Element> (&old)[ROW
     }
 }
 
-// C <- C + sums, or C <- sums.
+// C <- C + accumulators, or C <- accumulators.
 template <class S, int BM, int BN, int TM, int TN>
-__device__ __forceinline__ void store(Sums<S, TM, TN, false>& sums, const Task<S, BM, BN, TM, TN>& task) {
+__device__ __forceinline__ void store(Accumulators<S, TM, TN, false>& accumulators, const Task<S, BM, BN, TM, TN>& task) {
   using E = typename S::Element;
   constexpr int V = Vector<E>::length, ROWS = TM % 2 == 0 ? TM / 2 : TM;
   const Matrix<S>& C = task.C;
@@ -74,8 +33,8 @@ __device__ __forceinline__ void store(Sums<S, TM, TN, false>& sums, const Task<S
   for (int i = 0; i < TM; i++)
 #pragma unroll
     for (int j = 0; j < TN; j++) {
-      sums.total[i][j] = S::finish(sums.total[i][j]);
-      if constexpr (S::lanes == 2) sums.total[i][j] = S::both(sums.total[i][j]);
+      accumulators.total[i][j] = S::epilogue(accumulators.total[i][j]);
+      if constexpr (S::lanes == 2) accumulators.total[i][j] = S::both(accumulators.total[i][j]);
     }
 
   const bool vectors = task.vectors();
@@ -94,7 +53,7 @@ __device__ __forceinline__ void store(Sums<S, TM, TN, false>& sums, const Task<S
 #pragma unroll
         for (int q = 0; q < V; q++) {
           E& element = result[i][j].element[q];
-          element = task.fresh ? sums.total[first + i][j * V + q] : S::add(element, sums.total[first + i][j * V + q]);
+          element = task.fresh ? accumulators.total[first + i][j * V + q] : S::add(element, accumulators.total[first + i][j * V + q]);
         }
         if (vectors && c + V <= task.n) {
           S::put_vector(C.pointers, at, result[i][j]);
@@ -108,18 +67,18 @@ __device__ __forceinline__ void store(Sums<S, TM, TN, false>& sums, const Task<S
   }
 }
 
-// How it is found which k won: not at all, in the slices, which are all in shared memory, or in device memory.
-enum class Search { none, near, far };
+// Where it is looked up which k won: not at all, in shared memory, where all slices still are, or in global memory.
+enum class Lookup { none, shared, global };
 
-// Steps among which the winner is looked for. To compare all sums is cheaper than to look through many steps in shared memory.
-template <int BK> __device__ constexpr int slab_of(Search search) {
-  const int most = search == Search::near ? 4 : search == Search::far ? 16 : BK;
+// Steps among which the winner is looked up. To compare all sums is cheaper than to look through many steps in shared memory.
+template <int BK> __device__ constexpr int slab_of(Lookup lookup) {
+  const int most = lookup == Lookup::shared ? 4 : lookup == Lookup::global ? 16 : BK;
   return BK < most ? BK : most;
 }
 
-// sums <- zero + C, unless C is to be replaced.
+// accumulators <- zero + C, unless C is to be replaced.
 template <class S, int BM, int BN, int TM, int TN>
-__device__ __forceinline__ void begin_with(Sums<S, TM, TN, true>& sums, const Task<S, BM, BN, TM, TN>& task) {
+__device__ __forceinline__ void begin_with(Accumulators<S, TM, TN, true>& accumulators, const Task<S, BM, BN, TM, TN>& task) {
   constexpr int V = Vector<typename S::Element>::length;
   if (task.fresh) return;
   Vector<typename S::Element> old[TM][TN / V];
@@ -127,10 +86,10 @@ __device__ __forceinline__ void begin_with(Sums<S, TM, TN, true>& sums, const Ta
 #pragma unroll
   for (int i = 0; i < TM; i++)
 #pragma unroll
-    for (int j = 0; j < TN; j++) sums.total[i][j] = S::add(sums.total[i][j], old[i][j / V].element[j % V]);
+    for (int j = 0; j < TN; j++) accumulators.total[i][j] = S::add(accumulators.total[i][j], old[i][j / V].element[j % V]);
 }
 
-// The elements of C that the sums of a warp improve: values are written at once, and those whose winner is to be found go to a list in
+// The elements of C that the accumulators of a warp improve: values are written at once, and those whose winner is to be looked up go to a list in
 // shared memory, place and slab in one number, so that all lanes have as many to look for.
 template <class S, int BM, int BN, int TM, int TN> struct Improved {
   using E = typename S::Element;
@@ -138,7 +97,7 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
   unsigned* const list;
   int count, lane;
 
-  __device__ __forceinline__ Improved(const Sums<S, TM, TN, true>& sums, unsigned* lists, const Task<S, BM, BN, TM, TN>& task)
+  __device__ __forceinline__ Improved(const Accumulators<S, TM, TN, true>& accumulators, unsigned* lists, const Task<S, BM, BN, TM, TN>& task)
       : list(lists + task.thread / 32 * (32 * TM * TN)), lane(task.thread % 32) {
     const Matrix<S>& C = task.C;
     const bool vectors = task.vectors();
@@ -155,9 +114,9 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
         int better = 0;
 #pragma unroll
         for (int q = 0; q < V; q++) {
-          const bool won = c + q < task.n && sums.slab(i, j * V + q) != sums.NONE;
+          const bool won = c + q < task.n && accumulators.slab(i, j * V + q) != accumulators.NO_SLAB;
           better += won;
-          result.element[q] = sums.total[i][j * V + q];
+          result.element[q] = accumulators.total[i][j * V + q];
           if (task.fresh && !won && c + q < task.n) task.witness.via[r * task.witness.row + c + q] = -1;
         }
         here += better;
@@ -185,8 +144,8 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
 #pragma unroll
       for (int j = 0; j < TN; j++) {
         const int r = task.row + i * task.DOWN, c = task.column + j / V * task.ACROSS + j % V;
-        const unsigned slab = sums.slab(i, j);
-        if (slab != sums.NONE && task.top + r < task.m && task.left + c < task.n) *next++ = slab << 16 | (r * BN + c);
+        const unsigned slab = accumulators.slab(i, j);
+        if (slab != accumulators.NO_SLAB && task.top + r < task.m && task.left + c < task.n) *next++ = slab << 16 | (r * BN + c);
       }
     __syncwarp();
   }
@@ -196,12 +155,12 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
   }
 
   // One lane looks through a slab, from its end: whatever is as good as the best behind it wins.
-  template <class Slice, int BK, int SLAB> __device__ __forceinline__ void search_near(const E* slices, const Task<S, BM, BN, TM, TN>& task) const {
+  template <class Layout, int BK, int SLAB> __device__ __forceinline__ void look_up_in_shared(const E* stages, const Task<S, BM, BN, TM, TN>& task) const {
     for (int e = lane; e < count; e += 32) {
       const int place = list[e] & 0xffff, begin = (list[e] >> 16) * SLAB;
-      const E* const slice = slices + begin / BK * Slice::size;
-      const E* const a = slice + place / BN * Slice::a_row + begin % BK;
-      const E* const b = slice + Slice::b_begin + begin % BK * BN + place % BN;
+      const E* const slice = stages + begin / BK * Layout::size;
+      const E* const a = slice + place / BN * Layout::a_row + begin % BK;
+      const E* const b = slice + Layout::b_begin + begin % BK * BN + place % BN;
       E best = S::zero();
       int winner = 0;
 #pragma unroll
@@ -217,7 +176,7 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
   }
 
   // Some lanes look through a slab together, a few steps each, by vectors where they can; several slabs are under way at once.
-  template <int SLAB, bool VECTORS> __device__ __forceinline__ void search_far(const Task<S, BM, BN, TM, TN>& task) const {
+  template <int SLAB, bool VECTORS> __device__ __forceinline__ void look_up_in_global(const Task<S, BM, BN, TM, TN>& task) const {
     constexpr int WIDTH = VECTORS ? V : 1, LANES = SLAB / WIDTH, TEAMS = 32 / LANES, TOGETHER = sizeof(E) <= 8 ? 4 : 2;
     static_assert(LANES <= 32, "a slab is for one warp");
     using Steps = Vector<E, WIDTH>;

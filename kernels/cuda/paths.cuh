@@ -1,18 +1,19 @@
-// Trees of best paths out of a closure and its construction matrix: in row i, the vertex before j on a path from i to j.
-//
-// A block has one row of pointers at a time, in shared memory where it fits. What is said here of rows and columns holds for transposed
-// matrices as well, which give the vertex after i: then strides are exchanged, and x takes its operands the other way round.
+// Paths out of a closure and its construction matrix: predecessor trees, and single paths.
 #pragma once
 
-#include "matrix.cuh"
+#include "memory.cuh"
 
-constexpr unsigned ALL = 0xffffffff;
-constexpr int NONE = -9999;  // SciPy's "no predecessor"
+// Trees of best paths: in row i, the vertex before j on a path from i to j.
+//
+// A thread block has one row of pointers at a time, in shared memory where it fits. What is said here of rows and columns holds for transposed
+// matrices as well, which give the vertex after i: then strides are exchanged, and x takes its operands the other way round.
+
+constexpr unsigned FULL_WARP = 0xffffffff;
+constexpr int NO_PREDECESSOR = -9999;  // SciPy's "no predecessor"
 
 // A matrix of vertices.
 struct Vertices {
-  int* data;
-  long long row, column, batch;
+  VERTICES_FIELDS
 
   __device__ __forceinline__ int& operator()(int i, int j) const { return data[i * row + j * column]; }
 };
@@ -38,7 +39,7 @@ template <class S, bool BACKWARD> struct Closure {
   }
 };
 
-// What a block works on: sets of vertices, and where each vertex points to.
+// What a thread block works on: sets of vertices, and where each vertex points to.
 template <class Index> struct Room {
   int* sizes;  // of frontier and wanted
   unsigned *lost, *wanted, *frontier, *fresh;
@@ -58,7 +59,7 @@ template <class Index> struct Room {
   static __device__ __forceinline__ bool has(const unsigned* set, int x) { return set[x / 32] >> x % 32 & 1; }
   // By a warp, of whose lanes each tells about its vertex.
   static __device__ __forceinline__ void put(unsigned* set, int x, bool member) {
-    const unsigned word = __ballot_sync(ALL, member);
+    const unsigned word = __ballot_sync(FULL_WARP, member);
     if (threadIdx.x % 32 == 0) set[x / 32] = word;
   }
 
@@ -77,10 +78,10 @@ template <class Index> struct Room {
     const int lane = threadIdx.x % 32;
     for (int first = (words - 1) / 32 * 32; first >= 0; first -= 32) {
       const unsigned own = first + lane < words ? frontier[first + lane] : 0;
-      for (unsigned left = __ballot_sync(ALL, own != 0); left != 0;) {
+      for (unsigned left = __ballot_sync(FULL_WARP, own != 0); left != 0;) {
         const int w = 31 - __clz(left);
         left ^= 1u << w;
-        if (body((first + w) * 32, __shfl_sync(ALL, own, w))) return;
+        if (body((first + w) * 32, __shfl_sync(FULL_WARP, own, w))) return;
       }
     }
   }
@@ -92,9 +93,9 @@ template <class Index> struct Room {
       bool changed = false;
 #pragma unroll 4
       for (int x = threadIdx.x; x < n; x += blockDim.x) {
-        const Index near = at[x], far = at[near];
-        changed |= near != far;
-        next[x] = far;
+        const Index once = at[x], twice = at[once];
+        changed |= once != twice;
+        next[x] = twice;
       }
       Index* const last = at;
       at = next;
@@ -153,7 +154,7 @@ __device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, Vertic
     Vertices tree = trees;
     tree.data += r / n * trees.batch;
     for (int x = threadIdx.x; x < n; x += blockDim.x)
-      if (x == root || !one.connects(root, x)) tree(root, x) = NONE;
+      if (x == root || !one.connects(root, x)) tree(root, x) = NO_PREDECESSOR;
     __syncthreads();
     if (find_lost(room, tree, root) && threadIdx.x == 0) bad[1 + atomicAdd(reinterpret_cast<unsigned long long*>(bad), 1)] = r;
   }
@@ -169,7 +170,7 @@ __device__ __forceinline__ unsigned attach_word(const Closure<S, BACKWARD>& clos
   if (lanes_are_wanted) {
     const int v = w * 32 + lane;
     bool open = wanted >> lane & 1;
-    const unsigned before = __ballot_sync(ALL, open);
+    const unsigned before = __ballot_sync(FULL_WARP, open);
     room.each_frontier_word([&](int begin, unsigned members) {
       while (members != 0) {
         const int last = 31 - __clz(members);
@@ -179,15 +180,15 @@ __device__ __forceinline__ unsigned attach_word(const Closure<S, BACKWARD>& clos
           open = false;
         }
       }
-      return !__any_sync(ALL, open);
+      return !__any_sync(FULL_WARP, open);
     });
-    return before & ~__ballot_sync(ALL, open);
+    return before & ~__ballot_sync(FULL_WARP, open);
   }
   unsigned attached = 0;
   for (unsigned left = wanted; left != 0; left &= left - 1) {
     const int v = w * 32 + __ffs(left) - 1;
     room.each_frontier_word([&](int begin, unsigned members) {
-      const unsigned ties = __ballot_sync(ALL, (members >> lane & 1) && closure.ties(root, begin + lane, v));
+      const unsigned ties = __ballot_sync(FULL_WARP, (members >> lane & 1) && closure.ties(root, begin + lane, v));
       if (ties == 0) return false;
       attached |= left & -left;
       if (lane == 0) tree(root, v) = begin + 31 - __clz(ties);
@@ -249,4 +250,32 @@ __device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, Ver
     }
     __syncthreads();
   }
+}
+
+// Single paths: the one from s to t is the edge itself where via is -1, and otherwise the path from s to via followed by the one from
+// there to t.
+
+// walks[p] <- the vertices from sources[p] to targets[p], lengths[p] <- how many; 0 if they are more than `room`.
+// The vertices that are still to be reached are stacked at the end of the room: each will have a place of its own in the walk.
+__device__ __forceinline__ void expand(const int* via, long long row, long long column, const int* sources, const int* targets,
+                                       long long pairs, int room, int* walks, int* lengths) {
+  const long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+  if (p >= pairs) return;
+  int* const walk = walks + p * room;
+  int length = 0, top = room, v = sources[p];
+  walk[length++] = v;
+  walk[--top] = targets[p];
+  while (top < room) {
+    const int goal = walk[top], middle = via[v * row + goal * column];
+    if (middle < 0) {
+      v = walk[length++] = goal;
+      top++;
+    } else if (length < top) {
+      walk[--top] = middle;
+    } else {
+      length = 0;
+      break;
+    }
+  }
+  lengths[p] = length;
 }

@@ -1,0 +1,207 @@
+"""The structures among the arguments of kernels: their fields, written once, for Python that fills them and for the C++ that reads them.
+
+Each is a `NamedTuple` whose annotations say what C++ has in a word. The headers get the fields as macros: `Product` here is ``struct
+Product { PRODUCT_FIELDS };`` there, where it may have methods besides. A kernel takes such a structure whole, from memory, where every
+field is a word of 8 bytes (`flat`, `places`); or word by word, as so many parameters, from which it puts the structure together
+(`parameters`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+
+__all__ = [
+    "Bits", "Matrix", "Predicate", "Product", "Products", "Strided", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat",
+    "parameters", "places",
+]  # fmt: skip
+
+Word = Annotated[int, "long long"]
+Int = Annotated[int, "int"]  # a parameter of 8 bytes all the same
+Ints = Annotated[int, "int*"]
+ConstInts = Annotated[int, "const int*"]
+Words = Annotated[int, "unsigned*"]
+Bytes = Annotated[int, "unsigned char*"]
+Numbers = Annotated[int, "T*"]
+Pointers = Annotated[tuple[int, ...], "typename S::Pointers"]  # one for each component
+
+
+class Matrix(NamedTuple):
+    """A matrix over a semiring: the addresses of its components, and strides in elements."""
+
+    pointers: Pointers
+    row: Word
+    column: Word
+    batch: Word
+
+
+class Predicate(NamedTuple):
+    """Whether a launch computes, of two of which the numbers decide which one does: always, or if what `signs` points to is `value`."""
+
+    signs: ConstInts
+    value: Word
+
+
+class Witness(NamedTuple):
+    """B with its columns contiguous, the construction matrix with its strides, and the vertex that k = 0 stands for."""
+
+    transposed: Matrix
+    via: Ints
+    row: Word
+    batch: Word
+    first: Word
+
+
+class Product(NamedTuple):
+    """One product of a launch.
+
+    `tiles` are those of C, once for each part of split-K; `depth` is the steps of a part, whose sums are a batch of results; `fresh`
+    makes it C ← A⊗B.
+    """
+
+    A: Matrix
+    B: Matrix
+    C: Matrix
+    m: Word
+    n: Word
+    k: Word
+    tiles: Word
+    fresh: Word
+    depth: Word
+    witness: Witness
+
+
+class Products(NamedTuple):
+    """What one launch computes."""
+
+    product: Annotated[tuple[Product, ...], "Product<S>", "[COUNT]"]
+    predicate: Predicate
+
+
+class Via(NamedTuple):
+    """The construction matrix of a pivot block, or none, and the vertex that the block's first row stands for."""
+
+    data: Ints
+    row: Word
+    batch: Word
+    first: Int
+
+
+class Vertices(NamedTuple):
+    """A batch of matrices of vertices."""
+
+    data: Ints
+    row: Word
+    column: Word
+    batch: Word
+
+
+class Strided(NamedTuple):
+    """A batch of matrices of numbers, with strides in numbers."""
+
+    data: Numbers
+    row: Word
+    column: Word
+    batch: Word
+
+
+class Bits(NamedTuple):
+    """A batch of matrices of bits, with strides in words."""
+
+    words: Words
+    row: Word
+    batch: Word
+
+
+class Truths(NamedTuple):
+    """A batch of matrices of truth values, of a byte each, with strides in bytes."""
+
+    bytes: Bytes
+    row: Word
+    column: Word
+    batch: Word
+
+
+_TEMPLATES = {Matrix: "Matrix<S>", Witness: "Witness<S>"}
+"""C++'s names of those fields that are structures and templates."""
+
+
+def _hints(structure: type[Any]) -> Mapping[str, Any]:
+    """The annotations of its fields."""
+    return get_type_hints(structure, include_extras=True)
+
+
+def _declared(field: str, hint: Any) -> str:
+    """A field as C++ declares it."""
+    if get_origin(hint) is Annotated:
+        _, kind, *length = get_args(hint)
+        return f"{kind} {field}{''.join(length)};"
+    return f"{_TEMPLATES.get(hint, hint.__name__)} {field};"
+
+
+def fields_header() -> str:
+    """The header ``arguments.cuh``: the fields of each structure."""
+    lines = ["// The fields of the structures of arguments.py.", "#pragma once", ""]
+    for structure in (Matrix, Predicate, Witness, Product, Products, Via, Vertices, Strided, Bits, Truths):
+        fields = " ".join(_declared(field, hint) for field, hint in _hints(structure).items())
+        lines.append(f"#define {structure.__name__.upper()}_FIELDS {fields}")
+    return "\n".join(lines) + "\n"
+
+
+def flat(structure: tuple[Any, ...]) -> list[int]:
+    """The words of a structure."""
+    words: list[int] = []
+    for field in structure:
+        if isinstance(field, tuple):
+            words += flat(field)
+        else:
+            words.append(field)
+    return words
+
+
+def places(structure: type[Any], components: int) -> dict[str, int]:
+    """The place of each word in a structure, by names such as ``A.row`` and ``A.pointers.0``."""
+    return {name: i for i, name in enumerate(_names(structure, components))}
+
+
+def _names(structure: type[Any], components: int) -> list[str]:
+    """The names of the words of a structure, in order."""
+    names: list[str] = []
+    for field, hint in _hints(structure).items():
+        if hint == Pointers:
+            names += [f"{field}.{c}" for c in range(components)]
+        elif get_origin(hint) is Annotated:
+            names.append(field)
+        else:
+            names += [f"{field}.{name}" for name in _names(hint, components)]
+    return names
+
+
+def parameters(structure: type[Any], name: str, *, components: tuple[str, ...] = (), template: str = "") -> tuple[str, str]:
+    """The parameters of a kernel that takes a structure word by word, and the C++ expression of the structure.
+
+    Parameters
+    ----------
+    structure : type
+    name : str
+        What the parameters' names begin with.
+    components : tuple of str
+        The types of the components of a `Matrix`.
+    template : str
+        The argument of the structure's template, if it is one.
+    """
+    taken, given = [], []
+    for field, hint in _hints(structure).items():
+        _, kind = get_args(hint)
+        own = f"{name}_{field}"
+        if hint == Pointers:
+            taken += [f"{component}* {own}{c}" for c, component in enumerate(components)]
+            given.append(f"{{{', '.join(f'{own}{c}' for c in range(len(components)))}}}")
+        elif kind == "int":
+            taken.append(f"long long {own}")
+            given.append(f"int({own})")
+        else:
+            taken.append(f"{kind.replace('T*', f'{template}*')} {own}")
+            given.append(own)
+    kind = f"{structure.__name__}<{template}>" if template else structure.__name__
+    return ", ".join(taken), f"{kind}{{{', '.join(given)}}}"

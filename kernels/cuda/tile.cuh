@@ -1,0 +1,245 @@
+// What a thread block of a product works on: its tile of C, the stages of A and B in shared memory, and the fragments of these and the
+// accumulators that a thread has in registers.
+#pragma once
+
+#include "memory.cuh"
+
+// The fields of the following are those of the classes of these names in arguments.py.
+
+// Whether a launch computes.
+struct Predicate {
+  PREDICATE_FIELDS
+
+  __device__ __forceinline__ bool holds() const { return signs == nullptr || *signs == value; }
+};
+
+// Where the witness of a product goes.
+template <class S> struct Witness {
+  WITNESS_FIELDS
+};
+
+template <class S> struct Product {
+  PRODUCT_FIELDS
+};
+
+// What one launch computes: products that do not depend on each other, one after the other in its grid.
+template <class S, int COUNT> struct Products {
+  PRODUCTS_FIELDS
+
+  // The product to which tile `number` of all belongs; `number` is then counted within it.
+  __device__ __forceinline__ const Product<S>& of(int& number) const {
+    int p = 0;
+    for (; p + 1 < COUNT && number >= product[p].tiles; p++) number -= product[p].tiles;
+    return product[p];
+  }
+};
+
+// The tile of a thread block, which is of one of the products, and in it the register tile of a thread: rows from `row` on, BM / TM apart, and vectors of columns from
+// `column` on. It is made twice, before and after the main loop, which leaves the registers to the accumulators.
+template <class S, int BM, int BN, int TM, int TN> struct Task {
+  static constexpr int V = Vector<typename S::Element>::length, WARPS = BN / TN / 8;
+  static constexpr int THREADS = (BM / TM) * (BN / TN), DOWN = BM / TM, ACROSS = BN / (TN / V);
+  static constexpr int GROUP = 8;  // block rows that run together, so that they share B in the cache
+  Matrix<S> A, B, C;
+  Witness<S> witness;
+  int m, n, k;
+  bool fresh;
+  int thread, top, left;  // of the tile
+  int row, column;        // in the tile
+
+  template <int COUNT> __device__ __forceinline__ explicit Task(const Products<S, COUNT>& products) : thread(thread_number()) {
+    int number = block_number();
+    const Product<S>& product = products.of(number);
+    A = product.A, B = product.B, C = product.C, witness = product.witness;
+    m = product.m, n = product.n, k = product.k, fresh = product.fresh;
+    const int across = (n + BN - 1) / BN, down = (m + BM - 1) / BM;
+    int part = 0;  // counted, of a few, because quotients would take registers from the accumulators
+    for (; number >= across * down; part++) number -= across * down;
+    const int begin = part * int(product.depth);
+    k = min(k - begin, int(product.depth));
+    S::advance(A.pointers, blockIdx.y * A.batch + begin * A.column);
+    S::advance(B.pointers, blockIdx.y * B.batch + begin * B.row);
+    S::advance(C.pointers, (blockIdx.y + part) * C.batch);
+    S::advance(witness.transposed.pointers, blockIdx.y * witness.transposed.batch);
+    witness.via += blockIdx.y * witness.batch;
+
+    const int group = number / (GROUP * across), in_group = number % (GROUP * across);
+    const int rows = min(GROUP, down - group * GROUP);
+    top = (group * GROUP + in_group % rows) * BM, left = in_group / rows * BN;
+    const int warp = thread / 32, lane = thread % 32;
+    row = warp / WARPS * 4 + lane / 8, column = (warp % WARPS * 8 + lane % 8) * V;
+  }
+
+  // Whether C can be read and written by vectors.
+  __device__ __forceinline__ bool vectors() const { return S::vectors && C.column == 1 && C.row % V == 0 && S::aligned(C.pointers); }
+};
+
+// A stage in shared memory: a slice of A, BM x BK, and behind it one of B, BK x BN.
+template <class S, int BM, int BN, int BK> struct StageLayout {
+  using E = typename S::Element;
+  static constexpr int V = Vector<E>::length;
+  static constexpr int a_row = BK + V;  // a row of the slice of A, padded by one vector
+  static constexpr int b_begin = BM * a_row, size = b_begin + BK * BN;
+};
+
+// How a slice is read: by vectors along its rows, or one by one along its rows or down its columns.
+enum class Access { vectors, rows, columns };
+
+// Brings slices of ROWS x COLUMNS elements of X into shared memory, one after the other: along X's columns for A, along its rows for B.
+// An element is S::lanes numbers that are neighbours in that direction. What hangs over an edge of C is left out, for no result that is
+// kept depends on it.
+template <class S, int ROWS, int COLUMNS, int PITCH, int THREADS, bool IS_A, Access ACCESS> struct Stager {
+  using E = typename S::Element;
+  static constexpr bool DOWN_COLUMNS = ACCESS == Access::columns, VECTORS = ACCESS == Access::vectors;
+  static constexpr bool INTERLEAVE = VECTORS && !IS_A && S::lanes == 2;  // the numbers of an element come from two rows
+  static constexpr bool ALONG_K = IS_A == DOWN_COLUMNS;                  // a thread's copies follow each other in the direction of k
+  static constexpr int WIDTH = VECTORS ? Vector<E>::length * (INTERLEAVE ? 2 : 1) : 1;
+  static constexpr int PER_LINE = DOWN_COLUMNS ? ROWS : COLUMNS / WIDTH, STEP = THREADS / PER_LINE;
+  static constexpr int COPIES = ROWS * COLUMNS / WIDTH / THREADS;
+  static_assert(THREADS % PER_LINE == 0 && COPIES * WIDTH * THREADS == ROWS * COLUMNS, "the threads divide a slice");
+
+  typename S::Pointers source;             // this thread's first element in the next slice
+  const long long row, column, k, stride;  // between elements down, across and along k in numbers, and between the copies of a thread
+  const int i, j;                          // where in a slice its first element is
+  const int within;                        // how far that is from the edge of C
+  const int place;                         // and in shared memory
+  const Shared first;                      // that of the first buffer
+
+  __device__ __forceinline__ Stager(const Matrix<S>& X, E* stages, int top, int left, int end, int thread)
+      : source(X.pointers), row(IS_A ? X.row : X.row * S::lanes), column((VECTORS ? 1 : X.column) * (IS_A ? S::lanes : 1)),
+        k(IS_A ? column / S::lanes : X.row), stride(STEP * (DOWN_COLUMNS ? column : row)),
+        i(DOWN_COLUMNS ? thread % PER_LINE : thread / PER_LINE),
+        j(DOWN_COLUMNS ? thread / PER_LINE : thread % PER_LINE * WIDTH), within(end - (IS_A ? top + i : left + j)),
+        place(i * PITCH + j), first(kept(shared_address(stages + place))) {
+    S::advance(source, X.at(top, left) + i * row + j * column);
+  }
+
+  __device__ __forceinline__ bool inside(int s) const { return (ALONG_K ? 0 : s * STEP) < within; }
+  static __device__ __forceinline__ constexpr int apart(int s) { return s * STEP * (DOWN_COLUMNS ? 1 : PITCH); }
+
+  // A whole slice; `offset` is that of the buffer.
+  __device__ __forceinline__ void stage(int offset) {
+    auto at = source;
+#pragma unroll
+    for (int s = 0; s < COPIES; s++) {
+      const Shared target = first + (offset + apart(s)) * sizeof(E);
+      if constexpr (VECTORS) {
+        copy_async<16>(target, at.c0, inside(s));
+        if constexpr (INTERLEAVE) copy_async<16>(target + 16, at.c0 + k, inside(s));
+      } else {
+        S::fetch(target, at, k, inside(s));
+      }
+      S::advance(at, stride);
+    }
+    if constexpr (ALONG_K)
+      source = at;
+    else
+      S::advance(source, IS_A ? COLUMNS * column : ROWS * row);
+  }
+
+  // The last slice, of which only `steps` steps are there; the rest is zero.
+  __device__ __forceinline__ void stage_rest(E* slice, int steps) const {
+#pragma unroll 1
+    for (int e = 0; e < COPIES * WIDTH; e++) {
+      const int s = e / WIDTH, w = e % WIDTH, before = (IS_A ? j + w : i) + (ALONG_K ? s * STEP : 0);
+      const bool there = inside(s) && (IS_A || w < within);
+      slice[place + apart(s) + w] = S::part(source, s * stride + w * column, k, there ? steps - before * S::lanes : 0);
+    }
+  }
+
+  // Makes elements of the numbers that this thread has copied, once they are there.
+  __device__ __forceinline__ void arrive(E* slice) const {
+    if constexpr (INTERLEAVE)
+#pragma unroll
+      for (int s = 0; s < COPIES; s++) S::interleave(slice + place + apart(s));
+  }
+};
+
+// What a thread has of A and B in registers, for STEPS steps.
+template <class S, int STEPS, int TM, int TN> struct Fragments {
+  using E = typename S::Element;
+  static constexpr int V = Vector<E>::length, LINE = STEPS < V ? STEPS : V;
+  Vector<E, LINE> a[TM][STEPS / LINE];
+  Vector<E> b[STEPS][TN / V];
+
+  // From the thread's first row of A and first column of B.
+  template <int A_ROW, int DOWN, int B_ROW, int ACROSS> __device__ __forceinline__ void load(const E* from_a, const E* from_b) {
+#pragma unroll
+    for (int i = 0; i < TM; i++)
+#pragma unroll
+      for (int d = 0; d < STEPS / LINE; d++) a[i][d] = *reinterpret_cast<const Vector<E, LINE>*>(from_a + i * DOWN * A_ROW + d * LINE);
+#pragma unroll
+    for (int p = 0; p < STEPS; p++)
+#pragma unroll
+      for (int j = 0; j < TN / V; j++) b[p][j] = *reinterpret_cast<const Vector<E>*>(from_b + p * B_ROW + j * ACROSS);
+  }
+
+  __device__ __forceinline__ void add_to(E (&sum)[TM][TN]) const {
+#pragma unroll
+    for (int q = 0; q < STEPS; q += S::steps)
+#pragma unroll
+      for (int i = 0; i < TM; i++)
+#pragma unroll
+        for (int j = 0; j < TN; j++) {
+          E left[S::steps], right[S::steps];
+#pragma unroll
+          for (int p = 0; p < S::steps; p++) {
+            left[p] = a[i][(q + p) / LINE].element[(q + p) % LINE];
+            right[p] = b[q + p][j / V].element[j % V];
+          }
+          S::accumulate(sum[i][j], left, right);
+        }
+  }
+};
+
+template <class E, int TM, int TN> __device__ __forceinline__ void fill(E (&sum)[TM][TN], E value) {
+#pragma unroll
+  for (int i = 0; i < TM; i++)
+#pragma unroll
+    for (int j = 0; j < TN; j++) sum[i][j] = value;
+}
+
+// c <- c + a x b, one step by itself.
+template <class S> __device__ __forceinline__ void accumulate_one(typename S::Element& c, typename S::Element a, typename S::Element b) {
+  if constexpr (S::steps == 1)
+    S::accumulate(c, &a, &b);
+  else
+    c = S::add(c, S::candidate(a, b));
+}
+
+// The sums, which begin with zeros.
+template <class S, int TM, int TN, bool WITNESS> struct Accumulators {
+  using E = typename S::Element;
+  E total[TM][TN];
+
+  __device__ __forceinline__ Accumulators() { fill(total, S::zero()); }
+  __device__ __forceinline__ void begin() {}
+  __device__ __forceinline__ void end(int slab) {}
+};
+
+// With a witness they begin with C, and the number of the slab that improved each of them last is beside it, two in a register.
+template <class S, int TM, int TN> struct Accumulators<S, TM, TN, true> {
+  using E = typename S::Element;
+  static constexpr unsigned NO_SLAB = 0xffff;
+  E total[TM][TN], before[TM][TN];
+  unsigned won[TM][TN / 2];
+
+  __device__ __forceinline__ Accumulators() {
+    fill(total, S::zero());
+    fill(won, 0xffffffffu);
+  }
+  __device__ __forceinline__ void begin() {
+#pragma unroll
+    for (int i = 0; i < TM; i++)
+#pragma unroll
+      for (int j = 0; j < TN; j++) before[i][j] = total[i][j];
+  }
+  __device__ __forceinline__ void end(int slab) {
+#pragma unroll
+    for (int i = 0; i < TM; i++)
+#pragma unroll
+      for (int j = 0; j < TN; j++)
+        if (!S::same(total[i][j], before[i][j])) won[i][j / 2] = __byte_perm(won[i][j / 2], slab, j % 2 ? 0x5410 : 0x3254);
+  }
+  __device__ __forceinline__ unsigned slab(int i, int j) const { return j % 2 ? won[i][j / 2] >> 16 : won[i][j / 2] & NO_SLAB; }
+};
