@@ -70,6 +70,7 @@ def folder() -> Path:
 
 
 def _chosen() -> str | None:
+    """The folder that the user has chosen."""
     return os.environ.get("SEMIRING_CACHE_DIR")
 
 

@@ -18,7 +18,7 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.reference.operations import Operations
 
-__all__ = ["ArrayEngine", "Block", "Engine", "Immediate", "PackedBlock", "Primitives", "Sides", "blocks", "fresh", "quarter"]
+__all__ = ["ArrayEngine", "Block", "Engine", "Immediate", "PackedBlock", "Primitives", "Sides", "blocks", "fresh_engine", "quarter"]
 
 
 @dataclass(eq=False, slots=True)  # not frozen, which makes a block take four times as long to make
@@ -215,7 +215,7 @@ class Engine(Primitives, Protocol):
         """A ← I ⊕ A, for a square A."""
 
 
-def fresh(engine: Engine) -> Engine:
+def fresh_engine(engine: Engine) -> Engine:
     """The same engine, which may be told other things of its operands: it costs next to nothing, so that every call has one of its own."""
     other: Engine = object.__new__(type(engine))
     other.__dict__.update(engine.__dict__)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["engine_for", "expand_paths", "has_searches", "predecessor_trees", "searches_for"]
 
+Array = np.ndarray[Any, Any]
 Dtypes = tuple[np.dtype[Any], ...]
 
 _NOT_SINGLE = {"exp", "expm1", "log", "log1p"}
@@ -111,13 +112,11 @@ def has_searches(semiring: Semiring, dtypes: Dtypes, device: str = "cpu") -> boo
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _selects_in_single_instructions(semiring: Semiring, dtypes: Dtypes) -> bool:
+    """Whether ⊕ selects, and both operations are generated for single numbers."""
     if any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
         return False
     used = semiring.program.operations
     return not (used & _NOT_SINGLE or (used & _WHOLE and any(d.kind == "f" for d in dtypes)))
-
-
-Array = np.ndarray[Any, Any]
 
 
 def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:

@@ -305,6 +305,7 @@ class BooleanEngine(Immediate, Threaded):
             self._multiply_add(_apart(a[index], c[index]), _apart(b[index], c[index]), c[index], k)
 
     def _multiply_add(self, a: Array, b: Array, c: Array, k: int) -> None:
+        """C ← C ∪ A·B of one matrix of words, by tasks of some strips and rows."""
         m, words = c.shape
         if 0 in (m, words, k):
             return
@@ -370,6 +371,7 @@ def _functions() -> dict[str, Callable[[int], None]]:
 
 
 def _call(kernel: Callable[[int], None], words: BitWords) -> None:
+    """Call a function of the library."""
     arguments = pack(words)
     kernel(arguments.buffer_info()[0])
 

@@ -97,11 +97,13 @@ def link(functions: Iterable[Emitter]) -> str:
 
 
 def _compile(ir: str, target: Target) -> bytes:
+    """The object code of a module."""
     machine = _machine(target)
     return bytes(machine.emit_object(_optimised(ir, machine, target)))
 
 
 def _optimised(ir: str, machine: Any, target: Target) -> Any:
+    """The module after LLVM's passes."""
     from llvmlite import binding as llvm
 
     module = llvm.parse_assembly(ir + attributes(target))

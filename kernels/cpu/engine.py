@@ -72,6 +72,7 @@ def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Til
 
 
 def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> str:
+    """The LLVM IR of a function and those that it calls."""
     # The generator is imported only where the cache does not have its output.
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
@@ -180,6 +181,7 @@ class CpuEngine(ArrayEngine, Threaded):
 
     @property
     def _operations(self) -> Operations:  # type: ignore[override]
+        """⊕, ⊗ and 1 on arrays, for what has no kernel."""
         return operations_for(self.semiring, self.dtypes)
 
     # The operations of `Engine`.

@@ -57,31 +57,40 @@ class VectorMath:
         self.format = _FORMATS[scalar.bytes]
 
     def _c(self, value: float) -> str:
+        """A constant vector of floats."""
         return self.scalar.constant(value, self.width)
 
     def _i(self, value: int) -> str:
+        """A constant vector of integers."""
         return self.integer.constant(value, self.width)
 
     def _f(self, op: str, x: str, y: str) -> str:
+        """An operation on floats."""
         return self.em.let(f"f{op} {self.ir} {x}, {y}")
 
     def _int(self, op: str, x: str, y: str) -> str:
+        """An operation on integers."""
         return self.em.let(f"{op} {self.bits} {x}, {y}")
 
     def _test(self, op: str, x: str, y: str) -> str:
+        """A comparison of floats."""
         return self.em.let(f"fcmp {op} {self.ir} {x}, {y}")
 
     def _select(self, condition: str, yes: str, no: str) -> str:
+        """``yes`` in the lanes where the condition holds, ``no`` in the others."""
         mask = "i1" if self.width == 1 else f"<{self.width} x i1>"
         return self.em.let(f"select {mask} {condition}, {self.ir} {yes}, {self.ir} {no}")
 
     def _as_bits(self, x: str) -> str:
+        """The bits of floats."""
         return self.em.let(f"bitcast {self.ir} {x} to {self.bits}")
 
     def _as_float(self, x: str) -> str:
+        """The floats of bits."""
         return self.em.let(f"bitcast {self.bits} {x} to {self.ir}")
 
     def _multiply_add(self, x: str, y: str, z: str) -> str:
+        """x·y + z, rounded once where there is an instruction for it."""
         if self.fma:
             overload = self.scalar.overload(self.width)
             return self.em.call(f"fma.{overload}", self.ir, (self.ir, x), (self.ir, y), (self.ir, z))
@@ -114,6 +123,7 @@ class VectorMath:
         return n, self._multiply_add(self._f("mul", r, r), tail, r)
 
     def _as_bits_of(self, value: float) -> str:
+        """The bits of a constant."""
         return self._as_bits(self._c(value))
 
     def exp(self, x: str) -> str:
@@ -143,6 +153,7 @@ class VectorMath:
         return self._log(u, self._f("div", lost, u))
 
     def _log(self, x: str, correction: str | None) -> str:
+        """log x + correction."""
         f, inf = self.format, math.inf
         tiny = self._test("olt", x, self._c(2.0 ** (1 - f.bias)))
         scaled = self._select(tiny, self._f("mul", x, self._c(2.0 ** (f.mantissa + 2))), x)
@@ -236,6 +247,7 @@ class Instructions:
         return self._on_floats(op, scalar, x) if scalar.kind == "f" else self._on_integers(op, scalar, x)
 
     def _on_floats(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
+        """An operation on floats."""
         ir, overload = scalar.vector(self.width), scalar.overload(self.width)
         match op:
             case "min" | "max" if self.target.isa == "neon":
@@ -262,6 +274,7 @@ class Instructions:
         raise DTypeError(f"{op!r} has no meaning for floats")
 
     def _on_integers(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
+        """An operation on integers."""
         ir = scalar.vector(self.width)
         match op:
             case "min" | "max":
@@ -283,9 +296,11 @@ class Instructions:
         raise DTypeError(f"{op!r} has no meaning for integers")
 
     def _extremum(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
+        """The minimum or maximum of integers."""
         return self.select(self.compare("lt" if op == "min" else "gt", scalar, x[1], x[0]), scalar, x[1], x[0])
 
     def _fused_sum(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
+        """x ± y as a fused multiply-add."""
         ir = scalar.vector(self.width)
         y = x[1] if op == "add" else self.em.let(f"fneg {ir} {x[1]}")
         return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, x[0]), (ir, self.ones[scalar]), (ir, y))

@@ -36,6 +36,8 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class _Constant:
+    """A number of the expression, which has no type yet."""
+
     value: Any
 
 
@@ -114,6 +116,7 @@ class Lowering(Instructions):
     # Operations.
 
     def _operation(self, op: str, args: list[Operand | _Constant]) -> Operand | _Constant:
+        """An operation on what its arguments have become."""
         if op in COMPARISONS:
             return self._compare(op, args)
         if op == "not":
@@ -131,10 +134,12 @@ class Lowering(Instructions):
         return Value(self.arithmetic(op, scalar, x), scalar)
 
     def _truth(self, value: Any) -> str:
+        """A condition that is known."""
         word = "true" if value else "false"
         return word if self.width == 1 else f"splat (i1 {word})"
 
     def _where(self, args: list[Operand | _Constant]) -> Value:
+        """``yes`` or ``no`` of three arguments, by the first of them."""
         test = self.condition(args[0])
         if all(not isinstance(a, _Constant) and a.scalar is None for a in args[1:]):
             yes, no = self.condition(args[1]), self.condition(args[2])
@@ -144,6 +149,7 @@ class Lowering(Instructions):
         return Value(self.select(test, scalar, yes, no), scalar)
 
     def _compare(self, op: str, args: list[Operand | _Constant]) -> Value:
+        """A comparison of two arguments."""
         if all(not isinstance(a, _Constant) and a.scalar is None for a in args):
             args = [self.convert(a, self.flag) for a in args]
         scalar = self._common(args)

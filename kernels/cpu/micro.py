@@ -26,6 +26,7 @@ class MicroKernel:
         self.args = KernelArguments(len(rep.outer))
 
     def _outer(self, em: Emitter, width: int) -> Lowering:
+        """Operations on outer elements."""
         return Lowering(em, self.target, width, infinities=self.rep.infinities)
 
     def _merge(self, low: Lowering, found: list[str], places: list[str], via: str, code: str) -> None:
@@ -98,6 +99,7 @@ class MicroKernel:
         return self._em.at(self.rep.outer[c].ir, f"%C{c}", self._em.add(self._em.mul(self._down[c], i), j))
 
     def _via_place(self, i: int, j: int) -> str:
+        """The address of the witness of C's element (i, j)."""
         return self._em.at("i32", "%via", self._em.add(self._em.mul(self._via_down, i), j))
 
     def _code_place(self, i: int, j: int) -> str:
@@ -121,6 +123,7 @@ class MicroKernel:
         return self._by_vector(self._em.loop(start, stop, 1, lambda k, sums: self._step(self._low, k, sums), self._zeros))
 
     def _by_vector(self, flat: list[str]) -> list[list[str]]:
+        """Of a flat list of values those of each vector of the tile."""
         parts = len(self.rep.inner)
         return [flat[q : q + parts] for q in range(0, len(flat), parts)]
 

@@ -35,6 +35,7 @@ class PivotKernel:
         return [self._eliminate() if name == "eliminate" else self._close(name, witness=name == "close_witness")]
 
     def _open(self, name: str) -> tuple[Emitter, Lowering, Lowering]:
+        """The function, its operations on vectors and on single elements, and what all its steps need."""
         em = Emitter(name, "ptr %args")
         wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, 1))
         self._n = self.args.load(em, "n")
@@ -50,14 +51,17 @@ class PivotKernel:
         return [em.at(s.ir, self._start[c], em.mul(i, self._down[c])) for c, s in enumerate(self.rep.outer)]
 
     def _load(self, low: Lowering, rows: list[str], j: str) -> list[Value]:
+        """The elements of a row from column j on."""
         em = low.em
         return [Value(em.load(s.vector(low.width), em.at(s.ir, rows[c], j), s.bytes), s) for c, s in enumerate(self.rep.outer)]
 
     def _store(self, low: Lowering, values: list[Value], rows: list[str], j: str) -> None:
+        """Write the elements of a row from column j on."""
         for c, s in enumerate(self.rep.outer):
             low.em.store(s.vector(low.width), values[c].name, low.em.at(s.ir, rows[c], j), s.bytes)
 
     def _spread(self, low: Lowering, scalars: list[Value]) -> list[Value]:
+        """Single elements in all lanes."""
         return [Value(low.em.splat(v.name, s, low.width), s) for v, s in zip(scalars, self.rep.outer, strict=True)]
 
     def _along(self, wide: Lowering, single: Lowering, body: Body) -> None:
@@ -87,6 +91,7 @@ class PivotKernel:
         update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidate, places, via)
 
     def _one(self, low: Lowering) -> list[Value]:
+        """1 in all lanes."""
         return [Value(s.constant(v, low.width), s) for v, s in zip(self.rep.one, self.rep.outer, strict=True)]
 
     def _divergent(self, low: Lowering, pivot: list[Value]) -> str:
@@ -101,6 +106,7 @@ class PivotKernel:
         em.returning(condition)
 
     def _close(self, name: str, *, witness: bool) -> Emitter:
+        """Warshall's and Floyd's algorithm."""
         em, wide, single = self._open(name)
         via = self.args.pointer(em, "via") if witness else ""
         via_down = self.args.load(em, "via_rows") if witness else ""
@@ -135,6 +141,7 @@ class PivotKernel:
         return em
 
     def _eliminate(self) -> Emitter:
+        """Gauss and Jordan's elimination."""
         em, wide, single = self._open("eliminate")
 
         def pivot(k: str, _: list[str]) -> None:

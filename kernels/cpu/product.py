@@ -19,6 +19,8 @@ from semiring.kernels.cpu.tile import Tile
 
 __all__ = ["Packing", "ProductKernel"]
 
+Index = str | int
+
 
 class Packing:
     """Generates ``pack_a`` and ``pack_b`` under the prefix of a product."""
@@ -42,6 +44,7 @@ class Packing:
         return self._function("pack_a", "i64 %row, i64 %step, i64 %m, i64 %k", self._pack_a)
 
     def _pack_a(self, em: Emitter, c: int) -> None:
+        """Component c of a block of A, panel by panel."""
         rows, inner, outer = self.tile.rows, self.rep.inner[c], self.rep.outer[c]
         low = Lowering(em, self.target, 1)
         down, across = self.args.load(em, ("A_rows", c)), self.args.load(em, ("A_columns", c))
@@ -68,6 +71,7 @@ class Packing:
         return self._function("pack_b", "i64 %step, i64 %k", self._pack_b)
 
     def _pack_b(self, em: Emitter, c: int) -> None:
+        """Component c of steps of B, panel by panel."""
         columns, inner, outer = self.tile.columns, self.rep.inner[c], self.rep.outer[c]
         n, down, across = (self.args.load(em, x) for x in ("n", ("B_rows", c), ("B_columns", c)))
         source = em.at(outer.ir, self.args.pointer(em, ("B", c)), em.mul("%step", down))
@@ -101,9 +105,6 @@ class Packing:
             em.branch(em.let(f"and i1 {full}, {contiguous}"), lambda: rows(self.tile.width), lambda: rows(1))
 
         em.loop(0, n, columns, panel)
-
-
-Index = str | int
 
 
 class ProductKernel:
@@ -202,6 +203,7 @@ class ProductKernel:
             self._clear_component(em, c, m, n)
 
     def _clear_component(self, em: Emitter, c: int, m: str, n: str) -> None:
+        """Component c of C ← 0."""
         scalar = self.rep.outer[c]
         start, down, zero = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c)), scalar.literal(self.rep.zero[c])
 

@@ -32,20 +32,20 @@ _CHILDREN = 4
 
 
 class Queue(Protocol):
-    """Entries of a vertex and an element, and what is emitted to put them in and to take them out."""
+    """The queue of a search: entries of a vertex and an element, and what is emitted to push and to pop them."""
 
     def begin(self, vertex: str, element: Sequence[Value]) -> None:
         """Start a search with one entry, in an empty queue."""
 
     def push(self, vertex: str, element: Sequence[Value]) -> None:
-        """Add an entry; where there is no room the function ends."""
+        """Push an entry; where there is no room the function ends."""
 
     def filled(self) -> str:
         """Whether there is an entry."""
         ...
 
     def pop(self) -> tuple[str, list[Value]]:
-        """Take an entry out of a queue that has one."""
+        """Pop an entry of a queue that has one."""
         ...
 
 
@@ -57,16 +57,20 @@ class _Entries:
         self.vertices, *self.elements = em.side_by_side(start, (I64, *scalars), room)
 
     def load(self, at: str) -> tuple[str, list[Value]]:
+        """The entry at a place."""
         return self.vertex(at), self.element(at)
 
     def vertex(self, at: str) -> str:
+        """Its vertex."""
         return self.em.load("i64", self.em.at("i64", self.vertices, at), 8)
 
     def element(self, at: str) -> list[Value]:
+        """Its element."""
         em = self.em
         return [Value(em.load(s.ir, em.at(s.ir, a, at), s.bytes), s) for s, a in zip(self.scalars, self.elements, strict=True)]
 
     def store(self, at: str, vertex: str, element: Sequence[Value]) -> None:
+        """Write an entry to a place."""
         em = self.em
         em.store("i64", vertex, em.at("i64", self.vertices, at), 8)
         for s, array, value in zip(self.scalars, self.elements, element, strict=True):
@@ -74,7 +78,7 @@ class _Entries:
 
 
 class Heap:
-    """The best element comes out first.
+    """A priority queue, as a heap of four children: the best element comes out first.
 
     Parameters
     ----------
@@ -96,7 +100,7 @@ class Heap:
         self.push(vertex, element)
 
     def push(self, vertex: str, element: Sequence[Value]) -> None:
-        """Add an entry; where there is no room the function ends."""
+        """Push an entry; where there is no room the function ends."""
         em = self.low.em
         size = em.load("i64", self.size, 8)
         em.returning(em.let(f"icmp sge i64 {size}, {self.room}"))
@@ -123,7 +127,7 @@ class Heap:
         return em.let(f"icmp ne i64 {em.load('i64', self.size, 8)}, 0")
 
     def pop(self) -> tuple[str, list[Value]]:
-        """Take the best entry out."""
+        """Pop the best entry."""
         em = self.low.em
         first = self.entries.load("0")
         last = str(em.sub(em.load("i64", self.size, 8), 1))
@@ -167,7 +171,7 @@ class Heap:
 
 
 class Rounds:
-    """What came in during one round comes out in the next, in the same order; the function ends after so many rounds.
+    """A queue for label-correcting in rounds: what came in during one comes out in the next, in the same order; so many rounds at most.
 
     Parameters
     ----------
@@ -188,7 +192,7 @@ class Rounds:
         self.push(vertex, element)
 
     def push(self, vertex: str, element: Sequence[Value]) -> None:
-        """Add an entry; where there is no room the function ends."""
+        """Push an entry; where there is no room the function ends."""
         em = self.em
         coming = em.load("i64", self.coming, 8)
         em.returning(em.let(f"icmp sge i64 {coming}, {self.room}"))
@@ -202,7 +206,7 @@ class Rounds:
         return em.let(f"select i1 {self._round_over()}, i1 {coming}, i1 true")
 
     def pop(self) -> tuple[str, list[Value]]:
-        """Take the next entry out."""
+        """Pop the next entry."""
         em = self.em
 
         def turn_over() -> None:
@@ -237,7 +241,7 @@ class SearchWords(NamedTuple):
     """The arguments, before `SearchArrays` for each component.
 
     `sources` has the vertex that each row begins at; rows are found from `first` on, up to `last`; `reflexive` ones have 1 there to begin
-    with. `room` says how many entries a queue has, `turns` how many may be taken out of it, and `rounds` in how many rounds. `tree` is 0,
+    with. `room` says how many entries a queue has, `turns` how many may be popped, and `rounds` in how many rounds. `tree` is 0,
     or where the vertex before each one is put. `complete` becomes the number of the first row whose search one of these stopped, or else
     `last`; and `seen` how many edges all searches before that looked at.
     """
@@ -344,6 +348,7 @@ class SearchKernel:
         return [em]
 
     def _load(self, arrays: Sequence[str], i: str) -> list[Value]:
+        """The element at a place of arrays, one a component."""
         em = self.em
         return [Value(em.load(s.ir, em.at(s.ir, a, i), s.bytes), s) for s, a in zip(self.rep.outer, arrays, strict=True)]
 

@@ -89,6 +89,7 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
 
 
 def _executor(size: int) -> ThreadPoolExecutor:
+    """The pool of threads, of at least so many."""
     global _pool, _size
     with _lock:
         from concurrent.futures import ThreadPoolExecutor
@@ -141,6 +142,7 @@ def take_scratch(size: int) -> Scratch:
 
 
 def _made(size: int) -> Scratch:
+    """New scratch, which begins on a cache line."""
     owner = np.empty(size + _LINE, dtype=np.uint8)
     start = address(owner)
     return Scratch(size, start + -start % _LINE, owner)

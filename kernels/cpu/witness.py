@@ -48,6 +48,7 @@ class WitnessKernel:
         return em
 
     def _transpose_component(self, em: Emitter, low: Lowering, c: int, base: str, n: str, k: str, long: str) -> None:
+        """Component c of Bᵀ, by squares of vectors where rows of B are contiguous."""
         inner, outer = self.rep.inner[c], self.rep.outer[c]
         start = self.args.pointer(em, ("B", c))
         down, across = self.args.load(em, ("B_rows", c)), self.args.load(em, ("B_columns", c))
@@ -143,6 +144,7 @@ class WitnessKernel:
         return a, [em.at(inner[c].ir, p, em.mul(j, self._long)) for c, p in enumerate(self._b)]
 
     def _prefetch(self, em: Emitter, i: str, j: str, codes: str) -> None:
+        """Ask for the operands of entry (i, j)."""
         start = self._slab(em, j, codes)
         for rows, scalars in zip(self._operands(em, i, j), (self.rep.outer, self.rep.inner), strict=True):
             for row, s in zip(rows, scalars, strict=True):

@@ -13,7 +13,7 @@ The templates, which take the struct as ``S``:
 - ``memory.cuh`` and ``arithmetic.cuh`` are below all these. The fields of the structures that Python fills are in `arguments`.
 
 Calling them: `engine` is `Engine`, on `products`, which decides on copies and on split-K, and `launches`, which keeps what was decided
-for operands that lie alike; `blocks` says where operands lie, and copies them. `boolean` is the engine on bits. `graphs` records
+for operands that lie alike; `blocks` says where operands lie, and copies them. `boolean` is the engine on bits. `capture` records
 schedules as CUDA graphs, `elements` has elementwise kernels, `statistics` value statistics, `paths` paths, and `transfer` copies between
 host and GPU.
 """

@@ -17,9 +17,9 @@ from semiring.common.html import Shown
 from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.arguments import Bits, Truths, parameters
 from semiring.kernels.cuda.blocks import copy_into, copy_rows, shares, stacked
+from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.device import Device, device
-from semiring.kernels.cuda.graphs import recording
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 
 __all__ = [
@@ -237,6 +237,7 @@ class CudaBooleanEngine(Immediate):
             copy_into(truths.reshape(values[0].shape), values[0])
 
     def _convert(self, name: str, truths: Any, A: Block) -> None:
+        """Pack truth values into a block, or unpack them."""
         batch, m, n = truths.shape
         if truths.size:
             grid = -(-m // WARPS) * -(-n // SPAN) * batch
@@ -245,6 +246,7 @@ class CudaBooleanEngine(Immediate):
             self._launch(name, grid, (truths.data.ptr, row, column, apart, *_matrix(A), m, n, int(aligned)))
 
     def _launch(self, name: str, grid: int, arguments: tuple[int, ...]) -> None:
+        """Launch one of the kernels around a product."""
         self._kernels.function(name)((grid, 1, 1), (32 * WARPS, 1, 1), arguments)
 
     def expect_signs(self, m: int, n: int, k: int) -> None:
@@ -263,6 +265,7 @@ class CudaBooleanEngine(Immediate):
         self._product(A, B, C, fresh=True)
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
+        """C ← C ∪ A·B, or A·B where C is `fresh`."""
         (m, n), k, batch = C.shape, A.shape[1], len(C.values[0])
         if 0 in (m, n, batch):
             return
@@ -275,6 +278,7 @@ class CudaBooleanEngine(Immediate):
         self._kernels.function("product", tile)((grid, 1, 1), (tile.threads, 1, 1), arguments, tile.shared_bytes)
 
     def _transposed(self, B: Block) -> PackedBlock:
+        """The transpose of a block."""
         import cupy
 
         (k, n), batch = B.shape, len(B.values[0])
@@ -314,6 +318,7 @@ class CudaBooleanEngine(Immediate):
 
 
 def _copied(words: Any) -> Any:
+    """A copy of packed words."""
     import cupy
 
     copied = cupy.empty(words.shape, words.dtype)

@@ -53,6 +53,7 @@ def kept_code(source: str, arch: int) -> bytes | None:
 
 
 def _options(arch: int) -> tuple[str, ...]:
+    """The compiler's options for ``sm_<arch>``."""
     return *OPTIONS, f"--gpu-architecture=sm_{arch}"
 
 
@@ -62,6 +63,7 @@ def _identity(source: str, arch: int) -> str:
 
 
 def _compile(source: str, options: tuple[str, ...]) -> bytes:
+    """The CUBIN of a source, compiled now."""
     names, contents = (tuple(part.encode() for part in x) for x in (headers(), headers().values()))
     nvrtc = _nvrtc()
     program = nvrtc.createProgram(source, "semiring.cu", contents, names)
@@ -176,6 +178,7 @@ class Kernel:
 
 
 def _launch(function: Any, grid: tuple[int, int, int], block: tuple[int, int, int], argument: int, shared_bytes: int) -> None:
+    """Launch CuPy's function in the current stream, with one argument."""
     import cupy
 
     cupy.cuda.driver.launchKernel(function.ptr, *grid, *block, shared_bytes, cupy.cuda.get_current_stream().ptr, argument, 0)
@@ -227,4 +230,5 @@ def run(work: Callable[[], _T], rehearsal: Callable[[], object]) -> _T:
 
 
 def _compile_kernel(kernel: Kernel, slot: int) -> None:
+    """The work of a thread in a rehearsal."""
     kernel.compile()

@@ -16,7 +16,8 @@ template <class Body> __device__ __forceinline__ void each_element(int64 count, 
       for (int64 j = blockIdx.x * int64(blockDim.x) + threadIdx.x; j < n; j += gridDim.x * int64(blockDim.x)) body(b, i, j);
 }
 
-// Copies a batch of matrices to one whose rows are contiguous: thread blocks of 32 x 8 threads copy tiles of 32 x 32, reading along whichever axis of the source is the denser one.
+// Copies a batch of matrices to one whose rows are contiguous: thread blocks of 32 x 8 threads copy tiles of 32 x 32, reading along
+// whichever axis of the source is the denser one.
 template <class T>
 __device__ __forceinline__ void copy_tiles(const T* source, long long row, long long column, long long apart, T* target, long long pitch, long long target_apart, int m, int n) {
   __shared__ T tile[32][33];

@@ -25,7 +25,7 @@ from semiring.kernels.cuda.elements import (
     restore_infinity,
     zeros,
 )
-from semiring.kernels.cuda.graphs import recording
+from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
 from semiring.kernels.engine import Block
@@ -183,6 +183,7 @@ class CudaEngine(CudaProducts):
     # Pivot blocks.
 
     def _close(self, name: str, A: Block, *more: int) -> None:
+        """Launch a kernel of pivot blocks on A, all of a batch at once."""
         n, count = A.shape[0], len(A.values[0])
         if n and count:
             side = self._sides[0] if n <= self._sides[0] else self._sides[-1]
@@ -210,6 +211,7 @@ class CudaEngine(CudaProducts):
         return True
 
     def _along_diagonal(self, name: str, A: Block, *more: int) -> None:
+        """Launch a kernel on the diagonals of A."""
         n = A.shape[0]
         function = self._kernels.function(name)
         function((-(-n // PLAIN_THREADS), len(A.values[0]), 1), (PLAIN_THREADS, 1, 1), (*flat(matrix_of(A)), n, *more))

@@ -89,8 +89,8 @@ __device__ __forceinline__ void begin_with(Accumulators<S, TM, TN, true>& accumu
     for (int j = 0; j < TN; j++) accumulators.total[i][j] = S::add(accumulators.total[i][j], old[i][j / V].element[j % V]);
 }
 
-// The elements of C that the accumulators of a warp improve: values are written at once, and those whose winner is to be looked up go to a list in
-// shared memory, place and slab in one number, so that all lanes have as many to look for.
+// The elements of C that the accumulators of a warp improve: values are written at once, and those whose winner is to be looked up go to
+// a list in shared memory, place and slab in one number, so that all lanes have as many to look up.
 template <class S, int BM, int BN, int TM, int TN> struct Improved {
   using E = typename S::Element;
   static constexpr int V = Vector<E>::length;

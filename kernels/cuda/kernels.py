@@ -214,6 +214,7 @@ class Kernels:
         return found
 
     def _kernel(self, name: str, ordered_bits: bool, tile: Tile | None, how: dict[str, Any]) -> Kernel:
+        """A kernel that is not compiled yet."""
         r, step = self.representation, self.step(ordered_bits=ordered_bits, pairs=name == "product")
         shared_bytes = 0
         if tile is not None:

@@ -124,6 +124,7 @@ class _RowKernels:
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _functions(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, shared: bool, number: int) -> dict[str, Any]:
+    """The three kernels, compiled and loaded together."""
     import cupy
 
     limits = device(number)
@@ -188,4 +189,5 @@ def _expand(via: Any, sources: Array, targets: Array, room: int) -> list[list[in
 
 @functools.cache
 def _function(number: int) -> Kernel:
+    """The kernel that expands paths on a GPU."""
     return Kernel("walks", lambda: WALKS_SOURCE, number)

@@ -146,6 +146,7 @@ class CudaProducts:
         return plan
 
     def _plan(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
+        """What is launched for products without copies, decided anew."""
         A, B, C = products[0]
         if together or shares(A, C) or shares(B, C):
             whole, side = self._in_one_launch(products), _BLOCK
@@ -188,6 +189,7 @@ class CudaProducts:
             self._by_columns(aligned_copy(A[rows, :]), B, C[rows, :], shared_b, limit, fresh)
 
     def _by_columns(self, A: Block, B: Block, C: Block, shared_b: bool, limit: int, fresh: bool) -> None:
+        """The product in columns of C, for which copies of B and of its transpose fit the scratch memory."""
         global_lookup = C.via is not None and not self._looks_up_in_shared([(A, B, C)])
         if not (shared_b or global_lookup):
             self._by_slabs(A, B, C, None, limit, fresh)
@@ -227,12 +229,15 @@ class CudaProducts:
         return looks_up_in_shared(self._problem(products), self._kernels.device)
 
     def _step(self, *, witness: bool) -> Step | None:
+        """The row of the table of steps."""
         return self._kernels.step(ordered_bits=self._ordered_bits, pairs=not witness)
 
     def _reads_vectors(self, *, witness: bool) -> bool:
+        """Whether operands that are aligned are read by vectors."""
         return reads_vectors(self._representation, self._step(witness=witness))
 
     def _access(self, A: Block, B: Block, *, witness: bool) -> tuple[str, str]:
+        """How a kernel should read A and B."""
         vectors = self._reads_vectors(witness=witness)
         return access(A, vectors=vectors), access(B, vectors=vectors)
 

@@ -76,7 +76,7 @@ class Representation:
 
     @cached_property
     def hoisted(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-        """⊗ as a product without a witness computes it at every step, and what it applies to the sums; see `steps.hoisted`."""
+        """⊗ as a product without a witness computes it in the loop, and its epilogue, which it applies to the sums; see `steps.hoisted`."""
         if len(self.dtypes) != 1:
             return self.mul, tuple(var(0, c) for c, _ in enumerate(self.mul))
         mul, whole = hoisted(self.add[0], self.mul[0], self.zero[0], self.dtypes[0])

@@ -98,6 +98,7 @@ class _Writer:
         self.lines: list[str] = []
 
     def operation(self, op: str, args: list[_Value]) -> _Value:
+        """Write one operation, and return its result."""
         if op == "not":
             return self._let("bool", f"!{self.condition(args[0])}", _CONDITION)
         if op == "where":
@@ -112,6 +113,7 @@ class _Writer:
         return self._let(kind, self._arithmetic(op, kind, dtype, x), dtype)
 
     def _arithmetic(self, op: str, kind: str, dtype: np.dtype[Any], x: list[str]) -> str:
+        """The C++ expression of an operation on numbers of one type."""
         if dtype.kind == "f" and op in ("floordiv", "mod"):
             sign = "//" if op == "floordiv" else "%"
             raise TraceError(f"{sign} on floats has no instruction; use integers, / with comparisons, or arrays on the host")
@@ -139,6 +141,7 @@ class _Writer:
         return value.text if value.dtype == dtype else f"{dtype}({value.text})"
 
     def condition(self, value: _Value) -> str:
+        """`value` as a condition."""
         if value.dtype is None:
             return "true" if value.constant else "false"
         return value.text if value.dtype is _CONDITION else f"({value.text} != {value.dtype}(0))"
@@ -148,6 +151,7 @@ class _Writer:
         return widest([a.dtype for a in args if a.dtype is not None and a.dtype is not _CONDITION] or [self.default])
 
     def _let(self, kind: str, text: str, dtype: np.dtype[Any]) -> _Value:
+        """Name a result."""
         name = f"t{len(self.lines)}"
         self.lines.append(f"const {kind} {name} = {text};")
         return _Value(name, dtype)
@@ -156,7 +160,7 @@ class _Writer:
 def semiring_struct(r: Representation, step: Step | None, *, star: bool = False, epilogue: bool = False) -> str:
     """``struct Semiring`` with the operations of `r`, and a step by the row `step` of the table, if there is one; with a* if wanted.
 
-    With `epilogue`, what can be hoisted out of the sum is applied to it at its end.
+    With `epilogue`, what can be hoisted out of the loop is applied to its sum.
     """
     kinds = [d.name for d in r.dtypes]
     each = list(enumerate(kinds))
@@ -205,19 +209,23 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False,
 
 
 def _method(signature: str, body: str) -> str:
+    """A function of the struct."""
     return f"  static __device__ __forceinline__ {signature} {{ {body} }}"
 
 
 def _all(conditions: Iterable[str]) -> str:
+    """The body of a function that tells whether all conditions hold."""
     return f"return {' && '.join(conditions)};"
 
 
 def _constant(name: str, values: Sequence[Any], dtypes: Sequence[np.dtype[Any]]) -> str:
+    """A function that gives a constant element."""
     numbers = ", ".join(literal(v, d) for v, d in zip(values, dtypes, strict=True))
     return _method(f"Element {name}()", f"return {{{numbers}}};")
 
 
 def _operation(name: str, parameters: str, roots: Sequence[Expr], r: Representation) -> str:
+    """A function that computes an element."""
     left, right = ([f"{d}({operand}.c{c})" for c, d in enumerate(r.dtypes)] for operand in "ab")
     lines, results = function(roots, left, right, r.dtypes, r.infinities)
     body = "".join(f"    {line}\n" for line in lines)
@@ -225,6 +233,7 @@ def _operation(name: str, parameters: str, roots: Sequence[Expr], r: Representat
 
 
 def _candidates(r: Representation) -> Sequence[Expr]:
+    """⊗ without what ⊕ makes superfluous; see `steps.candidate`."""
     return (candidate(r.add[0], r.mul[0], r.zero[0]),) if len(r.mul) == 1 else r.mul
 
 

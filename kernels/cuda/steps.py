@@ -77,10 +77,12 @@ class Step:
 
 
 def _three_way(x: Operations) -> bool:
+    """Whether there are instructions for a minimum or maximum with a third operand."""
     return x.extremum is not None and x.arch >= 90
 
 
 def _fused(x: Operations) -> bool:
+    """Whether a step is a fused multiply-add."""
     return x.add in _SUM and x.mul.op == "mul" and set(x.mul.args) == {_A, _B}
 
 
@@ -150,7 +152,7 @@ _INCREASING: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def hoisted(add: Expr, mul: Expr, zero: float, dtype: np.dtype[Any]) -> tuple[Expr, Expr]:
-    """⊗ without what can wait for the end of a sum, and that as a function of the sum; `candidate` where nothing can.
+    """⊗ in the loop, and the epilogue: what is hoisted out of the loop, as a function of the sum; `candidate` where nothing can be.
 
     An increasing f, rounded or not, has max(f(x), f(y)) = f(max(x, y)): where ⊕ is an extremum of floats and ⊗ is f of a simpler
     operation, only the sum needs f. It begins with 0, so that f(0) must not be better than 0. Both are told from what the constants of

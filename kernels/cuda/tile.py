@@ -19,7 +19,7 @@ from semiring.kernels.cuda.device import Device
 __all__ = ["Problem", "SplitK", "Tile", "candidate_tiles", "choose_tile", "looks_up_in_shared", "split_k"]
 
 _ENTRY = 4
-"""Bytes that tell which element has a winner, and where to look for it."""
+"""Bytes that tell which element has a winner, and where to look it up."""
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ def locked(arrays: Iterable[Array]) -> Iterator[None]:
 
 
 def _register(address: int, size: int) -> bool:
+    """Lock pages; False where that is not possible."""
     import cupy
 
     runtime = cupy.cuda.runtime

@@ -40,6 +40,7 @@ class ReferenceEngine(ArrayEngine):
         self._accumulate(A, B, C)
 
     def _accumulate(self, A: Block, B: Block, C: Block) -> None:
+        """C ← C ⊕ A⊗B as rank-1 updates, k after k."""
         for k in range(A.shape[1]):
             column = tuple(v[..., :, k, None] for v in A.values)
             row = tuple(v[..., k, None, :] for v in B.values)

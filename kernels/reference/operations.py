@@ -52,6 +52,7 @@ class Operations:
             self.add, self.mul = self._recorded(semiring.program.add), self._recorded(semiring.program.mul)
 
     def _recorded(self, expressions: tuple[Expr, ...]) -> Callable[[Values, Values], tuple[Any, ...]]:
+        """What evaluates recorded expressions on arrays."""
         types = (*self.dtypes, np.dtype(bool))[: len(expressions)]  # the last may be a condition
 
         def apply(x: Values, y: Values) -> tuple[Any, ...]:
@@ -141,6 +142,7 @@ class Operations:
         return tuple(out)
 
     def _star(self, pivot: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """p* of one element, or None where it has none."""
         assert self.semiring.star is not None
         recorded, carrier = self.semiring.recorded("star"), self.semiring.carrier
         if recorded is not None and any(map(is_sympy, pivot)):
@@ -203,6 +205,7 @@ def _saturating_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
 
 
 def _looked_up(operation: Expr) -> Callable[[Values, Values], tuple[Any, ...]]:
+    """An operation on truth values, by its table."""
     table = np.array(truth_table(operation))
 
     def apply(x: Values, y: Values) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from semiring.common.forks import cached_property
 from semiring.common.html import Shown
 from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import BlockSides, KernelDescription, describe, sides_of
-from semiring.kernels.engine import Engine, fresh
+from semiring.kernels.engine import Engine, fresh_engine
 from semiring.kernels.machine import Speed, speed_of
 from semiring.kernels.overflow.products import ProductChecks, checks_for
 from semiring.kernels.select import engine_for, searches_for
@@ -113,7 +113,7 @@ class Plan(Shown):
 
     def engine(self) -> Engine:
         """An engine of the first device that knows nothing of operands yet."""
-        return fresh(self._prototype)
+        return fresh_engine(self._prototype)
 
     @cached_property
     def _prototype(self) -> Engine:

@@ -376,8 +376,8 @@ def test_long_sums_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("semiring", "dtypes"), [*SELECTIVE, (PLUS_TIMES, (np.dtype(np.float64),))], ids=name)
-def test_sums_of_parts(semiring: Semiring, dtypes: DTypes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU of few multiprocessors the last rows of C, or all of them, are divided along k."""
+def test_split_k(semiring: Semiring, dtypes: DTypes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU of few multiprocessors the last rows of C, or all of them, are split along k."""
     from semiring.kernels.cuda import products as module
 
     splits: list[SplitK | None] = []
@@ -399,9 +399,9 @@ def test_sums_of_parts(semiring: Semiring, dtypes: DTypes, monkeypatch: pytest.M
             a, b, c = (elements(semiring, dtypes, shape, rng) for shape in ((m, k), (k, n), (m, n)))
             for method in ("multiply", "multiply_add"):
                 compare(semiring, dtypes, method, a, b, c, witness=False)
-    divided = [d for d in splits if d]
-    assert bool(divided) == semiring.selects
-    assert not divided or {d.rows > 0 for d in divided} == {False, True}
+    found = [s for s in splits if s]
+    assert bool(found) == semiring.selects
+    assert not found or {s.rows > 0 for s in found} == {False, True}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -195,7 +195,7 @@ def test_pairs_are_for_tropical_products_on_recent_architectures() -> None:
         assert widened is None or not widened.pairs
 
 
-def test_winners_are_near_where_slices_of_all_steps_have_room() -> None:
+def test_witnesses_are_looked_up_in_shared_memory_where_all_slices_have_room() -> None:
     gpu, small = (Device(arch, 100, shared, shared) for arch, shared in ((90, 232448), (75, 65536)))
     for size in (4, 8, 16):
         for light in (False, True):
@@ -207,7 +207,7 @@ def test_winners_are_near_where_slices_of_all_steps_have_room() -> None:
             assert tile.rows == (64 if size < 16 else 32)
 
 
-def test_what_does_not_fill_the_gpu_is_divided() -> None:
+def test_what_does_not_fill_the_gpu_is_split_along_k() -> None:
     gpu = Device(arch=90, multiprocessors=132, shared_bytes=233472, block_shared_bytes=232448)
     tile = Tile(64, 128, 16, 8, 8, 3, 4)
     for n in (1, 1000, 1024, 2049, 2176, 4096, 8192, 10007):
@@ -219,7 +219,7 @@ def test_what_does_not_fill_the_gpu_is_divided() -> None:
         assert found.rows % tile.rows == 0 <= found.rows < n
         assert found.parts > 1
         assert (found.parts - 1) * found.depth < n <= found.parts * found.depth
-        # No more is divided than the blocks that run at once and a row of tiles.
+        # No more is split than the blocks that run at once and a row of tiles.
         assert tile.count(n - found.rows, n) < 4 * gpu.multiprocessors + tile.count(1, n)
         assert found.parts * (n - found.rows) * n * 4 <= 48 << 20
     assert split_k(Problem(8192, 8192, 256, 1, 4, splittable=True), tile, gpu) is None

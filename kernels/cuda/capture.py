@@ -96,6 +96,7 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
 
 
 def _record(A: Block, schedule: Callable[[Block], Any]) -> Recording:
+    """Record the schedule on a new workspace."""
     import cupy
 
     pool = cupy.cuda.MemoryPool()
@@ -118,6 +119,7 @@ def _record(A: Block, schedule: Callable[[Block], Any]) -> Recording:
 
 
 def _remember(key: Hashable, found: Recording | None) -> None:
+    """Keep a recording, and drop the oldest ones where there are too many."""
     _recordings[key] = found
     while len(_recordings) > _KEPT or (len(_recordings) > 1 and sum(r.pool.total_bytes() for r in _recordings.values() if r) > _BYTES):
         _recordings.popitem(last=False)
