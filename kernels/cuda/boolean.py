@@ -23,8 +23,8 @@ from semiring.kernels.cuda.device import Device, device
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 
 __all__ = [
-    "ALIGNMENT", "PIVOT", "PIVOT_WORDS", "SPAN", "WARPS", "BitKernels", "BitTile", "CudaBooleanEngine", "bits_source", "candidate_bit_tiles",
-    "choose_bit_tile", "kernels_for_bits",
+    "ALIGNMENT", "PIVOT", "PIVOT_WORDS", "SPAN", "WARPS", "BitKernels", "BitTile", "CudaBooleanEngine", "bits_source",
+    "candidate_bit_tiles", "choose_bit_tile", "kernels_for_bits",
 ]  # fmt: skip
 
 ALIGNMENT = 128

@@ -15,6 +15,7 @@ from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.arguments import flat
 from semiring.kernels.cuda.blocks import batches, copy_into, matrix_of, of_one_layout, stacked, via_of
+from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.elements import (
     NONE,
     clamp_infinity,
@@ -25,7 +26,6 @@ from semiring.kernels.cuda.elements import (
     restore_infinity,
     zeros,
 )
-from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
 from semiring.kernels.engine import Block
