@@ -10,15 +10,18 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring, require_semiring
 from semiring.arrays.memory import require_memory
+from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, TooLargeError, noted, refuse_arrays
 from semiring.graphs import read_edges
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.planning import Plan, Problem, closure_problem, edges_problem, plan
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
+from semiring.solve import apsp
 
 __all__ = ["explain"]
 
 
+@described_by(apsp)
 def explain(
     graph: Any,
     semiring: Semiring = MIN_PLUS,
@@ -26,13 +29,13 @@ def explain(
     device: Any = "auto",
     *,
     paths: bool = False,
-    method: str = "auto",
-    block: int | None = None,
+    sources: Any = None,
+    targets: Any = None,
     nonedge: Any = None,
     threads: int | None = None,
     memory_limit: int | str | None = None,
-    sources: Any = None,
-    targets: Any = None,
+    method: str = "auto",
+    block: int | None = None,
 ) -> Plan:
     """The plan of `closure` (or `apsp`): where, how, in what memory, and how long that is predicted to take. Nothing is computed.
 
@@ -43,8 +46,10 @@ def explain(
     semiring : Semiring
     dtype : dtype or sequence of dtype, optional
         One for each component; by default the graph's own, or for a number of vertices the usual one of the semiring.
-    device, paths, method, block, nonedge, threads, memory_limit, sources, targets
+    device
         As for `apsp`. Where there is no GPU, "cuda" tells what an NVIDIA H200 would do.
+    paths, sources, targets, nonedge, threads, memory_limit, method, block
+        As for `apsp`.
 
     Returns
     -------
@@ -82,8 +87,7 @@ def explain(
     """
     require_semiring(semiring)
     refuse_arrays(dtype=dtype, device=device, paths=paths, method=method, memory_limit=memory_limit)
-    more: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit, "sources": sources, "targets": targets}
-    options = Options(paths, method, block, nonedge, dtype, device, **more)
+    options = Options(paths, sources, targets, nonedge, dtype, device, threads, memory_limit=memory_limit, method=method, block=block)
     if isinstance(graph, Problem):
         problem = graph
     elif isinstance(graph, int | float | np.number):
@@ -96,6 +100,7 @@ def explain(
 
 
 def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:
+    """The closure of a dense matrix in the memory of the host that nobody has made."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise SemiringError(f"n is {n!r}; it is the number of vertices, a whole number from 0")
     n = int(n)
@@ -106,6 +111,7 @@ def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:
 
 
 def _of_graph(graph: Any, semiring: Semiring, options: Options) -> Problem:
+    """The closure of a graph, of which no more is read than planning needs."""
     listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=semiring.on_truth_values)
     if listed is not None:
         edges, labels = listed

@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import operator
-import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, Unpack
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.algebra.definition import Semiring, require_semiring
-from semiring.algorithms.power import power as raise_to
 from semiring.arrays.devices import device_of, on_device
+from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, noted
 from semiring.execution.closure import solve
 from semiring.graphs import read_graph
-from semiring.planning.problem import Options
-from semiring.product import matmul
-
-if TYPE_CHECKING:
-    from semiring.streaming.progress import Progress
+from semiring.planning.options import ClosureOptions, Options, takes
 
 __all__ = ["apsp", "closure", "power", "transitive_closure"]
 
 
+@takes(ClosureOptions)
 def apsp(
     graph: Any,
-    *,
-    paths: bool = False,
-    method: str = "auto",
-    block: int | None = None,
-    nonedge: Any = None,
-    dtype: Any = None,
-    device: Any = "auto",
-    overwrite: bool = False,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: Callable[[Progress], None] | bool | None = None,
-    sources: Any = None,
-    targets: Any = None,
-    check: bool = True,
+    **options: Unpack[ClosureOptions],
 ) -> Any:
     """All-pairs shortest paths: the weight of a shortest path between every two vertices, and the paths if wanted.
 
@@ -54,10 +35,10 @@ def apsp(
         Leading axes hold several graphs.
     paths : bool
         Return a `Paths`, which knows the paths too.
-    method : {"auto", "iterative", "blocked", "recursive"}
-        "auto" is recursive: nearly all work is large products.
-    block : int, optional
-        Side of the pivot blocks (blocked, also by block rows) or of the base case (recursive).
+    sources, targets : vertex or sequence of vertices, optional
+        Only the paths from these vertices, to those, or both. They are named by their labels where the graph has some (NetworkX, edge
+        lists, pandas) and by their indices otherwise, in any order, also repeatedly. For a vertex by itself the result has no axis, as for
+        SciPy's ``indices``.
     nonedge : scalar, optional
         What stands for a missing edge in a dense matrix, 0 or NaN for instance.
     dtype : dtype, optional
@@ -65,10 +46,14 @@ def apsp(
     device : {"auto", "cpu", "cuda", "cuda:0", …, "cuda:all", "reference"}, or a list
         Arrays on a GPU stay there. "auto" takes a GPU for others where that is predicted to be faster, copies included. Several GPUs
         share one matrix: "cuda:all", or a list such as ``["cuda:0", "cuda:1"]``.
-    overwrite : bool
-        Permit that the result takes the place of an array that was passed, if it can be written to (JAX's cannot).
     threads : int, optional
         By default ``SEMIRING_NUM_THREADS``, or all cores.
+    check : bool
+        Refuse what is no element (NaN) and what could leave the dtype, and warn of zeros that are probably missing edges. With False
+        nobody looks for these where the matrix is closed as a whole, which saves reading it once more; for a graph that is accepted the
+        result is the same, and for any other one it is whatever comes out. A divergent cycle, such as a negative one, raises in any case.
+    overwrite : bool
+        Permit that the result takes the place of an array that was passed, if it can be written to (JAX's cannot).
     memory_limit : int or str, optional
         Bytes, or a string such as "8GiB", that the call may allocate where it computes: on each GPU, or in the memory of the host. A matrix
         that is larger is worked on by block rows, which come and go while others are computed; on a GPU so is one that exceeds its free
@@ -80,14 +65,10 @@ def apsp(
     progress : callable or bool, optional
         Of work by block rows: a function that is told a `semiring.streaming.progress.Progress` now and then; True for a bar (of tqdm,
         where it is installed), False for none. By default a bar where that takes long.
-    sources, targets : vertex or sequence of vertices, optional
-        Only the paths from these vertices, to those, or both. They are named by their labels where the graph has some (NetworkX, edge
-        lists, pandas) and by their indices otherwise, in any order, also repeatedly. For a vertex by itself the result has no axis, as for
-        SciPy's ``indices``.
-    check : bool
-        Refuse what is no element (NaN) and what could leave the dtype, and warn of zeros that are probably missing edges. With False
-        nobody looks for these where the matrix is closed as a whole, which saves reading it once more; for a graph that is accepted the
-        result is the same, and for any other one it is whatever comes out. A divergent cycle, such as a negative one, raises in any case.
+    method : {"auto", "iterative", "blocked", "recursive"}
+        "auto" is recursive: nearly all work is large products.
+    block : int, optional
+        Side of the pivot blocks (blocked, also by block rows) or of the base case (recursive).
 
     Returns
     -------
@@ -151,31 +132,17 @@ def apsp(
     >>> sr.apsp(sr.edges([("Bern", "Basel", 95), ("Basel", "Genf", 250)]), sources="Bern", targets=["Genf", "Bern"])
     array([345.,   0.])
     """
-    options = Options(
-        paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets, check
-    )
-    return solve(graph, MIN_PLUS, options, reflexive=True)
+    return solve(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
 
 
+@described_by(apsp)
+@takes(ClosureOptions)
 def closure(
     a: Any,
     semiring: Semiring,
     *,
     reflexive: bool = True,
-    paths: bool = False,
-    method: str = "auto",
-    block: int | None = None,
-    nonedge: Any = None,
-    dtype: Any = None,
-    device: Any = "auto",
-    overwrite: bool = False,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: Callable[[Progress], None] | bool | None = None,
-    sources: Any = None,
-    targets: Any = None,
-    check: bool = True,
+    **options: Unpack[ClosureOptions],
 ) -> Any:
     """The closure of a matrix over any semiring: A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ ….
 
@@ -188,9 +155,14 @@ def closure(
     semiring : Semiring
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
-    paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets, check
-        As for `apsp`. Paths need a selective ⊕; a semiring with its witness (`Semiring.with_witness`) gives them unasked. ``nonedge``
-        stands for the semiring's zero.
+    paths
+        As for `apsp`. It needs a selective ⊕; a semiring with its witness (`Semiring.with_witness`) gives them unasked.
+    sources, targets
+        As for `apsp`.
+    nonedge
+        As for `apsp`. It stands for the semiring's zero.
+    dtype, device, threads, check, overwrite, memory_limit, checkpoint, progress, method, block
+        As for `apsp`.
 
     Returns
     -------
@@ -226,30 +198,16 @@ def closure(
            [0., 2.]])
     """
     require_semiring(semiring)
-    options = Options(
-        paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets, check
-    )
-    return solve(a, semiring, options, reflexive=reflexive)
+    return solve(a, semiring, Options.of(options, "closure"), reflexive=reflexive)
 
 
+@described_by(apsp)
+@takes(ClosureOptions)
 def transitive_closure(
     graph: Any,
     *,
     reflexive: bool = False,
-    paths: bool = False,
-    method: str = "auto",
-    block: int | None = None,
-    nonedge: Any = None,
-    dtype: Any = None,
-    device: Any = "auto",
-    overwrite: bool = False,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: Callable[[Progress], None] | bool | None = None,
-    sources: Any = None,
-    targets: Any = None,
-    check: bool = True,
+    **options: Unpack[ClosureOptions],
 ) -> Any:
     """Which vertices can be reached from which.
 
@@ -260,8 +218,12 @@ def transitive_closure(
         listed edge, is an edge whatever it is, 0 too, as for `apsp`; a truth value is what it says, so that a stored False is no edge.
     reflexive : bool
         Every vertex reaches itself; otherwise only through a cycle.
-    paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets, check
-        As for `apsp`; the only dtype is bool.
+    paths, sources, targets, nonedge
+        As for `apsp`.
+    dtype : dtype, optional
+        The only one is bool.
+    device, threads, check, overwrite, memory_limit, checkpoint, progress, method, block
+        As for `apsp`.
 
     Returns
     -------
@@ -285,12 +247,10 @@ def transitive_closure(
            [False, False,  True],
            [False, False, False]])
     """
-    options = Options(
-        paths, method, block, nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress, sources, targets, check
-    )
-    return solve(graph, BOOLEAN, options, reflexive=reflexive, presence=True)
+    return solve(graph, BOOLEAN, Options.of(options, "transitive_closure"), reflexive=reflexive, presence=True)
 
 
+@described_by(apsp)
 def power(
     a: Any, k: int, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, device: str = "auto", threads: int | None = None
 ) -> Any:
@@ -303,7 +263,7 @@ def power(
         At least 0; the 0-th power is the identity matrix.
     semiring : Semiring
     nonedge, dtype, device, threads
-        As for `closure`.
+        As for `apsp`.
 
     Returns
     -------
@@ -328,6 +288,9 @@ def power(
     array([[89, 55],
            [55, 34]])
     """
+    from semiring.algorithms.power import power as raise_to  # only where they are wanted: a first call should be quick
+    from semiring.product import matmul
+
     require_semiring(semiring)
     try:
         exponent = operator.index(k)
@@ -340,5 +303,6 @@ def power(
         with on_device(device_of(read.values[0])):
             if read.verify is not None:
                 read.verify()
-            multiply = functools.partial(matmul, semiring=semiring, device=device, threads=threads)
-            return read.answer(*raise_to(read.values, exponent, semiring, multiply))
+            return read.answer(
+                *raise_to(read.values, exponent, semiring, partial(matmul, semiring=semiring, device=device, threads=threads))
+            )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -16,22 +15,22 @@ from semiring.arrays.devices import device_of, host
 from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.arrays.memory import fits
 from semiring.arrays.pieces import HOST, slices
+from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, noted
 from semiring.execution.closure import solve
 from semiring.execution.rows import block_of_rows
 from semiring.graphs import Graph, read_edges, read_graph
 from semiring.planning import closure_problem, edges_problem, plan
-from semiring.planning.problem import Options
+from semiring.planning.options import ComputationOptions, Options, takes
 from semiring.results.views import as_floats
-
-if TYPE_CHECKING:
-    from semiring.streaming.progress import Progress
+from semiring.solve import apsp
 
 __all__ = ["Statistics", "statistics"]
 
 Array = np.ndarray[Any, Any]
 
 _BINS = 64
+"""Bins of the histogram at most, where nobody names them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,19 +85,9 @@ class Statistics:
         )
 
 
-def statistics(
-    graph: Any,
-    *,
-    bins: int | Sequence[float] | Array = _BINS,
-    nonedge: Any = None,
-    dtype: Any = None,
-    device: Any = "auto",
-    overwrite: bool = False,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: Callable[[Progress], None] | bool | None = None,
-) -> Statistics:
+@described_by(apsp)
+@takes(ComputationOptions)
+def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **options: Unpack[ComputationOptions]) -> Statistics:
     """Eccentricities, the average path length and the histogram of all shortest distances.
 
     Parameters
@@ -108,7 +97,7 @@ def statistics(
     bins : int or increasing sequence of numbers
         The edges of the histogram's bins, as for `numpy.histogram`; what lies outside of them is not counted. A number from 2: at most so
         many bins of one width, a power of two, which are chosen by the distances; where all of these are whole numbers it is at least 1.
-    nonedge, dtype, device, overwrite, threads, memory_limit, checkpoint, progress
+    nonedge, dtype, device, threads, overwrite, memory_limit, checkpoint, progress
         As for `apsp`.
 
     Returns
@@ -138,18 +127,8 @@ def statistics(
     (array([3., 2., 2., 3.]), array([6, 4, 2]), array([1., 2., 3., 4.]))
     """
     reduction = _Reduction(bins)
-    options = Options(
-        nonedge=nonedge,
-        dtype=dtype,
-        device=device,
-        overwrite=overwrite,
-        threads=threads,
-        memory_limit=memory_limit,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
     with noted("the statistics", MIN_PLUS, graph):
-        labels, n, blocks = _rows(graph, options)
+        labels, n, blocks = _rows(graph, Options.of(options, "statistics", ComputationOptions))
         eccentricities = np.zeros(n)
         for first, rows in blocks:
             distances = as_floats(host(rows), MIN_PLUS)
@@ -259,6 +238,7 @@ class _Reduction:
             self._double()
 
     def _double(self) -> None:
+        """Cells of twice the width: each two neighbours are one."""
         assert self.exponent is not None
         self.exponent += 1
         joined: dict[int, int] = {}

@@ -24,7 +24,7 @@ from semiring.common.forks import cached_property
 from semiring.csgraph.arcs import Arcs, Array
 from semiring.csgraph.reading import Given, read
 from semiring.planning import Plan, closure_problem, edges_problem, plan
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
 
 __all__ = ["AsBoth", "Call", "NegativeCycleError", "Request", "cut", "read_call"]
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import yen as scipys_yen
 
+from semiring.common.docstrings import described_by
 from semiring.csgraph.call import AsBoth, Request
 from semiring.csgraph.reading import read
 from semiring.csgraph.solving import decide, solve
@@ -100,6 +101,7 @@ def shortest_path(
     return solve(csgraph, Request(method, directed, return_predecessors, unweighted, overwrite, indices, dtype=dtype, device=device))
 
 
+@described_by(shortest_path)
 def floyd_warshall(
     csgraph: Any,
     directed: bool = True,
@@ -115,7 +117,7 @@ def floyd_warshall(
     Parameters
     ----------
     csgraph, directed, return_predecessors, unweighted, overwrite, dtype, device
-        See `shortest_path`.
+        As for `shortest_path`.
 
     Returns
     -------
@@ -139,6 +141,7 @@ def floyd_warshall(
     return solve(csgraph, Request("FW", directed, return_predecessors, unweighted, overwrite, dtype=dtype, device=device))
 
 
+@described_by(shortest_path)
 def dijkstra(
     csgraph: Any,
     directed: bool = True,
@@ -156,7 +159,7 @@ def dijkstra(
     Parameters
     ----------
     csgraph, directed, indices, return_predecessors, unweighted, dtype, device
-        See `shortest_path`.
+        As for `shortest_path`.
     limit : float
         What is further away counts as not connected. With negative weights a path may leave the limit and come back: a vertex within it
         can have a predecessor beyond it.
@@ -194,6 +197,7 @@ def dijkstra(
     )
 
 
+@described_by(shortest_path)
 def bellman_ford(
     csgraph: Any,
     directed: bool = True,
@@ -209,7 +213,7 @@ def bellman_ford(
     Parameters
     ----------
     csgraph, directed, indices, return_predecessors, unweighted, dtype, device
-        See `shortest_path`.
+        As for `shortest_path`.
 
     Returns
     -------
@@ -234,6 +238,7 @@ def bellman_ford(
     return solve(csgraph, Request("BF", directed, return_predecessors, unweighted, indices=indices, dtype=dtype, device=device))
 
 
+@described_by(shortest_path)
 def johnson(
     csgraph: Any,
     directed: bool = True,
@@ -249,7 +254,7 @@ def johnson(
     Parameters
     ----------
     csgraph, directed, indices, return_predecessors, unweighted, dtype, device
-        See `shortest_path`.
+        As for `shortest_path`.
 
     Returns
     -------
@@ -270,6 +275,7 @@ def johnson(
     return solve(csgraph, Request("J", directed, return_predecessors, unweighted, indices=indices, dtype=dtype, device=device))
 
 
+@described_by(shortest_path)
 def yen(
     csgraph: Any,
     source: int,
@@ -285,7 +291,7 @@ def yen(
     Parameters
     ----------
     csgraph, directed, unweighted
-        See `shortest_path`.
+        As for `shortest_path`.
     source, sink : int
         Where the paths begin and end.
     K : int
@@ -327,6 +333,7 @@ def yen(
         )
 
 
+@described_by(shortest_path, dijkstra)
 def explain(
     csgraph: Any,
     method: str = "auto",
@@ -345,10 +352,16 @@ def explain(
 
     Parameters
     ----------
-    csgraph, method, directed, return_predecessors, unweighted, overwrite, indices, dtype, device
-        As for `shortest_path`; "FW", "D", "BF" and "J" stand for `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson`.
+    csgraph
+        As for `shortest_path`.
+    method
+        As for `shortest_path`. "FW", "D", "BF" and "J" stand for `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson`.
+    directed, return_predecessors, unweighted, overwrite, indices
+        As for `shortest_path`.
     limit, min_only
         As for `dijkstra`.
+    dtype, device
+        As for `shortest_path`.
 
     Returns
     -------

@@ -32,7 +32,7 @@ from semiring.graphs import Graph
 from semiring.graphs.by_rows import rows_of_graph
 from semiring.kernels.cuda.transfer import download, upload
 from semiring.planning import Plan
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
 
 __all__ = ["closed", "decide", "multiplied", "searched", "solve"]
 

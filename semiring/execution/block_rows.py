@@ -21,8 +21,8 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.planning import Plan
+from semiring.planning.options import Options
 from semiring.planning.planner import cut
-from semiring.planning.problem import Options
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
 from semiring.streaming.layout import BlockRows

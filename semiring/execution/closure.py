@@ -12,7 +12,7 @@ from semiring.graphs import Graph, read_edges, require_memory
 from semiring.graphs.by_rows import rows_of_graph
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.planning import Plan, closure_problem, edges_problem, plan
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
 
 __all__ = ["solve"]
 

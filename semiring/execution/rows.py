@@ -27,7 +27,7 @@ from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.planning import Plan, closure_problem, edges_problem, plan
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
 from semiring.results.paths import Paths
 from semiring.results.paths_between import paths_in
 from semiring.results.store import Names, shown

@@ -23,7 +23,7 @@ from semiring.kernels import machine
 from semiring.networkx_backend import measures, paths
 from semiring.networkx_backend.distances import SemiringGraph, original
 from semiring.planning import closure_problem, plan
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
 
 __all__ = ["can_run", "convert_from_nx", "convert_to_nx", "predicted", "should_run", "slower"]
 

@@ -28,8 +28,9 @@ from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import sides_of
 from semiring.kernels.select import has_searches
 from semiring.planning.costs import closure_seconds, product_seconds, rows_seconds, scipy_seconds, search_seconds
+from semiring.planning.options import named_device, several
 from semiring.planning.plans import Plan
-from semiring.planning.problem import Problem, named_device, several
+from semiring.planning.problem import Problem
 from semiring.streaming.layout import block_rows, default_side, resident_bytes, resident_rows, streamed_rows
 
 __all__ = ["cut", "plan"]
@@ -83,6 +84,7 @@ def plan(problem: Problem) -> Plan:
 
 
 def _product(problem: Problem) -> Plan:
+    """One product, on the device that is named or predicted to be faster."""
     m, n = problem.shape[-2:]
     given = problem.matrices * problem.depth * (m + n) * problem.element_bytes
     device = _device(problem, product_seconds, with_scratch(problem.result_bytes + given))
@@ -123,6 +125,7 @@ def _closure(problem: Problem) -> Plan:
 
 
 def _require_one_matrix_of_the_host(problem: Problem) -> None:
+    """Refuse a limit or a checkpoint for what cannot go by block rows."""
     if problem.there:
         raise SemiringError("memory_limit and checkpoint are for a matrix in the memory of the host or on disk; this one lies on a GPU")
     if len(problem.shape) > 2 or problem.exact:

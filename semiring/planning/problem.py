@@ -1,115 +1,19 @@
-"""What is asked: the kind of a computation, its sizes, where its operands lie, and the caller's options.
-
-The arguments that every closure takes.
-
-Which devices compute: the one that the caller names or whose arrays they are, several that share a matrix, or the predicted fastest.
-
-What is asked: the kind of a computation, its sizes, where its operands lie, and the caller's options; no entry of an operand.
-"""
+"""What is asked: the kind of a computation, its sizes, where its operands lie, and the caller's options; no entry of an operand."""
 
 from __future__ import annotations
 
 import math
-import os
-import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.rows_of_edges import Order, Reach
-from semiring.arrays.devices import gpu_name, gpu_number, gpus, is_gpu, on_gpu, why_no_gpu
+from semiring.arrays.devices import gpu_name, is_gpu, on_gpu
 from semiring.common.errors import SemiringError
+from semiring.planning.options import Options, size_of
 
-if TYPE_CHECKING:
-    from semiring.streaming.progress import Progress
-
-__all__ = ["Options", "Problem", "closure_problem", "location", "named_device", "several", "size_of"]
-
-
-class Options(NamedTuple):
-    """The arguments that every closure takes, in their order and with their defaults; see `semiring.apsp`."""
-
-    paths: bool = False
-    method: str = "auto"
-    block: int | None = None
-    nonedge: Any = None
-    dtype: Any = None
-    device: Any = "auto"
-    overwrite: bool = False
-    threads: int | None = None
-    memory_limit: int | str | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    progress: Callable[[Progress], None] | bool | None = None
-    sources: Any = None
-    targets: Any = None
-    check: bool = True
-
-    @property
-    def needs_block_rows(self) -> bool:
-        """Whether the caller wants what only a closure by block rows can give."""
-        return self.memory_limit is not None or self.checkpoint is not None
-
-
-def named_device(device: Any, place: str, *, exact: bool) -> str | None:
-    """The one device that computes, where nothing is to be predicted; None where "auto" leaves it open.
-
-    Parameters
-    ----------
-    device : {"auto", "cpu", "reference", "cuda", "cuda:0", …}
-        "auto" keeps arrays of a GPU there.
-    place : str
-        Where the operands lie: "cpu", "disk", or "cuda:0" and so on.
-    exact : bool
-        Whether elements are Python's own numbers.
-
-    Raises
-    ------
-    SemiringError
-        For an unknown or absent device, or one that cannot reach the arrays.
-    """
-    name = str(device)
-    if name not in ("auto", "cpu", "reference") and not is_gpu(name):
-        raise SemiringError(f"unknown device {device!r}; use 'auto', 'cpu', 'cuda', 'cuda:0', … or 'reference'")
-    if is_gpu(place):
-        if name != "auto" and not is_gpu(name):
-            raise SemiringError(f"the array lies on a GPU, which device={name!r} cannot reach; copy it to the host first (CuPy: .get())")
-        if name not in ("auto", "cuda") and gpu_number(name) != gpu_number(place):
-            raise SemiringError(f"the arrays lie on the GPUs {[gpu_number(place)]}, and device is {name!r}; bring them to one GPU")
-        return place
-    if is_gpu(name):
-        if exact:
-            raise SemiringError(f"device={name!r} has no exact arithmetic for object arrays; use device='auto'")
-        if gpu_number(name) >= gpus():
-            last = f"the last GPU is {gpu_name(gpus() - 1)!r}" if gpus() else f"CuPy finds no GPU ({why_no_gpu()})"
-            raise SemiringError(f"there is no device {name!r}: {last}")
-        return gpu_name(gpu_number(name))
-    if exact or name == "reference":
-        return "reference"
-    return "cpu" if name == "cpu" or not gpus() else None
-
-
-def several(device: Any) -> tuple[str, ...] | None:
-    """The GPUs that a device names if it may be more than one: "cuda:all", or a list of names and numbers; else None.
-
-    Raises
-    ------
-    SemiringError
-        Where one of them is no GPU, there is none, or one is named twice.
-    """
-    if device == "cuda:all":
-        names = tuple(map(gpu_name, range(gpus())))
-        if not names:
-            raise SemiringError(f"there is no GPU for device='cuda:all': CuPy finds none ({why_no_gpu()})")
-        return names
-    if not isinstance(device, list | tuple):
-        return None
-    names = tuple(gpu_name(d) if isinstance(d, int) and not isinstance(d, bool) else str(d) for d in device)
-    if not names or not all(map(is_gpu, names)) or len(set(map(gpu_number, names))) < len(names):
-        raise SemiringError(f"device={device!r}: a list names different GPUs, such as ['cuda:0', 'cuda:1'] or [0, 1]")
-    return tuple(named_device(name, "cpu", exact=False) or name for name in names)
-
+__all__ = ["Problem", "closure_problem", "location"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -228,7 +132,7 @@ class Problem(NamedTuple):
         return is_gpu(self.place)
 
 
-def closure_problem(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], options: Any, **more: Any) -> Problem:
+def closure_problem(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], options: Options, **more: Any) -> Problem:
     """The closure of a matrix with the options of `semiring.closure`.
 
     Raises
@@ -267,18 +171,3 @@ def location(arrays: tuple[Any, ...], device: Any) -> str:
     if len(there) > 1:
         raise SemiringError(f"the arrays lie on the GPUs {sorted(there)}, and device is {str(device)!r}; bring them to one GPU")
     return gpu_name(*there)
-
-
-def size_of(limit: int | str) -> int:
-    """Bytes of a memory limit: a number of them, or a string such as "8GiB", "512 MiB" or "2.5 GB".
-
-    Raises
-    ------
-    SemiringError
-    """
-    if isinstance(limit, int | np.integer) and not isinstance(limit, bool) and limit > 0:
-        return int(limit)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", limit, re.IGNORECASE) if isinstance(limit, str) else None
-    if found is None or not float(found[1]):
-        raise SemiringError(f"memory_limit is {limit!r}; use a number of bytes, or a string such as '8GiB' or '512MiB'")
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2].lower() or " "))

@@ -11,7 +11,7 @@ import pytest
 import semiring as sr
 from semiring.arrays import devices
 from semiring.arrays.devices import gpu_name, gpu_number, is_gpu
-from semiring.planning.problem import named_device
+from semiring.planning.options import named_device
 
 
 @pytest.mark.parametrize("number", [0, 3, 12])

@@ -15,7 +15,7 @@ from semiring.algorithms.schedules import schedule_for
 from semiring.arrays.devices import gpus, on_device, on_gpu
 from semiring.arrays.exchange import borrowed
 from semiring.planning import closure_problem, plan, planner
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
 
 cupy = pytest.importorskip("cupy")
 cupyx = pytest.importorskip("cupyx")

@@ -15,7 +15,7 @@ from semiring.arrays.devices import device_of, on_gpu
 from semiring.execution.whole import made_of_edges
 from semiring.graphs import read_edges
 from semiring.planning import Plan, closure_problem, plan
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
 
 sp = pytest.importorskip("scipy.sparse")
 cupy = pytest.importorskip("cupy")

@@ -18,7 +18,7 @@ from semiring.arrays.devices import host
 from semiring.kernels import machine
 from semiring.kernels.machine import Speed
 from semiring.planning import Plan, closure_problem, plan, planner, size_of
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
 from semiring.streaming.progress import Progress
 
 N = 2500

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import semiring as sr
 from semiring.algorithms.rows_of_edges import Order, Reach
 from semiring.planning import Problem, closure_problem, costs
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
 
 COSTS: dict[str, tuple[Callable[[Problem], float], dict[str, Any]]] = {
     "best": (partial(costs.search_seconds, compiled=True), {}),

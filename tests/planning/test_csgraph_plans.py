@@ -13,7 +13,7 @@ from semiring import csgraph
 from semiring.arrays.devices import gpus
 from semiring.kernels import machine
 from semiring.planning import Plan, closure_problem, costs, plan, planner
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
 
 FLOAT64 = np.dtype(np.float64)
 

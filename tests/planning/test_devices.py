@@ -9,7 +9,7 @@ import semiring as sr
 from semiring.arrays import devices, memory
 from semiring.kernels import machine
 from semiring.planning import closure_problem, plan, planner
-from semiring.planning.problem import Options, named_device, several
+from semiring.planning.options import Options, named_device, several
 
 GIB = 2**30
 

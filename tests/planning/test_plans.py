@@ -9,12 +9,12 @@ import pytest
 import scipy.sparse as sp
 
 import semiring as sr
-from semiring import product, summary
+from semiring import summary
 from semiring.arrays import devices, memory
-from semiring.execution import closure, rows
+from semiring.execution import closure, product, rows
 from semiring.kernels import machine
 from semiring.planning import Plan, Problem, closure_problem, plan, planner
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
 
 INF = np.inf
 FLOAT = (np.dtype(np.float64),)

@@ -16,7 +16,7 @@ from semiring.algorithms.rows_of_edges import Reach, reach
 from semiring.graphs import read_edges
 from semiring.kernels import machine
 from semiring.planning import Problem, costs, edges_problem
-from semiring.planning.problem import Options
+from semiring.planning.options import Options
 
 
 @pytest.fixture

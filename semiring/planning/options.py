@@ -1,0 +1,192 @@
+"""The options of a call: their names, types and defaults, once for all functions that take them, and what their values mean.
+
+`ClosureOptions` is what type checkers read in ``**options: Unpack[ClosureOptions]``, and `Options` what the library goes on with. `takes`
+gives a function a signature that shows them, each with its default. `semiring.apsp` describes them, for others too: see `described_by`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
+
+import numpy as np
+
+from semiring.arrays.devices import gpu_name, gpu_number, gpus, is_gpu, why_no_gpu
+from semiring.common.errors import SemiringError
+
+if TYPE_CHECKING:
+    from semiring.streaming.progress import Progress
+
+__all__ = ["ClosureOptions", "ComputationOptions", "Options", "named_device", "several", "size_of", "takes"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ComputationOptions(TypedDict, total=False):
+    """How a graph is read, and where and in what memory its closure is computed; see `semiring.apsp`."""
+
+    nonedge: Any
+    dtype: Any
+    device: Any
+    threads: int | None
+    overwrite: bool
+    memory_limit: int | str | None
+    checkpoint: str | os.PathLike[str] | None
+    progress: Callable[[Progress], None] | bool | None
+
+
+class ClosureOptions(ComputationOptions, total=False):
+    """All options of a closure: what is wanted of it too, and by which algorithm; see `semiring.apsp`."""
+
+    paths: bool
+    sources: Any
+    targets: Any
+    check: bool
+    method: str
+    block: int | None
+
+
+class Options(NamedTuple):
+    """The same with a value for each, in the order in which signatures have them: those of every day come first."""
+
+    paths: bool = False
+    sources: Any = None
+    targets: Any = None
+    nonedge: Any = None
+    dtype: Any = None
+    device: Any = "auto"
+    threads: int | None = None
+    check: bool = True
+    overwrite: bool = False
+    memory_limit: int | str | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: Callable[[Progress], None] | bool | None = None
+    method: str = "auto"
+    block: int | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], function: str, known: Any = ClosureOptions) -> Options:
+        """Those that the caller of a function gave, by name, and the defaults of all others.
+
+        Raises
+        ------
+        TypeError
+            For a name that is none of the `known` ones, as Python does.
+        """
+        if not given.keys() <= known.__optional_keys__:
+            raise TypeError(_unexpected(given, function, known.__optional_keys__))
+        return tuple.__new__(cls, map(given.get, cls._fields, _DEFAULTS))
+
+    @property
+    def needs_block_rows(self) -> bool:
+        """Whether the caller wants what only a closure by block rows can give."""
+        return self.memory_limit is not None or self.checkpoint is not None
+
+
+_DEFAULTS = tuple(Options._field_defaults.values())
+
+
+def _unexpected(given: Mapping[str, Any], function: str, known: frozenset[str]) -> str:
+    """What Python says of a keyword that a function does not have, with the one that is probably meant."""
+    from difflib import get_close_matches
+
+    name = next(name for name in given if name not in known)
+    meant = get_close_matches(name, sorted(known), 1)
+    return f"{function}() got an unexpected keyword argument {name!r}{f'. Did you mean {meant[0]!r}?' if meant else ''}"
+
+
+def takes(options: Any) -> Callable[[F], F]:
+    """Marks a function whose ``**options`` are those of a `TypedDict`: `help` and Jupyter show each of them with its type and default."""
+
+    def with_signature(function: F) -> F:
+        own = inspect.signature(function)
+        parameters = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        for name, default in Options._field_defaults.items():
+            if name in options.__optional_keys__:
+                kind = Options.__annotations__[name]
+                kind = getattr(kind, "__forward_arg__", kind)
+                parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+        function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return function
+
+    return with_signature
+
+
+# What their values mean.
+
+
+def named_device(device: Any, place: str, *, exact: bool) -> str | None:
+    """The one device that computes, where nothing is to be predicted; None where "auto" leaves it open.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "reference", "cuda", "cuda:0", …}
+        "auto" keeps arrays of a GPU there.
+    place : str
+        Where the operands lie: "cpu", "disk", or "cuda:0" and so on.
+    exact : bool
+        Whether elements are Python's own numbers.
+
+    Raises
+    ------
+    SemiringError
+        For an unknown or absent device, or one that cannot reach the arrays.
+    """
+    name = str(device)
+    if name not in ("auto", "cpu", "reference") and not is_gpu(name):
+        raise SemiringError(f"unknown device {device!r}; use 'auto', 'cpu', 'cuda', 'cuda:0', … or 'reference'")
+    if is_gpu(place):
+        if name != "auto" and not is_gpu(name):
+            raise SemiringError(f"the array lies on a GPU, which device={name!r} cannot reach; copy it to the host first (CuPy: .get())")
+        if name not in ("auto", "cuda") and gpu_number(name) != gpu_number(place):
+            raise SemiringError(f"the arrays lie on the GPUs {[gpu_number(place)]}, and device is {name!r}; bring them to one GPU")
+        return place
+    if is_gpu(name):
+        if exact:
+            raise SemiringError(f"device={name!r} has no exact arithmetic for object arrays; use device='auto'")
+        if gpu_number(name) >= gpus():
+            last = f"the last GPU is {gpu_name(gpus() - 1)!r}" if gpus() else f"CuPy finds no GPU ({why_no_gpu()})"
+            raise SemiringError(f"there is no device {name!r}: {last}")
+        return gpu_name(gpu_number(name))
+    if exact or name == "reference":
+        return "reference"
+    return "cpu" if name == "cpu" or not gpus() else None
+
+
+def several(device: Any) -> tuple[str, ...] | None:
+    """The GPUs that a device names if it may be more than one: "cuda:all", or a list of names and numbers; else None.
+
+    Raises
+    ------
+    SemiringError
+        Where one of them is no GPU, there is none, or one is named twice.
+    """
+    if device == "cuda:all":
+        names = tuple(map(gpu_name, range(gpus())))
+        if not names:
+            raise SemiringError(f"there is no GPU for device='cuda:all': CuPy finds none ({why_no_gpu()})")
+        return names
+    if not isinstance(device, list | tuple):
+        return None
+    names = tuple(gpu_name(d) if isinstance(d, int) and not isinstance(d, bool) else str(d) for d in device)
+    if not names or not all(map(is_gpu, names)) or len(set(map(gpu_number, names))) < len(names):
+        raise SemiringError(f"device={device!r}: a list names different GPUs, such as ['cuda:0', 'cuda:1'] or [0, 1]")
+    return tuple(named_device(name, "cpu", exact=False) or name for name in names)
+
+
+def size_of(limit: int | str) -> int:
+    """Bytes of a memory limit: a number of them, or a string such as "8GiB", "512 MiB" or "2.5 GB".
+
+    Raises
+    ------
+    SemiringError
+    """
+    if isinstance(limit, int | np.integer) and not isinstance(limit, bool) and limit > 0:
+        return int(limit)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", limit, re.IGNORECASE) if isinstance(limit, str) else None
+    if found is None or not float(found[1]):
+        raise SemiringError(f"memory_limit is {limit!r}; use a number of bytes, or a string such as '8GiB' or '512MiB'")
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2].lower() or " "))
