@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 from sphinx.addnodes import pending_xref
@@ -32,7 +33,6 @@ extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosumma
 default_role = "py:obj"
 add_module_names = False
 autodoc_typehints = "none"  # the docstrings tell types, and shapes with them
-autodoc_preserve_defaults = True
 autosummary_generate = True
 templates_path = ["templates"]
 numpydoc_show_class_members = False
@@ -79,6 +79,13 @@ def _semirings_in_their_own_words(app: Sphinx, what: str, name: str, obj: Any, o
         lines[:] = [*said, "", f"a ⊕ b = ``{add}``, a ⊗ b = ``{mul}``"]
 
 
+def _names_of_defaults(app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: Any) -> Any:
+    """Defaults that no literal can write are shown by their names. (autodoc_preserve_defaults reads them in the source, not in signatures.)"""
+    for default, shown in ((np.float64, "numpy.float64"), (semiring.MIN_PLUS, "MIN_PLUS")):
+        signature = signature and signature.replace(repr(default), shown)
+    return signature, returns
+
+
 def _without_fields(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """The fields of a named tuple stand among its attributes."""
     return True if str(getattr(obj, "__doc__", "")).startswith("Alias for field number") else None
@@ -94,5 +101,6 @@ def setup(app: Sphinx) -> None:
     """Sphinx calls this."""
     app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
     app.connect("doctree-read", _links_to_code)
+    app.connect("autodoc-process-signature", _names_of_defaults)
     app.connect("autodoc-skip-member", _without_fields)
     app.connect("autodoc-process-docstring", _semirings_in_their_own_words, priority=900)  # after numpydoc

@@ -1,9 +1,11 @@
 """Plans are run here, one executor a strategy; each reads, checks, computes and hands back, from top to bottom.
 
+    closure.py      `solve`: from whatever the caller calls a graph to its closure, by one of the executors
     whole.py        the closure of matrices that fit where they are closed
     block_rows.py   the closure of a matrix by block rows that come and go, or that GPUs share
-    product.py      a product
     rows.py         rows of a closure by searches of a sparse graph, by products, or out of the closure of what they reach
+    product.py      `multiply`: from whatever the caller calls matrices to their product
+    operands.py     the operands of a product: its form, their components as arrays, and where the result is put
 
-`semiring.execution.whole` tells what is asked, has it planned, and calls one of them; `semiring.product` does so for a product.
+`semiring.solve` and `semiring.product` call `solve` and `multiply`: these read, ask `semiring.planning` for the plan, and call what runs it.
 """

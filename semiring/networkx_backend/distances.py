@@ -1,11 +1,4 @@
-"""A NetworkX graph as a matrix, and all its distances.
-
-The graph that NetworkX hands to this backend: its own one, by reference.
-
-The edges of a NetworkX graph as a matrix, with the meaning that NetworkX gives to weights.
-
-All distances of a graph, and the forms in which NetworkX hands them out.
-"""
+"""A NetworkX graph, by reference; its edges as a matrix, with the meaning that NetworkX gives to weights; and all its distances."""
 
 from __future__ import annotations
 
@@ -14,7 +7,7 @@ import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -59,6 +52,8 @@ def original(graph: Any) -> Any:
     """The NetworkX graph behind whatever NetworkX passes."""
     return graph.original if isinstance(graph, SemiringGraph) else graph
 
+
+# The edges of a graph as a matrix.
 
 _INTEGERS = (np.int16, np.int32, np.int64)
 
@@ -168,6 +163,7 @@ def truth(graph: Any) -> tuple[list[Hashable], Array]:
 
 
 def _coordinates(graph: Any) -> tuple[list[Hashable], Array, Array]:
+    """The nodes, and for each edge the indices of those that it joins, an undirected edge in both directions."""
     nodes = list(graph)
     number = {node: i for i, node in enumerate(nodes)}
     # Neighbours are counted as they are met: a view of a multigraph that hides all edges between two nodes counts these in its len().
@@ -177,6 +173,7 @@ def _coordinates(graph: Any) -> tuple[list[Hashable], Array, Array]:
 
 
 def _weights(graph: Any, weight: Any) -> list[Any]:
+    """Whatever the edges have for weights, in the order of `_coordinates`; of parallel edges the least."""
     if callable(weight):
         return [weight(u, v, data) for u, neighbours in graph.adjacency() for v, data in neighbours.items()]
     if graph.is_multigraph():
@@ -185,6 +182,7 @@ def _weights(graph: Any, weight: Any) -> list[Any]:
 
 
 def _numbers(weights: list[Any], kinds: set[type]) -> Array:
+    """Weights of these types as int64 or float64; what fits neither is left to NetworkX."""
     if all(issubclass(kind, int | np.integer | np.bool_) for kind in kinds):
         try:
             return np.array(weights, dtype=np.int64)
@@ -202,7 +200,8 @@ def _numbers(weights: list[Any], kinds: set[type]) -> Array:
     return numbers
 
 
-P = ParamSpec("P")
+# All distances, and the forms in which NetworkX hands them out.
+
 R = TypeVar("R")
 
 

@@ -1,10 +1,7 @@
-"""The entry point ``networkx.backends``: which calls are answered, by which function, and whether that is predicted faster.
+"""The entry point ``networkx.backends``: the functions offered, conversions, which calls they can answer, and which faster than NetworkX.
 
-Predicted times, of NetworkX and of this library, by which `should_run` decides.
-
-The constants, of `kernels.machine`, are those of `python -m benchmarks.networkx_backend`, rounded in favour of NetworkX.
-
-The entry point ``networkx.backends``: the functions offered, which calls they can and should answer, and conversions.
+`should_run` decides by predicted times, of NetworkX and of this library. Their constants, of `kernels.machine`, are those of
+`python -m benchmarks.networkx_backend`, rounded in favour of NetworkX.
 """
 
 from __future__ import annotations
@@ -26,6 +23,91 @@ from semiring.planning import closure_problem, plan
 from semiring.planning.options import Options
 
 __all__ = ["can_run", "convert_from_nx", "convert_to_nx", "predicted", "should_run", "slower"]
+
+_NEEDED = "3.5"  # the first whose all-pairs functions return what those here do, with the same parameters
+if [int(number) for number in re.findall(r"\d+", nx.__version__)[:2]] < [int(number) for number in _NEEDED.split(".")]:
+    raise ImportError(
+        f"NetworkX's backend semiring needs networkx>={_NEEDED}, and this is {nx.__version__}: pip install 'semiring[graphs]'; "
+        "graphs of this one are taken by semiring.apsp and its kin"
+    )
+
+_OFFERED: dict[str, Callable[..., Any]] = {name: getattr(module, name) for module in (measures, paths) for name in module.__all__}
+globals().update(_OFFERED)  # NetworkX looks for its functions here
+
+
+def convert_from_nx(graph: Any, **options: Any) -> SemiringGraph:
+    """A graph of NetworkX for this backend, by reference: which attributes to keep is no question."""
+    return SemiringGraph(graph)
+
+
+def convert_to_nx(result: Any, **options: Any) -> Any:
+    """What NetworkX gets back; only graphs were changed, and all others are as they should be."""
+    return original(result)
+
+
+def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    """Whether a call has the meaning that the function here has, or why not.
+
+    What depends on the weights of a graph is seen where they are read: then a function raises NotImplementedError, and NetworkX goes on
+    to the next backend.
+    """
+    given = _arguments(name, args, kwargs)
+    if isinstance(given, str):
+        return given
+    graph = original(given["G"])
+    if name == "centroid" and nx.barycenter.name != name:
+        return "before NetworkX 3.7 this is the centroid of a tree, which NetworkX finds in linear time"
+    for parameter in ("attr", "e", "sp", "topo_order"):
+        if given.get(parameter) is not None:
+            return f"{parameter}= is left to NetworkX"
+    if name == "has_path":
+        if given["source"] is None or given["target"] is None:
+            return "None is no node"
+    elif given.get("source") is not None or given.get("target") is not None:
+        return "this is for all pairs; one source is a single search"
+    if given.get("usebounds"):
+        return "bounds need a few searches only"
+    cutoff = given.get("cutoff")
+    if not (cutoff is None or (isinstance(cutoff, int | float) and not math.isnan(cutoff))):
+        return "cutoff= is no number"
+    if name in ("center", "centroid", "barycenter") and given["weight"] is None and not graph.is_directed():
+        if graph.number_of_edges() == len(graph) - 1:
+            return "of a tree NetworkX finds it in linear time"
+        if len(graph) == 0:
+            return "an empty graph has none"
+    if callable(given.get("weight", given.get("distance"))):
+        return _meaning_of_function(name, graph.is_directed(), given)
+    return True
+
+
+def _meaning_of_function(name: str, directed: bool, given: dict[str, Any]) -> bool | str:
+    """The same where weights are what a function says of both ends and the attributes."""
+    if name.startswith("floyd_warshall") or str(given.get("method")).startswith("floyd-warshall"):
+        return "here a weight is an attribute; what a function means is left to NetworkX"
+    some = given.get("nbunch") is not None or given.get("sources") is not None
+    if (directed and name == "closeness_centrality") or (name == "harmonic_centrality" and (directed or some)):
+        return "NetworkX calls the function with the ends of reversed edges"
+    return True
+
+
+def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    """Whether this is faster than NetworkX, or why not."""
+    given = _arguments(name, args, kwargs)
+    return given if isinstance(given, str) else slower(name, original(given["G"]), given) or True
+
+
+def _arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | str:
+    """The arguments of a call by name, or what is wrong with them."""
+    try:
+        bound = inspect.signature(_OFFERED[name]).bind(*args, **kwargs)
+    except TypeError as error:
+        return str(error)
+    bound.apply_defaults()
+    return bound.arguments
+
+
+# Which of both is faster.
+
 
 _ALONE = {
     "eccentricity": ("v",),
@@ -122,87 +204,3 @@ def _closure(n: int) -> float:
 def _reachability(n: int) -> float:
     """Seconds of the transitive closure."""
     return plan(closure_problem(BOOLEAN, (np.dtype(bool),), (n, n), Options())).seconds or 0.0
-
-
-_NEEDED = "3.5"  # the first whose all-pairs functions return what those here do, with the same parameters
-if [int(number) for number in re.findall(r"\d+", nx.__version__)[:2]] < [int(number) for number in _NEEDED.split(".")]:
-    raise ImportError(
-        f"NetworkX's backend semiring needs networkx>={_NEEDED}, and this is {nx.__version__}: pip install 'semiring[graphs]'; "
-        "graphs of this one are taken by semiring.apsp and its kin"
-    )
-
-_OFFERED: dict[str, Callable[..., Any]] = {
-    name: getattr(module, name) for module in (measures, paths, measures, measures, paths) for name in module.__all__
-}
-globals().update(_OFFERED)  # NetworkX looks for its functions here
-
-
-def convert_from_nx(graph: Any, **options: Any) -> SemiringGraph:
-    """A graph of NetworkX for this backend, by reference: which attributes to keep is no question."""
-    return SemiringGraph(graph)
-
-
-def convert_to_nx(result: Any, **options: Any) -> Any:
-    """What NetworkX gets back; only graphs were changed, and all others are as they should be."""
-    return original(result)
-
-
-def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Whether a call has the meaning that the function here has, or why not.
-
-    What depends on the weights of a graph is seen where they are read: then a function raises NotImplementedError, and NetworkX goes on
-    to the next backend.
-    """
-    given = _arguments(name, args, kwargs)
-    if isinstance(given, str):
-        return given
-    graph = original(given["G"])
-    if name == "centroid" and nx.barycenter.name != name:
-        return "before NetworkX 3.7 this is the centroid of a tree, which NetworkX finds in linear time"
-    for parameter in ("attr", "e", "sp", "topo_order"):
-        if given.get(parameter) is not None:
-            return f"{parameter}= is left to NetworkX"
-    if name == "has_path":
-        if given["source"] is None or given["target"] is None:
-            return "None is no node"
-    elif given.get("source") is not None or given.get("target") is not None:
-        return "this is for all pairs; one source is a single search"
-    if given.get("usebounds"):
-        return "bounds need a few searches only"
-    cutoff = given.get("cutoff")
-    if not (cutoff is None or (isinstance(cutoff, int | float) and not math.isnan(cutoff))):
-        return "cutoff= is no number"
-    if name in ("center", "centroid", "barycenter") and given["weight"] is None and not graph.is_directed():
-        if graph.number_of_edges() == len(graph) - 1:
-            return "of a tree NetworkX finds it in linear time"
-        if len(graph) == 0:
-            return "an empty graph has none"
-    if callable(given.get("weight", given.get("distance"))):
-        return _meaning_of_function(name, graph.is_directed(), given)
-    return True
-
-
-def _meaning_of_function(name: str, directed: bool, given: dict[str, Any]) -> bool | str:
-    """The same where weights are what a function says of both ends and the attributes."""
-    if name.startswith("floyd_warshall") or str(given.get("method")).startswith("floyd-warshall"):
-        return "here a weight is an attribute; what a function means is left to NetworkX"
-    some = given.get("nbunch") is not None or given.get("sources") is not None
-    if (directed and name == "closeness_centrality") or (name == "harmonic_centrality" and (directed or some)):
-        return "NetworkX calls the function with the ends of reversed edges"
-    return True
-
-
-def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Whether this is faster than NetworkX, or why not."""
-    given = _arguments(name, args, kwargs)
-    return given if isinstance(given, str) else slower(name, original(given["G"]), given) or True
-
-
-def _arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | str:
-    """The arguments of a call by name, or what is wrong with them."""
-    try:
-        bound = inspect.signature(_OFFERED[name]).bind(*args, **kwargs)
-    except TypeError as error:
-        return str(error)
-    bound.apply_defaults()
-    return bound.arguments

@@ -1,11 +1,4 @@
-"""Centralities, eccentricities and indices: what follows from all distances, as NetworkX returns it.
-
-Centralities and efficiencies by distance, as NetworkX returns them.
-
-Eccentricities and what follows from them, as NetworkX returns it.
-
-Topological indices of molecules, sums over all distances, as NetworkX returns them.
-"""
+"""What follows from all distances, as NetworkX returns it: centralities and efficiencies, eccentricities, topological indices."""
 
 from __future__ import annotations
 
@@ -24,6 +17,9 @@ __all__ = [
     "harmonic_centrality", "harmonic_diameter", "hyper_wiener_index", "local_efficiency", "periphery", "radius", "schultz_index",
     "wiener_index",
 ]  # fmt: skip
+
+
+# Centralities and efficiencies.
 
 
 @algorithm
@@ -81,7 +77,11 @@ def local_efficiency(G: Any) -> float:
     return float(total) / len(G)
 
 
+# Eccentricities, and what follows from them.
+
+
 def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
+    """The distance from each of some nodes to the farthest one, which NetworkX refuses where there is no path."""
     if len(G) == 0:  # NetworkX 3.7 refuses an empty graph, and older ones do not
         theirs: Any = nx.eccentricity(G, v=nodes, weight=weight, backend="networkx")
         return {**theirs}
@@ -152,6 +152,9 @@ def harmonic_diameter(G: Any, sp: None = None, *, weight: Any = None) -> float:
     if total != 0:
         return n * (n - 1) / total
     return math.inf if n > 1 else math.nan
+
+
+# Topological indices of molecules: sums over all distances.
 
 
 @algorithm

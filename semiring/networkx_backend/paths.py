@@ -1,9 +1,4 @@
-"""Shortest paths and reachability, as NetworkX returns them.
-
-Shortest paths between all pairs, as NetworkX returns them.
-
-Who reaches whom, as NetworkX returns it.
-"""
+"""Shortest paths between all pairs, and who reaches whom, as NetworkX returns them."""
 
 from __future__ import annotations
 
@@ -34,6 +29,9 @@ Rows = Iterator[tuple[Any, Any]]
 def _rows(found: Distances, row: Callable[[int], Any]) -> Rows:
     """What NetworkX yields: each node with its row, made when it is asked for."""
     return ((node, row(i)) for i, node in enumerate(found.nodes))
+
+
+# Shortest paths between all pairs.
 
 
 @algorithm
@@ -200,6 +198,9 @@ def average_shortest_path_length(G: Any, weight: Any = None, method: str | None 
             raise
         raise nx.NetworkXUnbounded("Negative cycle detected.") from error
     return float(sum(found.totals()) / (n * (n - 1)))
+
+
+# Who reaches whom.
 
 
 @algorithm

@@ -1,10 +1,7 @@
-"""What each strategy is predicted to take, in seconds of the whole call.
+"""What each strategy is predicted to take, in seconds of the whole call, from what is asked and the constants of `kernels.machine`.
 
-What each strategy is predicted to take, in seconds of the whole call, from what is asked and the constants of `kernels.machine`.
-
-What a few searches of a sparse graph tell of all: how far they go, how often they look at an edge, and whether it falls into components.
-
-It is counted and never timed, so that a plan follows from the graph.
+Of a sparse graph a few searches may be tried before: how far they go, how often they look at an edge, and whether it falls into components.
+That is counted and never timed, so that a plan follows from the graph.
 """
 
 from __future__ import annotations
@@ -22,6 +19,7 @@ from semiring.kernels.boolean import is_packed
 from semiring.kernels.cpu.threads import thread_count
 from semiring.kernels.machine import call_seconds, speed_of
 from semiring.kernels.select import has_searches
+from semiring.planning.options import Options
 from semiring.planning.problem import Problem, closure_problem
 
 __all__ = ["closure_seconds", "edges_problem", "product_seconds", "rows_seconds", "scipy_seconds", "search_seconds"]
@@ -111,6 +109,7 @@ def _listing(problem: Problem) -> float:
 
 
 def _searches(problem: Problem) -> int:
+    """From how many vertices paths begin."""
     return problem.n if problem.searches is None else problem.searches
 
 
@@ -119,7 +118,10 @@ def _logarithms(n: int, edges: int) -> float:
     return math.log2(n + 1) * math.log2(1 + edges / max(1, n))
 
 
-def edges_problem(semiring: Semiring, edges: Edges, options: Any, searches: int | None = None, **more: Any) -> Problem:
+# Trials.
+
+
+def edges_problem(semiring: Semiring, edges: Edges, options: Options, searches: int | None = None, **more: Any) -> Problem:
     """The closure of a sparse graph, or so many of its rows."""
     problem = closure_problem(
         semiring,

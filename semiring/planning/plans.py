@@ -189,6 +189,7 @@ class Plan(Shown):
         return self._title(), [*facts, *(("note", note) for note in self.notes)]
 
     def _title(self) -> str:
+        """What is computed, in a line."""
         problem = self.problem
         where = f"over {self.semiring.name} in {', '.join(map(str, self.dtypes))}{' with paths' if self.paths else ''}"
         if problem.kind == "product":
@@ -205,6 +206,7 @@ class Plan(Shown):
         return "\n".join([title, *(f"  {name:<12}  {text}" for name, text in facts)])
 
     def _time(self) -> str:
+        """The predicted time in words."""
         if self.seconds is None or self.speed is None:
             return "not predicted"
         if self.strategy not in ("product", "whole", "block rows"):
@@ -221,5 +223,6 @@ def duration(seconds: float) -> str:
 
 
 def _line(tile: Shown) -> str:
+    """A tile in one line: its title and its first fact."""
     title, facts = tile.facts()
     return f"{title}; {facts[0][0]}: {facts[0][1]}"
