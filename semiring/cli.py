@@ -96,6 +96,7 @@ def _as_options(text: str) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
     parser = argparse.ArgumentParser(prog="semiring", description="Shortest paths and other closures of a graph, over a semiring.")
     commands = parser.add_subparsers(required=True, metavar="command")
 
@@ -154,18 +155,21 @@ def _number(text: str) -> float:
 
 
 def _demo() -> None:
+    """The command `demo`."""
     from semiring.demo import run_demo
 
     run_demo()
 
 
 def _info() -> None:
+    """The command `info`."""
     from semiring.config import show_config
 
     show_config()
 
 
 def _apsp(options: argparse.Namespace) -> None:
+    """The command `apsp`."""
     from semiring.solve import apsp
 
     graph, labels = _read(options)
@@ -192,6 +196,7 @@ def _apsp(options: argparse.Namespace) -> None:
 
 
 def _closure(options: argparse.Namespace) -> None:
+    """The command `closure`."""
     from semiring.solve import closure, transitive_closure
 
     graph, labels = _read(options)
@@ -208,6 +213,7 @@ def _closure(options: argparse.Namespace) -> None:
 
 
 def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
+    """The graph of the file that is named, and the names of its vertices."""
     if options.output is not None:
         require_writable(options.output, options.file, options.dtype)
     graph = read_file(options.file, directed=not options.undirected, encoding=options.encoding)
@@ -219,11 +225,13 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
 
 
 def _write(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring, via: Array | None = None) -> None:
+    """Write a result where the caller wants it, and say so."""
     written = write_file(path, values, labels, semiring, via)
     _say(f"semiring: wrote {path}: {written}, {len(labels):,} × {len(labels):,} in {values.dtype}", file=sys.stderr)
 
 
 def _vertex(name: str, labels: Sequence[Hashable], file: Path) -> int:
+    """The index of a vertex that is named on the command line."""
     for i, label in enumerate(labels):
         if str(label) == name:
             return i
@@ -237,6 +245,7 @@ def _is_zero(values: Array, semiring: Semiring) -> Array:
 
 
 def _print_paths(result: Any, labels: Sequence[Hashable], source: int | None, target: int | None) -> None:
+    """A line for each pair: the distance, and the path."""
     sources = range(len(labels)) if source is None else [source]
     targets = range(len(labels)) if target is None else [target]
     pairs = [(labels[i], labels[j]) for i in sources for j in targets if i != j or (i == source and j == target)]
@@ -263,6 +272,7 @@ def _print_matrix(values: Array, labels: Sequence[Hashable], semiring: Semiring)
 
 
 def _text(value: Any) -> str:
+    """A number as a short text."""
     if isinstance(value, bool | np.bool_):
         return "1" if value else "0"
     return f"{value + 0.0:.6g}" if isinstance(value, float | np.floating) else str(value)  # + 0.0: a −0.0 is a 0
@@ -271,6 +281,7 @@ def _text(value: Any) -> str:
 def _print_summary(
     graph: Any, values: Array, labels: Sequence[Hashable], semiring: Semiring, nonedge: float | None, seconds: float
 ) -> None:
+    """What the result is like in numbers, and what it took."""
     n = len(labels)
     reached = ~_is_zero(values, semiring)
     np.fill_diagonal(reached, False)
@@ -284,10 +295,12 @@ def _print_summary(
 
 
 def _duration(seconds: float) -> str:
+    """A time in words."""
     return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
 
 
 def _edges(graph: Any, semiring: Semiring, nonedge: float | None) -> int:
+    """How many edges a graph has."""
     if isinstance(graph, EdgeList):
         return len(graph.weights)
     if hasattr(graph, "nnz"):

@@ -64,6 +64,7 @@ def show_config() -> None:
 
 
 def _lines() -> list[tuple[str, str]]:
+    """What is shown: names and values."""
     vectors, engines = _vectors()
     number, names = _gpus()
     lines = [
@@ -86,6 +87,7 @@ def _lines() -> list[tuple[str, str]]:
 
 
 def _processor() -> str:
+    """The name of the processor, as Linux or Python knows it."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -110,6 +112,7 @@ def _vectors() -> tuple[str, str]:
 
 
 def _threads() -> str:
+    """How many threads compute, or what is wrong with the number that is set."""
     from semiring.kernels.cpu.threads import thread_count
 
     try:
@@ -119,6 +122,7 @@ def _threads() -> str:
 
 
 def _cache() -> str:
+    """The folder of compiled kernels, and what it holds."""
     from semiring.arrays.memory import format_bytes
     from semiring.kernels import cache
 
@@ -133,6 +137,7 @@ def _cache() -> str:
 
 
 def _memory() -> str:
+    """The free memory of the host."""
     from semiring.arrays.memory import format_bytes, free_on
 
     free = free_on("cpu")

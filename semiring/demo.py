@@ -91,6 +91,7 @@ def great_circle(latitude: Array, longitude: Array, other_latitude: Array, other
 
 
 def _data_folder() -> Path:
+    """The folder of bokeh_sampledata with its tables."""
     package = importlib.util.find_spec("bokeh_sampledata")
     if package is None or not package.submodule_search_locations:
         raise ModuleNotFoundError('the airport data is in the package bokeh_sampledata: pip install "semiring[demo]"')
@@ -138,6 +139,7 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _print_route(airports: Airports, shortest: Any, source: int, target: int) -> None:
+    """A route, leg by leg."""
     route = shortest.path(source, target)
     latitude, longitude = airports.latitude, airports.longitude
     apart = great_circle(latitude[source], longitude[source], latitude[target], longitude[target])
@@ -149,6 +151,7 @@ def _print_route(airports: Airports, shortest: Any, source: int, target: int) ->
 
 
 def _compare_with_scipy(distances: Array, shortest: Array) -> None:
+    """The same by SciPy, where that is installed: its time, and how far the distances are apart."""
     try:
         from scipy.sparse.csgraph import csgraph_from_dense, shortest_path
     except ImportError:

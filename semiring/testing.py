@@ -65,6 +65,7 @@ def elements(semiring: Semiring, dtype: Any = None, *, harmless: bool = True) ->
 
 
 def _in_dtype(value: Any, dtype: np.dtype[Any], zero: Any) -> Any:
+    """A value as entries of a dtype have it: the zero where it is infinite and these are integers."""
     if dtype.kind in "iu":
         return int(value) if not isinstance(value, float) or math.isfinite(value) else zero
     return value
@@ -149,6 +150,7 @@ def matrices(semiring: Semiring, dtype: Any = None, *, max_n: int = 8, harmless:
 
 
 def _matrix(entries: list[Any], n: int, kinds: tuple[np.dtype[Any], ...]) -> Any:
+    """A matrix of n² entries, row by row."""
     arrays = []
     for c, kind in enumerate(kinds):
         array = np.empty(n * n, dtype=kind)
@@ -284,6 +286,7 @@ def assert_paths_valid(
 
 
 def _walk(matrix: Array, i: int, j: int, *, backwards: bool) -> list[int]:
+    """The path from i to j that a matrix of predecessors, or of next hops, gives."""
     path = [j if backwards else i]
     while path[-1] != (i if backwards else j):
         path.append(int(matrix[i, path[-1]] if backwards else matrix[path[-1], j]))
@@ -302,6 +305,7 @@ def _assert_path(
     j: int,
     tolerance: tuple[float, float],
 ) -> None:
+    """That a path goes from i to j along edges, visits no vertex twice, and weighs what is said."""
     assert path[:1] == [i], f"{path} does not begin at {i}"
     assert path[-1] == j, f"{path} does not end at {j}"
     inner = path[:-1] if i == j and len(path) > 1 else path

@@ -7,5 +7,6 @@
     product.py      `multiply`: from whatever the caller calls matrices to their product
     operands.py     the operands of a product: its form, their components as arrays, and where the result is put
 
-`semiring.solve` and `semiring.product` call `solve` and `multiply`: these read, ask `semiring.planning` for the plan, and call what runs it.
+`semiring.solve` and `semiring.product` call `solve` and `multiply`. These read, ask `semiring.planning` for the plan, and call what
+runs it.
 """

@@ -188,6 +188,7 @@ def _with_whole_rows(given: GivenRows) -> GivenRows:
 
 
 def _carrier(matrix: Matrix, device: str) -> Any:
+    """What computes on a matrix on a device."""
     if device == "cpu":
         return HostCarrier(matrix)
     from semiring.streaming.gpus import CudaCarrier
@@ -196,6 +197,7 @@ def _carrier(matrix: Matrix, device: str) -> Any:
 
 
 def _free_pools(plan: Plan) -> None:
+    """Give back what CuPy's pools keep of the GPUs' memory."""
     if plan.gpu:
         from semiring.streaming.gpus import free_pools
 

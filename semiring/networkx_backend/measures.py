@@ -205,4 +205,5 @@ def _number(total: Any) -> Any:
 
 
 def _degrees(G: Any, found: Distances) -> list[int]:
+    """The degrees of the nodes, in their order."""
     return [degree for _, degree in G.degree(found.nodes)]

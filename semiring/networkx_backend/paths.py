@@ -171,6 +171,7 @@ def shortest_path_length(G: Any, source: None = None, target: None = None, weigh
 
 
 def _method(weight: Any, method: str) -> str:
+    """The method by which distances are found, of those that NetworkX has here."""
     if method not in ("dijkstra", "bellman-ford"):
         raise ValueError(f"method not supported: {method}")
     return "unweighted" if weight is None else method
