@@ -4,6 +4,21 @@
 >>> sr.apsp(np.array([[0.0, 1.0], [np.inf, 0.0]]))
 array([[ 0.,  1.],
        [inf,  0.]])
+
+What users call, by module; `planning` shows how a call is computed, and `execution` computes it:
+
+    solve.py         apsp, closure, transitive_closure, power
+    product.py       matmul
+    summary.py       statistics
+    explanation.py   explain, the plan of a call
+    testing.py       random matrices, a closure by brute force, and checks of paths, for tests of one's own
+    config.py        show_config
+    cli.py, demo.py  python -m semiring
+    csgraph/, networkx_backend/  the same in the places of SciPy's and NetworkX's functions
+
+Packages from the ground up, each of which imports only those before it: `common` (errors, forks), `algebra` (what a semiring is), `arrays`
+(of any library, and where they lie), `kernels` (one fast product per engine), `algorithms` (closures and paths as compositions of it),
+`streaming` (matrices by block rows), `planning`, `graphs` (what is read), `files`, `results` (what is handed back), `execution`.
 """
 
 from __future__ import annotations
