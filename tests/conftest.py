@@ -1,11 +1,11 @@
 """Settings of all tests."""
 
+from collections import defaultdict
+
 import pytest
 from hypothesis import settings
 
-from semiring.arrays import devices, memory
 from semiring.arrays.devices import gpus
-from semiring.kernels import machine
 from semiring.kernels.cpu.threads import thread_count
 
 # The first example of a kind may compile a kernel.
@@ -22,16 +22,21 @@ def pytest_xdist_auto_num_workers() -> int:
     return 0 if gpus() else min(thread_count(), 8)
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m is asked
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` are for machines that have one."""
+    """Tests marked `gpu` are for machines that have one; of those marked `sampled` some cases run by default."""
+    cases = defaultdict[tuple[str, bool], list[pytest.Item]](list)
     for item in items:
-        if item.get_closest_marker("gpu") and not gpus():
+        on_gpu = item.get_closest_marker("gpu") is not None
+        if on_gpu and not gpus():
             item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
-
-
-@pytest.fixture
-def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU with 4 GiB left, as far as choices are concerned."""
-    monkeypatch.setattr(devices, "_found", lambda: (1, ""))
-    monkeypatch.setattr(memory, "free_on_gpu", lambda number: 4 << 30)
-    monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)
+        if item.get_closest_marker("sampled"):
+            cases[item.nodeid.partition("[")[0], on_gpu].append(item)
+    for same in cases.values():
+        marker = same[0].get_closest_marker("sampled")
+        assert marker is not None
+        (wanted,) = marker.args
+        kept = {len(same) * i // wanted for i in range(wanted)}
+        for i, item in enumerate(same):
+            if i not in kept:
+                item.add_marker(pytest.mark.exhaustive)

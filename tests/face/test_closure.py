@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import semiring as sr
 from semiring import testing
 from semiring.algebra.laws import is_idempotent
-from semiring.planning.options import ClosureOptions, ComputationOptions, Options
+from semiring.planning.options import Options
 
 INF = np.inf
 EVERY = list(sr.semirings().values())
@@ -267,44 +267,6 @@ def test_arrays_in_the_place_of_other_arguments_are_refused() -> None:
         sr.apsp(np.array([[np.array([1, 2]), 1], [2, 3]], dtype=object))
     with pytest.raises(sr.SemiringError, match="no set of elements"):
         sr.Semiring("x", min, max, np.inf, -np.inf, domain=graph)
-
-
-TAKING = [sr.apsp, sr.closure, sr.transitive_closure, sr.statistics]
-
-
-@pytest.mark.parametrize("function", TAKING, ids=lambda f: f.__name__)
-def test_signatures_show_the_options_in_their_order_and_with_their_defaults(function: Callable[..., Any]) -> None:
-    shown = {p.name: p for p in inspect.signature(function).parameters.values() if p.name in Options._fields}
-    known = ComputationOptions if function is sr.statistics else ClosureOptions
-    assert list(shown) == [name for name in Options._fields if name in known.__optional_keys__]
-    for name, parameter in shown.items():
-        assert parameter.kind is parameter.KEYWORD_ONLY
-        assert parameter.default is Options._field_defaults[name]
-        assert parameter.annotation == known.__annotations__[name].__forward_arg__ == Options.__annotations__[name].__forward_arg__
-    assert ClosureOptions.__optional_keys__ == {*Options._fields}
-
-
-@pytest.mark.parametrize("function", [*TAKING, sr.power, sr.explain], ids=lambda f: f.__name__)
-def test_docstrings_describe_every_parameter(function: Callable[..., Any]) -> None:
-    text = inspect.getdoc(function)
-    assert text is not None
-    text = text[text.index("\nParameters\n") : text.index("\n\nReturns\n")]
-    described = [line.split(" : ")[0] for line in text.splitlines()[3:] if not line.startswith(" ")]
-    named = [name for names in described for name in names.split(", ")]
-    assert {*named} == {*inspect.signature(function).parameters}
-    assert len(named) == len({*named})
-    assert "As for `apsp`" not in text
-
-
-@pytest.mark.parametrize("function", TAKING, ids=lambda f: f.__name__)
-def test_another_keyword_is_refused_as_python_does(function: Callable[..., Any]) -> None:
-    given = (np.zeros((1, 1)), sr.MIN_PLUS) if function is sr.closure else (np.zeros((1, 1)),)
-    with pytest.raises(
-        TypeError, match=rf"^{function.__name__}\(\) got an unexpected keyword argument 'divice'\. Did you mean 'device'\?$"
-    ):
-        function(*given, divice="cpu")
-    with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) got an unexpected keyword argument 'bins_of_what'$"):
-        function(*given, bins_of_what=1)
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference", pytest.param("cuda", marks=pytest.mark.gpu)])
