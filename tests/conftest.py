@@ -8,6 +8,9 @@ from hypothesis import settings
 from semiring.arrays.devices import gpus
 from semiring.kernels.cpu.threads import thread_count
 
+CASES = 4
+"""So many cases of a parametrized test run by default."""
+
 # The first example of a kind may compile a kernel.
 settings.register_profile("semiring", deadline=None)
 settings.load_profile("semiring")
@@ -24,19 +27,16 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before -m is asked
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` are for machines that have one; of those marked `sampled` some cases run by default."""
+    """Tests marked `gpu` are for machines that have one; of a test's cases a few run by default, spread evenly, and the rest is exhaustive."""
     cases = defaultdict[tuple[str, bool], list[pytest.Item]](list)
     for item in items:
         on_gpu = item.get_closest_marker("gpu") is not None
         if on_gpu and not gpus():
             item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
-        if item.get_closest_marker("sampled"):
+        if item.get_closest_marker("exhaustive") is None:
             cases[item.nodeid.partition("[")[0], on_gpu].append(item)
     for same in cases.values():
-        marker = same[0].get_closest_marker("sampled")
-        assert marker is not None
-        (wanted,) = marker.args
-        kept = {len(same) * i // wanted for i in range(wanted)}
+        kept = {len(same) * i // CASES for i in range(CASES)}
         for i, item in enumerate(same):
             if i not in kept:
                 item.add_marker(pytest.mark.exhaustive)

@@ -22,6 +22,7 @@ def test_it_is_stored_as_it_ran_from_top_to_bottom(path: Path) -> None:
     assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.notebook
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path: Path) -> None:

@@ -28,6 +28,7 @@ def _quiet():
         yield
 
 
+@pytest.mark.exhaustive
 def test_a_short_campaign_passes_and_tells_what_it_did():
     command = [sys.executable, "-m", "tests.campaign", "4", "--seed", str(SEED)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
@@ -54,6 +55,7 @@ def _last_row_is_wrong(a, b, semiring, **options):
     return found
 
 
+@pytest.mark.exhaustive
 def test_a_wrong_product_is_found_shrunk_and_repeated_by_its_line(monkeypatch, capsys):
     monkeypatch.setattr(sr, "matmul", _last_row_is_wrong)
     number, case, complaint = next(

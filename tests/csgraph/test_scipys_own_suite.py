@@ -31,6 +31,7 @@ def run(folder, device, modules):
     return int(passed), json.loads(counts.read_text())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_all_pass_in_our_place_by_the_closure(device, tmp_path, capsys):
     modules = {name: least for name, least in TESTS.items() if name != "test_pydata_sparse" or importlib.util.find_spec("sparse")}
@@ -47,6 +48,7 @@ def test_all_pass_in_our_place_by_the_closure(device, tmp_path, capsys):
     assert {"shortest_path", "dijkstra", "bellman_ford", "johnson", "construct_dist_matrix", "csgraph_from_dense", "yen"} <= set(calls)
 
 
+@pytest.mark.exhaustive
 def test_all_pass_where_the_faster_one_computes(tmp_path):
     passed, calls = run(tmp_path, "auto", ["test_shortest_path"])
     assert passed >= TESTS["test_shortest_path"]

@@ -57,7 +57,7 @@ def compile_and_report(source: str, arch: int) -> tuple[int, int]:
     return registers, sum(map(int, spilled))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize(("semiring", "dtype", "ordered"), CASES, ids=str)
 def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, arch: int, record_property: Any) -> None:
@@ -110,7 +110,7 @@ def test_kernels_of_elements_compile(arch: int) -> None:
         assert compile_and_report(elements_source(body, arrays, numbers), arch)[1] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_kernel_on_bits_compiles(arch: int, record_property: Any) -> None:
     kernels: list[tuple[str, boolean.BitTile | None, int]] = [(name, None, 0) for name in ("transpose", "pack", "unpack", "add_identity")]

@@ -26,7 +26,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_networkxs_tests_pass_and_every_function_answers_some(tmp_path: Path) -> None:
     counts = tmp_path / "calls.json"
     environment = os.environ | {
