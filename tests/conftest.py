@@ -27,7 +27,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before -m is asked
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` are for machines that have one; of a test's cases a few run by default, spread evenly, and the rest is exhaustive."""
+    """Tests marked `gpu` are for machines that have one; of a test's cases a few run by default, evenly spread: the rest is exhaustive."""
     cases = defaultdict[tuple[str, bool], list[pytest.Item]](list)
     for item in items:
         on_gpu = item.get_closest_marker("gpu") is not None
