@@ -5,11 +5,10 @@ from collections import defaultdict
 import pytest
 from hypothesis import settings
 
+from semiring.arrays import devices, memory
 from semiring.arrays.devices import gpus
+from semiring.kernels import machine
 from semiring.kernels.cpu.threads import thread_count
-
-CASES = 4
-"""So many cases of a parametrized test run by default."""
 
 # The first example of a kind may compile a kernel.
 settings.register_profile("semiring", deadline=None)
@@ -25,18 +24,28 @@ def pytest_xdist_auto_num_workers() -> int:
     return 0 if gpus() else min(thread_count(), 8)
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m is asked
+@pytest.hookimpl(tryfirst=True)  # before -m leaves out what is exhaustive
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` are for machines that have one; of a test's cases a few run by default, evenly spread: the rest is exhaustive."""
+    """Tests marked `gpu` are for machines that have one; of those marked `sampled` all but some cases are exhaustive."""
     cases = defaultdict[tuple[str, bool], list[pytest.Item]](list)
     for item in items:
         on_gpu = item.get_closest_marker("gpu") is not None
         if on_gpu and not gpus():
             item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
-        if item.get_closest_marker("exhaustive") is None:
+        if item.get_closest_marker("sampled"):
             cases[item.nodeid.partition("[")[0], on_gpu].append(item)
     for same in cases.values():
-        kept = {len(same) * i // CASES for i in range(CASES)}
+        sampled = same[0].get_closest_marker("sampled")
+        assert sampled is not None
+        kept = {len(same) * i // sampled.args[0] for i in range(sampled.args[0])}
         for i, item in enumerate(same):
             if i not in kept:
                 item.add_marker(pytest.mark.exhaustive)
+
+
+@pytest.fixture
+def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU with 4 GiB left, as far as choices are concerned."""
+    monkeypatch.setattr(devices, "_found", lambda: (1, ""))
+    monkeypatch.setattr(memory, "free_on_gpu", lambda number: 4 << 30)
+    monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)

@@ -184,6 +184,7 @@ CASES: list[tuple[Any, ...]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("semiring", "dtype", "n", "paths", "devices", "overwrite", "step"), CASES, ids=lambda x: getattr(x, "name", None))
 def test_cut_short_at_any_change(tmp_path, semiring, dtype, n, paths, devices, overwrite, step):
     matrices = matrices_of(semiring, n, dtype)
@@ -323,6 +324,7 @@ def large_matrices():
     return matrices_of(sr.MIN_PLUS, 240)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forked from one that has everything imported")
 def test_killed_at_any_moment(tmp_path):
     done = subprocess.run([sys.executable, __file__, str(tmp_path)], capture_output=True, text=True, check=False)

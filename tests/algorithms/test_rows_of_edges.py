@@ -100,6 +100,7 @@ def assert_trees(semiring: Any, edges: Edges, sources: Array, values: Values, tr
                 assert all(o == x[row, v] for o, x in zip(offer, values, strict=True))
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("case", CASES, ids=name)
 @examples(40)
 @given(data=st.data())

@@ -140,6 +140,7 @@ def test_a_lane_ends_with_rows_that_nobody_took():
                 lane.expect(row, nullcontext(), first=True)
 
 
+@pytest.mark.exhaustive
 def test_an_interruption_while_threads_begin(monkeypatch):
     class Interrupted(ThreadPoolExecutor):
         def submit(self, *args, **kwargs):

@@ -369,6 +369,7 @@ def is_told_or_the_same(path: Path, paths: sr.Paths, *, mmap: bool) -> None:
     assert taken < 20 << 20
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", [".npz", ".npz, mmap", ".npz, deflated", ".zarr", ".zarr.zip"])
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())

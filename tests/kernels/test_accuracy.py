@@ -176,6 +176,7 @@ def on_engines(cases: Sequence[tuple[Semiring, DTypes]]) -> list[Any]:
     ]
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(("engine", "semiring", "dtypes"), on_engines(CASES))
 def test_sums_and_products(engine: str, semiring: Semiring, dtypes: DTypes) -> None:
     elements = sample(semiring, dtypes)

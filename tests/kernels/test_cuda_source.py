@@ -57,7 +57,7 @@ def compile_and_report(source: str, arch: int) -> tuple[int, int]:
     return registers, sum(map(int, spilled))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize(("semiring", "dtype", "ordered"), CASES, ids=str)
 def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, arch: int, record_property: Any) -> None:
@@ -83,6 +83,7 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
             assert spilled <= allowed, f"{name} {variant} keeps {spilled} bytes in memory instead of registers"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_kernels_of_paths_compile(arch: int) -> None:
     assert compile_and_report(WALKS_SOURCE, arch)[1] == 0
@@ -93,6 +94,7 @@ def test_kernels_of_paths_compile(arch: int) -> None:
             assert compile_and_report(source, arch)[1] <= 64
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_value_statistics_compile(arch: int) -> None:
     for dtype in ("float32", "float64", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
@@ -110,7 +112,7 @@ def test_kernels_of_elements_compile(arch: int) -> None:
         assert compile_and_report(elements_source(body, arrays, numbers), arch)[1] == 0
 
 
-@pytest.mark.exhaustive
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_kernel_on_bits_compiles(arch: int, record_property: Any) -> None:
     kernels: list[tuple[str, boolean.BitTile | None, int]] = [(name, None, 0) for name in ("transpose", "pack", "unpack", "add_identity")]

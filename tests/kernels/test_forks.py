@@ -104,6 +104,7 @@ def compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         done.result()
 
 
+@pytest.mark.exhaustive
 def test_forks_while_another_thread_compiles(compiling: None) -> None:
     for i in range(20):
         time.sleep(0.003 * (i % 7))
@@ -179,6 +180,7 @@ def test_every_lock_of_a_module_is_held() -> None:
     assert len(found) > len(cache._turns)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LOCKS)
 def test_a_fork_waits_for_a_thread_that_has_a_lock(name: str) -> None:
     taken, leave = threading.Event(), threading.Event()
@@ -207,6 +209,7 @@ def test_a_fork_where_the_own_thread_has_locks() -> None:
     finished(forked(lambda: computes(0.375)))
 
 
+@pytest.mark.exhaustive
 def test_forks_beside_threads_that_take_locks_in_any_order() -> None:
     stopped = threading.Event()
     locks = [forks.lock() for _ in range(4)]
@@ -297,6 +300,7 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("module", ["semiring.product", "semiring.kernels.cpu.engine", "llvmlite.binding", "semiring.kernels.cpu.product"])
 def test_a_fork_while_another_thread_computes_its_first_product(module: str, tmp_path: Path) -> None:
     """It imports what is needed, and a child cannot go on with the import of another thread."""
@@ -330,6 +334,7 @@ def test_a_child_leaves_a_locked_file_to_its_parent(tmp_path: Path) -> None:
             os.close(each)
 
 
+@pytest.mark.exhaustive
 def test_expressions_are_interned_in_children_too() -> None:
     stopped = threading.Event()
 

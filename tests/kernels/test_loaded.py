@@ -36,6 +36,7 @@ def shifted(c: float) -> Semiring:
     return Semiring("shifted", min, lambda a, b: a + b + c, np.inf, -c)
 
 
+@pytest.mark.exhaustive
 @resident
 def test_compiling_leaves_nothing_behind() -> None:
     """LLVM's passes were never freed: 170 KiB for each kernel. Beside many threads the allocator itself takes some at times."""
@@ -49,6 +50,7 @@ def test_compiling_leaves_nothing_behind() -> None:
     assert min(grown) < 40
 
 
+@pytest.mark.exhaustive
 @resident
 def test_compiled_code_takes_little_while_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine that compiles takes most of a megabyte; the one that code is loaded with is another."""

@@ -73,6 +73,7 @@ RECORDED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.sampled(6)
 @lengths
 @pytest.mark.parametrize("dtype", WHOLE, ids=str)
 def test_operations_on_two_integers(dtype: np.dtype[Any], isa: str, lanes: int | None) -> None:
@@ -83,6 +84,7 @@ def test_operations_on_two_integers(dtype: np.dtype[Any], isa: str, lanes: int |
         np.testing.assert_array_equal(elementwise(RECORDED[operation], x, y, isa=isa, lanes=lanes), expected, err_msg=operation)
 
 
+@pytest.mark.sampled(6)
 @isas
 @pytest.mark.parametrize("dtype", WHOLE, ids=str)
 def test_operations_on_one_integer(dtype: np.dtype[Any], isa: str) -> None:

@@ -137,6 +137,7 @@ def test_only_a_boolean_semiring_without_witnesses_is_packed() -> None:
     assert isinstance(engine_for(GF2, BOOL), CpuEngine)
 
 
+@pytest.mark.exhaustive
 def test_every_truth_table_is_computed() -> None:
     """⊕ and ⊗ may be any functions of two truth values."""
     rng = np.random.default_rng(0)

@@ -63,6 +63,7 @@ def assert_blocks_equal(found: Block | int, expected: Block | int, *, close: boo
         assert_equal(found.via, expected.via)
 
 
+@pytest.mark.exhaustive
 @examples(120)
 @given(
     case=st.sampled_from(IDEMPOTENT),
@@ -87,6 +88,7 @@ def test_close(case: tuple[Semiring, DTypes], n: int, isa: str, witness: bool, t
     assert not tame or isinstance(found, Block)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("semiring", "dtypes"), [c for c in IDEMPOTENT if str(c[1][0]) in ("bool", "int16", "uint8", "float64")], ids=name)
 def test_a_closure_is_its_own_square(semiring: Semiring, dtypes: DTypes) -> None:
     """With A* = I ⊕ A ⊕ A²…: A* ⊗ A* = A*, and A ⊗ A* ⊕ I = A*."""
@@ -102,6 +104,7 @@ def test_a_closure_is_its_own_square(semiring: Semiring, dtypes: DTypes) -> None
     assert_equal(matmul(squeeze(values), star, semiring, c=squeeze(identity.values)), star)
 
 
+@pytest.mark.exhaustive
 @examples(60)
 @given(
     case=st.sampled_from([c for c in CASES if c[0] is not PLUS_TIMES or c[1][0].kind == "f"]),

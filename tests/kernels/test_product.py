@@ -39,6 +39,7 @@ cases = st.sampled_from(CASES)
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("semiring", "dtypes"), [c for c in CASES if c[0].name != "log"], ids=name)
 def test_as_defined(semiring: Semiring, dtypes: DTypes) -> None:
     rng = np.random.default_rng(1)
@@ -49,6 +50,7 @@ def test_as_defined(semiring: Semiring, dtypes: DTypes) -> None:
             assert scalars(semiring, found if len(dtypes) > 1 else (found,)) == defined(semiring, a, b, old)[0]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("semiring", "dtypes"), SELECTIVE, ids=name)
 def test_witness_as_defined(semiring: Semiring, dtypes: DTypes) -> None:
     rng = np.random.default_rng(2)
@@ -63,6 +65,7 @@ def test_witness_as_defined(semiring: Semiring, dtypes: DTypes) -> None:
             assert witness.tolist() == expected_witness
 
 
+@pytest.mark.exhaustive
 @examples(250)
 @given(case=cases, seed=seeds, data=st.data())
 def test_shapes_and_layouts(case: tuple[Semiring, DTypes], seed: np.random.Generator, data: st.DataObject) -> None:
@@ -219,6 +222,7 @@ def test_subnormals_stay_exact() -> None:
     assert matmul(a, np.ones((2, 1), np.float32), PLUS_TIMES).item() == 4 * tiny
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("semiring", [s for s in semirings().values() if s.name not in ("log", "boolean", "gf2")], ids=name)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_large_enough_for_threads(semiring: Semiring, order: Any) -> None:

@@ -91,6 +91,7 @@ def test_an_operand_that_is_the_result_and_batches_are_the_same_bits(semiring: S
     assert all(other == first for other in others)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["auto", "blocked", "iterative"])
 @pytest.mark.parametrize("semiring", [PLUS_TIMES, LOG, MIN_PLUS], ids=repr)
 def test_closures_are_the_same_bits_on_any_number_of_threads(semiring: Semiring, method: str) -> None:

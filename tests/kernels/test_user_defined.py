@@ -53,6 +53,7 @@ def assert_engines_agree(semiring: Semiring, a: Values, b: Values, isa: str, *, 
     return found
 
 
+@pytest.mark.sampled(10)
 @isas
 @pytest.mark.parametrize(
     ("semiring", "dtypes"), [c for c in CASES if c[1][0] in (np.dtype("float32"), np.dtype("int64"), np.dtype("uint8"))], ids=name
@@ -117,6 +118,7 @@ MIXED = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("semiring", [STEPS, DEAREST], ids=name)
 @pytest.mark.parametrize(("kinds", "isa"), [(k, isa) for isa in ISAS for k in (MIXED if isa == ISAS[0] else MIXED[:2])])
 def test_components_of_different_dtypes(semiring: Semiring, kinds: tuple[str, str], isa: str) -> None:
@@ -250,6 +252,7 @@ PAIRS = trees(
 )  # fmt: skip
 
 
+@pytest.mark.exhaustive
 @examples(40)
 @given(
     tree=REALS,
@@ -265,6 +268,7 @@ def test_random_expressions_of_floats(tree: Any, dtype: str, isa: str, add: str,
     assert_engines_agree(semiring, (a.astype(dtype),), (b.astype(dtype),), isa, witness=True)
 
 
+@pytest.mark.exhaustive
 @examples(60)
 @given(
     tree=WHOLES,
@@ -298,6 +302,7 @@ def max_or(add: str, values: list[int]) -> int:
     return total
 
 
+@pytest.mark.exhaustive
 @examples(30)
 @given(
     first=PAIRS,

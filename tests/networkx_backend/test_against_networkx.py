@@ -95,6 +95,7 @@ def test_every_function_is_compared() -> None:
     assert compared | {"centroid"} == get_info()["functions"].keys()  # which is another name of barycenter
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(("name", "arguments"), LENGTHS)
 @FEW
 @given(graph=graphs(MIXED))

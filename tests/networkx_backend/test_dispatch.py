@@ -138,6 +138,7 @@ def test_what_only_the_weights_tell_falls_back(caplog: pytest.LogCaptureFixture)
         nx.all_pairs_dijkstra_path_length(graph, backend="semiring")
 
 
+@pytest.mark.exhaustive
 def test_what_exceeds_memory_is_left_to_networkx() -> None:
     for name, graph in (("global_efficiency", nx.empty_graph(400_000)), ("transitive_reduction", nx.empty_graph(900_000, nx.DiGraph))):
         with pytest.raises(NotImplementedError) as raised:

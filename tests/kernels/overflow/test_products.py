@@ -135,6 +135,7 @@ def test_sums_of_products_at_the_limit(dtype: np.dtype[Any]) -> None:
         entry = math.isqrt(top // k)
 
 
+@pytest.mark.exhaustive
 @examples(60)
 @given(st.data())
 def test_any_integer_product_is_exact_or_refused(data: st.DataObject) -> None:
