@@ -25,7 +25,7 @@ import semiring as sr
 from benchmarks.gpu_large import Graph
 from benchmarks.measure import hardware
 from benchmarks.records import read_csv, write_csv
-from semiring.streaming.pipeline import Lane
+from semiring.streaming.pipeline import DevicePipeline
 
 TO, PRODUCTS, BACK = "to the GPU", "products", "from the GPU"
 KINDS = (TO, PRODUCTS, BACK)
@@ -73,12 +73,12 @@ class Recorder:
 
         return wrapped
 
-    def lane(self, engine: Any, carrier: Any, *rest: Any) -> Lane:
-        """A `Lane` whose copies and products are recorded."""
+    def pipeline(self, engine: Any, memory: Any, *rest: Any) -> DevicePipeline:
+        """A `DevicePipeline` whose copies and products are recorded."""
         for name in ("multiply_add", "multiply_add_each", "multiply", "close", "run"):
             setattr(engine, name, self.timed(PRODUCTS, getattr(engine, name)))
-        carrier.bring, carrier.take_back = self.timed(TO, carrier.bring), self.timed(BACK, carrier.take_back)
-        return Lane(engine, carrier, *rest)
+        memory.load, memory.write_back = self.timed(TO, memory.load), self.timed(BACK, memory.write_back)
+        return DevicePipeline(engine, memory, *rest)
 
     def intervals(self) -> list[Interval]:
         """What was recorded, when the GPUs are done."""
@@ -131,7 +131,7 @@ def _recorded(graph: Graph, matrix: Any, limit: str, numbers: Sequence[int], *, 
     graph.fill(matrix)
     recorder = Recorder(numbers)
     device = [f"cuda:{d}" for d in numbers] if len(numbers) > 1 else "cuda"
-    with patch("semiring.execution.block_rows.Lane", recorder.lane):
+    with patch("semiring.execution.block_rows.DevicePipeline", recorder.pipeline):
         found = sr.apsp(matrix, paths=paths, overwrite=True, memory_limit=limit, device=device, progress=False)
     graph.check(*((found.distances, found.via) if paths else (found,)))
     return recorder.intervals()

@@ -23,12 +23,13 @@ from semiring.kernels.select import engine_for
 from semiring.planning import Plan
 from semiring.planning.options import Options
 from semiring.planning.planner import cut
+from semiring.streaming.buffers import DeviceMemory, HostMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
 from semiring.streaming.layout import BlockRows
-from semiring.streaming.pipeline import Lane
+from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.progress import reporting
-from semiring.streaming.storage import HostCarrier, Matrix, Rows, rows_of
+from semiring.streaming.storage import Matrix, Rows, rows_of
 
 __all__ = ["close_by_rows"]
 
@@ -91,7 +92,7 @@ class _Work:
         with ExitStack() as stack:
             checkpoint: Checkpoint | None = None
             if options.checkpoint is None:
-                values, via, matrix = self.destination(stack, in_place=in_place, paths=paths)
+                values, via, matrix = self.output(stack, in_place=in_place, paths=paths)
             else:
                 how: dict[str, Any] = {"reflexive": reflexive, "paths": paths, "device": plan.device, "overwrite": in_place}
                 how |= {"block": options.block, "threads": options.threads}
@@ -106,18 +107,18 @@ class _Work:
             rows = plan.rows
             assert rows is not None
             _log.info("%s", rows)
-            lanes = [stack.enter_context(lane) for lane in self.lanes(matrix, rows)]
-            statistics = self.statistics(lanes, rows, checkpoint)
+            pipelines = [stack.enter_context(pipeline) for pipeline in self.pipelines(matrix, rows)]
+            statistics = self.statistics(pipelines, rows, checkpoint)
             start = time.perf_counter()
             with reporting(options.progress, rows) as progress:
                 closure_by_rows(
-                    lanes,
+                    pipelines,
                     rows.rows,
                     values,
                     via,
                     statistics,
                     reflexive=reflexive,
-                    kept=functools.cache(lambda: None if in_place else given.whole()),
+                    snapshot=functools.cache(lambda: None if in_place else given.whole()),
                     names=names,
                     progress=progress,
                     journal=checkpoint,
@@ -127,7 +128,7 @@ class _Work:
             _log.info("%.3g s instead of %.3g s", time.perf_counter() - start, rows.seconds)
         return values, via
 
-    def destination(self, stack: ExitStack, *, in_place: bool, paths: bool) -> tuple[Values, Any, Matrix]:
+    def output(self, stack: ExitStack, *, in_place: bool, paths: bool) -> tuple[Values, Any, Matrix]:
         """Arrays for the values and the construction matrix, and the matrix whose results go there."""
         given = self.given
         shape, kinds = (given.n, given.n), (*(() if in_place else given.dtypes), *((np.dtype(np.int32),) if paths else ()))
@@ -140,10 +141,10 @@ class _Work:
             overwriting_helps = given.as_they_are and given.overwritable
             require_memory(given.n, () if in_place else given.dtypes, via=paths, overwriting_helps=overwriting_helps)
             if self.plan.gpu:
-                from semiring.streaming.gpus import Landing
+                from semiring.streaming.gpus import PinnedOutput
 
-                landing = stack.enter_context(Landing(shape, kinds))
-                new, rows = landing.arrays, landing.rows
+                pinned = stack.enter_context(PinnedOutput(shape, kinds))
+                new, rows = pinned.arrays, pinned.rows
             else:
                 new = tuple(np.empty(shape, d) for d in kinds)
                 rows = tuple(map(rows_of, new))
@@ -153,23 +154,27 @@ class _Work:
         via = (new[-1], rows[-1]) if paths else (None, None)
         return new[:count], via[0], Matrix(given.rows, rows[:count], via[1])
 
-    def lanes(self, matrix: Matrix, rows: BlockRows) -> list[Lane]:
+    def pipelines(self, matrix: Matrix, rows: BlockRows) -> list[DevicePipeline]:
         """One for each device."""
         plan = self.plan
         engines: list[Engine] = [engine_for(plan.semiring, plan.dtypes, d, self.options.threads, witness=True) for d in plan.devices]
         if plan.resident:
-            from semiring.streaming.gpus import lanes_for
+            from semiring.streaming.gpus import cuda_pipelines
 
-            return lanes_for([gpu_number(d) for d in plan.devices], engines, matrix, rows.rows)
-        return [Lane(engine, _carrier(matrix, d), rows.buffers, rows.side) for engine, d in zip(engines, plan.devices, strict=True)]
+            return cuda_pipelines([gpu_number(d) for d in plan.devices], engines, matrix, rows.rows)
+        return [
+            DevicePipeline(engine, _memory(matrix, d), rows.buffers, rows.side) for engine, d in zip(engines, plan.devices, strict=True)
+        ]
 
-    def statistics(self, lanes: Sequence[Lane], rows: BlockRows, checkpoint: Checkpoint | None) -> tuple[ValueStatistics, ...]:
+    def statistics(
+        self, pipelines: Sequence[DevicePipeline], rows: BlockRows, checkpoint: Checkpoint | None
+    ) -> tuple[ValueStatistics, ...]:
         """What the entries are: looked at now, or when the checkpoint was begun, whose input may be half overwritten."""
         if checkpoint is not None and checkpoint.side is not None:
             return tuple(ValueStatistics(None if finite is None else tuple(finite), *kinds) for finite, *kinds in checkpoint.found["seen"])
         given = self.given
         inspection = Inspection(self.plan.semiring, given.dtypes, warn=self.options.nonedge is None and not given.looked_at)
-        visit(lanes, rows.rows, inspection.look)
+        visit(pipelines, rows.rows, inspection.look)
         inspection.warn()
         if checkpoint is not None:
             checkpoint.begin(rows.side, {"seen": inspection.statistics})
@@ -187,13 +192,13 @@ def _with_whole_rows(given: GivenRows) -> GivenRows:
     return given if same else replace(given, rows=tuple(map(rows_of, arrays)), arrays=arrays)
 
 
-def _carrier(matrix: Matrix, device: str) -> Any:
-    """What computes on a matrix on a device."""
+def _memory(matrix: Matrix, device: str) -> DeviceMemory:
+    """Buffers on a device."""
     if device == "cpu":
-        return HostCarrier(matrix)
-    from semiring.streaming.gpus import CudaCarrier
+        return HostMemory(matrix)
+    from semiring.streaming.gpus import CudaMemory
 
-    return CudaCarrier(matrix, gpu_number(device))
+    return CudaMemory(matrix, gpu_number(device))
 
 
 def _free_pools(plan: Plan) -> None:

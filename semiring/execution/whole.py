@@ -108,16 +108,16 @@ def _uploaded(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _arrivals(values: tuple[Any, ...], via: Any, stack: ExitStack) -> Callable[[], tuple[tuple[Array, ...], Array | None]]:
-    """Brings results to the host, where their memory is made ready meanwhile."""
+    """Copies results to the host, into pinned output buffers that become ready meanwhile."""
     from semiring.kernels.cuda.transfer import download
-    from semiring.streaming.gpus import Landing
+    from semiring.streaming.gpus import PinnedOutput
 
     arrays = values if via is None else (*values, via)
-    landing = stack.enter_context(Landing(values[0].shape, tuple(v.dtype for v in arrays)))
+    pinned = stack.enter_context(PinnedOutput(values[0].shape, tuple(v.dtype for v in arrays)))
 
     def arrive() -> tuple[tuple[Array, ...], Array | None]:
-        landing.wait()
-        results = tuple(map(download, arrays, landing.arrays))
+        pinned.wait()
+        results = tuple(map(download, arrays, pinned.arrays))
         return (results, None) if via is None else (results[:-1], results[-1])
 
     return arrive

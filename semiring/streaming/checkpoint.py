@@ -193,9 +193,9 @@ class Checkpoint:
         size = Record.size_of((self.rows[i].stop - self.rows[i].start) * (columns.stop - columns.start), self._entry)
         return Record(self.folder / f"row{i}-round{k}", columns, whole, size, self._spares[size])
 
-    def source(self, i: int, k: int) -> Record | None:
-        """The record from which block row i comes in round k."""
-        return self.record(k, k) if i == k else self._begun.get((i, k))
+    def begun(self, i: int, k: int) -> Record | None:
+        """The record of block row i after phase 3 of round k, if its update was begun before."""
+        return self._begun.get((i, k))
 
     def advance(self, i: int, rounds: int) -> None:
         """Block row i has been through so many rounds."""

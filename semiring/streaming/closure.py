@@ -1,11 +1,13 @@
-"""The closure of a matrix by block rows: laws, ranges, schedule and convergence, as `closure` has them for a matrix as a whole."""
+"""The closure of a matrix by block rows, checked: overflow, divergence, and the pass over the entries that both need to know of.
+
+As `semiring.algorithms.closure` has them for a matrix as a whole.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,8 +18,8 @@ from semiring.common.errors import DivergentPivot
 from semiring.kernels.overflow.closures import guard_for
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.streaming.journal import Journal
-from semiring.streaming.pipeline import Lane
-from semiring.streaming.workers import Ledger, streamed
+from semiring.streaming.pipeline import DevicePipeline
+from semiring.streaming.workers import run_workers
 
 __all__ = ["closure_by_rows", "visit"]
 
@@ -25,34 +27,34 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 
-def visit(lanes: Sequence[Lane], rows: tuple[slice, ...], look: Callable[[int, Values], None]) -> None:
-    """Call ``look(first, values)`` for all block rows as the caller gave them, on all devices at once, each with every so many-th.
+def visit(pipelines: Sequence[DevicePipeline], rows: tuple[slice, ...], visitor: Callable[[int, Values], None]) -> None:
+    """Call ``visitor(first, values)`` for all block rows as the caller gave them, on all devices at once, distributed block-cyclically.
 
     Parameters
     ----------
-    lanes : sequence of Lane
+    pipelines : sequence of DevicePipeline
     rows : tuple of slice
-    look : callable
+    visitor : callable
         Gets the number of the first row, and the arrays of a block row on a device.
     """
     stopped = threading.Event()
 
-    def share(number: int) -> None:
-        lane, own = lanes[number], rows[number :: len(lanes)]
+    def share(device: int) -> None:
+        pipeline, own = pipelines[device], rows[device :: len(pipelines)]
         for some in own:
-            lane.expect(some, nullcontext(), first=True)
-        with lane.carrier.active():
+            pipeline.prefetch(some, first=True)
+        with pipeline.memory.active():
             for some in own:
-                held = lane.take()
+                loaded = pipeline.load()
                 if stopped.is_set():
                     return
-                look(some.start, held.values)
-                lane.release(held)
-            lane.finish()
+                visitor(some.start, loaded.values)
+                pipeline.release(loaded)
+            pipeline.drain()
 
-    with ThreadPoolExecutor(len(lanes)) as workers:
+    with ThreadPoolExecutor(len(pipelines)) as workers:
         try:
-            for done in [workers.submit(share, number) for number in range(len(lanes))]:
+            for done in [workers.submit(share, device) for device in range(len(pipelines))]:
                 done.result()
         except BaseException:
             stopped.set()
@@ -60,14 +62,14 @@ def visit(lanes: Sequence[Lane], rows: tuple[slice, ...], look: Callable[[int, V
 
 
 def closure_by_rows(
-    lanes: Sequence[Lane],
+    pipelines: Sequence[DevicePipeline],
     rows: tuple[slice, ...],
     values: Values,
     via: Any,
     statistics: tuple[ValueStatistics, ...],
     *,
     reflexive: bool,
-    kept: Callable[[], Values | None],
+    snapshot: Callable[[], Values | None],
     names: Sequence[Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
     journal: Journal | None = None,
@@ -76,8 +78,8 @@ def closure_by_rows(
 
     Parameters
     ----------
-    lanes : sequence of Lane
-        The devices, which bring block rows from what the caller gave, and take them back to `values` and `via`.
+    pipelines : sequence of DevicePipeline
+        Of the devices, which load block rows from what the caller gave, and write them back to `values` and `via`.
     rows : tuple of slice
         The block rows.
     values : tuple of arrays of shape (n, n)
@@ -86,13 +88,13 @@ def closure_by_rows(
     statistics : tuple of ValueStatistics
         What the numbers of each component are.
     reflexive : bool
-    kept : callable
+    snapshot : callable
         Gives arrays with what the caller gave, None if there are none any more.
     names : sequence, optional
         The caller's names of the vertices, for errors.
     progress : callable, optional
     journal : Journal, optional
-        See `Ledger`.
+        See `run_workers`.
 
     Raises
     ------
@@ -102,20 +104,20 @@ def closure_by_rows(
     -----
     n³ steps. Where only rounding makes a cycle improve, this is refused: what `closure` does about it takes the matrix as a whole.
     """
-    engine = lanes[0].engine
+    engine = pipelines[0].engine
     semiring, dtypes, n = engine.semiring, engine.dtypes, rows[-1].stop
     guard = guard_for(semiring, dtypes, n - 1 if reflexive else n)
     guard.before(statistics)
-    for lane in lanes:
-        lane.engine.signed, lane.engine.statistics = guard.signed, statistics[0]
+    for pipeline in pipelines:
+        pipeline.engine.signed, pipeline.engine.statistics = guard.signed, statistics[0]
     try:
-        streamed(lanes, rows, Ledger(len(rows), len(lanes), progress, journal), reflexive=reflexive)
+        run_workers(pipelines, rows, reflexive=reflexive, progress=progress, journal=journal)
         stopped = divergent_loop(semiring, tuple(np.concatenate([host(v[I, I].diagonal()) for I in rows]) for v in values))
     except DivergentPivot as stop:
         stopped = stop.vertex
 
     def on_host() -> Values | None:
-        return None if (given := kept()) is None else tuple(map(host, given))
+        return None if (given := snapshot()) is None else tuple(map(host, given))
 
     if stopped is not None:
         _explain(Diagnosis(semiring, on_host, lambda v: v if names is None else names[v]), stopped, dtypes)

@@ -1,10 +1,7 @@
-"""GPUs in the device pipeline: their buffers and copies, copies between them, and pinned output buffers.
+"""GPUs in the device pipeline: buffers in their memory, and copies to and from the host, a file and each other.
 
-Block rows between a matrix in the memory of the host, or on disk, and a GPU.
-
-Several GPUs of one host, which copy from each other's memory.
-
-New memory of the host for what a GPU computes, brought about meanwhile.
+A copy through the link is asynchronous, and as fast as the link, only from and to host memory that is page-locked ("pinned"). Arrays of the
+caller's are locked where they are, new ones for the result are `PinnedOutput`, and everything else goes by way of two pinned stages.
 """
 
 from __future__ import annotations
@@ -23,25 +20,26 @@ from semiring.arrays.devices import on_gpu
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.cuda.transfer import locked
 from semiring.kernels.engine import Engine
-from semiring.streaming.pipeline import Lane, resident_lanes
-from semiring.streaming.storage import ArrayRows, Buffer, Buffers, Matrix, RowAccess
+from semiring.streaming.buffers import Buffer, Buffers
+from semiring.streaming.pipeline import DevicePipeline, resident_pipelines
+from semiring.streaming.storage import ArrayRows, Matrix, RowAccess
 
-__all__ = ["CudaCarrier", "Landing", "LandingRows", "free_pools", "lanes_for"]
+__all__ = ["CudaMemory", "PinnedOutput", "PinnedRows", "cuda_pipelines", "free_pools"]
 
 Array = np.ndarray[Any, Any]
 
 _STAGE = 1 << 25
-"""Bytes of each of the two arrays through which rows go that the GPU cannot copy itself."""
+"""Bytes of each of the two pinned arrays through which rows go that the GPU cannot copy itself."""
 
-_ALIGNED = 16
+_ALIGNMENT = 16
 """Bytes that the rows of a buffer begin at multiples of."""
 
 
-class CudaCarrier(Buffers):
-    """A `Carrier` to buffers on a GPU.
+class CudaMemory(Buffers):
+    """Buffers on a GPU.
 
     Rows of arrays in memory, of the host or of a GPU, are copied where they lie, at the full speed of the link if their pages are locked;
-    all others by way of two arrays with locked pages.
+    all others by way of two pinned stages.
 
     Parameters
     ----------
@@ -71,7 +69,7 @@ class CudaCarrier(Buffers):
         values = tuple(_aligned(rows, n, m.dtype) for m in self._matrix.values)
         return values, None if via is None else _aligned(rows, n, via.dtype)
 
-    def place(self, rows: slice) -> Buffer | None:
+    def view(self, rows: slice) -> Buffer | None:
         """The rows themselves, if the GPU has the whole matrix."""
         values, matrices = self._matrix.values, self._matrix.all
         arrays = [m.array[rows] for m in matrices if isinstance(m, ArrayRows) and _reached(m.array, m.dtype)]
@@ -85,7 +83,7 @@ class CudaCarrier(Buffers):
             _link(there, here, self._own.stream)
         self._own.stream.synchronize()
 
-    def bring(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
+    def load(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
         """Copy rows to a buffer, and wait until they are there."""
         values, via = self.arrays(buffer, rows)
         for matrix, target in zip(self._matrix.given if first else self._matrix.values, values, strict=True):
@@ -97,7 +95,7 @@ class CudaCarrier(Buffers):
                 self._copy(self._matrix.via, rows, via, back=False)
         self._own.stream.synchronize()
 
-    def take_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
+    def write_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
         """Copy a buffer to its rows, the construction matrix first, and wait until they are there."""
         values, via = self.arrays(buffer, rows)
         if self._matrix.via is not None:
@@ -117,7 +115,7 @@ class CudaCarrier(Buffers):
             self._copy(source, rows, array[:, columns], back=False)
         self._own.stream.synchronize()
 
-    def mark(self) -> Callable[[], None]:
+    def event(self) -> Callable[[], None]:
         """A function that waits for all that the calling thread has asked the GPU to do so far."""
         import cupy
 
@@ -146,7 +144,7 @@ class CudaCarrier(Buffers):
                 free.record(self._own.stream)
 
     def _stage(self, turn: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Array, Any]:
-        """One of the thread's two arrays with locked pages, and the event after which it is free."""
+        """One of the thread's two pinned arrays, and the event after which it is free."""
         import cupy
 
         size = shape[0] * shape[1] * dtype.itemsize
@@ -170,7 +168,7 @@ def _aligned(rows: int, n: int, dtype: np.dtype[Any]) -> Any:
     """A matrix on the GPU whose rows begin at aligned addresses."""
     import cupy
 
-    whole = -(-n * dtype.itemsize // _ALIGNED) * _ALIGNED
+    whole = -(-n * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
     return cupy.empty((rows, whole // dtype.itemsize), dtype)[:, :n]
 
 
@@ -194,8 +192,8 @@ _ENABLED_ALREADY = 704
 """cudaErrorPeerAccessAlreadyEnabled."""
 
 
-def lanes_for(numbers: Sequence[int], engines: Sequence[Engine], matrix: Matrix, rows: Sequence[slice]) -> list[Lane]:
-    """Lanes of GPUs that share a matrix out among their memories.
+def cuda_pipelines(numbers: Sequence[int], engines: Sequence[Engine], matrix: Matrix, rows: Sequence[slice]) -> list[DevicePipeline]:
+    """The pipelines of GPUs in whose memories a matrix is distributed.
 
     Parameters
     ----------
@@ -228,16 +226,16 @@ def lanes_for(numbers: Sequence[int], engines: Sequence[Engine], matrix: Matrix,
     for number in set(numbers):
         # The matrix is what the caller's streams have made of it.
         cupy.cuda.Device(number).synchronize()
-    return resident_lanes(engines, [CudaCarrier(matrix, number) for number in numbers], rows)
+    return resident_pipelines(engines, [CudaMemory(matrix, number) for number in numbers], rows)
 
 
 _PAGE = 4096
 
 
-class Landing:
-    """New arrays of the host, whose pages threads bring about and lock: that takes longer than a copy through the link.
+class PinnedOutput:
+    """Pinned output buffers: new arrays of the host, allocated and registered in the background, which takes longer than a copy to them.
 
-    As a context manager it unlocks them in the end.
+    As a context manager it unregisters them in the end.
 
     Parameters
     ----------
@@ -249,8 +247,8 @@ class Landing:
     ----------
     arrays : tuple of arrays
         Nothing is to be written to them before `wait` returns.
-    rows : tuple of ArrayRows
-        Theirs, which wait themselves.
+    rows : tuple of PinnedRows
+        Storage backends of them, which wait themselves.
     """
 
     def __init__(self, shape: tuple[int, ...], dtypes: Sequence[np.dtype[Any]]) -> None:
@@ -261,7 +259,7 @@ class Landing:
         thread = ThreadPoolExecutor(1)
         self._ready = thread.submit(self._prepare, cupy.cuda.Device())
         thread.shutdown(wait=False)
-        self.rows = tuple(LandingRows(array, self._ready) for array in self.arrays)
+        self.rows = tuple(PinnedRows(array, self._ready) for array in self.arrays)
 
     def _prepare(self, device: Any) -> None:
         with device:  # else the thread would begin to use the first GPU
@@ -270,10 +268,10 @@ class Landing:
                 self._locks.enter_context(locked([array]))
 
     def wait(self) -> None:
-        """Until the memory is there."""
+        """Until the buffers are ready."""
         self._ready.result()
 
-    def __enter__(self) -> Landing:
+    def __enter__(self) -> PinnedOutput:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -281,8 +279,8 @@ class Landing:
         self._locks.close()
 
 
-class LandingRows(ArrayRows):
-    """The rows of an array whose memory is coming about."""
+class PinnedRows(ArrayRows):
+    """The rows of a pinned output buffer that may not be ready yet."""
 
     def __init__(self, array: Array, ready: Future[None]) -> None:
         super().__init__(array)
@@ -290,7 +288,7 @@ class LandingRows(ArrayRows):
 
     @property
     def writable(self) -> Any:
-        """The array, once its memory is there."""
+        """The array, once it is ready."""
         self._ready.result()
         return self.array
 

@@ -21,7 +21,7 @@ import numpy as np
 from semiring.common.errors import CheckpointError
 from semiring.streaming.layout import block_rows
 
-__all__ = ["STATE", "TEMPORARY", "Journal", "Record", "State", "Unrecorded"]
+__all__ = ["STATE", "TEMPORARY", "Journal", "NoJournal", "Record", "State"]
 
 STATE, TEMPORARY = "state.json", ".tmp"
 """The file, and what the names of files end in that are not yet what they are going to be."""
@@ -135,8 +135,8 @@ class Journal(Protocol):
     def record(self, i: int, k: int) -> Record | None:
         """Where the part of block row i is kept from which its update in round k can be done again, or all of it."""
 
-    def source(self, i: int, k: int) -> Record | None:
-        """The record from which block row i comes in round k: a row panel's, or that of an update that was begun before."""
+    def begun(self, i: int, k: int) -> Record | None:
+        """The record of block row i after phase 3 of round k, if its update was begun before the journal was opened."""
 
     def advance(self, i: int, rounds: int) -> None:
         """Block row i has been through so many rounds, and is where it belongs."""
@@ -149,7 +149,7 @@ class Journal(Protocol):
         ...
 
 
-class Unrecorded:
+class NoJournal:
     """The `Journal` of what has to be done again from its beginning.
 
     Parameters
@@ -167,8 +167,8 @@ class Unrecorded:
         """Nothing is kept."""
         return None
 
-    def source(self, i: int, k: int) -> Record | None:
-        """Everything comes from the matrix."""
+    def begun(self, i: int, k: int) -> Record | None:
+        """Everything begins anew."""
         return None
 
     def advance(self, i: int, rounds: int) -> None:

@@ -1,10 +1,8 @@
-"""Storage backends of block rows: in host memory, memory-mapped, Zarr; and buffers of a device that is the host.
+"""Storage backends: matrices that are read and written by rows.
 
-Matrices that are read and written by rows: arrays in memory, files of NumPy's, and what else has rows, such as Zarr's arrays.
-
-What carriers have in common whose buffers any rows come to.
-
-Block rows between a matrix and the memory that the CPU engine works on.
+`ArrayRows` are in memory, of the host or of a GPU, or in whatever is indexed like an array, such as Zarr's; `FileRows` are in a file of
+NumPy's, which need not be mapped into memory for that. A `Matrix` is what the caller gave, where the result goes, and the construction
+matrix, each in a backend of its own.
 """
 
 from __future__ import annotations
@@ -12,14 +10,12 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["ArrayRows", "Buffer", "Buffers", "FileRows", "HostCarrier", "Matrix", "RowAccess", "Rows", "rows_of"]
+__all__ = ["ArrayRows", "FileRows", "Matrix", "RowAccess", "Rows", "rows_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -38,7 +34,7 @@ class RowAccess(Protocol):
 
 
 class Rows(RowAccess, Protocol):
-    """A matrix of which whole rows are read and written.
+    """A storage backend: a matrix of which whole rows are read and written.
 
     Attributes
     ----------
@@ -177,68 +173,3 @@ class Matrix:
             self.via.write(rows, via)
         for matrix, array in zip(self.values, values, strict=True):
             matrix.write(rows, array)
-
-
-Buffer = tuple[tuple[Any, ...], Any]
-"""Memory for a block row: an array for each component, and one for the construction matrix or None."""
-
-
-class Buffers:
-    """The part of a `Carrier` that is the same wherever the memory of its buffers is."""
-
-    def arrays(self, buffer: Buffer, rows: slice) -> Buffer:
-        """The part of a buffer that so many rows take."""
-        values, via = buffer
-        count = rows.stop - rows.start
-        return tuple(v[:count] for v in values), None if via is None else via[:count]
-
-    def all_arrays(self, buffer: Buffer, rows: slice) -> tuple[Any, ...]:
-        """The same, the construction matrix after the components."""
-        values, via = self.arrays(buffer, rows)
-        return values if via is None else (*values, via)
-
-    def home(self, rows: slice) -> None:
-        """Rows come to any buffer."""
-
-
-class HostCarrier(Buffers):
-    """A `Carrier` to buffers of the host.
-
-    Parameters
-    ----------
-    matrix : Matrix
-    """
-
-    def __init__(self, matrix: Matrix) -> None:
-        self._matrix = matrix
-
-    def active(self) -> AbstractContextManager[Any]:
-        """Nothing to enter."""
-        return nullcontext()
-
-    def buffer(self, rows: int) -> Buffer:
-        """Memory for a block row of so many rows."""
-        shape = (rows, self._matrix.values[0].shape[1])
-        return tuple(np.empty(shape, m.dtype) for m in self._matrix.values), None if self._matrix.via is None else np.empty(shape, np.int32)
-
-    def bring(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
-        """Copy rows to a buffer."""
-        self._matrix.read(rows, *self.arrays(buffer, rows), first=first)
-
-    def take_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
-        """Copy a buffer to its rows."""
-        self._matrix.write(rows, *self.arrays(buffer, rows))
-
-    def save(self, rows: slice, buffer: Buffer, columns: slice, to: RowAccess) -> None:
-        """Copy columns of a buffer to a record."""
-        for array in self.all_arrays(buffer, rows):
-            to.write(rows, array[:, columns])
-
-    def restore(self, rows: slice, buffer: Buffer, columns: slice, source: RowAccess) -> None:
-        """Copy columns of a buffer from a record."""
-        for array in self.all_arrays(buffer, rows):
-            source.read(rows, array[:, columns])
-
-    def mark(self) -> Callable[[], None]:
-        """Nothing to wait for: an operation on the host is done when it returns."""
-        return lambda: None

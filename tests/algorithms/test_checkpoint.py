@@ -26,12 +26,13 @@ from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.overflow.statistics import value_statistics
 from semiring.streaming import checkpoint, identity, journal, storage
 from semiring.streaming import journal as state_file
+from semiring.streaming.buffers import HostMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.identity import digests
 from semiring.streaming.layout import block_rows
-from semiring.streaming.pipeline import Lane
-from semiring.streaming.storage import HostCarrier, Matrix, rows_of
-from semiring.streaming.workers import Ledger, streamed
+from semiring.streaming.pipeline import DevicePipeline
+from semiring.streaming.storage import Matrix, rows_of
+from semiring.streaming.workers import run_workers
 
 INF = np.inf
 
@@ -70,7 +71,7 @@ def resume(
     device="cpu",
     buffers=None,
     engine: Any = CpuEngine,
-    carrier: Any = HostCarrier,
+    memory: Any = HostMemory,
 ):
     """The closure, from wherever the folder says, with copies of what is in its files in the end."""
     dtypes = tuple(m.dtype for m in matrices)
@@ -79,18 +80,18 @@ def resume(
         if state.side is None:
             state.begin(side, {})
         engines = [engine(semiring, dtypes, 1) for _ in range(devices)]
-        run(engines, carrier(state.matrix), state.rows, reflexive, progress, state, buffers)
+        run(engines, memory(state.matrix), state.rows, reflexive, progress, state, buffers)
         return tuple(map(np.array, state.values)), None if state.via is None else np.array(state.via)
 
 
-def run(engines, carrier, rows, reflexive, progress, state=None, buffers=None):
+def run(engines, memory, rows, reflexive, progress, state=None, buffers=None):
     room = 5 + (len(engines) > 1) if buffers is None else buffers
-    lanes = [Lane(engine, carrier, room, rows[0].stop) for engine in engines]
+    pipelines = [DevicePipeline(engine, memory, room, rows[0].stop) for engine in engines]
     try:
-        streamed(lanes, rows, Ledger(len(rows), len(lanes), progress, state), reflexive=reflexive)
+        run_workers(pipelines, rows, reflexive=reflexive, progress=progress, journal=state)
     finally:
-        for lane in lanes:
-            lane.__exit__()
+        for pipeline in pipelines:
+            pipeline.__exit__()
 
 
 def undisturbed(matrices, semiring=sr.MIN_PLUS, *, side=4, paths=False, devices=1, reflexive=True):
@@ -100,7 +101,7 @@ def undisturbed(matrices, semiring=sr.MIN_PLUS, *, side=4, paths=False, devices=
     via = np.full((n, n), -7, np.int32) if paths else None
     matrix = Matrix(tuple(map(rows_of, matrices)), tuple(map(rows_of, values)), None if via is None else rows_of(via))
     engines = [CpuEngine(semiring, tuple(m.dtype for m in matrices), 1) for _ in range(devices)]
-    run(engines, HostCarrier(matrix), block_rows(n, side), reflexive, None)
+    run(engines, HostMemory(matrix), block_rows(n, side), reflexive, None)
     return values, via
 
 
@@ -228,7 +229,7 @@ class OtherForm(CpuEngine):
         super().multiply_add(A, B, C)
 
 
-class SlowEnd(HostCarrier):
+class SlowEnd(HostMemory):
     """Lets computing run ahead of the last block row's way back."""
 
     def save(self, rows, buffer, columns, to):
@@ -247,7 +248,7 @@ def test_an_inner_form_survives_too(tmp_path, n, overwrite):
         given = on_disk(matrices, folder) if overwrite else matrices
 
         def call(folder=folder, given=given):
-            return resume(folder / "state", given, paths=True, overwrite=overwrite, engine=OtherForm, carrier=SlowEnd)
+            return resume(folder / "state", given, paths=True, overwrite=overwrite, engine=OtherForm, memory=SlowEnd)
 
         cut = killed_after(changes, call)
         assert_same(call(), expected)
@@ -260,7 +261,7 @@ def test_an_inner_form_survives_too(tmp_path, n, overwrite):
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_cut_short_on_a_gpu(tmp_path, dtype, overwrite):
     from semiring.kernels.cuda.engine import CudaEngine
-    from semiring.streaming.gpus import CudaCarrier
+    from semiring.streaming.gpus import CudaMemory
 
     matrices = matrices_of(sr.MIN_PLUS, 200, dtype)
     (statistics,) = value_statistics(matrices, () if dtype is np.float32 else (np.iinfo(np.int32).max,))
@@ -272,7 +273,7 @@ def test_cut_short_on_a_gpu(tmp_path, dtype, overwrite):
 
     def call(folder, given, overwrite):
         options: dict[str, Any] = {"side": 64, "paths": True, "devices": 2, "device": "cuda:0", "overwrite": overwrite}
-        return resume(folder, given, engine=engine, carrier=lambda matrix: CudaCarrier(matrix, 0), **options)
+        return resume(folder, given, engine=engine, memory=lambda matrix: CudaMemory(matrix, 0), **options)
 
     expected = call(tmp_path / "undisturbed", matrices, False)
     if dtype is np.int32:
@@ -483,7 +484,7 @@ def test_every_bit_of_a_finished_result_counts(tmp_path, semiring, overwrite):
 
     with Checkpoint(folder, tuple(map(rows_of, given)), semiring, reflexive=True, paths=True, overwrite=overwrite) as state:
         state.begin(4, {})
-        run([CpuEngine(semiring, tuple(m.dtype for m in given), 1)], HostCarrier(state.matrix), state.rows, True, None, state)
+        run([CpuEngine(semiring, tuple(m.dtype for m in given), 1)], HostMemory(state.matrix), state.rows, True, None, state)
         state.seal()
     expected, rng = call(), np.random.default_rng(0)
     files = [folder / "via.npy", *(tmp_path / "input" if overwrite else folder).glob("*[s0-9].npy")]

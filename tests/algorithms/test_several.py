@@ -22,22 +22,23 @@ from semiring.kernels.engine import Block, Engine
 from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.results.paths import Paths
+from semiring.streaming.buffers import Buffer, HostMemory
 from semiring.streaming.layout import block_rows, default_side, resident_bytes
-from semiring.streaming.pipeline import Lane, resident_lanes
-from semiring.streaming.storage import Buffer, HostCarrier, Matrix, rows_of
-from semiring.streaming.workers import Ledger, streamed
+from semiring.streaming.pipeline import DevicePipeline, resident_pipelines
+from semiring.streaming.storage import Matrix, rows_of
+from semiring.streaming.workers import run_workers
 
 Array = np.ndarray[Any, Any]
 
 
-class Memory(HostCarrier):
+class Memory(HostMemory):
     """A device's memory on the host, whose copies take what time they like."""
 
     def __init__(self, matrix: Matrix, *, late: float = 0, in_place: bool = False) -> None:
         super().__init__(matrix)
         self._late, self._in_place = late, in_place
 
-    def place(self, rows: slice) -> Buffer | None:
+    def view(self, rows: slice) -> Buffer | None:
         if not self._in_place:
             return None
         via: Any = self._matrix.via
@@ -48,11 +49,11 @@ class Memory(HostCarrier):
         for there, here in zip(self.arrays(source, rows)[0], self.arrays(target, rows)[0], strict=True):
             here[...] = there
 
-    def bring(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
+    def load(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
         _wait(self._late)
-        super().bring(rows, buffer, first=first)
+        super().load(rows, buffer, first=first)
 
-    def mark(self) -> Callable[[], None]:
+    def event(self) -> Callable[[], None]:
         return lambda: _wait(self._late)
 
 
@@ -72,11 +73,11 @@ def cut(n: int, b: int) -> tuple[slice, ...]:
     return tuple(slice(i, min(n, i + b)) for i in range(0, n, b))
 
 
-def close(lanes: list[Lane], rows: Sequence[slice], *, reflexive: bool = True) -> None:
+def close(pipelines: list[DevicePipeline], rows: Sequence[slice], *, reflexive: bool = True) -> None:
     with ExitStack() as stack:
-        for lane in lanes:
-            stack.enter_context(lane)
-        streamed(lanes, tuple(rows), Ledger(len(rows), len(lanes)), reflexive=reflexive)
+        for pipeline in pipelines:
+            stack.enter_context(pipeline)
+        run_workers(pipelines, tuple(rows), reflexive=reflexive)
 
 
 def engine(dtype: Any, device: str = "cpu", *, witness: bool = False) -> Engine:
@@ -85,14 +86,14 @@ def engine(dtype: Any, device: str = "cpu", *, witness: bool = False) -> Engine:
     return made
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 3, 4])
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
 @pytest.mark.parametrize(("n", "b"), [(1, 1), (2, 1), (5, 2), (13, 13), (64, 16), (67, 16), (97, 8), (130, 32)])
-def test_equal_to_scipy(n: int, b: int, lanes: int) -> None:
+def test_equal_to_scipy(n: int, b: int, count: int) -> None:
     a = graph(n)
     out, rows = np.empty_like(a), cut(n, b)
     matrix = Matrix((rows_of(a),), (rows_of(out),))
     kept = a.copy()
-    close(resident_lanes([engine(a.dtype) for _ in range(lanes)], [Memory(matrix) for _ in range(lanes)], rows), rows)
+    close(resident_pipelines([engine(a.dtype) for _ in range(count)], [Memory(matrix) for _ in range(count)], rows), rows)
     np.testing.assert_array_equal(out, floyd_warshall(a))
     np.testing.assert_array_equal(a, kept)
 
@@ -104,13 +105,13 @@ def test_whoever_is_late(seed: int, in_place: bool) -> None:
     random.seed(seed)
     a = graph(72, np.int32, seed)
     expected = sr.apsp(a, device="reference")
-    rows, lanes = cut(72, 6 + seed), 2 + seed % 3
+    rows, count = cut(72, 6 + seed), 2 + seed % 3
     out, via = a.copy(), np.empty(a.shape, np.int32)
     matrix = Matrix((rows_of(out if in_place else a),), (rows_of(out),), rows_of(via))
     # One device has the whole matrix, and another one is slow.
-    late = [0.004 if number == seed % lanes else 0.0005 for number in range(lanes)]
-    carriers = [Memory(matrix, late=late[number], in_place=in_place and number == 0) for number in range(lanes)]
-    close(resident_lanes([engine(a.dtype, witness=True) for _ in range(lanes)], carriers, rows), rows)
+    late = [0.004 if number == seed % count else 0.0005 for number in range(count)]
+    memories = [Memory(matrix, late=late[number], in_place=in_place and number == 0) for number in range(count)]
+    close(resident_pipelines([engine(a.dtype, witness=True) for _ in range(count)], memories, rows), rows)
     np.testing.assert_array_equal(out, expected)
     testing.assert_paths_valid(Paths(sr.MIN_PLUS, (out,), via), a)
 
@@ -122,7 +123,7 @@ def test_irreflexive_and_files(tmp_path: Path) -> None:
     given: Any = np.load(tmp_path / "a.npy", mmap_mode="r")
     out: Any = np.lib.format.open_memmap(tmp_path / "out.npy", "w+", a.dtype, a.shape)
     matrix, rows = Matrix((rows_of(given),), (rows_of(out),)), cut(50, 7)
-    close(resident_lanes([engine(a.dtype) for _ in range(2)], [Memory(matrix) for _ in range(2)], rows), rows, reflexive=False)
+    close(resident_pipelines([engine(a.dtype) for _ in range(2)], [Memory(matrix) for _ in range(2)], rows), rows, reflexive=False)
     np.testing.assert_array_equal(out, sr.closure(a, sr.MIN_PLUS, reflexive=False, device="reference"))
 
 
@@ -137,26 +138,26 @@ class Failing(Memory):
         self._fail("copy", rows)
         super().copy(source, target, rows)
 
-    def bring(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
-        self._fail("bring", rows)
-        super().bring(rows, buffer, first=first)
+    def load(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
+        self._fail("load", rows)
+        super().load(rows, buffer, first=first)
 
-    def take_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
-        self._fail("take_back", rows)
-        super().take_back(rows, buffer, last=last)
+    def write_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
+        self._fail("write_back", rows)
+        super().write_back(rows, buffer, last=last)
 
     def _fail(self, where: str, rows: slice) -> None:
         if where == self._where and rows.start >= 20:
             raise OSError(f"no {where}")
 
 
-@pytest.mark.parametrize("where", ["bring", "copy", "take_back"])
-@pytest.mark.parametrize("lanes", [2, 3])
-def test_a_device_that_fails_stops_the_others(where: str, lanes: int) -> None:
+@pytest.mark.parametrize("where", ["load", "copy", "write_back"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_device_that_fails_stops_the_others(where: str, count: int) -> None:
     a = graph(60)
     matrix, rows = Matrix((rows_of(a),), (rows_of(a.copy()),)), cut(60, 5)
-    carriers = [Failing(matrix, where), *(Memory(matrix) for _ in range(lanes - 1))]
-    made = resident_lanes([engine(a.dtype) for _ in range(lanes)], carriers, rows)
+    memories = [Failing(matrix, where), *(Memory(matrix) for _ in range(count - 1))]
+    made = resident_pipelines([engine(a.dtype) for _ in range(count)], memories, rows)
     with ThreadPoolExecutor(1) as executor, pytest.raises(OSError, match=f"no {where}"):
         executor.submit(close, made, rows).result(timeout=60)
 
@@ -169,7 +170,7 @@ def test_a_negative_cycle_is_told() -> None:
     for made in engines:
         made.statistics = ValueStatistics((-3, 99), positive_infinity=True)
     with pytest.raises(DivergentPivot):
-        close(resident_lanes(engines, [Memory(matrix) for _ in range(3)], rows), rows)
+        close(resident_pipelines(engines, [Memory(matrix) for _ in range(3)], rows), rows)
 
 
 class Doubled:
@@ -192,22 +193,22 @@ class Doubled:
             v /= 2
 
 
-@pytest.mark.parametrize("lanes", [2, 3, 4])
-def test_no_panel_changes_while_it_is_read(lanes: int) -> None:
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_no_panel_changes_while_it_is_read(count: int) -> None:
     """Another order of the sums would show in their last bits, and a row that has its own form again by far."""
-    a, rows = np.random.default_rng(lanes).random((60, 60)), cut(60, 5)
+    a, rows = np.random.default_rng(count).random((60, 60)), cut(60, 5)
 
     def closed(late: Sequence[float]) -> Array:
         out = np.empty_like(a)
         matrix = Matrix((rows_of(a),), (rows_of(out),))
         engines: list[Any] = [Doubled(engine(a.dtype)) for _ in late]
-        close(resident_lanes(engines, [Memory(matrix, late=some) for some in late], rows), rows)
+        close(resident_pipelines(engines, [Memory(matrix, late=some) for some in late], rows), rows)
         return out
 
     expected = closed([0])
     np.testing.assert_allclose(expected, floyd_warshall(a))
-    for slow in range(lanes):
-        np.testing.assert_array_equal(closed([0.03 * (number == slow) for number in range(lanes)]), expected)
+    for slow in range(count):
+        np.testing.assert_array_equal(closed([0.03 * (number == slow) for number in range(count)]), expected)
 
 
 @pytest.mark.parametrize("devices", [1, 2, 4, 8])
@@ -239,15 +240,15 @@ def test_every_device_does_its_share() -> None:
     a, told = graph(256), [list[int]() for _ in range(4)]
     matrix, rows = Matrix((rows_of(a),), (rows_of(np.empty_like(a)),)), cut(256, 16)
     engines: list[Any] = [Recorded(engine(a.dtype), steps) for steps in told]
-    close(resident_lanes(engines, [Memory(matrix) for _ in range(4)], rows), rows)
+    close(resident_pipelines(engines, [Memory(matrix) for _ in range(4)], rows), rows)
     assert max(map(sum, told)) <= 1.1 * 256**3 / 4
 
 
-def gpu_lanes(numbers: list[int], dtype: Any, matrix: Matrix, rows: Sequence[slice]) -> list[Lane]:
-    from semiring.streaming.gpus import lanes_for
+def gpu_pipelines(numbers: list[int], dtype: Any, matrix: Matrix, rows: Sequence[slice]) -> list[DevicePipeline]:
+    from semiring.streaming.gpus import cuda_pipelines
 
     engines = [engine(dtype, f"cuda:{number}", witness=matrix.via is not None) for number in numbers]
-    return lanes_for(numbers, engines, matrix, rows)
+    return cuda_pipelines(numbers, engines, matrix, rows)
 
 
 def devices(count: int) -> list[int]:
@@ -257,14 +258,14 @@ def devices(count: int) -> list[int]:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float64, np.uint16])
-@pytest.mark.parametrize("lanes", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("paths", [False, True])
-def test_gpus(dtype: Any, lanes: int, paths: bool) -> None:
+def test_gpus(dtype: Any, count: int, paths: bool) -> None:
     for n, b in ((1, 64), (129, 64), (515, 128), (1000, 96)):
         a, rows = graph(n, dtype, n), cut(n, b)
         out, via = np.empty_like(a), np.empty(a.shape, np.int32) if paths else None
         matrix = Matrix((rows_of(a),), (rows_of(out),), None if via is None else rows_of(via))
-        close(gpu_lanes(devices(lanes), dtype, matrix, rows), rows)
+        close(gpu_pipelines(devices(count), dtype, matrix, rows), rows)
         np.testing.assert_array_equal(out, sr.apsp(a, device="cpu"))
         if via is not None:
             pairs = np.random.default_rng(0).integers(n, size=(500, 2))
@@ -280,29 +281,29 @@ def test_gpus_and_negative_weights() -> None:
         if cycle:
             a[300, 400], a[400, 300] = -60, 50
         out = np.empty_like(a)
-        lanes = gpu_lanes(devices(3), a.dtype, Matrix((rows_of(a),), (rows_of(out),)), rows)
-        for lane in lanes:
-            lane.engine.statistics = ValueStatistics((-99, 200), positive_infinity=True)
+        pipelines = gpu_pipelines(devices(3), a.dtype, Matrix((rows_of(a),), (rows_of(out),)), rows)
+        for pipeline in pipelines:
+            pipeline.engine.statistics = ValueStatistics((-99, 200), positive_infinity=True)
         if cycle:
             with pytest.raises(DivergentPivot):
-                close(lanes, rows)
+                close(pipelines, rows)
         else:
-            close(lanes, rows)
+            close(pipelines, rows)
             np.testing.assert_array_equal(out, sr.apsp(a, device="cpu"))
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("lanes", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("n", [515, 1024])
-def test_a_matrix_on_one_gpu_is_shared_out_and_comes_back(n: int, lanes: int) -> None:
+def test_a_matrix_on_one_gpu_is_shared_out_and_comes_back(n: int, count: int) -> None:
     cupy = pytest.importorskip("cupy")
     a, rows = graph(n), cut(n, 100)
     given = cupy.asarray(a)
     whole, via = given.copy(), cupy.empty(a.shape, np.int32)
-    close(gpu_lanes(devices(lanes), a.dtype, Matrix((rows_of(whole),), (rows_of(whole),)), rows), rows)
+    close(gpu_pipelines(devices(count), a.dtype, Matrix((rows_of(whole),), (rows_of(whole),)), rows), rows)
     np.testing.assert_array_equal(whole.get(), sr.apsp(a, device="cpu"))
     apart = cupy.empty_like(given)
-    close(gpu_lanes(devices(lanes), a.dtype, Matrix((rows_of(given),), (rows_of(apart),), rows_of(via)), rows), rows)
+    close(gpu_pipelines(devices(count), a.dtype, Matrix((rows_of(given),), (rows_of(apart),), rows_of(via)), rows), rows)
     np.testing.assert_array_equal(apart.get(), whole.get())
     np.testing.assert_array_equal(given.get(), a)
     pairs = np.random.default_rng(0).integers(n, size=(500, 2))
@@ -311,15 +312,15 @@ def test_a_matrix_on_one_gpu_is_shared_out_and_comes_back(n: int, lanes: int) ->
 
 @pytest.mark.gpu
 def test_rows_that_a_gpu_cannot_copy_itself() -> None:
-    from semiring.streaming.gpus import CudaCarrier
+    from semiring.streaming.gpus import CudaMemory
 
     a, rows = graph(300), cut(300, 64)
     for given in (a[::-1][::-1], np.asfortranarray(a), np.lib.stride_tricks.as_strided(a, strides=a.strides, writeable=False)):
-        for lanes in (1, 2):
+        for count in (1, 2):
             out = np.empty_like(a, order="F")
             matrix = Matrix((rows_of(given),), (rows_of(out),))
-            engines = [engine(a.dtype, f"cuda:{number}") for number in devices(lanes)]
-            close([Lane(e, CudaCarrier(matrix, number), 6, 64) for e, number in zip(engines, devices(lanes), strict=True)], rows)
+            engines = [engine(a.dtype, f"cuda:{number}") for number in devices(count)]
+            close([DevicePipeline(e, CudaMemory(matrix, number), 6, 64) for e, number in zip(engines, devices(count), strict=True)], rows)
             np.testing.assert_array_equal(out, sr.apsp(a, device="cpu"))
-            close(gpu_lanes(devices(lanes), a.dtype, matrix, rows), rows)
+            close(gpu_pipelines(devices(count), a.dtype, matrix, rows), rows)
             np.testing.assert_array_equal(out, sr.apsp(a, device="cpu"))

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -17,11 +17,12 @@ import semiring as sr
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.select import engine_for
 from semiring.results.paths import Paths
+from semiring.streaming.buffers import HostMemory
 from semiring.streaming.closure import visit
 from semiring.streaming.layout import block_rows
-from semiring.streaming.pipeline import Lane
-from semiring.streaming.storage import HostCarrier, Matrix, rows_of
-from semiring.streaming.workers import Ledger, streamed
+from semiring.streaming.pipeline import DevicePipeline
+from semiring.streaming.storage import Matrix, rows_of
+from semiring.streaming.workers import run_workers
 
 SIDES = (1, 3, 64, 100, 300)
 NUMBERS = (1, 2, 7, 64, 65, 130, 257)
@@ -53,12 +54,13 @@ def close(
     matrix = Matrix(tuple(map(rows_of, matrices)), tuple(map(rows_of, values)), None if via is None else rows_of(via))
     rows = block_rows(n, side)
     room = 5 + (devices > 1) if buffers is None else buffers
-    lanes = [Lane(engine_for(semiring, dtypes, "cpu", threads, witness=True), HostCarrier(matrix), room, side) for _ in range(devices)]
+    engines = [engine_for(semiring, dtypes, "cpu", threads, witness=True) for _ in range(devices)]
+    pipelines = [DevicePipeline(engine, HostMemory(matrix), room, side) for engine in engines]
     try:
-        streamed(lanes, rows, Ledger(len(rows), devices, progress), reflexive=reflexive)
+        run_workers(pipelines, rows, reflexive=reflexive, progress=progress)
     finally:
-        for lane in lanes:
-            lane.__exit__()
+        for pipeline in pipelines:
+            pipeline.__exit__()
     return values, via
 
 
@@ -131,13 +133,13 @@ def test_a_negative_cycle_stops_every_device():
     assert threading.active_count() <= before
 
 
-def test_a_lane_ends_with_rows_that_nobody_took():
+def test_a_pipeline_ends_with_rows_that_nobody_took():
     (w,) = (weights(64),)
     matrix = Matrix((rows_of(w),), (rows_of(w),))
     for _ in range(200):
-        with Lane(engine_for(sr.MIN_PLUS, (w.dtype,), "cpu", witness=True), HostCarrier(matrix), 1, 1) as lane:
+        with DevicePipeline(engine_for(sr.MIN_PLUS, (w.dtype,), "cpu", witness=True), HostMemory(matrix), 1, 1) as pipeline:
             for row in block_rows(64, 1):
-                lane.expect(row, nullcontext(), first=True)
+                pipeline.prefetch(row, first=True)
 
 
 @pytest.mark.exhaustive
@@ -166,9 +168,9 @@ def test_a_look_that_fails_ends_the_others():
 
     with ExitStack() as stack:
         engine = engine_for(sr.MIN_PLUS, (w.dtype,), "cpu", witness=True)
-        lanes = [stack.enter_context(Lane(engine, HostCarrier(matrix), 2, 1)) for _ in range(2)]
+        pipelines = [stack.enter_context(DevicePipeline(engine, HostMemory(matrix), 2, 1)) for _ in range(2)]
         with pytest.raises(KeyError):
-            visit(lanes, block_rows(400, 1), look)
+            visit(pipelines, block_rows(400, 1), look)
     assert looked < 200
 
 
@@ -197,10 +199,10 @@ def test_a_device_is_left_while_rows_wait_for_room():
         for _ in range(100):
 
             def leave() -> None:
-                with Lane(engine_for(sr.MIN_PLUS, (w.dtype,), "cpu"), HostCarrier(matrix), 1, 1) as lane:
+                with DevicePipeline(engine_for(sr.MIN_PLUS, (w.dtype,), "cpu"), HostMemory(matrix), 1, 1) as pipeline:
                     for i in range(50):
-                        lane.expect(slice(i, i + 1), nullcontext(), first=True)
-                    lane.take()
+                        pipeline.prefetch(slice(i, i + 1), first=True)
+                    pipeline.load()
 
             thread = threading.Thread(target=leave, daemon=True)
             thread.start()

@@ -1,4 +1,4 @@
-"""New memory of the host for what a GPU computes."""
+"""Pinned output buffers for what a GPU computes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from semiring.streaming.gpus import LandingRows
+from semiring.streaming.gpus import PinnedRows
 from semiring.streaming.storage import Matrix, rows_of
 
 
-def test_rows_are_written_when_their_memory_is_there() -> None:
+def test_rows_are_written_when_the_buffer_is_ready() -> None:
     given, result = np.ones((4, 4)), np.zeros((4, 4))
-    there: Future[None] = Future()
-    matrix = Matrix((rows_of(given),), (LandingRows(result, there),))
+    ready: Future[None] = Future()
+    matrix = Matrix((rows_of(given),), (PinnedRows(result, ready),))
     writer = threading.Thread(target=matrix.write, args=(slice(0, 2), (given[:2],), None))
     writer.start()
     writer.join(0.05)
     assert writer.is_alive()
     assert not result.any()
     matrix.read(slice(2, 4), (given[2:],), None, first=False)  # reading does not wait
-    there.set_result(None)
+    ready.set_result(None)
     writer.join(10)
     assert np.array_equal(result, [[1] * 4] * 2 + [[0] * 4] * 2)

@@ -1,0 +1,163 @@
+"""Buffers in the memory of a device, and the copies of block rows between them and where the matrix is stored.
+
+A `DeviceMemory` is all that a pipeline knows of its device beside the engine: here that of the host, on which the CPU computes, and that of
+a device that keeps the block rows it owns, so that a matrix is distributed over the memories of several. That of a GPU is in
+`semiring.streaming.gpus`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+import numpy as np
+
+from semiring.streaming.storage import Matrix, RowAccess
+
+__all__ = ["Buffer", "Buffers", "DeviceMemory", "HostMemory", "PeerMemory", "ResidentMemory"]
+
+Buffer = tuple[tuple[Any, ...], Any]
+"""Memory for a block row: an array for each component, and one for the construction matrix or None."""
+
+
+class DeviceMemory(Protocol):
+    """Buffers on a device, and how block rows are copied to them and back."""
+
+    def active(self) -> AbstractContextManager[Any]:
+        """What every thread that works for the device has to enter."""
+        ...
+
+    def buffer(self, rows: int) -> Any:
+        """New memory for a block row of so many rows."""
+
+    def arrays(self, buffer: Any, rows: slice) -> tuple[tuple[Any, ...], Any]:
+        """The part of a buffer that so many rows take: an array for each component, and the construction matrix or None."""
+        ...
+
+    def resident(self, rows: slice) -> Any:
+        """The buffer in which rows stay, or None where any that is free will do."""
+
+    def load(self, rows: slice, buffer: Any, *, first: bool) -> None:
+        """Copy rows to a buffer, as the caller gave them the `first` time, else as `write_back` left them; wait until they are there."""
+
+    def write_back(self, rows: slice, buffer: Any, *, last: bool) -> None:
+        """Copy a buffer to its rows, unless nobody asks for them there before the `last` time. Waits until they are there."""
+
+    def save(self, rows: slice, buffer: Any, columns: slice, to: RowAccess) -> None:
+        """Copy columns of a buffer to a record: of each array that `arrays` gives, in that order."""
+
+    def restore(self, rows: slice, buffer: Any, columns: slice, source: RowAccess) -> None:
+        """Copy columns of a buffer from a record. Waits until they are there."""
+
+    def event(self) -> Callable[[], None]:
+        """A function that waits for all that the calling thread has asked the device to do so far."""
+        ...
+
+
+class Buffers:
+    """The part of a `DeviceMemory` that is the same on every device whose rows come to any buffer."""
+
+    def arrays(self, buffer: Buffer, rows: slice) -> Buffer:
+        """The part of a buffer that so many rows take."""
+        values, via = buffer
+        count = rows.stop - rows.start
+        return tuple(v[:count] for v in values), None if via is None else via[:count]
+
+    def all_arrays(self, buffer: Buffer, rows: slice) -> tuple[Any, ...]:
+        """The same, the construction matrix after the components."""
+        values, via = self.arrays(buffer, rows)
+        return values if via is None else (*values, via)
+
+    def resident(self, rows: slice) -> None:
+        """No rows stay."""
+
+
+class HostMemory(Buffers):
+    """Buffers of the host, on which the CPU engine works.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    """
+
+    def __init__(self, matrix: Matrix) -> None:
+        self._matrix = matrix
+
+    def active(self) -> AbstractContextManager[Any]:
+        """Nothing to enter."""
+        return nullcontext()
+
+    def buffer(self, rows: int) -> Buffer:
+        """New memory for a block row of so many rows."""
+        shape = (rows, self._matrix.values[0].shape[1])
+        return tuple(np.empty(shape, m.dtype) for m in self._matrix.values), None if self._matrix.via is None else np.empty(shape, np.int32)
+
+    def load(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
+        """Copy rows to a buffer."""
+        self._matrix.read(rows, *self.arrays(buffer, rows), first=first)
+
+    def write_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
+        """Copy a buffer to its rows."""
+        self._matrix.write(rows, *self.arrays(buffer, rows))
+
+    def save(self, rows: slice, buffer: Buffer, columns: slice, to: RowAccess) -> None:
+        """Copy columns of a buffer to a record."""
+        for array in self.all_arrays(buffer, rows):
+            to.write(rows, array[:, columns])
+
+    def restore(self, rows: slice, buffer: Buffer, columns: slice, source: RowAccess) -> None:
+        """Copy columns of a buffer from a record."""
+        for array in self.all_arrays(buffer, rows):
+            source.read(rows, array[:, columns])
+
+    def event(self) -> Callable[[], None]:
+        """Nothing to wait for: an operation on the host is done when it returns."""
+        return lambda: None
+
+
+class PeerMemory(DeviceMemory, Protocol):
+    """A `DeviceMemory` that copies block rows from other devices too."""
+
+    def view(self, rows: slice) -> Any:
+        """A buffer that is the rows of the matrix themselves, where they are in this memory already, or None."""
+
+    def copy(self, source: Any, target: Any, rows: slice) -> None:
+        """Copy the values of rows, which are all that products read of a row panel, from any device's buffer to one. Waits for that."""
+
+
+class ResidentMemory:
+    """A `DeviceMemory` that keeps own block rows from their first use to their last, and gets row panels from their owners.
+
+    Parameters
+    ----------
+    memory : PeerMemory
+        Loads own rows from the matrix the first time, and writes them back the last.
+    own : sequence of slice
+    buffers : dict
+        The buffers in which block rows stay, by their first row: one dictionary for all devices.
+    """
+
+    def __init__(self, memory: PeerMemory, own: Sequence[slice], buffers: dict[int, Any]) -> None:
+        self._memory, self._buffers = memory, buffers
+        self.active, self.buffer, self.arrays, self.event = memory.active, memory.buffer, memory.arrays, memory.event
+        self.save, self.restore = memory.save, memory.restore
+        with memory.active():
+            self._own = {rows.start: memory.view(rows) or memory.buffer(rows.stop - rows.start) for rows in own}
+        buffers.update(self._own)
+
+    def resident(self, rows: slice) -> Any:
+        """The buffer of own rows; None for those of another device."""
+        return self._own.get(rows.start)
+
+    def load(self, rows: slice, buffer: Any, *, first: bool) -> None:
+        """Own rows are copied from the matrix the first time, and are there then; those of another device are copied from there."""
+        if rows.start not in self._own:
+            self._memory.copy(self._buffers[rows.start], buffer, rows)
+        elif first:
+            self._memory.load(rows, buffer, first=True)
+
+    def write_back(self, rows: slice, buffer: Any, *, last: bool) -> None:
+        """Copy own rows to the matrix the last time."""
+        if last:
+            self._memory.write_back(rows, buffer, last=True)
