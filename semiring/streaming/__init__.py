@@ -1,1 +1,18 @@
-"""Closures of matrices that are not in the memory of one device as a whole: block rows that come to devices and go again."""
+"""Closures by block rows: of matrices that do not fit the memory of one device, are on disk, or are distributed over several GPUs.
+
+The order of the computation is in `semiring.algorithms.block_rows`. Here it is carried out:
+
+    layout.py      block rows: their side, the buffers that they take, the time that is predicted
+    closure.py     the closure with its checks of overflow and divergence; calls workers.py
+    workers.py     a worker thread for each device does the steps; dependencies between block rows
+    pipeline.py    a device's pipeline: prefetch, compute, write back
+    buffers.py     buffers on a device, and copies to and from storage: of the host; of devices that keep what they own
+    gpus.py        the same of GPUs, and pinned output buffers
+    storage.py     storage backends: arrays in memory, files of NumPy's, Zarr
+    journal.py     what is written ahead, so that an update that was cut short can be done again
+    checkpoint.py  the folder with a journal and the matrix that is worked on
+    identity.py    which closure a checkpoint belongs to: digests; and the lock of the one process that works on it
+    progress.py    how far it is, on a bar or told to the caller
+
+A closure goes from the top down: `closure_by_rows` → `run_workers` → `DevicePipeline` → `DeviceMemory` → `Rows`.
+"""

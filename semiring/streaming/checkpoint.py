@@ -1,4 +1,8 @@
-"""The folder from which a closure by block rows goes on after the process that computed it has ended, in whatever way."""
+"""Checkpoints: the folder from which a closure by block rows goes on after the process that computed it has ended, in whatever way.
+
+What `Checkpoint` keeps, and why that is enough, is in its notes. Where it is opened again, the first half of this file tells whether the
+folder, the input and what was done are still what they were; the second half brings every block row to a state from which the rounds go on.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import CheckpointError
-from semiring.streaming.identity import closure_of, digests, locked
+from semiring.streaming.identity import digests, identity_of, locked
 from semiring.streaming.journal import STATE, TEMPORARY, Record, State
 from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import FileRows, Matrix, Rows, rows_of
@@ -56,7 +60,7 @@ class Checkpoint:
     semiring : Semiring
     reflexive, paths : bool
     device : str
-        What computes: "cpu", or "cuda:0" and so on. Integers are kept in another form on a GPU while the rounds run.
+        What computes: "cpu", or "cuda:0" and so on. Integers have another form on a GPU while the rounds run.
     overwrite : bool
         Work in the files of the input, if it is in files and the elements lie there at multiples of their size.
     block : int, optional
@@ -111,7 +115,7 @@ class Checkpoint:
         self._overwritten = overwrite and all(isinstance(g, FileRows) and g.by_elements for g in given)
         closure: dict[str, Any] = {
             "format": _FORMAT,
-            **closure_of(given, semiring, reflexive=reflexive, paths=paths, device=device),
+            **identity_of(given, semiring, reflexive=reflexive, paths=paths, device=device),
             "overwritten": [g.place for g in self._files()] if self._overwritten else None,
         }
         self._entry = sum(g.dtype.itemsize for g in given) + (np.dtype(np.int32).itemsize if paths else 0)
@@ -130,11 +134,11 @@ class Checkpoint:
             if block is not None and self.side not in (None, min(block, self._n)):
                 raise self._state.another(f"block: {self.side} there, {block} here")
             self.rows = block_rows(self._n, self.side or self._n)
-            kept = self._kept_records()
-            self.values, self.via, self.matrix = self._work_matrix(paths, begun=bool(kept) or self._state.round > 0)
-            self._require_same(kept)
+            keys = self._record_keys()
+            self.values, self.via, self.matrix = self._work_matrix(paths, begun=bool(keys) or self._state.round > 0)
+            self._require_same(keys)
             self._begun: dict[tuple[int, int], Record] = {}
-            self.rounds = self._resume(kept)
+            self.rounds = self._resume(keys)
         except BaseException:
             self.close()
             raise
@@ -216,7 +220,7 @@ class Checkpoint:
                     elif record.path.exists():
                         record.spares.append(record.path)
                 if self.finished:
-                    self._kept_records()
+                    self._record_keys()
 
     def describe(self) -> str:
         """How to go on after an interruption."""
@@ -245,15 +249,15 @@ class Checkpoint:
         lost = " (its input was to be overwritten: bring that back first)" if self._overwritten else ""
         return CheckpointError(f"the checkpoint in {self.folder} cannot be used: {why}; delete the folder to begin again{lost}")
 
-    # Whether what is there is what was there.
+    # Whether the input, the matrix that is worked on and the result are what they were.
 
-    def _require_same(self, kept: set[tuple[int, int]]) -> None:
+    def _require_same(self, keys: set[tuple[int, int]]) -> None:
         """Refuse another input, and a finished result that is not what it was.
 
         An input that is overwritten is the matrix that is worked on: its rows are what they were until they are begun.
         """
         state, every = self._state, range(len(self.rows))
-        begun = {i for i, _ in kept} if state.round == 0 else set(every)
+        begun = {i for i, _ in keys} if state.round == 0 else set(every)
         own = [i for i in every if not self._overwritten or i not in begun] if state.entries else []
         if changed := self._changed(self._given, own, state.entries):
             if begun and self._overwritten:
@@ -262,13 +266,13 @@ class Checkpoint:
         if state.result is not None and (changed := self._changed(self.matrix.all, every, state.result)):
             raise self._refused(f"{changed} of its result have been changed since it was finished")
 
-    def _require_panels(self, kept: set[tuple[int, int]]) -> None:
+    def _require_panels(self, keys: set[tuple[int, int]]) -> None:
         """Refuse a matrix in which a row panel is not what was recorded of it: it was written before another block row was begun with it.
 
         The last one is given another form afterwards.
         """
-        for k in {k for _, k in kept if k < len(self.rows) - 1}:
-            used, updated = any(i != k and r == k for i, r in kept), any(i == k and r > k for i, r in kept)
+        for k in {k for _, k in keys if k < len(self.rows) - 1}:
+            used, updated = any(i != k and r == k for i, r in keys), any(i == k and r > k for i, r in keys)
             if used and not updated:
                 for matrix, some, recorded in self._recorded(self.record(k, k), self.rows[k]):
                     found = np.empty_like(recorded)
@@ -286,7 +290,7 @@ class Checkpoint:
         changed = next((self.rows[i] for i, digest in found if digest != expected[i]), None)
         return "" if changed is None else f"rows {changed.start} to {changed.stop - 1}"
 
-    # Where the matrix is, and how far.
+    # Files of the matrix that is worked on, records, and how far each block row is.
 
     def _work_matrix(self, paths: bool, *, begun: bool) -> tuple[tuple[Any, ...], Any, Matrix]:
         """The files of the result; made if nothing was `begun`."""
@@ -320,48 +324,48 @@ class Checkpoint:
             raise self._refused(f"{name} is {array.shape} of {array.dtype}, and not {shape} of {dtype}")
         return np.load(path, mmap_mode="r+")  # which would have made a file that is too short longer
 
-    def _kept_records(self) -> set[tuple[int, int]]:
-        """The block row and the round of each record; what is left of others, which were half written or half deleted, goes."""
-        kept = set()
+    def _record_keys(self) -> set[tuple[int, int]]:
+        """The block row and the round of each record; what was half written, or should have been deleted, is deleted."""
+        keys = set()
         for path in self.folder.iterdir():
             named = _RECORD.fullmatch(path.name)
             key = (int(named[1]), int(named[2])) if named else None
             if path.suffix == TEMPORARY or (key and key[1] < self._state.round):
                 path.unlink()
             elif key:
-                kept.add(key)
-        return kept
+                keys.add(key)
+        return keys
 
-    def _resume(self, kept: set[tuple[int, int]]) -> list[int]:
-        """How many rounds each block row is through; those that are recorded as a whole are brought there."""
-        panels = {(k, k) for _, k in kept} | {(k, k) for k in [self._state.round] if 0 < k < len(self.rows)}
-        if missing := panels - kept:
+    def _resume(self, keys: set[tuple[int, int]]) -> list[int]:
+        """How many rounds each block row is through; those that are recorded as a whole are copied from there."""
+        panels = {(k, k) for _, k in keys} | {(k, k) for k in [self._state.round] if 0 < k < len(self.rows)}
+        if missing := panels - keys:
             raise self._refused(f"{self.record(*min(missing)).path.name} is missing")
-        records = {key: self.record(*key) for key in kept}
+        records = {key: self.record(*key) for key in keys}
         for (i, k), record in records.items():
             if i == k or not record.is_finished():
                 try:
                     record.check()
                 except CheckpointError as error:
                     raise self._refused(str(error)) from None
-        self._require_panels(kept)
+        self._require_panels(keys)
         rounds = [self._state.round] * len(self.rows)
-        for i, k in sorted(kept):  # so that the last round of each block row comes last
+        for i, k in sorted(keys):  # so that the last round of each block row comes last
             rounds[i] = k + 1
         for i, after in enumerate(rounds):
             begun = records.get((i, after - 1))
             if begun is None or begun.is_finished():
                 continue
             if begun.whole:
-                self._bring_back(begun, self.rows[i])
+                self._redo(begun, self.rows[i])
                 self.advance(i, after)
             else:
                 self._begun[i, after - 1] = begun
                 rounds[i] = after - 1
         return rounds
 
-    def _bring_back(self, record: Record, rows: slice) -> None:
-        """Copy a recorded block row to where it belongs."""
+    def _redo(self, record: Record, rows: slice) -> None:
+        """Copy a block row that is recorded as a whole to where it belongs."""
         for matrix, some, recorded in self._recorded(record, rows):
             matrix.write(some, recorded)
 

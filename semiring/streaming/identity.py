@@ -1,9 +1,4 @@
-"""Which computation a checkpoint belongs to, and the lock that one process holds on it.
-
-What tells one closure from another.
-
-A file that one process at a time has open.
-"""
+"""Which closure a checkpoint belongs to, digests of its input and result, and the lock that one process holds on it."""
 
 from __future__ import annotations
 
@@ -22,7 +17,7 @@ from semiring.common import forks
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.streaming.storage import Rows
 
-__all__ = ["closure_of", "digests", "locked"]
+__all__ = ["digests", "identity_of", "locked"]
 
 _AT_ONCE = 1 << 22
 """Bytes that a thread reads at a time."""
@@ -31,8 +26,8 @@ _DIGEST = 16
 """Bytes of a digest."""
 
 
-def closure_of(given: tuple[Rows, ...], semiring: Semiring, *, reflexive: bool, paths: bool, device: str) -> dict[str, Any]:
-    """All that has to be the same for one process to go on with another one's closure, but the entries, in what JSON can keep."""
+def identity_of(given: tuple[Rows, ...], semiring: Semiring, *, reflexive: bool, paths: bool, device: str) -> dict[str, Any]:
+    """All that has to be the same for another process to go on with a closure, but the entries, in what JSON can keep."""
     dtypes = tuple(g.dtype for g in given)
     clamped = is_gpu(device) and any(d.kind in "iu" for d in dtypes)
     return {

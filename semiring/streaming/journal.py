@@ -1,8 +1,7 @@
-"""The journal of a checkpoint: which block rows are on disk in which state.
+"""The write-ahead journal of a closure by block rows, from which another process can go on with it.
 
-What a checkpoint's folder says of its closure: which one it is, and how far.
-
-What is written down of a closure by block rows, so that another process can go on with it.
+Before a block row changes, what is needed to do its update again is a `Record`, a file with a checksum. The `State`, which changes as a
+whole, says which closure this is and how many rounds are done. A `Journal` has both; `NoJournal` is that of a closure without a checkpoint.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ __all__ = ["STATE", "TEMPORARY", "Journal", "NoJournal", "Record", "State"]
 STATE, TEMPORARY = "state.json", ".tmp"
 """The file, and what the names of files end in that are not yet what they are going to be."""
 
-_KEPT = ("closure", "side", "entries", "round", "found", "result")
-"""What the file has, in the order of the attributes."""
+_KEYS = ("closure", "side", "entries", "round", "found", "result")
+"""The keys of the file, in the order of the attributes."""
 
 
 @dataclass
@@ -73,8 +72,8 @@ class State:
         except FileNotFoundError:
             return None
         try:
-            kept = json.loads(text)
-            state = cls(folder, dict(kept["closure"]), *(kept[name] for name in _KEPT[1:]))
+            content = json.loads(text)
+            state = cls(folder, dict(content["closure"]), *(content[name] for name in _KEYS[1:]))
             side = state.side
             rows = 0 if side is None else len(block_rows(state.closure["n"], side))
             cut = (side is None or side > 0) and 0 <= state.round <= rows == len(state.entries)
@@ -86,9 +85,9 @@ class State:
 
     def write(self) -> None:
         """Put it in the place of the one before."""
-        kept = {name: getattr(self, name) for name in _KEPT}
+        content = {name: getattr(self, name) for name in _KEYS}
         temporary = self.folder / (STATE + TEMPORARY)
-        temporary.write_text(json.dumps(kept, indent=1))
+        temporary.write_text(json.dumps(content, indent=1))
         os.replace(temporary, self.folder / STATE)
 
     def require(self, closure: dict[str, Any]) -> None:
@@ -133,7 +132,7 @@ class Journal(Protocol):
         ...
 
     def record(self, i: int, k: int) -> Record | None:
-        """Where the part of block row i is kept from which its update in round k can be done again, or all of it."""
+        """Where the part of block row i is recorded from which its update in round k can be done again, or all of it."""
 
     def begun(self, i: int, k: int) -> Record | None:
         """The record of block row i after phase 3 of round k, if its update was begun before the journal was opened."""
@@ -150,7 +149,7 @@ class Journal(Protocol):
 
 
 class NoJournal:
-    """The `Journal` of what has to be done again from its beginning.
+    """The `Journal` of a closure without a checkpoint, which has to be done again from its beginning.
 
     Parameters
     ----------
@@ -164,7 +163,7 @@ class NoJournal:
         self.rounds: Sequence[int] = (0,) * count
 
     def record(self, i: int, k: int) -> Record | None:
-        """Nothing is kept."""
+        """Nothing is recorded."""
         return None
 
     def begun(self, i: int, k: int) -> Record | None:

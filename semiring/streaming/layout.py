@@ -1,4 +1,4 @@
-"""How a matrix is cut into block rows: their side, their memory, their progress.
+"""How a matrix is cut into block rows: their side, the memory that they take, and the time that is predicted.
 
 The side of the blocks decides in which order floats are added, and so the bits of a result and which of several best paths is found. It
 follows from the size of the matrix and of its entries, and from the memory limit that a caller names. What is measured in the moment,
@@ -17,22 +17,25 @@ from semiring.common.html import Shown
 from semiring.kernels import machine
 from semiring.kernels.machine import Speed
 
-__all__ = ["GRANULE", "PANELS", "BlockRows", "block_rows", "default_side", "even_side", "resident_bytes", "resident_rows", "streamed_rows"]
+__all__ = [
+    "ALIGNMENT", "PANELS", "BlockRows", "block_rows", "default_side", "even_side", "resident_bytes", "resident_rows", "streamed_rows",
+]  # fmt: skip
 
-GRANULE = 64
+ALIGNMENT = 64
 """Rows that the sides of block rows are multiples of, so that blocks begin at aligned addresses."""
 
 _LEAST, _OVERLAPPING = (2, 3), (5, 6)
-"""Block rows that a device needs room for, and those with which copies go on beside products: of one device, and of each of several.
+"""Buffers that a device needs, and those with which copies go on beside products: of one device, and of each of several.
 
-They are the row panel, the block row that is computed, the next row panel where others wait for it, and what comes, goes and is made ahead.
+They are for the row panel, the block row that is computed, the next row panel where others wait for it, and block rows that come, go and
+are made ahead.
 """
 
 PANELS = 2
-"""Row panels of other devices that a device has room for where matrices are shared out: the one that it works with, and the next."""
+"""Row panels of other devices that a device has buffers for where a matrix is distributed: the one that it works with, and the next."""
 
 _DEVICES = 8
-"""Devices among which the block rows can be shared out evenly, whatever their number is."""
+"""Devices over which the block rows can be distributed evenly, whatever their number is."""
 
 _MOST = 1 << 32
 """Bytes of a block row at most, so that small devices have room for some."""
@@ -79,7 +82,7 @@ class BlockRows(Shown):
 
     @property
     def share(self) -> int:
-        """Rows of the device that has the most of them: each has every so many-th block row."""
+        """Rows of the device that owns the most of them, in a block-cyclic distribution."""
         return max(sum(int(r.stop - r.start) for r in self.rows[number :: self.devices]) for number in range(self.devices))
 
     @property
@@ -131,13 +134,13 @@ def even_side(n: int, most: int) -> int:
 
 
 def _whole(side: int) -> int:
-    """The next multiple of the granule."""
-    return -(-side // GRANULE) * GRANULE
+    """The next multiple of the alignment."""
+    return -(-side // ALIGNMENT) * ALIGNMENT
 
 
 def _aligned(side: int) -> int:
-    """The multiple of the granule before it, if there is one."""
-    return side // GRANULE * GRANULE or side
+    """The multiple of the alignment before it, if there is one."""
+    return side // ALIGNMENT * ALIGNMENT or side
 
 
 def default_side(n: int, row_bytes: int, limit: int | None = None) -> int:
@@ -167,7 +170,7 @@ def default_side(n: int, row_bytes: int, limit: int | None = None) -> int:
     if limit is None:
         return side
     most = _aligned(limit // (max(_OVERLAPPING) * row_bytes))
-    return min(side, even_side(n, min(n, max(GRANULE, most))))
+    return min(side, even_side(n, min(n, max(ALIGNMENT, most))))
 
 
 def streamed_rows(n: int, row_bytes: int, room: int, speed: Speed, side: int, *, devices: int = 1) -> BlockRows:
@@ -220,7 +223,7 @@ def resident_bytes(rows: Sequence[slice], devices: int, row_bytes: int) -> list[
 
 
 def resident_rows(n: int, row_bytes: int, speed: Speed, side: int, devices: int) -> BlockRows:
-    """The block rows of devices that share a matrix out.
+    """The block rows of a matrix that is distributed over the memories of devices.
 
     Parameters
     ----------

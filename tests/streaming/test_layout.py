@@ -8,7 +8,7 @@ import pytest
 
 from semiring.common.errors import TooLargeError
 from semiring.kernels.machine import Speed
-from semiring.streaming.layout import GRANULE, BlockRows, block_rows, default_side, even_side, streamed_rows
+from semiring.streaming.layout import ALIGNMENT, BlockRows, block_rows, default_side, even_side, streamed_rows
 
 SPEED = Speed(1.6e13, 5.4e10)
 MIB, GIB = 1 << 20, 1 << 30
@@ -37,17 +37,17 @@ def test_the_side_follows_from_the_problem_alone() -> None:
 @pytest.mark.parametrize("n", SIZES)
 def test_sides_are_aligned_and_a_block_row_is_of_some_gigabytes_at_most(n: int, entry: int) -> None:
     side = default_side(n, entry * n)
-    assert side % GRANULE == 0 or side == n
-    assert side <= GRANULE or side * entry * n <= 5 * GIB
+    assert side % ALIGNMENT == 0 or side == n
+    assert side <= ALIGNMENT or side * entry * n <= 5 * GIB
 
 
 @pytest.mark.parametrize("limit", [1, MIB, 100 * MIB, GIB, 8 * GIB, 1 << 50])
 @pytest.mark.parametrize("n", SIZES)
 def test_a_limit_that_the_caller_names_makes_block_rows_smaller(n: int, limit: int) -> None:
     side, free = default_side(n, 4 * n, limit), default_side(n, 4 * n)
-    assert min(n, GRANULE) <= side <= free
-    assert side % GRANULE == 0 or side == n
-    assert side <= GRANULE or 6 * side * 4 * n <= limit
+    assert min(n, ALIGNMENT) <= side <= free
+    assert side % ALIGNMENT == 0 or side == n
+    assert side <= ALIGNMENT or 6 * side * 4 * n <= limit
     assert side == free or (limit < 6 * free * 4 * n)
 
 
@@ -74,7 +74,7 @@ def test_the_largest_share_takes_the_time() -> None:
 def test_sides_are_even() -> None:
     assert even_side(1000, 999) == 512  # and not 999 and 1
     assert even_side(1000, 1000) == 1000
-    assert even_side(130, 64) % GRANULE == 0
+    assert even_side(130, 64) % ALIGNMENT == 0
 
 
 @pytest.mark.parametrize(("devices", "least", "most"), [(1, 2, 5), (3, 3, 6)])
