@@ -10,8 +10,8 @@ block A_KK and the *row panel* A_K*:
     phase 4   A_IJ ← A_IJ ⊕ A_IK A_KJ          `UpdateRest`, for each I ≠ K and all J ≠ K
 
 Matsumoto et al. move square blocks between host and device, and reuse the one that two updates in a row share. Here a whole block row
-moves, so that every copy is contiguous, and the row panel stays on the device for a round: of side b, n² elements come and go in a round
-of n²b steps.
+moves, so that every copy is contiguous, and the row panel stays on the device for a round: with b rows in each, a round moves n² elements
+each way for n²b multiply-adds.
 
 Between devices the block rows are distributed block-cyclically. The owner of block row K does phases 1 and 2 and broadcasts the row panel;
 everybody does phases 3 and 4 for the block rows of its own. Each device follows a program of its own, which `steps` yields. What carries
@@ -204,8 +204,8 @@ def steps(
 
     Notes
     -----
-    n³ steps of all devices together. If each pivot block has a closure and ⊕ is idempotent, before round K each A_IJ is the sum over the
-    paths from I to J whose intermediate vertices are in block rows before K: nothing for K = 0, all paths after the last.
+    n³ multiply-adds of all devices together. Before round K each A_IJ is the sum over the paths from I to J whose intermediate vertices are
+    in block rows before K: the edges alone for K = 0, all paths in the end.
     """
     count = len(rounds)
     own = range(count) if own is None else own

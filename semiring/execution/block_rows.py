@@ -1,4 +1,4 @@
-"""The closure by block rows: memory for the results, devices, a look at the matrix, progress, and the algorithm."""
+"""The closure by block rows of what a caller passed: output, checkpoint, device pipelines, value statistics, closure, progress."""
 
 from __future__ import annotations
 
@@ -72,20 +72,20 @@ def close_by_rows(plan: Plan, given: GivenRows | None, graph: Graph, options: Op
     if via is None:
         return graph.answer(*values)
     unchanged = given.as_they_are and not any(shares(v, w) for v, w in zip(values, given.arrays, strict=True))
-    kept = given.arrays if unchanged else None
-    return paths_of(plan, graph, values, via, lambda: kept, reflexive=reflexive)
+    snapshot = given.arrays if unchanged else None
+    return paths_of(plan, graph, values, via, lambda: snapshot, reflexive=reflexive)
 
 
 @dataclass(frozen=True)
 class _Work:
-    """What is closed by block rows, and how."""
+    """A closure by block rows: of what, and how."""
 
     given: GivenRows
     plan: Plan
     options: Options
 
     def close(self, names: Sequence[Any] | None, *, reflexive: bool) -> tuple[Values, Any]:
-        """Everything from the memory for the results to their last row."""
+        """The values and the construction matrix."""
         given, options, plan = self.given, self.options, self.plan
         paths = plan.paths
         in_place = options.overwrite and given.as_they_are and given.overwritable
@@ -169,7 +169,7 @@ class _Work:
     def statistics(
         self, pipelines: Sequence[DevicePipeline], rows: BlockRows, checkpoint: Checkpoint | None
     ) -> tuple[ValueStatistics, ...]:
-        """What the entries are: looked at now, or when the checkpoint was begun, whose input may be half overwritten."""
+        """The value statistics: by one pass now, or from when the checkpoint was begun, whose input may be half overwritten."""
         if checkpoint is not None and checkpoint.side is not None:
             return tuple(ValueStatistics(None if finite is None else tuple(finite), *kinds) for finite, *kinds in checkpoint.found["seen"])
         given = self.given

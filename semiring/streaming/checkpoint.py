@@ -1,7 +1,7 @@
 """Checkpoints: the folder from which a closure by block rows goes on after the process that computed it has ended, in whatever way.
 
-What `Checkpoint` keeps, and why that is enough, is in its notes. Where it is opened again, the first half of this file tells whether the
-folder, the input and what was done are still what they were; the second half brings every block row to a state from which the rounds go on.
+What a `Checkpoint` keeps, and why that is enough, is in its notes. It is a journal while the rounds run. Where a folder is opened again, it
+first tells whether input, records and result are still what they were, and then brings block rows to where the rounds go on from.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import CheckpointError
-from semiring.streaming.identity import digests, identity_of, locked
+from semiring.streaming.identity import digests, identity_of, lock_file
 from semiring.streaming.journal import STATE, TEMPORARY, Record, State
 from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import FileRows, Matrix, Rows, rows_of
@@ -125,7 +125,7 @@ class Checkpoint:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise CheckpointError(f"{folder} is a file, or would lie in one; name another folder") from None
-        lock = locked(self.folder / _LOCK)
+        lock = lock_file(self.folder / _LOCK)
         if lock is None:
             raise CheckpointError(f"another process is working on the checkpoint in {folder}; wait for it, or end it")
         self._lock = lock

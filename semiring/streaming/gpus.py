@@ -72,7 +72,7 @@ class CudaMemory(Buffers):
     def view(self, rows: slice) -> Buffer | None:
         """The rows themselves, if the GPU has the whole matrix."""
         values, matrices = self._matrix.values, self._matrix.all
-        arrays = [m.array[rows] for m in matrices if isinstance(m, ArrayRows) and _reached(m.array, m.dtype)]
+        arrays = [m.array[rows] for m in matrices if isinstance(m, ArrayRows) and _copyable(m.array, m.dtype)]
         if len(arrays) < len(matrices) or any(not on_gpu(a) or a.device.id != self._number for a in arrays):
             return None
         return tuple(arrays[: len(values)]), None if self._matrix.via is None else arrays[-1]
@@ -80,7 +80,7 @@ class CudaMemory(Buffers):
     def copy(self, source: Buffer, target: Buffer, rows: slice) -> None:
         """Copy the values of rows from a buffer on any GPU to one on this, and wait until they are there."""
         for there, here in zip(self.arrays(source, rows)[0], self.arrays(target, rows)[0], strict=True):
-            _link(there, here, self._own.stream)
+            _copy_async(there, here, self._own.stream)
         self._own.stream.synchronize()
 
     def load(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
@@ -125,8 +125,8 @@ class CudaMemory(Buffers):
         return synchronize
 
     def _copy(self, matrix: RowAccess, rows: slice, array: Any, *, back: bool) -> None:
-        if isinstance(matrix, ArrayRows) and _reached(matrix.array, array.dtype):
-            _link(*(array, matrix.writable[rows]) if back else (matrix.array[rows], array), self._own.stream)
+        if isinstance(matrix, ArrayRows) and _copyable(matrix.array, array.dtype):
+            _copy_async(*(array, matrix.writable[rows]) if back else (matrix.array[rows], array), self._own.stream)
             return
         step = max(1, _STAGE // (array.shape[1] * array.itemsize))
         for turn, start in enumerate(range(rows.start, rows.stop, step)):
@@ -135,12 +135,12 @@ class CudaMemory(Buffers):
             stage, free = self._stage(turn % 2, part.shape, part.dtype)
             free.synchronize()
             if back:
-                _link(part, stage, self._own.stream)
+                _copy_async(part, stage, self._own.stream)
                 self._own.stream.synchronize()
                 matrix.write(some, stage)
             else:
                 matrix.read(some, stage)
-                _link(stage, part, self._own.stream)
+                _copy_async(stage, part, self._own.stream)
                 free.record(self._own.stream)
 
     def _stage(self, turn: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Array, Any]:
@@ -156,7 +156,7 @@ class CudaMemory(Buffers):
 
 
 def free_pools(numbers: Iterable[int]) -> None:
-    """Give unused memory of GPUs back: block rows have streams of their own, so that nothing else could use what they leave in the pool."""
+    """Give unused memory of GPUs back: pipelines have streams of their own, so that nothing else could use what they leave in the pool."""
     import cupy
 
     for number in numbers:
@@ -172,14 +172,14 @@ def _aligned(rows: int, n: int, dtype: np.dtype[Any]) -> Any:
     return cupy.empty((rows, whole // dtype.itemsize), dtype)[:, :n]
 
 
-def _reached(memory: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether a GPU can copy the rows of what is indexed like an array: it is one, of this dtype, and its rows do not overlap."""
+def _copyable(memory: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a GPU can copy the rows of what is indexed like an array: it is one, of this dtype, and its rows are contiguous and apart."""
     array = isinstance(memory, np.ndarray) or on_gpu(memory)
     return array and memory.dtype == dtype and memory.strides[1] == dtype.itemsize and memory.strides[0] >= memory.shape[1] * dtype.itemsize
 
 
-def _link(source: Any, target: Any, stream: Any) -> None:
-    """Copy a matrix between the memory of the host and of GPUs, of any two of them; the rows of each are contiguous."""
+def _copy_async(source: Any, target: Any, stream: Any) -> None:
+    """Begin to copy a matrix between the memories of the host and of GPUs, any two of them; the rows of each are contiguous."""
     import cupy
 
     here, there = (a.data.ptr if on_gpu(a) else a.ctypes.data for a in (source, target))

@@ -17,7 +17,7 @@ from semiring.common import forks
 from semiring.kernels.cpu.threads import run, thread_count
 from semiring.streaming.storage import Rows
 
-__all__ = ["digests", "identity_of", "locked"]
+__all__ = ["digests", "identity_of", "lock_file"]
 
 _AT_ONCE = 1 << 22
 """Bytes that a thread reads at a time."""
@@ -87,8 +87,8 @@ _opening = forks.lock()
 _open: WeakSet[IO[Any]] = WeakSet()
 
 
-def locked(path: Path) -> IO[Any] | None:
-    """The open file, until it is closed or the process ends; None if another one has it."""
+def lock_file(path: Path) -> IO[Any] | None:
+    """Lock a file for this process: the open file, locked until it is closed or the process ends; None if another process has it."""
     with _opening:
         file = open(path, "ab")  # noqa: SIM115  # the caller closes it
         _open.add(file)

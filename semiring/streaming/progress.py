@@ -1,4 +1,4 @@
-"""How far a long computation is: on tqdm's bar, or told to a function of the caller's."""
+"""Progress of a closure by block rows: on tqdm's bar, or reported to a function of the caller's."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class Progress(Shown):
         ]
 
 
-Told = Callable[[int, int], None]
+Report = Callable[[int, int], None]
 
 
 @contextmanager
-def reporting(progress: Callable[[Progress], None] | bool | None, plan: BlockRows) -> Iterator[Told | None]:
-    """What is to be called with the numbers of updates done and in all.
+def reporting(progress: Callable[[Progress], None] | bool | None, plan: BlockRows) -> Iterator[Report | None]:
+    """Yields what is to be called with the numbers of updates done and in all.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ def reporting(progress: Callable[[Progress], None] | bool | None, plan: BlockRow
     plan : BlockRows
     """
     if callable(progress):
-        yield _teller(progress, plan)
+        yield _reporter(progress, plan)
         return
     tqdm = _tqdm() if progress or (progress is None and plan.seconds > _WORTH_A_BAR) else None
     if tqdm is None:
-        yield _teller(_print, plan) if progress else None
+        yield _reporter(_print, plan) if progress else None
         return
     with tqdm(
         total=len(plan.rows), unit="round", bar_format="{l_bar}{bar}| {n:.1f}/{total} rounds [{elapsed}<{remaining}{postfix}]"
@@ -96,7 +96,7 @@ def reporting(progress: Callable[[Progress], None] | bool | None, plan: BlockRow
             bar.set_postfix_str(f"{now.steps_per_second:.3g} steps/s", refresh=False)
             bar.update(now.rounds - bar.n)
 
-        yield _teller(move, plan)
+        yield _reporter(move, plan)
 
 
 def _tqdm() -> Any:
@@ -107,17 +107,17 @@ def _tqdm() -> Any:
     return tqdm
 
 
-def _teller(tell: Callable[[Progress], None], plan: BlockRows) -> Told:
+def _reporter(tell: Callable[[Progress], None], plan: BlockRows) -> Report:
     start, lock = time.monotonic(), threading.Lock()
     begun: int | None = None
 
-    def told(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         nonlocal begun
         with lock:
             begun = done if begun is None else begun
             tell(Progress(done, total, begun, time.monotonic() - start, plan))
 
-    return told
+    return report
 
 
 def _print(now: Progress) -> None:

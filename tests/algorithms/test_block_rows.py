@@ -202,28 +202,30 @@ def test_resumed_anywhere_nothing_is_done_twice(devices: int, look_ahead: bool) 
 
 
 class Replay:
-    """The steps by an engine, on a matrix from which every device copies row panels."""
+    """The steps by an engine, on devices that have nothing but the block rows they own: row panels are messages, as between processes."""
 
-    def __init__(self, engine: Engine, A: Block, rows: Sequence[slice]) -> None:
-        self.engine, self.A, self.rows = engine, A, rows
+    def __init__(self, engine: Engine, matrices: Sequence[Block], rows: Sequence[slice]) -> None:
+        self.engine, self.matrices, self.rows = engine, matrices, rows
+        self.sent: dict[int, Block] = {}
         self.panels: dict[tuple[int, int], Block] = {}
 
     def __call__(self, device: int, step: Step) -> None:
-        A, rows, multiply_add = self.A, self.rows, self.engine.multiply_add
-        n = A.shape[0]
+        A, rows, multiply_add = self.matrices[device], self.rows, self.engine.multiply_add
+        every = slice(0, A.shape[0])
         match step:
             case ClosePivot(k):
                 self.engine.close(A[rows[k], rows[k]])
             case UpdatePivotRow(k):
-                for J in beside(rows[k], n):
+                for J in beside(rows[k], every.stop):
                     multiply_add(A[rows[k], rows[k]], A[rows[k], J], A[rows[k], J])
-            case Broadcast(k) | Receive(k):
-                panel = A[rows[k], slice(0, n)]
-                self.panels[device, k] = Block(tuple(v.copy() for v in panel.values), None, panel.row)
+            case Broadcast(k):
+                self.sent[k] = self.panels[device, k] = Block(tuple(v.copy() for v in A[rows[k], every].values), row=rows[k].start)
+            case Receive(k):
+                self.panels[device, k] = self.sent[k]
             case UpdatePivotColumn(i, k):
                 multiply_add(A[rows[i], rows[k]], self.panels[device, k][:, rows[k]], A[rows[i], rows[k]])
             case UpdateRest(i, k):
-                for J in beside(rows[k], n):
+                for J in beside(rows[k], every.stop):
                     multiply_add(A[rows[i], rows[k]], self.panels[device, k][:, J], A[rows[i], J])
 
 
@@ -238,9 +240,13 @@ def test_replayed_it_is_floyd_and_warshalls_algorithm(n: int, side: int, devices
     rng = np.random.default_rng(n)
     a = np.where(rng.random((n, n)) * n < 3, rng.integers(1, 100, (n, n)).astype(float), np.inf)
     np.fill_diagonal(a, 0)
-    rows, out, via = block_rows(n, side), a.copy(), np.full((n, n), -1, np.int32)
-    engine: Any = engine_for(sr.MIN_PLUS, (a.dtype,), "reference", witness=True)
-    work = Replay(engine, engine.load((out,), via), rows)
-    Machine([0] * len(rows), devices, work, look_ahead=look_ahead).run(random.Random(n))
+    rows, engine = block_rows(n, side), engine_for(sr.MIN_PLUS, (a.dtype,), "reference", witness=True)
+    matrices, out, via = [], np.empty_like(a), np.empty((n, n), np.int32)
+    for device in range(devices):
+        own = np.isin(np.arange(n) // side, block_cyclic(device, devices, len(rows)))
+        matrices.append(engine.load((np.where(own[:, None], a, np.nan),), np.full((n, n), -1, np.int32)))
+    Machine([0] * len(rows), devices, Replay(engine, matrices, rows), look_ahead=look_ahead).run(random.Random(n))
+    for i, some in enumerate(rows):
+        (out[some],), via[some] = (v[some] for v in matrices[i % devices].values), matrices[i % devices].via[some]
     np.testing.assert_array_equal(out, floyd_warshall(a))
     testing.assert_paths_valid(Paths(sr.MIN_PLUS, (out,), via), a)

@@ -33,7 +33,7 @@ from semiring.common.errors import SemiringError
 from semiring.kernels import cache
 from semiring.kernels.cpu import compiler, target, threads
 from semiring.product import matmul
-from semiring.streaming import identity as files
+from semiring.streaming import identity
 
 ROOT = Path(__file__).parents[2]
 
@@ -310,7 +310,7 @@ def test_a_fork_while_another_thread_computes_its_first_product(module: str, tmp
 
 def test_a_child_leaves_a_locked_file_to_its_parent(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
-    file = files.locked(tmp_path / "lock")
+    file = identity.lock_file(tmp_path / "lock")
     assert file is not None
     ready, end = (os.pipe() for _ in range(2))
 
@@ -322,9 +322,9 @@ def test_a_child_leaves_a_locked_file_to_its_parent(tmp_path: Path) -> None:
     child = forked(stay)
     try:
         os.read(ready[0], 1)
-        assert files.locked(tmp_path / "lock") is None  # the parent has it still
+        assert identity.lock_file(tmp_path / "lock") is None  # the parent has it still
         file.close()
-        again = files.locked(tmp_path / "lock")
+        again = identity.lock_file(tmp_path / "lock")
         assert again is not None, "the child has it"
         again.close()
     finally:
