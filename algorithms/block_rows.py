@@ -223,7 +223,7 @@ def steps(
         for i in left:
             # Invariant: the block rows before i in this order are through round k; A_K* does not change, whoever reads it.
             yield Load(i, k)
-            if i not in begun or rounds[i] < k:
+            if i not in begun or rounds[i] < k:  # else it was done before the interruption
                 yield UpdatePivotColumn(i, k)
             yield UpdateRest(i, k)
             if i == k + 1:
