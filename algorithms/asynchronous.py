@@ -11,9 +11,8 @@ from typing import Any
 from semiring.algorithms.divergence import may_improve
 from semiring.algorithms.task import Task
 from semiring.common.errors import DivergentPivot
+from semiring.kernels.limits import ValueStatistics, tropical
 from semiring.kernels.overflow.closures import guard_for
-from semiring.kernels.overflow.limits import tropical
-from semiring.kernels.overflow.statistics import ValueStatistics
 
 __all__ = ["close_asynchronously"]
 

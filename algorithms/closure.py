@@ -35,8 +35,8 @@ from semiring.common.errors import DivergentPivot, SemiringError
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_reachability
 from semiring.kernels.engine import Engine
+from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.closures import guard_for
-from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
 
 __all__ = ["closure"]

@@ -50,8 +50,8 @@ from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.algorithms.extraction import cycle_through
 from semiring.algorithms.relaxation import Relaxation, relaxation
 from semiring.common.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief, printable
-from semiring.kernels.overflow.statistics import ValueStatistics
-from semiring.kernels.reference.operations import Operations, operations_for
+from semiring.kernels.limits import ValueStatistics
+from semiring.kernels.operations import Operations, operations_for
 
 __all__ = ["Diagnosis", "divergent_loop", "exact_weight", "extremum_of", "find_cycle", "is_min_plus", "may_improve", "rounding"]
 

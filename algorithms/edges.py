@@ -16,7 +16,7 @@ import numpy as np
 
 from semiring.arrays.devices import holds_symbols, is_gpu
 from semiring.common.forks import cached_property
-from semiring.kernels.overflow.statistics import ValueStatistics
+from semiring.kernels.limits import ValueStatistics
 
 __all__ = ["Edges", "SparseArray", "combine_runs", "consecutive", "reached"]
 

@@ -38,7 +38,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import node, var
 from semiring.algorithms.relaxation import Relaxation
 from semiring.arrays.pieces import CACHE, slices
-from semiring.kernels.reference.operations import Operations
+from semiring.kernels.operations import Operations
 
 __all__ = ["close_by_potentials", "inverse", "resum", "reweigh"]
 

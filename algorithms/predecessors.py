@@ -32,7 +32,7 @@ from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import CACHE, HOST, slices
 from semiring.common.forks import cached_property
 from semiring.kernels import select
-from semiring.kernels.reference.operations import Operations
+from semiring.kernels.operations import Operations
 
 __all__ = ["NONE", "SingleSource", "next_hops", "predecessors", "weighs"]
 

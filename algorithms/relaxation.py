@@ -31,7 +31,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import ARITHMETIC, BITWISE
 from semiring.algorithms.edges import SparseArray, combine_runs
 from semiring.arrays.pieces import CACHE, slices
-from semiring.kernels.reference.operations import Operations
+from semiring.kernels.operations import Operations
 
 __all__ = ["Relaxation", "better", "compared", "filled", "relaxation"]
 

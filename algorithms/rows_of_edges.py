@@ -42,8 +42,8 @@ from semiring.algorithms.edges import Edges, combine_runs
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
+from semiring.kernels.operations import Operations, operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
-from semiring.kernels.reference.operations import Operations, operations_for
 from semiring.kernels.select import searches_for
 
 if TYPE_CHECKING:

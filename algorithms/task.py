@@ -12,9 +12,8 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
 from semiring.common.errors import DivergenceError
 from semiring.kernels.engine import Block, Engine
+from semiring.kernels.limits import ValueStatistics, tropical
 from semiring.kernels.overflow.closures import leaves_carrier, statistics_of
-from semiring.kernels.overflow.limits import tropical
-from semiring.kernels.overflow.statistics import ValueStatistics
 
 __all__ = ["Task", "steps_for"]
 

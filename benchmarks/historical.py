@@ -11,12 +11,12 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.kernels.cuda.compiler import compile_source
-from semiring.kernels.cuda.device import device
 from semiring.kernels.cuda.engine import CudaEngine
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.tile import Problem, Tile
 from semiring.kernels.engine import Block
+from semiring.kernels.hardware import device
 
 __all__ = ["FLOAT", "OneElementAThread", "OneTile", "Streams", "tile_source"]
 

@@ -62,7 +62,7 @@ def sides_of(semiring: Semiring, dtypes: Dtypes, device: str, *, packed: bool) -
     """
     with importing:
         if device == "reference" or any(d.kind == "O" for d in dtypes):
-            from semiring.kernels.reference.engine import ReferenceEngine
+            from semiring.kernels.reference import ReferenceEngine
 
             return BlockSides(ReferenceEngine.pivot)
         if device == "cpu" and packed:
@@ -161,8 +161,8 @@ def _packed_cpu() -> KernelDescription:
 
 
 def _limits(device: str) -> Any:
-    from semiring.kernels.cuda.device import H200
-    from semiring.kernels.cuda.device import device as limits
+    from semiring.kernels.hardware import H200
+    from semiring.kernels.hardware import device as limits
 
     return H200 if device == "cuda" else limits(gpu_number(device))
 

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.kernels.overflow.statistics import ValueStatistics
-from semiring.kernels.reference.operations import Operations
+from semiring.kernels.limits import ValueStatistics
+from semiring.kernels.operations import Operations
 
 __all__ = ["ArrayEngine", "Block", "Engine", "Immediate", "PackedBlock", "Primitives", "Sides", "blocks", "fresh_engine", "quarter"]
 

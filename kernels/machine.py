@@ -18,10 +18,10 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes
 from semiring.arrays.devices import gpu_number, gpus, is_gpu
+from semiring.arrays.threads import thread_count
 from semiring.common.errors import TraceError
 from semiring.common.forks import importing
 from semiring.kernels.boolean import is_packed
-from semiring.kernels.cpu.threads import thread_count
 
 __all__ = ["Speed", "begun", "call_seconds", "speed_of"]
 
@@ -254,7 +254,7 @@ def _relative_size(device: str) -> float:
     if device == "cuda" and not gpus():
         return 1
     with importing:
-        from semiring.kernels.cuda.device import device as limits
+        from semiring.kernels.hardware import device as limits
 
     return limits(gpu_number(device)).multiprocessors / MULTIPROCESSORS
 
@@ -263,6 +263,6 @@ def _relative_size(device: str) -> float:
 def _relative_width() -> float:
     """The vectors of this processor, beside those of 64 bytes."""
     with importing:
-        from semiring.kernels.cpu.target import host
+        from semiring.kernels.hardware import host
 
     return host().vector_bytes / 64

@@ -77,7 +77,7 @@ def _maker(semiring: Semiring, dtypes: Dtypes, reference: bool, witness: bool) -
     """What makes engines of the host."""
     with importing:
         if reference or any(d.kind == "O" for d in dtypes):
-            from semiring.kernels.reference.engine import ReferenceEngine
+            from semiring.kernels.reference import ReferenceEngine
 
             return lambda semiring, dtypes, _: ReferenceEngine(semiring, dtypes)
         if is_packed(semiring, dtypes, witness=witness):

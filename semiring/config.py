@@ -99,7 +99,7 @@ def _processor() -> str:
 
 def _vectors() -> tuple[str, str]:
     """The vector instructions, and the engines that the processor runs."""
-    from semiring.kernels.cpu.target import host
+    from semiring.kernels.hardware import host
 
     try:
         target = host()
@@ -113,7 +113,7 @@ def _vectors() -> tuple[str, str]:
 
 def _threads() -> str:
     """How many threads compute, or what is wrong with the number that is set."""
-    from semiring.kernels.cpu.threads import thread_count
+    from semiring.arrays.threads import thread_count
 
     try:
         return str(thread_count())

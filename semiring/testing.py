@@ -23,7 +23,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.sampling import draw
 from semiring.algorithms.divergence import exact_weight
 from semiring.arrays.devices import host
-from semiring.kernels.reference.operations import Operations
+from semiring.kernels.operations import Operations
 from semiring.results.paths import Paths
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from hypothesis import settings
 
 from semiring.arrays import devices, memory
 from semiring.arrays.devices import gpus
+from semiring.arrays.threads import thread_count
 from semiring.kernels import machine
-from semiring.kernels.cpu.threads import thread_count
 
 # The first example of a kind may compile a kernel.
 settings.register_profile("semiring", deadline=None)

@@ -16,7 +16,7 @@ from typing import Any, cast
 from semiring.common import forks
 from semiring.kernels import cache
 from semiring.kernels.cpu.emitter import Emitter
-from semiring.kernels.cpu.target import Target
+from semiring.kernels.hardware import Target
 
 __all__ = ["Library", "assembly", "compile_library", "link"]
 

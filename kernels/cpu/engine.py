@@ -18,18 +18,18 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, flat
 from semiring.arrays.overlap import address, layout, matched, share
+from semiring.arrays.threads import Threaded, run
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import cache
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import STATUS
 from semiring.kernels.cpu.launch import Launch, pivot_launch, product_launch, stripe
 from semiring.kernels.cpu.representation import Representation, represent
-from semiring.kernels.cpu.target import Target, host
-from semiring.kernels.cpu.threads import Threaded, run
 from semiring.kernels.cpu.tile import Tile, choose_tile
 from semiring.kernels.engine import ArrayEngine, Block
+from semiring.kernels.hardware import Target, host
 from semiring.kernels.machine import SERIAL
-from semiring.kernels.reference.operations import Operations, operations_for
+from semiring.kernels.operations import Operations, operations_for
 
 __all__ = ["CpuEngine", "Kernels", "Operand", "assign", "copied", "kernels_for"]
 

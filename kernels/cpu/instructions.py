@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from semiring.common.errors import DTypeError, TraceError
 from semiring.kernels.cpu.emitter import Emitter, Scalar
-from semiring.kernels.cpu.target import Target
-from semiring.kernels.overflow.limits import own_infinities
+from semiring.kernels.hardware import Target
+from semiring.kernels.limits import own_infinities
 
 __all__ = ["Instructions", "VectorMath"]
 

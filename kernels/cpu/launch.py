@@ -15,9 +15,9 @@ from itertools import accumulate
 
 from semiring.arrays.overlap import Layout, extent, share
 from semiring.arrays.pieces import CPU_SCRATCH
+from semiring.arrays.threads import return_scratch, run, take_scratch
 from semiring.kernels.cpu.emitter import KernelArguments, KernelWords, MatrixWords, pack
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.threads import return_scratch, run, take_scratch
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.machine import SERIAL
 

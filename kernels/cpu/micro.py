@@ -11,8 +11,8 @@ from __future__ import annotations
 from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments
 from semiring.kernels.cpu.lowering import Broadcast, Lowering, Value, improve, store_where, update
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.hardware import Target
 
 __all__ = ["MicroKernel"]
 

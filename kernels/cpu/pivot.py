@@ -11,7 +11,7 @@ from collections.abc import Callable
 from semiring.kernels.cpu.emitter import I32, STATUS, Emitter, KernelArguments
 from semiring.kernels.cpu.lowering import Lowering, Value, Via, update
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.target import Target
+from semiring.kernels.hardware import Target
 
 __all__ = ["PivotKernel"]
 

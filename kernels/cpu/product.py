@@ -14,8 +14,8 @@ from semiring.kernels.cpu.emitter import Emitter, KernelArguments
 from semiring.kernels.cpu.lowering import Lowering
 from semiring.kernels.cpu.micro import MicroKernel
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.hardware import Target
 
 __all__ = ["Packing", "ProductKernel"]
 

@@ -20,7 +20,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, is_operation, nodes
 from semiring.kernels.boolean import on_bytes
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
-from semiring.kernels.overflow.limits import absorbing, inner_infinity, threshold, tropical
+from semiring.kernels.limits import absorbing, inner_infinity, threshold, tropical
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.lowering import Lowering  # which a kernel loaded from the cache does not need

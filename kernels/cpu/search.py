@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from semiring.kernels.cpu.emitter import I64, Arguments, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.target import Target
+from semiring.kernels.hardware import Target
 
 __all__ = ["Heap", "Queue", "Rounds", "SearchArrays", "SearchKernel", "SearchWords", "search_name"]
 

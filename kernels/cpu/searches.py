@@ -9,11 +9,11 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
+from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.kernels import machine
 from semiring.kernels.cpu.emitter import pack
 from semiring.kernels.cpu.engine import kernels_for
 from semiring.kernels.cpu.search import SearchArrays, SearchWords, search_name
-from semiring.kernels.cpu.threads import Threaded, return_scratch, run, take_scratch
 
 __all__ = ["Searches"]
 

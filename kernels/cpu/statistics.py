@@ -28,8 +28,8 @@ import numpy as np
 
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import Emitter, scalar_type
-from semiring.kernels.cpu.target import Target, host
-from semiring.kernels.overflow.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics
+from semiring.kernels.hardware import Target, host
+from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics
 
 __all__ = ["StatisticsGenerator", "statistics_kernel"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from semiring.algebra.expression import nodes
 from semiring.common.html import Shown
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.target import Target
+from semiring.kernels.hardware import Target
 
 __all__ = ["Tile", "choose_tile"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.hardware import Target
 
 __all__ = ["WitnessKernel"]
 

@@ -19,8 +19,8 @@ from semiring.kernels.cuda.arguments import Bits, Truths, parameters
 from semiring.kernels.cuda.blocks import copy_into, copy_rows, shares, stacked
 from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.compiler import Kernel
-from semiring.kernels.cuda.device import Device, device
 from semiring.kernels.engine import Block, Immediate, PackedBlock
+from semiring.kernels.hardware import Device, device
 
 __all__ = [
     "ALIGNMENT", "PIVOT", "PIVOT_WORDS", "SPAN", "WARPS", "BitKernels", "BitTile", "CudaBooleanEngine", "bits_source",

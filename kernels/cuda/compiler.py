@@ -14,12 +14,12 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from semiring.arrays import threads
 from semiring.arrays.overlap import address
 from semiring.common.errors import SemiringError
 from semiring.kernels import cache
-from semiring.kernels.cpu import threads
 from semiring.kernels.cuda.arguments import fields_header
-from semiring.kernels.cuda.device import device
+from semiring.kernels.hardware import device
 
 __all__ = [
     "DYNAMIC_SHARED_BYTES", "OPTIONS", "Kernel", "compile_source", "headers", "kept_code", "pointer_to", "rehearse", "rehearsing", "run",

@@ -28,9 +28,9 @@ from semiring.kernels.cuda.elements import (
 )
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
+from semiring.kernels.cuda.statistics import begin
 from semiring.kernels.engine import Block
-from semiring.kernels.overflow.limits import threshold
-from semiring.kernels.overflow.statistics import ValueStatistics, value_statistics
+from semiring.kernels.limits import ValueStatistics, interpreted, threshold
 
 __all__ = ["CudaEngine"]
 
@@ -105,7 +105,7 @@ class CudaEngine(CudaProducts):
         if known is None:
             if self.asynchronous:
                 return False
-            (known,) = value_statistics((values,))
+            known = interpreted(begin((values,))()[0], values.dtype, ())
         if known.negative:
             return False
         if known.negative_zero and owned:

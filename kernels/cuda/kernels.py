@@ -19,11 +19,11 @@ from semiring.kernels.boolean import is_reachability
 from semiring.kernels.cuda import boolean
 from semiring.kernels.cuda.arguments import Matrix, Via, parameters
 from semiring.kernels.cuda.compiler import Kernel
-from semiring.kernels.cuda.device import device
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.steps import Operations, Step, best_step
 from semiring.kernels.cuda.tile import Problem, Tile, candidate_tiles
+from semiring.kernels.hardware import device
 
 if TYPE_CHECKING:
     from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan

@@ -17,10 +17,10 @@ from semiring.kernels import cache
 from semiring.kernels.cuda.arguments import Matrix, Vertices, flat, parameters
 from semiring.kernels.cuda.blocks import matrix_of, of_one_layout, stacked
 from semiring.kernels.cuda.compiler import DYNAMIC_SHARED_BYTES, Kernel, compile_source
-from semiring.kernels.cuda.device import device
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.engine import Block
+from semiring.kernels.hardware import device
 
 __all__ = ["WALKS_SOURCE", "expand_paths", "predecessor_trees", "trees_source"]
 

@@ -17,7 +17,7 @@ from semiring.algebra.expression import REAL, Expr, nodes, var
 from semiring.common.forks import cached_property
 from semiring.kernels.boolean import on_bytes
 from semiring.kernels.cuda.steps import hoisted
-from semiring.kernels.overflow.limits import absorbing, inner_infinity, tropical
+from semiring.kernels.limits import absorbing, inner_infinity, tropical
 
 __all__ = ["Representation", "represent"]
 

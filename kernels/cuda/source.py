@@ -14,7 +14,7 @@ from semiring.algebra.expression import COMPARISONS, REAL, Expr, fold
 from semiring.common.errors import DTypeError, TraceError
 from semiring.kernels.cuda.representation import Representation
 from semiring.kernels.cuda.steps import Step, candidate
-from semiring.kernels.overflow.limits import own_infinities
+from semiring.kernels.limits import own_infinities
 
 __all__ = ["function", "literal", "semiring_struct"]
 

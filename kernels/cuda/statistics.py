@@ -19,9 +19,9 @@ from semiring.common import forks
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda.blocks import stacked
 from semiring.kernels.cuda.compiler import Kernel, pointer_to, rehearsing
-from semiring.kernels.cuda.device import device
 from semiring.kernels.cuda.elements import zeros
-from semiring.kernels.overflow.limits import RawStatistics
+from semiring.kernels.hardware import device
+from semiring.kernels.limits import RawStatistics
 
 __all__ = ["begin", "flag_signs", "statistics_source"]
 

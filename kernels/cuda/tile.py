@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from semiring.common.errors import SemiringError
 from semiring.common.html import Shown
 from semiring.kernels import machine
-from semiring.kernels.cuda.device import Device
+from semiring.kernels.hardware import Device
 
 __all__ = ["Problem", "SplitK", "Tile", "candidate_tiles", "choose_tile", "looks_up_in_shared", "split_k"]
 

@@ -18,10 +18,10 @@ from semiring.algebra.laws import is_selective
 from semiring.arrays.devices import host, on_gpu
 from semiring.arrays.pieces import HOST, pieces, slices
 from semiring.common.errors import OverflowRiskError
+from semiring.kernels.limits import ValueStatistics, absorbing, half_range, inner_infinity, overflow_risk, remedy, tropical
 from semiring.kernels.overflow.intervals import stays_inside, walks_fit
-from semiring.kernels.overflow.limits import absorbing, half_range, inner_infinity, overflow_risk, remedy, tropical
 from semiring.kernels.overflow.products import certify
-from semiring.kernels.overflow.statistics import ValueStatistics, surely_elements, value_statistics
+from semiring.kernels.overflow.statistics import surely_elements, value_statistics
 
 __all__ = ["Guard", "guard_for", "leaves_carrier", "statistics_of"]
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, fold, nodes
-from semiring.kernels.overflow.limits import overflow_risk
-from semiring.kernels.overflow.statistics import ValueStatistics
+from semiring.kernels.limits import ValueStatistics, overflow_risk
 
 __all__ = ["certify_floats"]
 

@@ -18,22 +18,14 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import widest
 from semiring.algebra.expression import COMPARISONS, Expr, fold, is_operation
 from semiring.common.errors import DTypeError, OverflowRiskError
-from semiring.kernels.overflow.limits import absorbing, finite_range, overflow_risk, own_infinities
+from semiring.kernels.limits import Interval, absorbing, finite_range, hull, overflow_risk, own_infinities
 
-__all__ = ["ARITHMETIC", "Interval", "IntervalArithmetic", "Range", "hull", "stays_inside", "walks_fit"]
+__all__ = ["ARITHMETIC", "IntervalArithmetic", "Range", "stays_inside", "walks_fit"]
 
 ARITHMETIC = {"add", "sub", "mul", "neg", "abs", "shl", "floordiv"}
 """The operations on integers that can wrap."""
 
 _KEEP_INFINITY = {"add", "min", "max", "where"}
-
-Interval = tuple[float, float]
-"""Lowest and highest value; Python integers, or ±inf for what is not bounded."""
-
-
-def hull(a: Interval | None, b: Interval | None) -> Interval | None:
-    """The least interval that holds both; None is empty."""
-    return (min(a[0], b[0]), max(a[1], b[1])) if a and b else a or b
 
 
 class Range(NamedTuple):

@@ -20,30 +20,24 @@ from semiring.algebra.expression import nodes
 from semiring.arrays.conversion import require_inside
 from semiring.common.errors import SemiringError
 from semiring.common.forks import cached_property
-from semiring.kernels.overflow.floats import certify_floats
-from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range
-from semiring.kernels.overflow.limits import (
+from semiring.kernels.limits import (
     FINITE,
     HIGHEST,
     LOWEST,
     RawStatistics,
+    ValueStatistics,
     absorbing,
     finite_range,
     inner_infinity,
+    interpreted,
     largest_beside,
     overflow_risk,
     own_infinities,
     tropical,
 )
-from semiring.kernels.overflow.statistics import (
-    SMALL,
-    ValueStatistics,
-    begin_raw_statistics,
-    interpreted,
-    kernel_for,
-    surely_elements,
-    value_statistics,
-)
+from semiring.kernels.overflow.floats import certify_floats
+from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range
+from semiring.kernels.overflow.statistics import SMALL, begin_raw_statistics, kernel_for, surely_elements, value_statistics
 
 __all__ = ["ProductChecks", "certify", "checks_for", "depends_on_values"]
 

@@ -8,90 +8,33 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import on_gpu
+from semiring.arrays.threads import run, thread_count
 from semiring.common.errors import SemiringError
 from semiring.common.forks import importing
-from semiring.kernels.cpu.threads import run, thread_count
-from semiring.kernels.overflow.intervals import Interval, hull
-from semiring.kernels.overflow.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics, absorbing, finite_range
+from semiring.kernels.limits import (
+    FINITE,
+    HIGHEST,
+    LOWEST,
+    NAN,
+    RawStatistics,
+    ValueStatistics,
+    absorbing,
+    finite_range,
+    interpreted,
+)
 
-__all__ = [
-    "SMALL", "ValueStatistics", "begin_raw_statistics", "begin_statistics", "flag_signs", "interpreted", "kernel_for", "surely_elements",
-    "value_statistics",
-]  # fmt: skip
+__all__ = ["SMALL", "begin_raw_statistics", "begin_statistics", "flag_signs", "kernel_for", "surely_elements", "value_statistics"]
 
 Array = np.ndarray[Any, Any]
 
 _PIECE, SMALL = 1 << 22, 1 << 20
 """Bytes of what a thread reads at a time, of which less than two are not worth a second thread; and of arrays that are read in one call."""
-
-
-class ValueStatistics(NamedTuple):
-    """What some numbers of one dtype are.
-
-    Attributes
-    ----------
-    finite : tuple or None
-        The least and the greatest number, leaving out infinities; None where there is none.
-    positive_infinity, negative_infinity : bool
-        Whether there is one, or an integer that stands for it.
-    nan : bool
-        Whether there is one.
-    negative_zero : bool
-        Whether there is a −0.0.
-    zeros : int
-        How many numbers equal 0.
-    """
-
-    finite: Interval | None = None
-    positive_infinity: bool = False
-    negative_infinity: bool = False
-    nan: bool = False
-    negative_zero: bool = False
-    zeros: int = 0
-
-    @property
-    def largest(self) -> float:
-        """The largest magnitude of finite numbers; 0 where there is none."""
-        return 0 if self.finite is None else max(-self.finite[0], self.finite[1])
-
-    @property
-    def negative(self) -> bool:
-        """Whether a finite number is negative."""
-        return self.finite is not None and self.finite[0] < 0
-
-    @property
-    def all_finite(self) -> bool:
-        """Whether there is neither an infinity nor NaN."""
-        return not (self.positive_infinity or self.negative_infinity or self.nan)
-
-    def pulls_back(self, *, minimum: bool) -> bool:
-        """Whether a number, ±∞ among them, pulls ∞ back when it is added: a negative one a +∞, of a minimum, a positive one a −∞."""
-        if minimum:
-            return self.negative_infinity or (self.finite is not None and self.finite[0] < 0)
-        return self.positive_infinity or (self.finite is not None and self.finite[1] > 0)
-
-    def lies_within(self, low: float, high: float) -> bool:
-        """Whether all are numbers from `low` to `high`."""
-        least, greatest = self.finite or (low, high)
-        beyond = (self.positive_infinity and high < math.inf) or (self.negative_infinity and low > -math.inf)
-        return low <= least and greatest <= high and not (beyond or self.nan)
-
-    def __or__(self, other: ValueStatistics) -> ValueStatistics:
-        """What these numbers and others are together."""
-        return ValueStatistics(
-            hull(self.finite, other.finite),
-            self.positive_infinity or other.positive_infinity,
-            self.negative_infinity or other.negative_infinity,
-            self.nan or other.nan,
-            self.negative_zero or other.negative_zero,
-            self.zeros + other.zeros,
-        )
 
 
 def value_statistics(
@@ -239,20 +182,6 @@ def kernel_for(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[RawStat
         return statistics_kernel(dtype)
     except SemiringError:  # a processor without kernels, on which the reference engine computes
         return lambda parts: list(map(_by_numpy, parts))
-
-
-def interpreted(raw: RawStatistics, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> ValueStatistics:
-    """The value statistics, once it is known which integers stand for ±∞."""
-    least, greatest, kinds, zeros, negative_zeros = raw
-    highest, lowest = kinds & HIGHEST != 0, kinds & LOWEST != 0
-    if dtype.kind != "f" and (highest or lowest):
-        bottom, top = finite_range(dtype, ())
-        numbers = [least, greatest] if kinds & FINITE else []
-        numbers += [end for end, there in ((bottom, lowest), (top, highest)) if there and end not in infinities]
-        highest, lowest = highest and top in infinities, lowest and bottom in infinities
-        return ValueStatistics((min(numbers), max(numbers)) if numbers else None, highest, lowest, zeros=zeros)
-    finite = (least, greatest) if kinds & FINITE else None
-    return ValueStatistics(finite, highest, lowest, kinds & NAN != 0, negative_zeros > 0, zeros + negative_zeros)
 
 
 def _by_numpy(part: Array) -> RawStatistics:

@@ -11,7 +11,8 @@ from scipy.sparse import csr_array
 from semiring.algorithms.edges import Edges
 from semiring.common.errors import DTypeError
 from semiring.common.forks import cached_property
-from semiring.kernels.overflow.statistics import ValueStatistics, value_statistics
+from semiring.kernels.limits import ValueStatistics
+from semiring.kernels.overflow.statistics import value_statistics
 
 __all__ = ["Arcs", "Array"]
 

@@ -26,7 +26,8 @@ from semiring.csgraph.arcs import Arcs, Array
 from semiring.graphs.array_like import Source, is_sparse, to_scipy
 from semiring.graphs.dense import read_dense
 from semiring.graphs.graph import Reading
-from semiring.kernels.overflow.statistics import ValueStatistics, value_statistics
+from semiring.kernels.limits import ValueStatistics
+from semiring.kernels.overflow.statistics import value_statistics
 
 __all__ = ["Given", "nulls", "read", "require_square"]
 

@@ -18,7 +18,7 @@ from semiring.execution.whole import paths_of, shares
 from semiring.graphs import Graph
 from semiring.graphs.by_rows import GivenRows, Inspection
 from semiring.kernels.engine import Engine
-from semiring.kernels.overflow.statistics import ValueStatistics
+from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.planning import Plan
 from semiring.planning.options import Options

@@ -22,9 +22,9 @@ from semiring.common.forks import cached_property
 from semiring.graphs import Graph, read_edges, require_memory
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.graphs.vertices import Vertices, chosen
+from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.machine import PART
 from semiring.kernels.overflow.closures import guard_for, statistics_of
-from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import Options

@@ -25,8 +25,8 @@ from semiring.graphs.dense import (
     zeros_may_mean_missing,
 )
 from semiring.graphs.graph import Graph, Reading
-from semiring.kernels.overflow.limits import absorbing
-from semiring.kernels.overflow.statistics import ValueStatistics, value_statistics
+from semiring.kernels.limits import ValueStatistics, absorbing
+from semiring.kernels.overflow.statistics import value_statistics
 from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import Rows, rows_of
 

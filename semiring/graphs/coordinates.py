@@ -17,9 +17,9 @@ from semiring.arrays.memory import require_memory
 from semiring.common.errors import DTypeError, brief
 from semiring.graphs.edge_list import rounds
 from semiring.graphs.graph import Graph, Reading, nonedges
-from semiring.kernels.overflow.limits import absorbing
-from semiring.kernels.overflow.statistics import ValueStatistics, surely_elements, value_statistics
-from semiring.kernels.reference.operations import Operations
+from semiring.kernels.limits import ValueStatistics, absorbing
+from semiring.kernels.operations import Operations
+from semiring.kernels.overflow.statistics import surely_elements, value_statistics
 
 __all__ = ["Coordinates", "compressed", "dense", "sparse"]
 

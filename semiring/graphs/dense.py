@@ -20,9 +20,9 @@ from semiring.arrays.pieces import row_slices
 from semiring.common.errors import DTypeError, ShapeError, callers_level
 from semiring.graphs.array_like import Source
 from semiring.graphs.graph import Graph, NonEdgeWarning, Reading, entry_name, matches, nonedges
-from semiring.kernels.overflow.limits import absorbing
+from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.overflow.products import depends_on_values
-from semiring.kernels.overflow.statistics import ValueStatistics, begin_statistics, surely_elements, value_statistics
+from semiring.kernels.overflow.statistics import begin_statistics, surely_elements, value_statistics
 
 __all__ = ["Form", "matrix_form", "read_dense"]
 

@@ -20,7 +20,7 @@ import numpy as np
 from semiring.arrays.conversion import nan
 from semiring.arrays.devices import equal, namespace, on_gpu
 from semiring.common.errors import GraphError
-from semiring.kernels.overflow.statistics import ValueStatistics
+from semiring.kernels.limits import ValueStatistics
 
 __all__ = ["Graph", "NonEdgeWarning", "Reading", "entry_name", "matches", "nonedges"]
 

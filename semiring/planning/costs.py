@@ -14,9 +14,9 @@ from semiring.algorithms.components import share
 from semiring.algorithms.edges import Edges
 from semiring.algorithms.rows_of_edges import MANY, reach, search_order
 from semiring.arrays.devices import gpus, is_gpu
+from semiring.arrays.threads import thread_count
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_packed
-from semiring.kernels.cpu.threads import thread_count
 from semiring.kernels.machine import call_seconds, speed_of
 from semiring.kernels.select import has_searches
 from semiring.planning.options import Options

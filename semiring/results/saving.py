@@ -21,8 +21,8 @@ from semiring.common.errors import DTypeError, GraphError, SemiringError, TooLar
 from semiring.files.archives import Damage
 from semiring.files.formats import blocks, format_for, rows_on_host
 from semiring.graphs.vertices import Vertices
+from semiring.kernels.operations import Operations
 from semiring.kernels.overflow.statistics import surely_elements
-from semiring.kernels.reference.operations import Operations
 from semiring.results.construction import ConstructionMatrix
 from semiring.results.store import Names, Store
 

@@ -15,8 +15,8 @@ import numpy as np
 from semiring.algorithms.divergence import Diagnosis, divergent_loop
 from semiring.arrays.devices import host
 from semiring.common.errors import DivergentPivot
+from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.closures import guard_for
-from semiring.kernels.overflow.statistics import ValueStatistics
 from semiring.streaming.journal import Journal
 from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.workers import run_workers

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from semiring.arrays.devices import on_gpu
-from semiring.kernels.cpu.threads import run, thread_count
+from semiring.arrays.threads import run, thread_count
 from semiring.kernels.cuda.transfer import locked
 from semiring.kernels.engine import Engine
 from semiring.streaming.buffers import Buffer, Buffers

@@ -13,8 +13,8 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import flat
 from semiring.arrays.devices import is_gpu
+from semiring.arrays.threads import run, thread_count
 from semiring.common import forks
-from semiring.kernels.cpu.threads import run, thread_count
 from semiring.streaming.storage import Rows
 
 __all__ = ["digests", "identity_of", "lock_file"]

@@ -22,7 +22,7 @@ from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.common.errors import NegativeCycleError, OverflowRiskError, SemiringError
 from semiring.kernels.cpu import searches
 from semiring.kernels.cpu.searches import Searches
-from semiring.kernels.reference.operations import Operations
+from semiring.kernels.operations import Operations
 from semiring.kernels.select import searches_for
 from tests.kernels.samples import examples, name
 

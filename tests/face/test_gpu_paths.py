@@ -185,7 +185,7 @@ def test_rows_that_do_not_fit_shared_memory(monkeypatch: pytest.MonkeyPatch) -> 
     import dataclasses
 
     from semiring.kernels.cuda import paths as kernels_of_paths
-    from semiring.kernels.cuda.device import device
+    from semiring.kernels.hardware import device
 
     a = sparse(150, 3, 4, high=3)
     paths = sr.apsp(on_gpu(a), paths=True)

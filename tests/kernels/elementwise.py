@@ -11,7 +11,7 @@ from semiring.algebra.tracing import record
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import Emitter, scalar_type
 from semiring.kernels.cpu.lowering import Lowering, Value
-from semiring.kernels.cpu.target import host
+from semiring.kernels.hardware import host
 
 Array = np.ndarray[Any, Any]
 

@@ -13,7 +13,7 @@ from semiring.algebra.catalogue import semirings
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.common.errors import SemiringError
-from semiring.kernels.cpu.target import host
+from semiring.kernels.hardware import host
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]

@@ -22,7 +22,7 @@ from semiring.algebra.expression import ARITHMETIC
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.engine import Block
-from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.kernels.reference import ReferenceEngine
 from tests.kernels.samples import CASES, ISAS, DTypes, Values, name, scalars
 
 INF = math.inf

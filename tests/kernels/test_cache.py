@@ -24,7 +24,7 @@ from semiring.kernels import cache
 from semiring.kernels.cpu import compiler
 from semiring.kernels.cpu.compiler import assembly
 from semiring.kernels.cpu.engine import Kernels, kernels_for
-from semiring.kernels.cpu.target import ISAS, Target, host
+from semiring.kernels.hardware import ISAS, Target, host
 from tests.kernels.samples import ISAS as USABLE
 
 F4, F8 = np.dtype(np.float32), np.dtype(np.float64)

@@ -16,9 +16,9 @@ from semiring.algebra.catalogue import MAX_MIN, MIN_MAX, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.kernels.cpu.compiler import assembly
 from semiring.kernels.cpu.engine import CpuEngine, Kernels
-from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.engine import Block
-from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.kernels.hardware import Target, host
+from semiring.kernels.reference import ReferenceEngine
 from tests.kernels.samples import ISAS, Array, assert_equal, name
 
 SEMIRINGS = [MAX_MIN, MIN_MAX]

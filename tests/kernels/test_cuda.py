@@ -18,8 +18,8 @@ from semiring.kernels.cuda.blocks import aligned_copy
 from semiring.kernels.cuda.kernels import kernels_for
 from semiring.kernels.cuda.tile import SplitK, split_k
 from semiring.kernels.engine import Block
-from semiring.kernels.overflow.limits import inner_infinity, largest_beside
-from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.kernels.limits import inner_infinity, largest_beside
+from semiring.kernels.reference import ReferenceEngine
 from semiring.product import matmul
 from tests.kernels.samples import CASES, SELECTIVE, DTypes, Values, assert_equal, elements, laid_out, name
 

@@ -18,9 +18,9 @@ from semiring.algorithms.schedules import schedule_for
 from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda import compiler, elements, kernels, launches
-from semiring.kernels.cuda.device import H200
 from semiring.kernels.engine import Block
-from semiring.kernels.overflow.statistics import ValueStatistics
+from semiring.kernels.hardware import H200
+from semiring.kernels.limits import ValueStatistics
 from tests.kernels.samples import DTypes
 
 cupy = pytest.importorskip("cupy")

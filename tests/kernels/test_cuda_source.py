@@ -17,7 +17,6 @@ from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.common.errors import DTypeError, SemiringError
 from semiring.kernels import source
 from semiring.kernels.cuda import boolean, compiler
-from semiring.kernels.cuda.device import Device
 from semiring.kernels.cuda.elements import elements_source
 from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, problem_for, reads_vectors, step_for
 from semiring.kernels.cuda.paths import WALKS_SOURCE, trees_source
@@ -26,6 +25,7 @@ from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, hoisted
 from semiring.kernels.cuda.tile import Problem, Tile, candidate_tiles, choose_tile, looks_up_in_shared, split_k
+from semiring.kernels.hardware import Device
 
 nvrtc = pytest.importorskip("cupy").cuda.nvrtc
 

@@ -29,7 +29,7 @@ from semiring.algebra.definition import Semiring
 from semiring.common.errors import DomainError, DTypeError, LawError, SemiringError, ShapeError, TraceError
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.engine import Block
-from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.kernels.reference import ReferenceEngine
 from semiring.kernels.select import engine_for
 from semiring.product import Witnessed, matmul
 from tests.kernels.samples import examples

@@ -28,10 +28,11 @@ from semiring.algebra import expression
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, node
+from semiring.arrays import threads
 from semiring.common import forks
 from semiring.common.errors import SemiringError
-from semiring.kernels import cache
-from semiring.kernels.cpu import compiler, target, threads
+from semiring.kernels import cache, hardware
+from semiring.kernels.cpu import compiler
 from semiring.product import matmul
 from semiring.streaming import identity
 
@@ -237,7 +238,7 @@ def test_forks_beside_threads_that_take_locks_in_any_order() -> None:
 def test_llvmlite_without_such_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     for stand_in in (None, object()):
         monkeypatch.setitem(sys.modules, "llvmlite.binding.ffi", stand_in)
-        assert target._lock_of_llvm() is None
+        assert hardware._lock_of_llvm() is None
         finished(forked(lambda: True))
 
 

@@ -15,13 +15,14 @@ import pytest
 
 from semiring.algebra.catalogue import BOOLEAN, MAX_MIN, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
+from semiring.arrays import threads
 from semiring.arrays.overlap import address
-from semiring.kernels.cpu import boolean, threads
+from semiring.arrays.threads import return_scratch, take_scratch
+from semiring.kernels.cpu import boolean
 from semiring.kernels.cpu.boolean import BooleanEngine
 from semiring.kernels.cpu.engine import CpuEngine, kernels_for
-from semiring.kernels.cpu.threads import return_scratch, take_scratch
 from semiring.kernels.engine import Block
-from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.kernels.reference import ReferenceEngine
 from semiring.kernels.select import engine_for, searches_for
 from semiring.product import matmul
 from tests.kernels.samples import Array
@@ -294,7 +295,7 @@ def test_many_rows_are_packed_by_threads(threads: int, monkeypatch: pytest.Monke
 
 
 def test_the_environment_is_read_for_each_engine_and_cores_are_counted_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    from semiring.kernels.cpu import threads
+    from semiring.arrays import threads
 
     monkeypatch.delenv("SEMIRING_NUM_THREADS", raising=False)
     monkeypatch.setattr(threads, "_cores", lambda: 1 / 0)

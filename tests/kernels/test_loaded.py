@@ -16,8 +16,8 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels import cache
 from semiring.kernels.cpu import compiler
 from semiring.kernels.cpu.engine import CpuEngine, Kernels, _kernels, kernels_for
-from semiring.kernels.cpu.target import host
 from semiring.kernels.engine import Block
+from semiring.kernels.hardware import host
 
 F8 = (np.dtype(np.float64),)
 _STATM = Path("/proc/self/statm")

@@ -19,7 +19,7 @@ from semiring.common.errors import DivergentPivot, DTypeError
 from semiring.kernels.cpu.boolean import BooleanEngine
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.engine import Block
-from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.kernels.reference import ReferenceEngine
 from semiring.product import matmul
 from tests.kernels.samples import CASES, ISAS, SELECTIVE, DTypes, Values, assert_equal, elements, examples, laid_out, name, squeeze
 

@@ -14,7 +14,7 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.cpu import launch
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.engine import Block
-from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.kernels.reference import ReferenceEngine
 from semiring.product import Witnessed, matmul
 from tests.kernels.samples import (
     CASES,

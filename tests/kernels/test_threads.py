@@ -13,10 +13,10 @@ import pytest
 
 from semiring.algebra.catalogue import BOOLEAN, LOG, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
+from semiring.arrays import threads as module
+from semiring.arrays.threads import run, thread_count
 from semiring.common.errors import SemiringError
-from semiring.kernels.cpu import threads as module
 from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.cpu.threads import run, thread_count
 from semiring.kernels.select import engine_for
 from semiring.product import matmul
 from semiring.solve import closure

@@ -18,10 +18,10 @@ from semiring.algebra.definition import Semiring
 from semiring.common.errors import DTypeError, OverflowRiskError
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.engine import Block
-from semiring.kernels.overflow.limits import absorbing
+from semiring.kernels.limits import absorbing
 from semiring.kernels.overflow.products import certify
 from semiring.kernels.overflow.statistics import value_statistics
-from semiring.kernels.reference.engine import ReferenceEngine
+from semiring.kernels.reference import ReferenceEngine
 from semiring.product import matmul
 from tests.kernels.samples import CASES, ISAS, DTypes, Values, assert_equal, elements, examples, name
 

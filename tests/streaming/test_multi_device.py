@@ -19,7 +19,7 @@ from semiring import testing
 from semiring.arrays.devices import gpus
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.engine import Block, Engine
-from semiring.kernels.overflow.statistics import ValueStatistics
+from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.results.paths import Paths
 from semiring.streaming.buffers import Buffer, HostMemory

@@ -14,7 +14,7 @@ from semiring.algebra import ops
 from semiring.algebra.catalogue import BITSET, DISTANCE_COUNT, DISTANCE_HOPS, MAX_MIN, MAX_PLUS, MAX_TIMES, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import DTypeError, OverflowRiskError
-from semiring.kernels.overflow.limits import absorbing, inner_infinity, largest_beside, own_infinities, remedy, threshold, tropical
+from semiring.kernels.limits import absorbing, inner_infinity, largest_beside, own_infinities, remedy, threshold, tropical
 from semiring.kernels.overflow.products import certify
 from semiring.kernels.overflow.statistics import value_statistics
 from semiring.product import matmul

@@ -20,8 +20,9 @@ from hypothesis.extra import numpy as hnp
 from semiring.algebra.catalogue import MAX_TIMES, MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.kernels.cpu.statistics import statistics_kernel
+from semiring.kernels.limits import ValueStatistics, interpreted
 from semiring.kernels.overflow import statistics
-from semiring.kernels.overflow.statistics import ValueStatistics, surely_elements, value_statistics
+from semiring.kernels.overflow.statistics import surely_elements, value_statistics
 from semiring.product import matmul
 from tests.kernels.samples import ISAS
 
@@ -139,7 +140,7 @@ def test_any_array(data: st.DataObject, dtype: np.dtype[Any]) -> None:
 def test_numpy_tells_the_same(data: st.DataObject, dtype: np.dtype[Any]) -> None:
     """As where no code can be generated."""
     values = data.draw(arrays(dtype, st.sampled_from([0, 1, 3, 19])))
-    found = statistics.interpreted(statistics._by_numpy(values), dtype, ())
+    found = interpreted(statistics._by_numpy(values), dtype, ())
     assert found == value_statistics((values,))[0]
 
 
@@ -153,7 +154,7 @@ def test_every_instruction_set(dtype: str, isa: str) -> None:
             values -= 20
             values[rng.random(shape) < 0.2] = -0.0
         parts = layouts(values)[:6]
-        assert [statistics.interpreted(raw, values.dtype, ()) for raw in read(parts)] == [expected(p) for p in parts]
+        assert [interpreted(raw, values.dtype, ()) for raw in read(parts)] == [expected(p) for p in parts]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int64"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from semiring.algebra.expression import is_operation
 from semiring.common.errors import OverflowRiskError
 
 __all__ = [
-    "FINITE", "HIGHEST", "LOWEST", "NAN", "RawStatistics", "absorbing", "finite_range", "half_range", "inner_infinity", "largest_beside",
-    "overflow_risk", "own_infinities", "remedy", "threshold", "tropical",
+    "FINITE", "HIGHEST", "LOWEST", "NAN", "Interval", "RawStatistics", "ValueStatistics", "absorbing", "finite_range", "half_range", "hull",
+    "inner_infinity", "interpreted", "largest_beside", "overflow_risk", "own_infinities", "remedy", "threshold", "tropical",
 ]  # fmt: skip
 
 FINITE, HIGHEST, LOWEST, NAN = (1 << bit for bit in range(4))
@@ -91,3 +91,89 @@ def remedy(dtypes: Sequence[np.dtype[Any]]) -> str:
         return "use float64" if np.dtype(np.float32) in dtypes else "scale the entries, or use object arrays of exact numbers"
     wider = {"u1": "uint16", "u2": "uint32", "u4": "uint64", "i2": "int32", "i4": "int64"}
     return f"use {wider.get(f'{dtypes[0].kind}{dtypes[0].itemsize}', 'float64')}"
+
+
+Interval = tuple[float, float]
+"""Lowest and highest value; Python integers, or ±inf for what is not bounded."""
+
+
+def hull(a: Interval | None, b: Interval | None) -> Interval | None:
+    """The least interval that holds both; None is empty."""
+    return (min(a[0], b[0]), max(a[1], b[1])) if a and b else a or b
+
+
+class ValueStatistics(NamedTuple):
+    """What some numbers of one dtype are.
+
+    Attributes
+    ----------
+    finite : tuple or None
+        The least and the greatest number, leaving out infinities; None where there is none.
+    positive_infinity, negative_infinity : bool
+        Whether there is one, or an integer that stands for it.
+    nan : bool
+        Whether there is one.
+    negative_zero : bool
+        Whether there is a −0.0.
+    zeros : int
+        How many numbers equal 0.
+    """
+
+    finite: Interval | None = None
+    positive_infinity: bool = False
+    negative_infinity: bool = False
+    nan: bool = False
+    negative_zero: bool = False
+    zeros: int = 0
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude of finite numbers; 0 where there is none."""
+        return 0 if self.finite is None else max(-self.finite[0], self.finite[1])
+
+    @property
+    def negative(self) -> bool:
+        """Whether a finite number is negative."""
+        return self.finite is not None and self.finite[0] < 0
+
+    @property
+    def all_finite(self) -> bool:
+        """Whether there is neither an infinity nor NaN."""
+        return not (self.positive_infinity or self.negative_infinity or self.nan)
+
+    def pulls_back(self, *, minimum: bool) -> bool:
+        """Whether a number, ±∞ among them, pulls ∞ back when it is added: a negative one a +∞, of a minimum, a positive one a −∞."""
+        if minimum:
+            return self.negative_infinity or (self.finite is not None and self.finite[0] < 0)
+        return self.positive_infinity or (self.finite is not None and self.finite[1] > 0)
+
+    def lies_within(self, low: float, high: float) -> bool:
+        """Whether all are numbers from `low` to `high`."""
+        least, greatest = self.finite or (low, high)
+        beyond = (self.positive_infinity and high < math.inf) or (self.negative_infinity and low > -math.inf)
+        return low <= least and greatest <= high and not (beyond or self.nan)
+
+    def __or__(self, other: ValueStatistics) -> ValueStatistics:
+        """What these numbers and others are together."""
+        return ValueStatistics(
+            hull(self.finite, other.finite),
+            self.positive_infinity or other.positive_infinity,
+            self.negative_infinity or other.negative_infinity,
+            self.nan or other.nan,
+            self.negative_zero or other.negative_zero,
+            self.zeros + other.zeros,
+        )
+
+
+def interpreted(raw: RawStatistics, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> ValueStatistics:
+    """The value statistics, once it is known which integers stand for ±∞."""
+    least, greatest, kinds, zeros, negative_zeros = raw
+    highest, lowest = kinds & HIGHEST != 0, kinds & LOWEST != 0
+    if dtype.kind != "f" and (highest or lowest):
+        bottom, top = finite_range(dtype, ())
+        numbers = [least, greatest] if kinds & FINITE else []
+        numbers += [end for end, there in ((bottom, lowest), (top, highest)) if there and end not in infinities]
+        highest, lowest = highest and top in infinities, lowest and bottom in infinities
+        return ValueStatistics((min(numbers), max(numbers)) if numbers else None, highest, lowest, zeros=zeros)
+    finite = (least, greatest) if kinds & FINITE else None
+    return ValueStatistics(finite, highest, lowest, kinds & NAN != 0, negative_zeros > 0, zeros + negative_zeros)

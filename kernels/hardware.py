@@ -1,6 +1,7 @@
-"""The processors that kernels are generated for: vector length, registers, and which instructions are worth choosing.
+"""The hardware that kernels are generated for: processors by their vector instructions, GPUs by their limits.
 
-A new processor is a new row of data. `host()` picks the row; ``SEMIRING_ISA`` (avx512, avx2, sse2, neon) forces a narrower one.
+A processor is a row of data, and so is a GPU. `host` and `device` say which are at hand; ``SEMIRING_ISA`` (avx512, avx2, sse2, neon)
+forces narrower vectors.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from semiring.common import forks
 from semiring.common.errors import SemiringError
 from semiring.common.forks import importing
 
-__all__ = ["ISAS", "Target", "host"]
+__all__ = ["H200", "ISAS", "Device", "Target", "device", "host"]
 
 
 @dataclass(frozen=True)
@@ -95,3 +96,48 @@ def host(isa: str | None = None) -> Target:
     if wanted is None or wanted == usable[0]:
         target = replace(target, cpu=cpu, features=has.flatten())
     return replace(target, fma_add=zen, order_keys=zen, embedded_broadcast=zen and target.isa == "avx512")
+
+
+@dataclass(frozen=True)
+class Device:
+    """Limits of a GPU.
+
+    Attributes
+    ----------
+    arch : int
+        The compute capability, as in sm_90.
+    multiprocessors : int
+    shared_bytes : int
+        Shared memory of a multiprocessor that blocks can have.
+    block_shared_bytes : int
+        The most that one block can have.
+    registers, threads : int
+        Of a multiprocessor.
+    """
+
+    arch: int
+    multiprocessors: int
+    shared_bytes: int
+    block_shared_bytes: int
+    registers: int = 65536
+    threads: int = 2048
+
+
+H200 = Device(arch=90, multiprocessors=132, shared_bytes=233472, block_shared_bytes=232448)
+"""An NVIDIA H100 or H200: what is planned for where there is no GPU."""
+
+
+@functools.cache
+def device(number: int) -> Device:
+    """GPU `number` as the choice of tiles sees it."""
+    import cupy
+
+    properties = cupy.cuda.runtime.getDeviceProperties(number)
+    return Device(
+        arch=10 * int(properties["major"]) + int(properties["minor"]),
+        multiprocessors=int(properties["multiProcessorCount"]),
+        shared_bytes=int(properties["sharedMemPerMultiprocessor"]),
+        block_shared_bytes=int(properties["sharedMemPerBlockOptin"]),
+        registers=int(properties["regsPerMultiprocessor"]),
+        threads=int(properties["maxThreadsPerMultiProcessor"]),
+    )

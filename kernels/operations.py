@@ -16,7 +16,7 @@ from semiring.algebra.expression import Expr, evaluate
 from semiring.common.errors import DivergenceError, DTypeError, OverflowRiskError, SemiringError, brief
 from semiring.kernels import cache
 from semiring.kernels.boolean import truth_table
-from semiring.kernels.overflow.limits import absorbing, own_infinities
+from semiring.kernels.limits import absorbing, own_infinities
 
 __all__ = ["Operations", "is_sympy", "operations_for"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import AssumptionWarning, DivergentPivot, callers_level
 from semiring.kernels.engine import ArrayEngine, Block
-from semiring.kernels.reference.operations import Operations
+from semiring.kernels.operations import Operations
 
 __all__ = ["ReferenceEngine"]
 
