@@ -18,23 +18,8 @@ import semiring as sr
 from tests.campaign.formulas import Formula, lambda_text, of, operations, var
 
 __all__ = [
-    "FLOATS",
-    "INF",
-    "SIGNED",
-    "UNSIGNED",
-    "A",
-    "Array",
-    "B",
-    "Draw",
-    "Rng",
-    "Subject",
-    "Values",
-    "among",
-    "defined",
-    "lexicographic",
-    "stored",
-    "subject_of",
-    "whole",
+    "A", "B", "FLOATS", "INF", "SIGNED", "UNSIGNED", "Array", "Draw", "Rng", "Subject", "Values", "among", "defined", "lexicographic",
+    "stored", "subject_of", "whole",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]

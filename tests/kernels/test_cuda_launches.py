@@ -93,7 +93,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
     monkeypatch.setattr(
         "semiring.kernels.cuda.blocks._kernel", functools.cache(lambda size, number: compiler.Kernel(f"copy{size}", str, number))
     )
-    monkeypatch.setattr("semiring.kernels.cuda.engine.nothing", lambda count: array_at(64, (count,), np.int32))
+    monkeypatch.setattr("semiring.kernels.cuda.engine.no_divergence", lambda count: array_at(64, (count,), np.int32))
     monkeypatch.setattr("semiring.kernels.cuda.engine.zeros", lambda count: array_at(1 << 20, (count,), np.int32))
     monkeypatch.setattr("semiring.kernels.cuda.engine._SMALL", 0)
     monkeypatch.setattr(cupy.cuda.runtime, "getDevice", lambda: 0)
