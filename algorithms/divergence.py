@@ -7,7 +7,8 @@ cycle. Elimination meets such a cycle as a *divergent pivot* p, with 1 ⊕ p ≠
   for cycles as it grows (Cherkassky and Goldberg, 1999). Rounding can invent such a cycle, so each is confirmed by its `exact_weight`.
 - `Diagnosis` raises the error that shows the cycle. If there is none, rounding made the pivot diverge, and what the search has found
   instead are potentials, by which the closure succeeds (`semiring.algorithms.potentials`).
-- `divergent_loop` looks for loops that rounding made divergent after their pivot was tested.
+- `may_improve` tells by the range of all weights that no cycle can diverge, so that nobody has to look; and `divergent_loop` looks for
+  loops that rounding made divergent after their pivot was tested.
 
 Examples
 --------
@@ -340,7 +341,7 @@ class Diagnosis:
 
 
 def may_improve(semiring: Semiring, statistics: Sequence[ValueStatistics]) -> bool:
-    """Whether a cycle may be divergent, by what the numbers of the edges are; False where none is, rounded or not.
+    """Whether a cycle may diverge, by what the numbers of the edges are; False where none does, rounded or not.
 
     If 1 ⊕ a = 1 for each edge, the same holds for their products; and rounding keeps the order of sums and products.
     """

@@ -3,13 +3,13 @@
 A closure *accumulates*, A ← A ⊕ A² ⊕ …, where ⊕ is idempotent, and else *eliminates* with star(pivot). `settled` says which algorithm a
 method comes to, for the planner, which predicts, and for `schedule_for`, which runs it:
 
-==========  ================  ======================  ============================
-method      accumulating      by elimination          side
-==========  ================  ======================  ============================
-iterative   `iterative`       `blocked_elimination`   1
-blocked     `blocked`         `blocked_elimination`   of pivot blocks
-recursive   `recursive`       `recursive_elimination` of the base case
-==========  ================  ======================  ============================
+==========  ================  =======================  =============================
+method      accumulating      by elimination           side
+==========  ================  =======================  =============================
+iterative   `iterative`       `blocked_elimination`    1, or the engine's alignment
+blocked     `blocked`         `blocked_elimination`    of pivot blocks
+recursive   `recursive`       `recursive_elimination`  of the base case
+==========  ================  =======================  =============================
 
 Their texts close pivot blocks of any side; `Pivots` makes them of what an engine takes at once.
 """

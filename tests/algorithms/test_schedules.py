@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 import semiring as sr
 from semiring import testing
 from semiring.algebra.laws import is_idempotent, is_selective
+from semiring.algorithms.blocked import blocked, blocked_elimination
+from semiring.algorithms.iterative import iterative
+from semiring.algorithms.recursive import recursive, recursive_elimination
+from semiring.kernels import engine_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")  # zeros everywhere, on purpose
 
@@ -101,6 +105,30 @@ def test_large_blocks_are_closed_recursively() -> None:
         assert np.array_equal(sr.apsp(a, method="blocked", block=block), expected)
         assert np.array_equal(sr.apsp(a, method="recursive", block=block), expected)
         testing.assert_paths_valid(sr.apsp(a, method="blocked", block=block, paths=True), a, pairs=[(0, 299), (7, 250)], trees=False)
+
+
+class _Primitives:
+    """An engine of which nothing else is known."""
+
+    def __init__(self, engine: Any) -> None:
+        self.multiply_add, self.multiply_add_each, self.multiply = engine.multiply_add, engine.multiply_add_each, engine.multiply
+        self.close, self.eliminate = engine.close, engine.eliminate
+
+
+@pytest.mark.parametrize(("algorithm", "sides"), [(iterative, ()), (blocked, (3,)), (recursive, (2,))])
+def test_algorithms_are_made_of_primitives(algorithm: Any, sides: tuple[int, ...]) -> None:
+    a = testing.random_matrix(sr.MIN_PLUS, 17, density=0.2, rng=np.random.default_rng(5))
+    expected, engine = sr.closure(a, sr.MIN_PLUS, reflexive=False), engine_for(sr.MIN_PLUS, (a.dtype,))
+    algorithm(_Primitives(engine), engine.load((a,)), *sides)
+    assert np.array_equal(a, expected)
+
+
+@pytest.mark.parametrize("algorithm", [blocked_elimination, recursive_elimination])
+def test_eliminations_are_made_of_primitives(algorithm: Any) -> None:
+    a = np.random.default_rng(6).random((17, 17)) / 17
+    expected, engine = np.linalg.inv(np.eye(17) - a), engine_for(sr.PLUS_TIMES, (a.dtype,))
+    algorithm(_Primitives(engine), engine.load((a,)), 3)
+    assert np.allclose(a, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["dijkstra", "", None, "Recursive"])
