@@ -32,5 +32,6 @@ What calls what:
     rows_of_matrix            some rows of the closure of a dense matrix, by products of a few rows
     predecessors              trees of best paths out of a construction matrix
     └─ extraction             single paths out of it
+    block_rows                the order of the steps of `blocked` by block rows, on devices that need not hold the matrix
     power                     A^k by repeated squaring
 """
