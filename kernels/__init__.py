@@ -10,7 +10,7 @@ algorithms are written with these alone.
 - `cuda`: CUDA C++ templates with the semiring's operations generated into them, for NVIDIA GPUs.
 - `boolean` tells when matrices are packed into bits, for which `cpu` and `cuda` have an engine each.
 - `overflow`: what integers and floats cannot hold, and value statistics, which tell whether that can happen.
-- `cache` keeps compiled kernels on disk; `machine` has what everything costs; `outline` tells what an engine would run.
+- `cache` keeps compiled kernels on disk; `machine` has what everything costs; `description` tells what an engine would run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The CPU engine: products, closures and searches as machine code, generated for a semiring on the processor at hand.
 
-From a semiring to machine code: `representation` says how elements are held while they are multiplied, and `tile` the register tile and
-the cache blocks for a processor. `lowering`, with `instructions`, makes vector instructions of the recorded ⊕ and ⊗, which `emitter`
-writes as LLVM IR; `compiler` compiles and keeps it.
+From a semiring to machine code: `target` is a processor; `representation` says how elements are held while they are multiplied, and
+`tile` the register tile and the cache blocks. `lowering`, with `instructions`, makes vector instructions of the recorded ⊕ and ⊗, which
+`emitter` writes as LLVM IR; `compiler` compiles and keeps it.
 
 The kernels: `product` packs panels and has the macro-kernel, the loops of Goto and BLIS around the micro-kernel in `micro`; `witness` finds
 which k won; `pivot` closes a pivot block; `search` finds rows of the closure of a sparse graph; `statistics` reads what numbers there

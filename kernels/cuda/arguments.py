@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 __all__ = [
-    "Bits", "Matrix", "Predicate", "Product", "Products", "Strided", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat",
-    "parameters", "places",
+    "Bits", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Strided", "Truths", "Vertices", "Via", "Witness",
+    "fields_header", "flat", "parameters", "places",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -22,7 +22,7 @@ Ints = Annotated[int, "int*"]
 ConstInts = Annotated[int, "const int*"]
 Words = Annotated[int, "unsigned*"]
 Bytes = Annotated[int, "unsigned char*"]
-Numbers = Annotated[int, "T*"]
+Array = Annotated[int, "T*"]
 Pointers = Annotated[tuple[int, ...], "typename S::Pointers"]  # one for each component
 
 
@@ -99,7 +99,7 @@ class Vertices(NamedTuple):
 class Strided(NamedTuple):
     """A batch of matrices of numbers, with strides in numbers."""
 
-    data: Numbers
+    data: Array
     row: Word
     column: Word
     batch: Word
@@ -122,6 +122,35 @@ class Truths(NamedTuple):
     batch: Word
 
 
+class Numbers(NamedTuple):
+    """An array for value statistics: `size` numbers side by side if n is 0, else matrices of m × n, whose strides are in elements."""
+
+    start: Annotated[int, "const T*"]
+    size: Word
+    m: Word = 0
+    n: Word = 0
+    apart: Word = 0
+    row: Word = 0
+    column: Word = 0
+
+
+class Given(NamedTuple):
+    """What one launch of value statistics takes.
+
+    Arrays; where blocks combine their partial results and count themselves, all 0 between launches; memory of the host, where the last
+    block writes the results and then that this is the launch with a number; and what becomes 1 if a number that is neither −∞ nor NaN is
+    negative, or is −0.0. Of the last two each may be null.
+    """
+
+    arrays: Annotated[tuple[Numbers, ...], "Numbers<T>", "[COUNT]"]
+    partials: Annotated[int, "Partial*"]
+    blocks: Words
+    results: Annotated[int, "Result*"]
+    finished: Annotated[int, "volatile unsigned long long*"]
+    number: Annotated[int, "unsigned long long"]
+    signs: Ints
+
+
 _TEMPLATES = {Matrix: "Matrix<S>", Witness: "Witness<S>"}
 """C++'s names of those fields that are structures and templates."""
 
@@ -142,7 +171,7 @@ def _declared(field: str, hint: Any) -> str:
 def fields_header() -> str:
     """The header ``arguments.cuh``: the fields of each structure."""
     lines = ["// The fields of the structures of arguments.py.", "#pragma once", ""]
-    for structure in (Matrix, Predicate, Witness, Product, Products, Via, Vertices, Strided, Bits, Truths):
+    for structure in (Matrix, Predicate, Witness, Product, Products, Via, Vertices, Strided, Bits, Truths, Numbers, Given):
         fields = " ".join(_declared(field, hint) for field, hint in _hints(structure).items())
         lines.append(f"#define {structure.__name__.upper()}_FIELDS {fields}")
     return "\n".join(lines) + "\n"

@@ -1,12 +1,7 @@
-"""Elementwise kernels on a GPU: conversion of ∞, construction matrices, divergent pivots.
+"""Elementwise kernels on a GPU: conversion of ∞ in one pass over device memory, construction matrices, and where divergent pivots are told.
 
-What is done to each element of arrays on a GPU, by kernels of ours: compiled and kept as all others are, and exact for subnormals.
-
-CuPy's own take half a second at the first use of each, and take subnormals for zeros.
-
-Elements between the user's form and the kernels', in one pass over device memory.
-
-Where kernels tell of divergent pivots: for each matrix the least vertex that has one.
+They are compiled and kept as all others are, and exact for subnormals. CuPy's own take half a second at the first use of each, and take
+subnormals for zeros. Kernels tell of divergent pivots by the least vertex of each matrix that has one.
 """
 
 from __future__ import annotations
@@ -22,8 +17,8 @@ from semiring.kernels.cuda.blocks import stacked
 from semiring.kernels.cuda.compiler import Kernel, rehearsing
 
 __all__ = [
-    "NONE", "clamp_infinity", "clear_paths", "earliest_divergence", "elements_source", "for_each", "mend", "no_divergence", "read_back",
-    "restore_infinity", "without_paths", "zeros",
+    "NO_DIVERGENCE", "clamp_infinity", "clear_paths", "earliest_divergence", "elements_source", "for_each", "mend", "no_divergence",
+    "read_back", "restore_infinity", "without_paths", "zeros",
 ]  # fmt: skip
 
 _THREADS = 256
@@ -161,7 +156,7 @@ def mend(values: Any) -> None:
     for_each("if (x == int32(0x80000000)) x = 0", {"x": values.view(np.int32)})
 
 
-NONE = 0x7F7F7F7F
+NO_DIVERGENCE = 0x7F7F7F7F
 """What is there where no pivot diverges: beyond all vertices, and of equal bytes, so that memory is set to it without a kernel."""
 
 
@@ -171,13 +166,13 @@ def no_divergence(count: int) -> Any:
 
     found = cupy.empty(count, dtype=np.int32)
     if count:
-        found.data.memset_async(NONE & 0xFF, found.nbytes)
+        found.data.memset_async(NO_DIVERGENCE & 0xFF, found.nbytes)
     return found
 
 
 def earliest_divergence(whole: Any, part: Any, row: int) -> None:
     """whole ← the lesser of `whole` and of `part`, which counts from vertex `row`."""
-    for_each(f"if (part != {NONE} && part + row < whole) whole = part + row", {"whole": whole[None], "part": part[None]}, row=row)
+    for_each(f"if (part != {NO_DIVERGENCE} && part + row < whole) whole = part + row", {"whole": whole[None], "part": part[None]}, row=row)
 
 
 def read_back(found: Any) -> np.ndarray[Any, Any]:

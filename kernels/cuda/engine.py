@@ -17,7 +17,7 @@ from semiring.kernels.cuda.arguments import flat
 from semiring.kernels.cuda.blocks import batches, copy_into, matrix_of, of_one_layout, stacked, via_of
 from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.elements import (
-    NONE,
+    NO_DIVERGENCE,
     clamp_infinity,
     earliest_divergence,
     mend,
@@ -176,8 +176,8 @@ class CudaEngine(CudaProducts):
         if self._divergent is None:
             return
         found, self._divergent = self._divergent, None
-        least = min(read_back(found).tolist(), default=NONE)
-        if least != NONE:
+        least = min(read_back(found).tolist(), default=NO_DIVERGENCE)
+        if least != NO_DIVERGENCE:
             raise DivergentPivot(least)
 
     # Pivot blocks.

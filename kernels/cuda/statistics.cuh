@@ -61,20 +61,12 @@ struct Partial { uint64 high, low, kinds, zeros, negative_zeros; };
 // What the host has of an array: `least` and `greatest` are numbers between the ends.
 struct Result { uint64 least, greatest, kinds, zeros, negative_zeros; };
 
-// An array: `size` numbers side by side if n is 0, else matrices of m x n, whose strides are in elements.
-template <class T> struct Numbers { const T* start; int64 size, m, n, apart, row, column; };
-
-// Arrays; where blocks combine their partial results and count themselves, all 0 between launches; memory of the host, where the last block
-// writes the results and then that this is the launch with a number; and what becomes 1 if a number that is neither -oo nor NaN is negative,
-// or is -0.0. Of the last two each may be null.
+// An array, and what a launch takes: their fields are those of the classes of these names in arguments.py.
+template <class T> struct Numbers {
+  NUMBERS_FIELDS
+};
 template <class T, int COUNT> struct Given {
-  Numbers<T> arrays[COUNT];
-  Partial* partials;
-  unsigned* blocks;
-  Result* results;
-  volatile uint64* finished;
-  uint64 number;
-  int* signs;
+  GIVEN_FIELDS
 };
 
 // Numbers side by side, which are read at once.

@@ -17,6 +17,7 @@ import numpy as np
 from semiring.arrays.cuda_stream import Strided
 from semiring.common import forks
 from semiring.common.errors import SemiringError
+from semiring.kernels.cuda.arguments import Given, Numbers
 from semiring.kernels.cuda.blocks import stacked
 from semiring.kernels.cuda.compiler import Kernel, pointer_to, rehearsing
 from semiring.kernels.cuda.elements import zeros
@@ -32,8 +33,11 @@ _BLOCKS, _NUMBERS = 8, 8
 _COUNT = 8
 """Arrays of a launch at most."""
 
-_WORDS, _FIELDS = 5, 7
-"""Words of `Partial` and of `Result`, and of `Numbers`, in statistics.cuh."""
+_WORDS = 5
+"""Words of `Partial` and of `Result` in statistics.cuh."""
+
+_PARTIALS, _NUMBER, _SIGNS = (Given._fields.index(field) - len(Given._fields) for field in ("partials", "number", "signs"))
+"""Where these fields lie, seen from the end."""
 
 _FINISHED = _COUNT * _WORDS
 """The word behind those of all arrays."""
@@ -85,9 +89,9 @@ def _partials() -> Any:
 
 
 def _fields(partials: Any, results: int) -> Any:
-    """A word for their address, and `Given` in statistics.cuh but for the arrays; `results` is where the host reads them, or 0."""
-    fields, own = np.zeros(1 + _COUNT * _FIELDS + 6, np.int64), partials.data.ptr
-    fields[-6:-2] = own, own + 8 * _COUNT * _WORDS, results, results and results + 8 * _FINISHED
+    """A word for their address, and `Given` but for the arrays; `results` is where the host reads them, or 0."""
+    fields, own = np.zeros(1 + _COUNT * len(Numbers._fields) - _PARTIALS, np.int64), partials.data.ptr
+    fields[_PARTIALS:_NUMBER] = own, own + 8 * _COUNT * _WORDS, results, results and results + 8 * _FINISHED
     return fields
 
 
@@ -151,7 +155,7 @@ def _launch(
         arguments = _Arguments()
         _all.append(arguments)
     arguments.number += 1
-    arguments.fields[-2] = arguments.number
+    arguments.fields[_NUMBER] = arguments.number
     _start(given, dtype, number, arguments.fields, signs)
     if rehearsing():
         idle.append(arguments)
@@ -182,7 +186,7 @@ def _start(given: Sequence[Strided], dtype: np.dtype[Any], number: int, fields: 
         most = max(most, count)
         own += some
     fields[1 : 1 + len(own)] = own
-    fields[-1] = 0 if signs is None else signs.data.ptr
+    fields[_SIGNS] = 0 if signs is None else signs.data.ptr
     blocks = min(-(-most // (_THREADS * _NUMBERS)), _BLOCKS * device(number).multiprocessors)
     _kernel(dtype, number).start((max(1, blocks), len(given), 1), (_THREADS, 1, 1), pointer_to(fields))
 
@@ -204,18 +208,18 @@ def _described(values: Any) -> Strided:
     return Strided(values.data.ptr, values.shape, values.strides, dtype)
 
 
-def _numbers(v: Strided) -> tuple[int, tuple[int, ...]]:
-    """How many numbers there are, and `Numbers` in statistics.cuh."""
+def _numbers(v: Strided) -> tuple[int, Numbers]:
+    """How many numbers there are, and where they lie."""
     shape, strides, size = v.shape, v.strides, v.dtype.itemsize
     if len(shape) == 1:
-        return shape[0], (v.address, shape[0], 0, 0, 0, 0, 0)
+        return shape[0], Numbers(v.address, shape[0])
     *batch, m, n = shape
     row, column = strides[-2:]
     if len(shape) == 2 and ((column == size and row == n * size) or (row == size and column == m * size)):
-        return m * n, (v.address, m * n, 0, 0, 0, 0, 0)
+        return m * n, Numbers(v.address, m * n)
     apart = strides[0] // size if batch else 0
     count = math.prod(shape)
-    return count, (v.address, count, m, n, apart, row // size, column // size)
+    return count, Numbers(v.address, count, m, n, apart, row // size, column // size)
 
 
 def statistics_source(dtype: np.dtype[Any]) -> str:
