@@ -1,15 +1,13 @@
-"""A sparse matrix over a semiring as its edges, row by row.
+"""Sparse matrices over a semiring in compressed rows (CSR): what searches run on, and what every list of edges becomes.
 
-Runs of equal keys, combined into one entry each, and runs of consecutive numbers.
-
-A matrix over a semiring as its edges, row by row: what a sparse graph is where it must not become dense.
+`in_order` sorts coordinates and combines those of one place, `Edges.of` compresses them, and `scatter` makes a dense matrix of them.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from semiring.arrays.devices import holds_symbols, is_gpu
 from semiring.common.forks import cached_property
 from semiring.kernels.limits import ValueStatistics
 
-__all__ = ["Edges", "SparseArray", "combine_runs", "consecutive", "reached"]
+__all__ = ["Edges", "SparseArray", "combine_runs", "consecutive", "in_order", "in_range", "reached", "scatter"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -58,24 +56,64 @@ def consecutive(first: Array, size: Array) -> tuple[Array, Array]:
     return position, np.arange(len(position)) + (first - (np.cumsum(size) - size))[position]
 
 
+def in_order(
+    n: int, tails: Array, heads: Array, weights: Values, combine: Callable[[Array, Values], tuple[Array, Values]]
+) -> tuple[Array, Array, Values]:
+    """Coordinates of an n × n matrix in the order of rows, then of columns, each place once: tails, heads and weights. O(m log m).
+
+    Parameters
+    ----------
+    n : int
+    tails, heads : int arrays
+    weights : tuple of arrays, one a component
+    combine : callable
+        Of the sorted places u·n + v and their weights, where some are there several times: each place once, and its weights.
+    """
+    places = tails.astype(np.int64, copy=False) * n + heads
+    if (places[1:] > places[:-1]).all():
+        return tails, heads, weights
+    order = np.argsort(places, kind="stable")
+    places, weights = places[order], tuple(w[order] for w in weights)
+    if (places[1:] == places[:-1]).any():
+        places, weights = combine(places, weights)
+    return places // n, places % n, weights
+
+
+def in_range(vertices: Array, n: int) -> bool:
+    """Whether all numbers, of int64, are those of n vertices; without a sign, negative ones are large."""
+    return not len(vertices) or bool(vertices.view(np.uint64).max() < n)
+
+
+def scatter(
+    n: int, tails: Array, heads: Array, weights: Values, zero: tuple[Any, ...], dtypes: tuple[np.dtype[Any], ...], device: str = "cpu"
+) -> Values:
+    """The dense matrix with weights in their places, and zero elsewhere; of NumPy or, for a GPU, which is the current one, of CuPy."""
+    xp = importlib.import_module("cupy") if is_gpu(device) else np
+    values = tuple([xp.full((n, n), z, dtype=d) for z, d in zip(zero, dtypes, strict=True)])
+    places = xp.asarray(tails), xp.asarray(heads)
+    for matrix, entries in zip(values, weights, strict=True):
+        matrix[places] = xp.asarray(entries)
+    return values
+
+
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """The entries of a square matrix that are not zero, in the order of its rows and in each row of its columns.
+    """A square sparse matrix in compressed rows: the entries that are not zero, in the order of rows, then of columns.
 
     Attributes
     ----------
     n : int
         The number of vertices.
     starts : int array of shape (n + 1,)
-        The edges from vertex u are those from starts[u] to starts[u + 1].
+        The edges from vertex u are those from starts[u] to starts[u + 1]; SciPy's ``indptr``.
     heads : int array of shape (m,)
-        Where each edge leads.
+        Where each edge leads, its column; SciPy's ``indices``.
     weights : tuple of arrays of shape (m,)
-        One for each component of an element.
+        One for each component of an element; SciPy's ``data``.
     zero : tuple
         The element of all other entries.
     statistics : tuple of ValueStatistics
-        What the weights are, one a component, see `statistics_of`; empty where that is not known.
+        The value statistics of the weights, one a component; empty where they are not known.
     """
 
     n: int
@@ -86,11 +124,19 @@ class Edges:
     statistics: tuple[ValueStatistics, ...] = field(default=(), repr=False)
 
     @classmethod
-    def of(cls, tails: Array, heads: Array, weights: Values, n: int, zero: tuple[Any, ...]) -> Edges:
-        """From coordinates that are sorted by rows and columns, each there once."""
+    def of(
+        cls,
+        tails: Array,
+        heads: Array,
+        weights: Values,
+        n: int,
+        zero: tuple[Any, ...],
+        statistics: tuple[ValueStatistics, ...] = (),
+    ) -> Edges:
+        """From coordinates that are `in_order`."""
         starts = np.zeros(n + 1, dtype=np.intp)
-        np.cumsum(np.bincount(tails, minlength=n), out=starts[1:])
-        return cls(n, starts, heads.astype(np.intp, copy=False), weights, zero)
+        np.bincount(tails, minlength=n).cumsum(out=starts[1:])
+        return cls(n, starts, heads.astype(np.intp, copy=False), weights, zero, statistics)
 
     @cached_property
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
@@ -99,14 +145,14 @@ class Edges:
 
     @cached_property
     def tails(self) -> Array:
-        """Where each edge begins."""
-        return np.repeat(np.arange(self.n), np.diff(self.starts))
+        """Where each edge begins, its row."""
+        return np.arange(self.n).repeat(self.starts[1:] - self.starts[:-1])
 
     def transposed(self) -> Edges:
         """The same edges the other way round."""
         order = np.argsort(self.heads, kind="stable")
-        turned = Edges.of(self.heads[order], self.tails[order], tuple(w[order] for w in self.weights), self.n, self.zero)
-        return replace(turned, statistics=self.statistics)
+        weights = tuple(w[order] for w in self.weights)
+        return Edges.of(self.heads[order], self.tails[order], weights, self.n, self.zero, self.statistics)
 
     def leaving(self, vertices: Array) -> tuple[Array, Array]:
         """The edges from several vertices, one vertex after the other: for each the position of its vertex, and its own number."""
@@ -128,13 +174,8 @@ class Edges:
         return reached(self.n, sources, lambda vertices: self.heads[self.leaving(vertices)[1]])
 
     def dense(self, device: str = "cpu") -> Values:
-        """The matrix itself, in arrays of NumPy or, for a GPU, which is the current one, of CuPy."""
-        xp = importlib.import_module("cupy") if is_gpu(device) else np
-        values = tuple(xp.full((self.n, self.n), z, dtype=d) for z, d in zip(self.zero, self.dtypes, strict=True))
-        places = xp.asarray(self.tails), xp.asarray(self.heads)
-        for matrix, weights in zip(values, self.weights, strict=True):
-            matrix[places] = xp.asarray(weights)
-        return values
+        """The matrix itself, see `scatter`."""
+        return scatter(self.n, self.tails, self.heads, self.weights, self.zero, self.dtypes, device)
 
     @property
     def symbolic(self) -> bool:

@@ -1,4 +1,4 @@
-"""Graphs as a list of edges, with labels of any hashable kind."""
+"""A graph as the user lists it: pairs or triples, with labels of any hashable kind. `semiring.graphs.coo` reads it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
-from semiring.arrays.conversion import Array, Place
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory, name_of
-from semiring.common.errors import DTypeError, GraphError
+from semiring.common.errors import GraphError
 from semiring.common.html import code, faint, short, table
 from semiring.graphs.array_like import is_sparse
 
-__all__ = ["EdgeList", "edges", "numbered", "rounds", "weights_of"]
+__all__ = ["EdgeList", "edges", "numbered"]
 
 _SHOWN, _WIDTH = 8, 40
 """Edges that Jupyter shows, and the most characters of a name."""
-
-_NO_REAL = (str, bytes, complex, np.complexfloating, np.timedelta64, tuple, list, dict)
-"""What is certainly no weight."""
 
 _NO_EDGE = (str, bytes, Mapping, Set)
 """What has parts, but no first and second one."""
@@ -183,54 +179,3 @@ def numbered(ends: list[tuple[Hashable, Hashable]], labels: tuple[Hashable, ...]
         position = next(i for i, pair in enumerate(ends) if vertex in pair)
         raise GraphError(f"edge {position}, {ends[position]!r}, has a vertex that is not in nodes: {vertex!r}") from None
     return sources, targets
-
-
-def weights_of(weights: list[Any], semiring: Semiring, ends: Place) -> tuple[Array, ...]:
-    """The weights of edges as one array for each component; a missing one is 1.
-
-    Parameters
-    ----------
-    weights : list
-    semiring : Semiring
-    ends : callable
-        Names an edge by its position, for messages.
-    """
-    if semiring.components == 1:
-        one = True if isinstance(semiring.zero, bool) else 1
-        filled = [one if w is None else w for w in weights]
-        return (_numbers(filled, ends),)
-    for position, weight in enumerate(weights):
-        if not isinstance(weight, tuple) or len(weight) != semiring.components:
-            raise GraphError(f"{ends((position,))} needs a weight of {semiring.components} components for {semiring.name}, not {weight!r}")
-    columns = zip(*weights, strict=True) if weights else ((),) * semiring.components
-    return tuple(_numbers(list(column), ends) for column in columns)
-
-
-def _numbers(values: list[Any], ends: Place) -> Array:
-    """One array of all the values: of numbers, or else of objects (Fractions; truth values among numbers, which would become numbers)."""
-    kinds = set(map(type, values))
-    if any(issubclass(kind, _NO_REAL) for kind in kinds):
-        position = next(i for i, v in enumerate(values) if isinstance(v, _NO_REAL))
-        raise DTypeError(f"the weight of {ends((position,))} is {values[position]!r}, which is no real number")
-    truths = {issubclass(kind, bool | np.bool_) for kind in kinds}
-    if len(truths) < 2 and all(issubclass(kind, int | float | np.bool_ | np.integer | np.floating) for kind in kinds):
-        numbers = np.array(values) if values else np.zeros(0)
-        if numbers.dtype.kind in "biu" or (numbers.dtype.kind == "f" and not _rounded_among(values, kinds)):
-            return numbers
-    objects = np.empty(len(values), dtype=object)
-    objects[:] = values
-    return objects
-
-
-def _rounded_among(values: list[Any], kinds: set[type]) -> bool:
-    """Whether an integer would not be itself in an array of floats."""
-    mixed = any(issubclass(kind, int | np.integer) for kind in kinds)
-    return mixed and any(isinstance(v, int | np.integer) and rounds(int(v)) for v in values)
-
-
-def rounds(integer: int) -> bool:
-    """Whether float64 would hold another number in the place of an integer; not where it holds none at all."""
-    try:
-        return float(integer) != integer
-    except OverflowError:
-        return False

@@ -11,15 +11,14 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.edges import Edges
 from semiring.arrays.devices import device_of, on_device, on_gpu
-from semiring.common.errors import DTypeError, GraphError, ShapeError
-from semiring.graphs.array_like import Source, comes_from, dense_source, is_sparse, to_scipy
+from semiring.common.errors import GraphError, ShapeError
+from semiring.graphs.array_like import Source, comes_from, dense_source
 from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, square_arrays
-from semiring.graphs.coordinates import Coordinates, compressed, dense, sparse
+from semiring.graphs.coo import coordinates, csr_of_scipy
 from semiring.graphs.dense import Form, matrix_form, matrix_shape, read_dense
-from semiring.graphs.edge_list import EdgeList, numbered, weights_of
 from semiring.graphs.graph import Graph, Reading
 
-__all__ = ["GivenMatrix", "lists_edges", "read_edges", "read_graph", "reading_of"]
+__all__ = ["GivenMatrix", "read_edges", "read_graph", "reading_of"]
 
 _READ_ANYWHERE = frozenset(map(np.dtype, "?hilqBHILQfd"))
 """What a GPU reads as the host does."""
@@ -69,8 +68,8 @@ def read_graph(
     GraphError, ShapeError, DTypeError, DomainError, TooLargeError
     """
     reading = reading_of(semiring, nonedge, dtype, overwrite=overwrite, presence=presence, paths=paths)
-    if (given := _coordinates(graph, semiring, weight)) is not None:
-        return dense(given, semiring, reading)
+    if (coo := coordinates(graph, semiring, weight)) is not None:
+        return coo.dense(semiring, reading)
     return GivenMatrix.of(graph, semiring, reading).read()
 
 
@@ -169,21 +168,10 @@ def read_edges(
     if isinstance(graph, np.ndarray) or on_gpu(graph):
         return None
     reading = reading_of(semiring, nonedge, dtype, presence=presence)
-    if comes_from(graph, "scipy") and is_sparse(graph) and (edges := compressed(graph, semiring, reading)) is not None:
-        return edges, None
-    given = _coordinates(graph, semiring, weight)
-    if given is None:
-        return None
-    return sparse(given, semiring, reading), given.labels
-
-
-def lists_edges(graph: Any) -> bool:
-    """Whether this is a sparse array, a NetworkX graph or an `EdgeList`, and no matrix."""
-    return is_sparse(graph) or _is_networkx(graph) or isinstance(graph, EdgeList)
-
-
-def _is_networkx(graph: Any) -> bool:
-    return comes_from(graph, "networkx") and hasattr(graph, "adj")
+    if comes_from(graph, "scipy") and hasattr(graph, "tocoo") and (csr := csr_of_scipy(graph, semiring, reading)) is not None:
+        return csr, None
+    coo = coordinates(graph, semiring, weight)
+    return None if coo is None else (coo.csr(semiring, reading), coo.labels)
 
 
 def reading_of(
@@ -208,61 +196,3 @@ def reading_of(
     if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):
         raise GraphError(f"nonedge is one number, not {nonedge!r}")
     return Reading(nonedge, dtype, overwrite, presence, paths, check)
-
-
-def _coordinates(graph: Any, semiring: Semiring, weight: str) -> Coordinates | None:
-    """The edges of what lists them; None for a dense matrix."""
-    if is_sparse(graph):
-        return _from_scipy(to_scipy(graph), semiring)
-    if _is_networkx(graph):
-        graph = _from_networkx(graph, weight)
-    return _from_edges(graph, semiring) if isinstance(graph, EdgeList) else None
-
-
-def _from_scipy(graph: Any, semiring: Semiring) -> Coordinates:
-    if semiring.components > 1:
-        raise GraphError(
-            f"a sparse array holds single numbers, not the {semiring.components} components of {semiring.name}; use semiring.edges"
-        )
-    if len(graph.shape) != 2 or graph.shape[0] != graph.shape[1]:
-        raise ShapeError(f"a graph is a square matrix, not a sparse array of shape {graph.shape}")
-    if graph.dtype.kind not in "biuf":
-        raise DTypeError(f"a sparse array of {graph.dtype} is not supported; use bool, an integer or a float dtype")
-    padded = graph.format in ("bsr", "dia")
-    coo = graph.tocoo(copy=True)
-    if coo.dtype.kind in "iu":
-        coo.data = coo.data.astype(coo.dtype.kind + "8")  # so that the sum of small integers does not wrap
-    several, may_wrap = coo.nnz, coo.dtype.kind in "iu" and np.abs(coo.data, dtype=np.float64).sum() >= np.iinfo(coo.dtype).max
-    coo.sum_duplicates()
-    if may_wrap and coo.nnz < several:
-        raise DTypeError(f"the duplicates of a sparse array of {graph.dtype} may sum to more than {coo.dtype} holds; convert it to float64")
-    rows, columns, data = coo.row, coo.col, coo.data
-    if padded:
-        stored = data != 0
-        rows, columns, data = rows[stored], columns[stored], data[stored]
-
-    def where(index: tuple[int, ...]) -> str:
-        return f"graph[{rows[index[0]]}, {columns[index[0]]}]"
-
-    return Coordinates(rows, columns, (data,), int(graph.shape[0]), where)
-
-
-def _from_networkx(graph: Any, weight: str) -> EdgeList:
-    labels = tuple(graph.nodes)
-    triples = list(graph.edges(data=weight, default=None))
-    sources, targets = numbered([(u, v) for u, v, _ in triples], labels)
-    return EdgeList(labels, sources, targets, [w for _, _, w in triples], graph.is_directed())
-
-
-def _from_edges(graph: EdgeList, semiring: Semiring) -> Coordinates:
-    def where(index: tuple[int, ...]) -> str:
-        e = index[0] % max(1, len(graph.weights))
-        line = "" if graph.lines is None else f" (line {graph.lines[e]})"
-        return f"edge {e} from {graph.labels[graph.sources[e]]!r} to {graph.labels[graph.targets[e]]!r}{line}"
-
-    rows, columns, weights = graph.sources, graph.targets, weights_of(graph.weights, semiring, where)
-    if not graph.directed:
-        back = np.flatnonzero(rows != columns)
-        rows, columns = np.concatenate([rows, columns[back]]), np.concatenate([columns, rows[back]])
-        weights = tuple(np.concatenate([w, w[back]]) for w in weights)
-    return Coordinates(rows, columns, weights, len(graph.labels), where, graph.labels)

@@ -1,0 +1,308 @@
+"""Graphs that list their edges (sparse arrays, NetworkX graphs, `EdgeList`s) as triplets (COO), and these as matrices over a semiring.
+
+`coordinates` gives what a graph lists, with a name for each edge. `COO.csr` and `COO.dense` leave out non-edges, convert weights, refuse
+what is no element, and combine parallel edges with ⊕. `csr_of_scipy` does all that at once where nothing about SciPy's compressed rows has
+to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import CHOOSING, nodes
+from semiring.algorithms.edges import Edges, combine_runs, in_order, in_range
+from semiring.arrays.conversion import Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
+from semiring.arrays.memory import require_memory
+from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
+from semiring.graphs.array_like import comes_from, is_sparse, to_scipy
+from semiring.graphs.edge_list import EdgeList, numbered
+from semiring.graphs.graph import Graph, Reading, entry_name, nonedges
+from semiring.kernels.overflow.limits import absorbing
+from semiring.kernels.overflow.statistics import ValueStatistics, surely_elements, value_statistics
+from semiring.kernels.reference.operations import Operations
+
+__all__ = ["COO", "coordinates", "csr_of_scipy", "lists_edges"]
+
+Values = tuple[Array, ...]
+
+_EXACT_IN_FLOAT64 = 1 << 53
+_FLOAT64 = (np.dtype(np.float64),)
+
+_NO_REAL = (str, bytes, complex, np.complexfloating, np.timedelta64, tuple, list, dict)
+"""What is certainly no weight."""
+
+
+class COO(NamedTuple):
+    """Weighted edges as they were passed, in any order, parallel ones too: ``weights[:, e]`` from ``tails[e]`` to ``heads[e]``.
+
+    Attributes
+    ----------
+    tails, heads : int arrays of shape (m,)
+        Where each edge begins and where it leads: SciPy's ``row`` and ``col``.
+    weights : tuple of arrays of shape (m,)
+        One for each component of an element.
+    n : int
+        The number of vertices.
+    where : callable
+        Names an edge, for messages.
+    labels : tuple or None
+        The vertices; None where they are 0 … n − 1.
+    """
+
+    tails: Array
+    heads: Array
+    weights: Values
+    n: int
+    where: Place
+    labels: tuple[Hashable, ...] | None = None
+
+    def csr(self, semiring: Semiring, reading: Reading) -> Edges:
+        """The matrix over a semiring in compressed rows; parallel edges combine with ⊕. O(m log m) for m edges."""
+        coo = self._edges(reading)
+        return coo._converted(semiring, reading, _dtypes(coo.weights, semiring, reading.dtype, coo.where))
+
+    def dense(self, semiring: Semiring, reading: Reading) -> Graph:
+        """The same as a dense matrix, where there is memory for it. O(n² + m log m) for m edges."""
+        coo = self._edges(reading)
+        dtypes = _dtypes(coo.weights, semiring, reading.dtype, coo.where)
+        require_memory(coo.n, dtypes, via=reading.paths)
+        return Graph(coo._converted(semiring, reading, dtypes).dense(), True, coo.labels)
+
+    def _edges(self, reading: Reading) -> COO:
+        """Without what stands for a non-edge."""
+        there = ~nonedges(self.weights, reading.nonedge)
+        if there.all():
+            return self
+        kept = np.flatnonzero(there)
+        weights = tuple(w[kept] for w in self.weights)
+        return self._replace(
+            tails=self.tails[kept], heads=self.heads[kept], weights=weights, where=lambda e: self.where((int(kept[e[0]]),))
+        )
+
+    def _converted(self, semiring: Semiring, reading: Reading, dtypes: tuple[np.dtype[Any], ...]) -> Edges:
+        """In compressed rows, with weights of these dtypes."""
+        zero, _ = semiring.identities(dtypes)
+        weights = tuple(_present(w, self.where) for w in self.weights) if reading.presence else self.weights
+        convert = conversions(semiring, [written_as(w.dtype, numbers=True) for w in weights], dtypes)
+        weights = tuple(to(w, self.where) for to, w in zip(convert, weights, strict=True))
+        statistics = _require_inside(semiring, weights, self.where)
+        tails, heads, weights = in_order(self.n, self.tails, self.heads, weights, partial(_sums, semiring, self))
+        there = np.logical_or.reduce([np.asarray(w != z, dtype=bool) for w, z in zip(weights, zero, strict=True)])
+        if not there.all():
+            tails, heads, weights = tails[there], heads[there], tuple(w[there] for w in weights)
+        return Edges.of(tails, heads, weights, self.n, zero, statistics if len(tails) == len(self.tails) else ())
+
+
+def _require_inside(semiring: Semiring, weights: Values, where: Place) -> tuple[ValueStatistics, ...]:
+    """Refuse a weight that is no element; the value statistics of weights of numbers, and nothing of others."""
+    dtypes = tuple(w.dtype for w in weights)
+    numbers = all(d.kind not in "bO" for d in dtypes)
+    statistics = value_statistics(weights, absorbing(semiring, dtypes)) if numbers else ()
+    index = None if surely_elements(semiring, weights, statistics) else outside(semiring, weights)
+    if index is not None:
+        require_inside(semiring, tuple(w[index] for w in weights), f"the weight of {where(index)}", advice=", or nonedge=nan")
+    return statistics
+
+
+def _present(weights: Array, where: Place) -> Array:
+    """True for every edge, one of weight 0 too; only a weight that is a truth value itself tells whether there is an edge."""
+    if weights.dtype.kind == "b":
+        return weights
+    refuse_nan(weights, where)
+    if weights.dtype.kind == "O":
+        return np.array([bool(w) if isinstance(w, bool | np.bool_) else True for w in weights], dtype=bool)
+    return np.ones(weights.shape, dtype=bool)
+
+
+def _sums(semiring: Semiring, coo: COO, places: Array, weights: Values) -> tuple[Array, Values]:
+    """Each of the sorted places once, and the ⊕ of its weights."""
+    dtypes = tuple(w.dtype for w in weights)
+    if all(d.kind not in "iu" for d in dtypes) or _stays_in_range(semiring):
+        return combine_runs(places, weights, Operations(semiring, dtypes).add)
+    # Python's integers do not wrap, and the way back refuses what does not fit.
+    exact = (np.dtype(object),) * len(dtypes)
+    widen, narrow = conversions(semiring, dtypes, exact), conversions(semiring, exact, dtypes)
+    places, weights = combine_runs(places, tuple(to(w, str) for to, w in zip(widen, weights, strict=True)), Operations(semiring, exact).add)
+
+    def where(index: tuple[int, ...]) -> str:
+        u, v = (i if coo.labels is None else repr(coo.labels[i]) for i in divmod(int(places[index]), coo.n))
+        return f"the parallel edges from {u} to {v} together"
+
+    return places, tuple(to(w, where) for to, w in zip(narrow, weights, strict=True))
+
+
+def _stays_in_range(semiring: Semiring) -> bool:
+    """Whether ⊕ only selects or combines bits, so that no integer outgrows its dtype."""
+    return {e.op for e in nodes(*semiring.program.add)} <= CHOOSING
+
+
+def _dtypes(weights: Values, semiring: Semiring, dtype: Any, where: Place) -> tuple[np.dtype[Any], ...]:
+    """The dtypes asked for, else float64, else (for semirings without floats) bool or the weights' own."""
+    own = tuple(widened(w.dtype) for w in weights)  # refuses text and complex numbers
+    if dtype is not None:
+        return semiring.dtypes(dtype)
+    for candidate in (np.float64, np.bool_, own):
+        try:
+            semiring.identities(candidate)
+        except DTypeError:
+            continue
+        dtypes = semiring.dtypes(candidate)
+        break
+    else:
+        return semiring.dtypes(own)  # identities will say what is wrong with it
+    for w, target in zip(weights, dtypes, strict=True):
+        index = _rounded(w) if target.kind == "f" else None
+        if index is not None:
+            integer = int(w[index])
+            same = w.dtype.kind != "O" and integer not in (np.iinfo(w.dtype).min, np.iinfo(w.dtype).max)  # which stand for ∞ there
+            exact = f"np.{w.dtype}" if same else "object"
+            none = "" if same else f", or nonedge={brief(integer)} if it means 'no edge'"
+            problem = f"is {brief(integer)}, which float64 would round; pass dtype={exact}, or dtype=np.float64 to accept that{none}"
+            raise DTypeError(f"{where((index,))} {problem}")
+    return dtypes
+
+
+def _rounded(weights: Array) -> int | None:
+    """The position of an integer that float64 does not hold."""
+    if weights.dtype.kind == "O":
+        return next((position for position, w in enumerate(weights) if isinstance(w, int | np.integer) and _rounds(int(w))), None)
+    if weights.dtype.kind not in "iu":
+        return None
+    beyond = (weights > _EXACT_IN_FLOAT64) | (weights < -_EXACT_IN_FLOAT64)
+    return int(np.argmax(beyond)) if beyond.any() else None
+
+
+def _rounds(integer: int) -> bool:
+    """Whether float64 would hold another number in the place of an integer; not where it holds none at all."""
+    try:
+        return float(integer) != integer
+    except OverflowError:
+        return False
+
+
+def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> Edges | None:
+    """SciPy's compressed rows, if nothing about them has to change; None where `COO.csr` has to look at them."""
+    if graph.format != "csr" or semiring.components > 1 or semiring.on_truth_values or reading.presence or reading.nonedge is not None:
+        return None
+    weights, heads, starts, (n, *columns) = graph.data, graph.indices, graph.indptr, graph.shape
+    dtypes = (weights.dtype,)
+    if semiring.dtypes(_FLOAT64 if reading.dtype is None else reading.dtype) != dtypes or columns != [n]:
+        return None
+    if not (graph.has_canonical_format and len(heads) == len(weights) == starts[-1]):
+        return None
+    heads = heads.astype(np.int64)
+    if not in_range(heads, n):  # SciPy does not look where edges lead
+        return None
+    statistics = value_statistics((weights,), absorbing(semiring, dtypes))
+    (found,), (zero,) = statistics, semiring.identities(dtypes)[0]
+    least, greatest = found.finite or (zero, zero)
+    absent = not (least <= zero <= greatest) or (zero == 0 and found.zeros == 0) or found.finite is None
+    if not (absent and found.all_finite and surely_elements(semiring, (weights,), statistics)):
+        return None
+    return Edges(int(n), starts.astype(np.intp), heads, (weights,), (zero,), statistics)
+
+
+def lists_edges(graph: Any) -> bool:
+    """Whether this is a sparse array, a NetworkX graph or an `EdgeList`, and no matrix."""
+    return is_sparse(graph) or _is_networkx(graph) or isinstance(graph, EdgeList)
+
+
+def _is_networkx(graph: Any) -> bool:
+    return comes_from(graph, "networkx") and hasattr(graph, "adj")
+
+
+def coordinates(graph: Any, semiring: Semiring, weight: str) -> COO | None:
+    """The edges of what lists them, with NetworkX's attribute `weight`; None for a dense matrix."""
+    if is_sparse(graph):
+        return _of_scipy(to_scipy(graph), semiring)
+    if _is_networkx(graph):
+        graph = _of_networkx(graph, weight)
+    return _of_edge_list(graph, semiring) if isinstance(graph, EdgeList) else None
+
+
+def _of_scipy(graph: Any, semiring: Semiring) -> COO:
+    """What a sparse array stores, as SciPy understands it: the sum of duplicates, and no zero that only pads a block or a diagonal."""
+    if semiring.components > 1:
+        raise GraphError(
+            f"a sparse array holds single numbers, not the {semiring.components} components of {semiring.name}; use semiring.edges"
+        )
+    if len(graph.shape) != 2 or graph.shape[0] != graph.shape[1]:
+        raise ShapeError(f"a graph is a square matrix, not a sparse array of shape {graph.shape}")
+    if graph.dtype.kind not in "biuf":
+        raise DTypeError(f"a sparse array of {graph.dtype} is not supported; use bool, an integer or a float dtype")
+    padded = graph.format in ("bsr", "dia")
+    coo = graph.tocoo(copy=True)
+    if coo.dtype.kind in "iu":
+        coo.data = coo.data.astype(coo.dtype.kind + "8")  # so that the sum of small integers does not wrap
+    several, may_wrap = coo.nnz, coo.dtype.kind in "iu" and np.abs(coo.data, dtype=np.float64).sum() >= np.iinfo(coo.dtype).max
+    coo.sum_duplicates()
+    if may_wrap and coo.nnz < several:
+        raise DTypeError(f"the duplicates of a sparse array of {graph.dtype} may sum to more than {coo.dtype} holds; convert it to float64")
+    tails, heads, data = coo.row, coo.col, coo.data
+    if padded:
+        stored = data != 0
+        tails, heads, data = tails[stored], heads[stored], data[stored]
+    return COO(tails, heads, (data,), int(graph.shape[0]), lambda e: entry_name((tails[e[0]], heads[e[0]])))
+
+
+def _of_networkx(graph: Any, weight: str) -> EdgeList:
+    labels = tuple(graph.nodes)
+    triples = list(graph.edges(data=weight, default=None))
+    tails, heads = numbered([(u, v) for u, v, _ in triples], labels)
+    return EdgeList(labels, tails, heads, [w for _, _, w in triples], graph.is_directed())
+
+
+def _of_edge_list(graph: EdgeList, semiring: Semiring) -> COO:
+    """Each edge of a list, and after all of them the other directions of those that have none."""
+
+    def where(index: tuple[int, ...]) -> str:
+        e = index[0] % max(1, len(graph.weights))
+        line = "" if graph.lines is None else f" (line {graph.lines[e]})"
+        return f"edge {e} from {graph.labels[graph.sources[e]]!r} to {graph.labels[graph.targets[e]]!r}{line}"
+
+    tails, heads, weights = graph.sources, graph.targets, _weights(graph.weights, semiring, where)
+    if not graph.directed:
+        back = np.flatnonzero(tails != heads)
+        tails, heads = np.concatenate([tails, heads[back]]), np.concatenate([heads, tails[back]])
+        weights = tuple(np.concatenate([w, w[back]]) for w in weights)
+    return COO(tails, heads, weights, len(graph.labels), where, graph.labels)
+
+
+def _weights(weights: list[Any], semiring: Semiring, where: Place) -> Values:
+    """The weights of a list of edges in an array for each component; a missing one is 1."""
+    if semiring.components == 1:
+        one = True if isinstance(semiring.zero, bool) else 1
+        filled = [one if w is None else w for w in weights]
+        return (_numbers(filled, where),)
+    for position, weight in enumerate(weights):
+        if not isinstance(weight, tuple) or len(weight) != semiring.components:
+            raise GraphError(f"{where((position,))} needs a weight of {semiring.components} components for {semiring.name}, not {weight!r}")
+    columns = zip(*weights, strict=True) if weights else ((),) * semiring.components
+    return tuple(_numbers(list(column), where) for column in columns)
+
+
+def _numbers(values: list[Any], where: Place) -> Array:
+    """One array of all the values: of numbers, or else of objects (Fractions; truth values among numbers, which would become numbers)."""
+    kinds = set(map(type, values))
+    if any(issubclass(kind, _NO_REAL) for kind in kinds):
+        position = next(i for i, v in enumerate(values) if isinstance(v, _NO_REAL))
+        raise DTypeError(f"the weight of {where((position,))} is {values[position]!r}, which is no real number")
+    truths = {issubclass(kind, bool | np.bool_) for kind in kinds}
+    if len(truths) < 2 and all(issubclass(kind, int | float | np.bool_ | np.integer | np.floating) for kind in kinds):
+        numbers = np.array(values) if values else np.zeros(0)
+        if numbers.dtype.kind in "biu" or (numbers.dtype.kind == "f" and not _rounded_among(values, kinds)):
+            return numbers
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects
+
+
+def _rounded_among(values: list[Any], kinds: set[type]) -> bool:
+    """Whether an integer would not be itself in an array of floats."""
+    mixed = any(issubclass(kind, int | np.integer) for kind in kinds)
+    return mixed and any(isinstance(v, int | np.integer) and _rounds(int(v)) for v in values)
