@@ -73,7 +73,7 @@ def in_order(
     if (places[1:] > places[:-1]).all():
         return tails, heads, weights
     order = np.argsort(places, kind="stable")
-    places, weights = places[order], tuple(w[order] for w in weights)
+    places, weights = places[order], tuple([w[order] for w in weights])
     if (places[1:] == places[:-1]).any():
         places, weights = combine(places, weights)
     return places // n, places % n, weights

@@ -15,14 +15,13 @@ import numpy as np
 from scipy.sparse.csgraph import NegativeCycleError as ScipyNegativeCycleError
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.edges import Edges
+from semiring.algorithms.edges import Edges, in_range
 from semiring.algorithms.predecessors import NONE
 from semiring.arrays.devices import device_of
 from semiring.common.errors import DTypeError
 from semiring.common.errors import NegativeCycleError as OwnNegativeCycleError
 from semiring.common.forks import cached_property
-from semiring.csgraph.arcs import Arcs, Array
-from semiring.csgraph.reading import Given, read
+from semiring.csgraph.reading import Array, Given, both_ways, in_dtype, read
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import Options
 
@@ -118,32 +117,29 @@ class Call:
         return self.graph.unweighted(infinite=request.method != "FW") if request.unweighted else self.graph
 
     @cached_property
-    def edges(self) -> Given:
+    def within_reach(self) -> Given:
         """The same without negative cycles that no path reaches."""
         if self.negative and self.sources is not None:
             return self.weighed.reached_from(self.sources, directed=self.request.directed)
         return self.weighed
 
     @cached_property
-    def arcs(self) -> Arcs:
-        """The edges one by one, in both directions where they have none."""
+    def csr(self) -> Edges:
+        """Its edges in compressed rows, in both directions where they have none."""
         return self._by_direction(self.weighed)
 
     @cached_property
-    def listed(self) -> Edges:
-        """The same as this library's searches take them, in the dtype of the distances."""
-        if self.dtype == np.float64:
-            return self.arcs.edges(self.dtype)
-        with np.errstate(over="ignore"):  # what cannot be held is refused later
-            return self.arcs.edges(self.dtype)
+    def csr_within_reach(self) -> Edges:
+        """The same without negative cycles that no path reaches."""
+        return self.csr if self.within_reach is self.weighed else self._by_direction(self.within_reach)
+
+    def _by_direction(self, graph: Given) -> Edges:
+        return graph.csr if self.request.directed else both_ways(graph.csr)
 
     @cached_property
-    def reached(self) -> Arcs:
-        """The same without negative cycles that no path reaches."""
-        return self.arcs if self.edges is self.weighed else self._by_direction(self.edges)
-
-    def _by_direction(self, graph: Given) -> Arcs:
-        return graph.arcs if self.request.directed else graph.arcs.both_ways()
+    def searched(self) -> Edges:
+        """The edges as this library's searches take them, in the dtype of the distances; what cannot be held is refused later."""
+        return in_dtype(self.csr, self.dtype)
 
     @cached_property
     def plan(self) -> Plan:
@@ -153,7 +149,7 @@ class Call:
         sources = None if self.sources is None else len(self.sources)
         more: dict[str, Any] = {"scipy": True, "nearest": bool(request.min_only)}
         if dense is None:
-            return plan(edges_problem(MIN_PLUS, self.listed, options, sources, **more))
+            return plan(edges_problem(MIN_PLUS, self.searched, options, sources, **more))
         more |= {"dense": True, "edges": min(self.graph.stored * (1 if request.directed else 2), n * n), "searches": sources}
         more |= {"order": "rounds" if self.negative else "levels" if request.unweighted else "best", "place": device_of(dense)}
         return plan(closure_problem(MIN_PLUS, (self.dtype,), (n, n), options, **more))
@@ -202,7 +198,7 @@ def read_call(csgraph: Any, request: Request) -> Call:
         return Call(graph, request, None, (n,), dtype)
     sources = np.array(request.indices, dtype=np.int64)
     flat = sources.reshape(-1)
-    if len(flat) and flat.view(np.uint64).max() >= n:  # negative ones are large then
+    if not in_range(flat, n):
         flat = np.where(flat < 0, flat + n, flat)
         if ((flat < 0) | (flat >= n)).any():
             raise ValueError(f"indices out of range 0...N: there are {n} vertices")

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix, isspmatrix
 
+from semiring.algorithms.edges import Edges
 from semiring.algorithms.predecessors import NONE
 from semiring.arrays.pieces import CACHE, slices
 from semiring.common.errors import ShapeError
-from semiring.csgraph.arcs import Array
-from semiring.csgraph.reading import nulls, read, require_square
+from semiring.csgraph.reading import Array, both_ways, nulls, read, require_square
 from semiring.graphs.array_like import is_pydata
 
 __all__ = ["construct_dist_matrix", "csgraph_from_dense", "csgraph_from_masked", "csgraph_masked_from_dense", "reconstruct_path"]
@@ -226,22 +226,33 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
            [0., 0., 2.],
            [0., 0., 0.]])
     """
-    arcs = read(csgraph).arcs
+    csr = read(csgraph).csr
     before = np.asarray(predecessors)
     if before.dtype.kind not in "iu":
         raise ValueError(f"predecessors must be of an integral dtype, not {before.dtype}: vertices, and a negative number for none")
-    if before.ndim != 1 or len(before) > arcs.n:
-        raise ShapeError(f"predecessors is a row of {arcs.n} vertices, not of shape {before.shape}")
+    if before.ndim != 1 or len(before) > csr.n:
+        raise ShapeError(f"predecessors is a row of {csr.n} vertices, not of shape {before.shape}")
     children = np.flatnonzero(before >= 0)
     parents = before[children].astype(np.int64)
-    if (parents >= arcs.n).any():
-        raise IndexError(f"predecessors name vertex {parents.max()}, of {arcs.n}")
-    weights, there = (arcs if directed else arcs.both_ways()).find(parents, children)
+    if (parents >= csr.n).any():
+        raise IndexError(f"predecessors name vertex {parents.max()}, of {csr.n}")
+    weights, there = _found(csr if directed else both_ways(csr), parents, children)
     if not there.all():
         at = int(np.argmin(there))
         raise ValueError(f"predecessors[{children[at]}] is {parents[at]}, but csgraph has no edge between the two in that direction")
     order = np.argsort(parents, kind="stable")
-    starts = np.searchsorted(parents[order], np.arange(arcs.n + 1)).astype(np.int32)
+    starts = np.searchsorted(parents[order], np.arange(csr.n + 1)).astype(np.int32)
     kind = csr_matrix if isspmatrix(csgraph) else csr_array
-    tree = kind((weights[order], children[order].astype(np.int32), starts), shape=(arcs.n, arcs.n))
+    tree = kind((weights[order], children[order].astype(np.int32), starts), shape=(csr.n, csr.n))
     return type(csgraph).from_scipy_sparse(tree) if is_pydata(csgraph) else tree
+
+
+def _found(csr: Edges, tails: Array, heads: Array) -> tuple[Array, Array]:
+    """The weights of the edges between some vertices, and where there are such edges."""
+    places, wanted = csr.tails * csr.n + csr.heads, tails * csr.n + heads
+    at = np.searchsorted(places, wanted)
+    there = at < len(places)
+    there[there] = places[at[there]] == wanted[there]
+    weights = np.full(len(wanted), np.inf)
+    weights[there] = csr.weights[0][at[there]]
+    return weights, there

@@ -1,9 +1,12 @@
-"""What SciPy calls a graph, by its conventions; either as a dense matrix with ∞ for non-edges or edge by edge.
+"""What SciPy calls a graph, by its conventions: a dense matrix with ∞ for non-edges, or its edges in compressed rows (CSR).
 
 In a dense array 0, NaN and ±∞ are no edges; in a masked array what is masked, NaN or infinite, so that 0 is an edge; in a sparse array
-what is not stored, NaN or ∞. Where edges are counted instead of weighed, whatever is stored or not masked is one, as in SciPy, whose
-Floyd–Warshall alone goes by the weight there too. SciPy's own reading takes every dense weight below 1e-8 for 0 (it compares as
-`numpy.ma.masked_values` does), and its Floyd–Warshall the zeros of masked arrays for non-edges; here it is all as said.
+what is not stored, NaN or ∞, and of parallel edges the lightest counts. Where edges are counted instead of weighed, whatever is stored or
+not masked is one, as in SciPy, whose Floyd–Warshall alone goes by the weight there too. SciPy's own reading takes every dense weight below
+1e-8 for 0 (it compares as `numpy.ma.masked_values` does), and its Floyd–Warshall the zeros of masked arrays for non-edges; here it is all
+as said.
+
+`read` gives a `Given`; the functions after it change compressed rows of float64 weights.
 """
 
 from __future__ import annotations
@@ -13,28 +16,36 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import breadth_first_order
 
 from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.edges import Edges, in_order, in_range
 from semiring.arrays.devices import device_of, equal, host, namespace, on_device, on_gpu
 from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.arrays.memory import require_memory
-from semiring.common.errors import GraphError, ShapeError
+from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.common.forks import cached_property
-from semiring.csgraph.arcs import Arcs, Array
 from semiring.graphs.array_like import Source, is_sparse, to_scipy
 from semiring.graphs.dense import read_dense
 from semiring.graphs.graph import Reading
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.statistics import value_statistics
 
-__all__ = ["Given", "nulls", "read", "require_square"]
+__all__ = [
+    "Array", "Given", "as_scipys", "both_ways", "in_dtype", "is_held", "nulls", "read", "require_held", "require_square", "some",
+    "with_root",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
 
 _EXACT = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))
 """What is read as it is; everything else as float64, as SciPy does."""
 
-_HALF = np.dtype(np.float16)
+_HALF, _FLOAT64 = np.dtype(np.float16), np.dtype(np.float64)
+
+_ZERO = (np.inf,)
+"""What all other entries of a matrix of edges are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +58,12 @@ class Given:
         Of the host, or of a GPU.
     missing : bool array of shape (n, n) or None
         Where a dense array has no edge, if not only where it is 0.
-    entries : Arcs or None
+    entries : Edges or None
         What a sparse array stores, infinite weights too; ∞ for NaN.
     stored : int
         How many edges there are by SciPy's count.
+    scipys : csr_array or csr_matrix, optional
+        The same as `entries`, where SciPy's functions take it as it is.
     mask : bool array or None
         That of a masked array.
     restore : callable or None
@@ -61,8 +74,9 @@ class Given:
 
     dense: Any
     missing: Any
-    entries: Arcs | None
+    entries: Edges | None
     stored: int
+    scipys: Any = None
     mask: Any = None
     restore: Callable[[Any], Any] | None = None
     statistics: ValueStatistics | None = None
@@ -76,7 +90,7 @@ class Given:
     def negative(self) -> bool:
         """Whether an edge is negative."""
         if self.entries is not None:
-            return self.arcs.statistics.negative
+            return self.csr.statistics[0].negative
         if self.statistics is not None:
             return self.statistics.negative
         below = self.dense < 0
@@ -96,20 +110,24 @@ class Given:
         return not found.zeros or found.zeros == self.n - np.count_nonzero(self.dense.diagonal())
 
     @cached_property
-    def arcs(self) -> Arcs:
-        """The edges one by one."""
+    def csr(self) -> Edges:
+        """The edges in compressed rows."""
         if self.entries is not None:
-            if self.entries.statistics.negative_infinity:
+            (found,) = self.entries.statistics
+            if found.negative_infinity:
                 raise GraphError("csgraph stores −∞, which is no weight: no path through it has a length")
-            return self.entries.where(self.entries.weights < np.inf) if self.entries.statistics.positive_infinity else self.entries
+            if not found.positive_infinity:
+                return self.entries
+            return some(self.entries, self.entries.weights[0] < np.inf, (found._replace(positive_infinity=False),))
         there = ~host(self.absent)
-        rows, columns = np.nonzero(there)
-        return Arcs.of(self.n, rows, columns, host(self.dense)[there].astype(np.float64))
+        tails, heads = np.nonzero(there)
+        return Edges.of(tails, heads, (host(self.dense)[there].astype(np.float64),), self.n, _ZERO)
 
     def unweighted(self, *, infinite: bool) -> Given:
         """Each edge of weight 1, with `infinite` also those of no finite weight; a dense array of them is one number, seen everywhere."""
         if self.entries is not None:
-            return replace(self, entries=(self.entries if infinite else self.arcs).unweighted())
+            csr = self.entries if infinite else self.csr
+            return replace(self, entries=_weighing(csr, (np.ones_like(csr.weights[0]),)))
         with on_device(device_of(self.dense)):
             xp = namespace(self.dense)
             missing = self.mask if infinite and self.mask is not None else self.absent
@@ -118,14 +136,14 @@ class Given:
 
     def reached_from(self, sources: Array, *, directed: bool) -> Given:
         """Only those edges that a path from one of the sources can take."""
-        arcs = self.arcs if directed else self.arcs.both_ways()
+        csr = self.csr if directed else both_ways(self.csr)
         reached = np.zeros(self.n + 1, dtype=bool)
-        reached[breadth_first_order(arcs.with_root(sources).compressed(), self.n, return_predecessors=False)] = True
+        reached[breadth_first_order(as_scipys(with_root(csr, sources)), self.n, return_predecessors=False)] = True
         reached = reached[:-1]
         if reached.all():
             return self
         if self.entries is not None:
-            return replace(self, entries=self.entries.where(reached[self.entries.rows]))
+            return replace(self, entries=in_dtype(some(self.csr, reached[self.csr.tails]), _FLOAT64))
         with on_device(device_of(self.dense)):
             missing = self.absent | ~namespace(self.dense).asarray(reached)[:, None]
             return replace(self, missing=missing, statistics=None)
@@ -152,9 +170,9 @@ class Given:
         """
         if self.entries is not None:
             require_memory(self.n, (dtype,), via=paths)
-            self.arcs.require_held(dtype)
+            require_held(self.csr, dtype)
             with on_device(device):
-                return self.arcs.edges(dtype).dense(device)[0]
+                return in_dtype(self.csr, dtype).dense(device)[0]
         if not overwrite and type(self.dense) is np.ndarray and self.dense.dtype == dtype:
             if self.ready and borrow:
                 return self.dense
@@ -180,7 +198,7 @@ def read(csgraph: Any) -> Given:
     if type(csgraph) is not np.ndarray:
         if issparse(csgraph) or is_sparse(csgraph):
             csgraph = csgraph if issparse(csgraph) else to_scipy(csgraph)
-            return Given(None, None, _entries(csgraph), csgraph.nnz)
+            return _read_sparse(csgraph)
         if isinstance(csgraph, np.ma.MaskedArray):
             mask = np.ma.getmask(csgraph)
         elif lends_memory(csgraph):
@@ -203,7 +221,7 @@ def read(csgraph: Any) -> Given:
         absent = missing.sum() if on_gpu(missing) else np.count_nonzero(missing)
         return Given(array, missing, None, array.size - int(absent), restore=restore)
     mask = np.broadcast_to(mask, array.shape)
-    return Given(array, missing | mask, None, array.size - int(mask.sum()), mask)
+    return Given(array, missing | mask, None, array.size - int(mask.sum()), mask=mask)
 
 
 def require_square(array: Any) -> None:
@@ -228,8 +246,9 @@ def nulls(array: Any, null_value: float | None, *, nan_null: bool = True, infini
     return missing
 
 
-def _entries(graph: Any) -> Arcs:
+def _read_sparse(graph: Any) -> Given:
     """What a sparse array stores."""
+    stored = graph.nnz
     if graph.ndim != 2:
         raise ShapeError("compressed-sparse graph must be 2-D")
     n = int(graph.shape[0])
@@ -239,10 +258,85 @@ def _entries(graph: Any) -> Arcs:
         graph = graph.astype(np.float64)  # so that no sum of a COO array's duplicates wraps
     matrix = graph.tocsr()
     ordered = bool(matrix.has_canonical_format)
-    starts, targets = matrix.indptr, matrix.indices.astype(np.int64, copy=False)
-    if len(targets) and targets.view(np.uint64).max() >= n:  # negative ones are large then
-        raise GraphError(f"csgraph stores an entry in column {targets[(targets < 0) | (targets >= n)][0]}, of {n}")
-    arcs = Arcs(n, starts, targets, matrix.data.astype(np.float64, copy=False), matrix if matrix.dtype == np.float64 else None)
-    if arcs.statistics.nan:
-        arcs = Arcs(n, starts, targets, np.where(np.isnan(arcs.weights), np.inf, arcs.weights))
-    return arcs if ordered and len(targets) == starts[-1] else Arcs.combined(n, arcs.rows, targets, arcs.weights)
+    heads, weights = matrix.indices.astype(np.int64, copy=False), matrix.data.astype(np.float64, copy=False)
+    if not in_range(heads, n):
+        raise GraphError(f"csgraph stores an entry in column {heads[(heads < 0) | (heads >= n)][0]}, of {n}")
+    (found,) = value_statistics((weights,))
+    scipys = None if found.nan or matrix.dtype != np.float64 else matrix
+    if found.nan:
+        weights = np.where(np.isnan(weights), np.inf, weights)
+        (found,) = value_statistics((weights,))
+    csr = Edges(n, matrix.indptr.astype(np.intp, copy=False), heads, (weights,), _ZERO, (found,))
+    if ordered and len(heads) == csr.starts[-1]:
+        return Given(None, None, csr, stored, scipys)
+    return Given(None, None, in_dtype(_lightest(n, csr.tails, heads, weights), _FLOAT64), stored)
+
+
+def _lightest(n: int, tails: Array, heads: Array, weights: Array) -> Edges:
+    """From coordinates in any order; of parallel edges the lightest."""
+    return Edges.of(*in_order(n, tails, heads, (weights,), _minima), n, _ZERO)
+
+
+def _minima(places: Array, weights: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
+    """Each of the sorted places once, and the least of its weights."""
+    first = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
+    return places[first], (np.minimum.reduceat(weights[0], first),)
+
+
+def _weighing(csr: Edges, weights: tuple[Array, ...]) -> Edges:
+    """The same edges with other weights, and what these are."""
+    return Edges(csr.n, csr.starts, csr.heads, weights, _ZERO, value_statistics(weights))
+
+
+def some(csr: Edges, kept: Array, statistics: tuple[ValueStatistics, ...] = ()) -> Edges:
+    """Some of the edges, by a mask, and what these are if that is known."""
+    return csr if kept.all() else Edges.of(csr.tails[kept], csr.heads[kept], (csr.weights[0][kept],), csr.n, _ZERO, statistics)
+
+
+def both_ways(csr: Edges) -> Edges:
+    """The graph without directions: the lighter of two opposite edges goes both ways."""
+    tails, heads = np.concatenate([csr.tails, csr.heads]), np.concatenate([csr.heads, csr.tails])
+    return _lightest(csr.n, tails, heads, np.tile(csr.weights[0], 2))
+
+
+def with_root(csr: Edges, sources: Array) -> Edges:
+    """The graph with one more vertex, n, and an edge of weight 0 from it to each of the sources."""
+    tails, heads = np.concatenate([csr.tails, np.full(len(sources), csr.n)]), np.concatenate([csr.heads, sources])
+    return _lightest(csr.n + 1, tails, heads, np.concatenate([csr.weights[0], np.zeros(len(sources))]))
+
+
+def in_dtype(csr: Edges, dtype: np.dtype[Any]) -> Edges:
+    """The same with weights of a dtype, and what these are; one that the dtype cannot hold becomes infinite."""
+    if csr.weights[0].dtype == dtype:
+        return csr if csr.statistics else _weighing(csr, csr.weights)
+    with np.errstate(over="ignore"):
+        return _weighing(csr, (csr.weights[0].astype(dtype),))
+
+
+def is_held(csr: Edges, dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype can hold all weights."""
+    if dtype == np.float64:
+        return True
+    (found,) = csr.statistics or value_statistics(csr.weights)
+    return bool(found.largest <= float(np.finfo(dtype).max))
+
+
+def require_held(csr: Edges, dtype: np.dtype[Any]) -> None:
+    """Refuse an edge that weighs more than a dtype can hold, which would seem to be none.
+
+    Raises
+    ------
+    DTypeError
+    """
+    if not is_held(csr, dtype):
+        (weights,) = csr.weights
+        at = int(np.argmax(np.abs(weights)))
+        raise DTypeError(f"csgraph[{csr.tails[at]}, {csr.heads[at]}] is {weights[at]}, which {dtype} cannot hold; use float64")
+
+
+def as_scipys(csr: Edges, given: Given | None = None) -> Any:
+    """Compressed rows as SciPy's functions take them: those of a graph as it was given, if these are its `entries`."""
+    if given is not None and given.scipys is not None and csr is given.entries:
+        return given.scipys
+    index = np.int32 if max(csr.n, len(csr.heads)) <= np.iinfo(np.int32).max else np.int64
+    return csr_array((csr.weights[0], csr.heads.astype(index), csr.starts.astype(index)), shape=(csr.n, csr.n))

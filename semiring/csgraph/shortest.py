@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import yen as scipys_yen
 
 from semiring.common.docstrings import described_by
 from semiring.csgraph.call import AsBoth, Request
-from semiring.csgraph.reading import read
+from semiring.csgraph.reading import as_scipys, read
 from semiring.csgraph.solving import decide, solve
 from semiring.planning import Plan
 
@@ -321,9 +321,10 @@ def yen(
     if K < 1:
         raise ValueError(f"K is how many paths are wanted, at least 1, not {K}")
     graph = read(csgraph)
+    counted = graph.unweighted(infinite=True) if unweighted else graph
     with AsBoth():
         return scipys_yen(
-            (graph.unweighted(infinite=True) if unweighted else graph).arcs.compressed(),
+            as_scipys(counted.csr, graph),
             source,
             sink,
             K,

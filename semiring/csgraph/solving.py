@@ -18,14 +18,15 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra, johnson
 
 from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.edges import Edges
 from semiring.algorithms.predecessors import NONE
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.arrays.devices import device_of, host, namespace, on_device, on_gpu, to_gpu
 from semiring.arrays.memory import fits, with_scratch
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import OverflowRiskError, noted
-from semiring.csgraph.arcs import Arcs, Array
 from semiring.csgraph.call import AsBoth, Call, Request, cut, read_call
+from semiring.csgraph.reading import Array, as_scipys, in_dtype, is_held, require_held, some, with_root
 from semiring.execution.rows import rows_by_products
 from semiring.execution.whole import close_whole
 from semiring.graphs import Graph
@@ -42,9 +43,9 @@ def closed(call: Call) -> tuple[Any, ...]:
     request, graph, n = call.request, call.graph, call.graph.n
     paths = bool(request.return_predecessors)
     gpu = _one_gpu(call)
-    edges = graph if call.in_place else call.edges
+    given = graph if call.in_place else call.within_reach
     # Where weights are negative a closure may have to look at its input again.
-    matrix = edges.matrix(call.dtype, overwrite=call.in_place and not call.negative, paths=paths, device=gpu or "cpu")
+    matrix = given.matrix(call.dtype, overwrite=call.in_place and not call.negative, paths=paths, device=gpu or "cpu")
     with on_device(device_of(matrix)):
         _settle(call, matrix)
     with on_device(gpu or device_of(matrix)):
@@ -121,21 +122,24 @@ def multiplied(call: Call) -> tuple[Array, ...]:
 def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     """Distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources too."""
     request, n = call.request, call.graph.n
-    if not scipys and request.method != "FW" and call.arcs.held_by(call.dtype):
-        arcs = call.arcs  # searches of this library look only where paths lead, and tell of loops themselves
+    if not scipys and request.method != "FW" and is_held(call.csr, call.dtype):
+        csr = call.csr  # searches of this library look only where paths lead, and tell of loops themselves
     else:
-        arcs = call.reached
-        arcs.require_held(call.dtype)
+        csr = call.csr_within_reach
+        require_held(csr, call.dtype)
         if call.negative:
-            call.refuse_loops(arcs.find(np.arange(n), np.arange(n))[0])
-            arcs = arcs.without_loops()
+            loops = csr.tails == csr.heads
+            diagonal = np.zeros(n)
+            diagonal[csr.tails[loops]] = csr.weights[0][loops]
+            call.refuse_loops(diagonal)
+            csr = some(csr, ~loops)
     sources = np.arange(n) if call.sources is None else call.sources
     paths = bool(request.return_predecessors)
     if request.min_only:
-        return _at_once(call, arcs, sources, paths=paths)
+        return _at_once(call, csr, sources, paths=paths)
     if not scipys:
-        return tuple(array.reshape(*call.shape, n) for array in _own_rows(call, arcs, sources, paths=paths))
-    matrix = arcs.compressed()
+        return tuple(array.reshape(*call.shape, n) for array in _own_rows(call, csr, sources, paths=paths))
+    matrix = as_scipys(csr, call.graph)
     if call.dtype == np.float64 and not call.in_place:
         return tuple(array.reshape(*call.shape, n) for array in _rows(call, matrix, sources, paths=paths))
     distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
@@ -148,10 +152,10 @@ def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     return tuple(array.reshape(*call.shape, n) for array in answer)
 
 
-def _own_rows(call: Call, arcs: Arcs, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+def _own_rows(call: Call, csr: Edges, sources: Array, *, paths: bool) -> tuple[Array, ...]:
     """Distances from some sources by the searches of this library, and the predecessors if they are wanted."""
-    edges = call.listed if arcs is call.arcs else arcs.edges(call.dtype)
-    tree = np.full((len(sources), arcs.n), NONE, dtype=np.int32) if paths else None
+    edges = call.searched if csr is call.csr else in_dtype(csr, call.dtype)
+    tree = np.full((len(sources), csr.n), NONE, dtype=np.int32) if paths else None
     found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, searches=call.plan.searches, order=call.plan.problem.order)
     if tree is not None:
         if (tree == -1).any():  # from rows that were not searched by compiled code; to look takes a sixth of the time
@@ -174,17 +178,17 @@ def _rows(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Arra
     return found
 
 
-def _at_once(call: Call, arcs: Arcs, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+def _at_once(call: Call, csr: Edges, sources: Array, *, paths: bool) -> tuple[Array, ...]:
     """The distance of every vertex from the nearest source.
 
     SciPy has a search for that, but not for negative weights: then it begins at one more vertex, with edges of weight 0 to the sources.
     """
     n, limit = call.graph.n, call.request.limit
     if not call.negative:
-        matrix = arcs.compressed()
+        matrix = as_scipys(csr, call.graph)
         distances, *rest = _tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit, min_only=True))
         return (distances.astype(call.dtype, copy=False), *rest)
-    matrix = arcs.with_root(sources).compressed()
+    matrix = as_scipys(with_root(csr, sources))
     distances, predecessors = (found[0, :n] for found in johnson(matrix, indices=[n], return_predecessors=True))
     begins = predecessors == n
     predecessors = np.where(begins, NONE, predecessors).astype(np.int32)
