@@ -5,19 +5,20 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 
+from semiring.algorithms.edges import scatter
 from semiring.arrays.conversion import Array
 from semiring.common.errors import NegativeCycleError, SemiringError
 from semiring.common.forks import cached_property
 from semiring.graphs import require_memory
+from semiring.graphs.coo import COO
 from semiring.solve import apsp
 
-__all__ = ["Distances", "Edges", "SemiringGraph", "algorithm", "dense", "distances", "hops", "infinity", "original", "truth", "weighted"]
+__all__ = ["Distances", "SemiringGraph", "algorithm", "dense", "distances", "hops", "infinity", "original", "truth", "weighted"]
 
 
 class SemiringGraph:
@@ -57,34 +58,20 @@ def original(graph: Any) -> Any:
 
 _INTEGERS = (np.int16, np.int32, np.int64)
 
-
-@dataclass(frozen=True, eq=False)
-class Edges:
-    """Edges as coordinates; an undirected edge is there in both directions, and of parallel ones there is the shortest.
-
-    Attributes
-    ----------
-    nodes : list
-        In the order of the graph, which is that of rows and columns.
-    rows, columns : int arrays
-        Where an edge begins and ends, as indices of `nodes`.
-    weights : int64 or float64 array
-    """
-
-    nodes: list[Hashable]
-    rows: Array
-    columns: Array
-    weights: Array
+_where = str
+"""Names no edge: no message of this backend tells of one."""
 
 
-def hops(graph: Any) -> Edges:
+def hops(graph: Any) -> COO:
     """Every edge of a graph, with weight 1."""
-    nodes, rows, columns = _coordinates(graph)
-    return Edges(nodes, rows, columns, np.ones(len(rows), dtype=np.int64))
+    n, tails, heads = _coordinates(graph)
+    return COO(tails, heads, (np.ones(len(tails), dtype=np.int64),), n, _where)
 
 
-def weighted(graph: Any, weight: Any, *, may_hide: bool) -> Edges:
+def weighted(graph: Any, weight: Any, *, may_hide: bool) -> COO:
     """The edges with their weights: an attribute, 1 where it is missing, or what a function of both ends and the attributes says.
+
+    An undirected edge is there in both directions, and of parallel ones the shortest; weights are int64 or float64.
 
     Parameters
     ----------
@@ -99,7 +86,7 @@ def weighted(graph: Any, weight: Any, *, may_hide: bool) -> Edges:
     NotImplementedError
         For weights that are left to NetworkX: infinite ones, those that no int64 or float64 holds, and other kinds of numbers.
     """
-    nodes, rows, columns = _coordinates(graph)
+    n, tails, heads = _coordinates(graph)
     try:
         weights = _weights(graph, weight)
     except TypeError as error:  # as where one of two parallel edges has the weight None
@@ -109,9 +96,9 @@ def weighted(graph: Any, weight: Any, *, may_hide: bool) -> Edges:
         if not may_hide:
             raise NotImplementedError("an edge has the weight None")
         there = np.array([w is not None for w in weights], dtype=bool)
-        rows, columns, weights = rows[there], columns[there], [w for w in weights if w is not None]
+        tails, heads, weights = tails[there], heads[there], [w for w in weights if w is not None]
         kinds.discard(type(None))
-    return Edges(nodes, rows, columns, _numbers(weights, kinds))
+    return COO(tails, heads, (_numbers(weights, kinds),), n, _where)
 
 
 def infinity(dtype: Any) -> Any:
@@ -119,7 +106,7 @@ def infinity(dtype: Any) -> Any:
     return np.inf if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
 
 
-def dense(edges: Edges, *, paths: bool = False) -> Array:
+def dense(edges: COO, *, paths: bool = False) -> Array:
     """The matrix of edges, ∞ where there is none: the narrowest integers in which no distance can overflow, or float64.
 
     Raises
@@ -129,7 +116,7 @@ def dense(edges: Edges, *, paths: bool = False) -> Array:
     TooLargeError
         Where the matrix, and for `paths` a second one, does not fit into memory.
     """
-    n, w = len(edges.nodes), edges.weights
+    n, (w,) = edges.n, edges.weights
     dtype: Any = np.float64
     if w.dtype.kind == "f":
         if not math.isfinite(n * float(np.abs(w).max(initial=0))):
@@ -141,9 +128,8 @@ def dense(edges: Edges, *, paths: bool = False) -> Array:
         dtype = next((d for d in _INTEGERS if needed < np.iinfo(d).max), None)
         if dtype is None:
             raise NotImplementedError("distances may exceed the largest int64")
-    require_memory(n, (np.dtype(dtype),), via=paths)
-    matrix = np.full((n, n), infinity(dtype), dtype=dtype)
-    matrix[edges.rows, edges.columns] = w
+    require_memory(n, dtypes := (np.dtype(dtype),), via=paths)
+    (matrix,) = scatter(n, edges.tails, edges.heads, (w,), (infinity(dtype),), dtypes)
     return matrix
 
 
@@ -155,21 +141,19 @@ def truth(graph: Any) -> tuple[list[Hashable], Array]:
     TooLargeError
         Where it does not fit into memory.
     """
-    nodes, rows, columns = _coordinates(graph)
-    require_memory(len(nodes), (np.dtype(bool),))
-    matrix = np.zeros((len(nodes), len(nodes)), dtype=bool)
-    matrix[rows, columns] = True
-    return nodes, matrix
+    n, tails, heads = _coordinates(graph)
+    require_memory(n, dtypes := (np.dtype(bool),))
+    (matrix,) = scatter(n, tails, heads, (np.ones(len(tails), dtype=bool),), (False,), dtypes)
+    return list(graph), matrix
 
 
-def _coordinates(graph: Any) -> tuple[list[Hashable], Array, Array]:
-    """The nodes, and for each edge the indices of those that it joins, an undirected edge in both directions."""
-    nodes = list(graph)
-    number = {node: i for i, node in enumerate(nodes)}
+def _coordinates(graph: Any) -> tuple[int, Array, Array]:
+    """How many nodes there are, and for each edge the numbers of those that it joins, an undirected edge in both directions."""
+    number = {node: i for i, node in enumerate(graph)}
     # Neighbours are counted as they are met: a view of a multigraph that hides all edges between two nodes counts these in its len().
     found = [[number[v] for v in neighbours] for _, neighbours in graph.adjacency()]
-    columns = np.array(list(chain.from_iterable(found)), dtype=np.intp)
-    return nodes, np.repeat(np.arange(len(nodes)), list(map(len, found))), columns
+    heads = np.array(list(chain.from_iterable(found)), dtype=np.intp)
+    return len(number), np.arange(len(number)).repeat(list(map(len, found))), heads
 
 
 def _weights(graph: Any, weight: Any) -> list[Any]:
@@ -325,15 +309,15 @@ def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool
     ------
     NotImplementedError
         Where NetworkX's answer is its own: negative weights in Dijkstra's algorithm, hidden edges in the others, and weights that
-        `edges.weighted` refuses.
+        `weighted` refuses.
     NegativeCycleError
     """
     method = method or ("unweighted" if weight is None else "dijkstra")
     edges = hops(graph) if method == "unweighted" else weighted(graph, weight, may_hide=method == "dijkstra")
-    if method == "dijkstra" and (edges.weights < 0).any():
+    if method == "dijkstra" and (edges.weights[0] < 0).any():
         raise NotImplementedError("a weight is negative, where Dijkstra's algorithm gives no distances")
     matrix = dense(edges, paths=paths)
     solution = apsp(matrix, paths=paths, nonedge=infinity(matrix.dtype), overwrite=not paths)
     if not paths:
-        return Distances(edges.nodes, solution, None)
-    return Distances(edges.nodes, solution.distances, solution.predecessors())
+        return Distances(list(graph), solution, None)
+    return Distances(list(graph), solution.distances, solution.predecessors())

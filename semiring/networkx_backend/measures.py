@@ -65,8 +65,8 @@ def local_efficiency(G: Any) -> float:
     """See `networkx.local_efficiency`."""
     edges = hops(G)
     matrix = dense(edges)
-    degree = np.bincount(edges.rows, minlength=len(edges.nodes))
-    neighbours = np.split(edges.columns, np.cumsum(degree)[:-1])
+    degree = np.bincount(edges.tails, minlength=edges.n)
+    neighbours = np.split(edges.heads, np.cumsum(degree)[:-1])
     total = 0.0
     for d in np.unique(degree[degree > 1]).tolist():
         # The neighbourhoods of all nodes of one degree are a batch of closures.
