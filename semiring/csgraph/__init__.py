@@ -11,6 +11,9 @@ Every public name of SciPy's module is here, so that one line of a program chang
   do, without the flaws that they tell of.
 - `yen` is SciPy's, on graphs as these functions read them. All else is SciPy's own.
 
+The functions for shortest paths, in `shortest`, pass their arguments to `solving.solve`. That lets `call.read_call` check them, for which
+`reading.read` reads the graph by SciPy's conventions, and computes what the call's plan says. `conversions` has the other functions.
+
 >>> from semiring import csgraph
 >>> csgraph.shortest_path([[0, 1, 5], [0, 0, 2], [0, 0, 0]])
 array([[ 0.,  1.,  3.],

@@ -1,8 +1,6 @@
-"""A call: its arguments, checked, and the graph that they are about.
+"""A call of one of SciPy's functions: its arguments, checked, the graph that they are about, and how it is computed.
 
-The one error that both libraries raise.
-
-A call: its arguments, checked, and the graph that they are about.
+`read_call` makes a `Call` of a `Request`, and finds everything that can be wrong with it. Errors are those of both libraries: `AsBoth`.
 """
 
 from __future__ import annotations

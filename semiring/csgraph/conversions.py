@@ -1,9 +1,4 @@
-"""Dense graphs to sparse ones, and trees to distances, as SciPy does it.
-
-Dense graphs to sparse ones as SciPy does it, but without losing tiny weights.
-
-What a matrix or a row of predecessors says: distances, and trees.
-"""
+"""SciPy's conversions, without losing tiny weights: dense graphs to compressed ones, and predecessors to distances and trees."""
 
 from __future__ import annotations
 

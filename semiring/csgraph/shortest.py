@@ -8,9 +8,9 @@ import numpy as np
 from scipy.sparse.csgraph import yen as scipys_yen
 
 from semiring.common.docstrings import described_by
-from semiring.csgraph.call import AsBoth, Request
+from semiring.csgraph.call import AsBoth, Request, read_call
 from semiring.csgraph.reading import as_scipys, read
-from semiring.csgraph.solving import decide, solve
+from semiring.csgraph.solving import solve
 from semiring.planning import Plan
 
 __all__ = ["bellman_ford", "dijkstra", "explain", "floyd_warshall", "johnson", "shortest_path", "yen"]
@@ -384,6 +384,5 @@ def explain(
     >>> csgraph.explain(np.ones((2000, 2000)), indices=0, device="cpu").strategy
     'rows by products'
     """
-    return decide(
-        csgraph, Request(method, directed, return_predecessors, unweighted, overwrite, indices, limit, min_only, dtype=dtype, device=device)
-    )
+    request = Request(method, directed, return_predecessors, unweighted, overwrite, indices, limit, min_only, dtype=dtype, device=device)
+    return read_call(csgraph, request).plan

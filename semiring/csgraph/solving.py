@@ -1,12 +1,12 @@
-"""From a call to its answer: by the closure, by products of rows, or by searches.
+"""From a call to its answer: by the closure of the whole matrix, by products of a few rows with it, or by searches of its edges.
 
-The answer from the closure of the whole matrix.
+`solve` reads a call, and `_answer` goes the way that its plan names:
 
-The answer from products of a few rows with the whole matrix.
+- `by_closure` makes the dense matrix, closes it as `semiring.apsp` does, and takes the rows that are asked for.
+- `by_products` multiplies rows by the dense matrix until nothing changes.
+- `by_searches` searches from each source, in compressed rows, here (`algorithms.rows_of_edges`) or by SciPy's own functions.
 
-The answer from searches, this library's or SciPy's own, on the edges as they were read here.
-
-From the arguments of a call to its answer, by the closure, by products of rows, or by searches, this library's or SciPy's.
+Each gives a tuple: distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources.
 """
 
 from __future__ import annotations
@@ -32,14 +32,47 @@ from semiring.execution.whole import close_whole
 from semiring.graphs import Graph
 from semiring.graphs.by_rows import rows_of_graph
 from semiring.kernels.cuda.transfer import download, upload
-from semiring.planning import Plan
 from semiring.planning.options import Options
 
-__all__ = ["closed", "decide", "multiplied", "searched", "solve"]
+__all__ = ["by_closure", "by_products", "by_searches", "solve"]
 
 
-def closed(call: Call) -> tuple[Any, ...]:
-    """Distances, and predecessors where they are wanted."""
+def solve(csgraph: Any, request: Request) -> Any:
+    """The answer to a call: distances, and with ``return_predecessors=True`` predecessors too."""
+    call = read_call(csgraph, request)
+    if call.request.method == "D" and call.negative:
+        warnings.warn(
+            "Graph has negative weights: here dijkstra computes them right, and raises NegativeCycleError for a negative cycle. "
+            "SciPy's may be inaccurate, or never return.",
+            stacklevel=3,
+        )
+    with AsBoth():
+        first, *others = _answer(call)
+    return (first, *others) if others else first
+
+
+def _answer(call: Call) -> tuple[Any, ...]:
+    """What the way of the plan gives, as arrays of the caller's library."""
+    there, plan = on_gpu(call.graph.dense), call.plan
+    try:
+        if plan.strategy == "whole" or plan.strategy == "block rows":
+            answer = by_closure(call)
+        elif plan.strategy == "rows by products":
+            answer = by_products(call)
+        else:
+            answer = by_searches(call, scipys=plan.strategy == "SciPy")
+    except OverflowRiskError:
+        if call.request.device != "auto" or there or call.in_place:
+            raise
+        answer = by_searches(call, scipys=True)  # which lets sums become ∞, as the caller may know
+    if there and plan.strategy == "SciPy":
+        with on_device(device_of(call.graph.dense)):
+            answer = tuple(map(to_gpu, answer))
+    return answer if call.graph.restore is None else tuple(map(call.graph.restore, answer))
+
+
+def by_closure(call: Call) -> tuple[Any, ...]:
+    """All distances, or rows of them; on one GPU with room for it, there from the edges to the answer."""
     request, graph, n = call.request, call.graph, call.graph.n
     paths = bool(request.return_predecessors)
     gpu = _one_gpu(call)
@@ -102,8 +135,8 @@ def _settle(call: Call, matrix: Any) -> None:
     xp.fill_diagonal(matrix, 0)
 
 
-def multiplied(call: Call) -> tuple[Array, ...]:
-    """Distances from some sources, and predecessors where they are wanted."""
+def by_products(call: Call) -> tuple[Array, ...]:
+    """Distances from some sources, each a row that is multiplied by the matrix."""
     assert call.sources is not None
     given, directed = call.weighed, call.request.directed  # products look only where paths lead
     matrix = given.matrix(call.dtype, borrow=directed)
@@ -119,8 +152,8 @@ def multiplied(call: Call) -> tuple[Array, ...]:
     return tuple(array.reshape(*call.shape, call.graph.n) for array in answer)
 
 
-def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
-    """Distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources too."""
+def by_searches(call: Call, *, scipys: bool) -> tuple[Any, ...]:
+    """Distances from some sources, or all of them, by a search from each: of this library, or SciPy's."""
     request, n = call.request, call.graph.n
     if not scipys and request.method != "FW" and is_held(call.csr, call.dtype):
         csr = call.csr  # searches of this library look only where paths lead, and tell of loops themselves
@@ -136,23 +169,17 @@ def searched(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     sources = np.arange(n) if call.sources is None else call.sources
     paths = bool(request.return_predecessors)
     if request.min_only:
-        return _at_once(call, csr, sources, paths=paths)
+        return _nearest(call, csr, sources, paths=paths)
     if not scipys:
-        return tuple(array.reshape(*call.shape, n) for array in _own_rows(call, csr, sources, paths=paths))
-    matrix = as_scipys(csr, call.graph)
-    if call.dtype == np.float64 and not call.in_place:
-        return tuple(array.reshape(*call.shape, n) for array in _rows(call, matrix, sources, paths=paths))
-    distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
-    predecessors = np.empty((len(sources) if paths else 0, n), np.int32)
-    for rows in slices(len(sources), n, HOST):
-        distances[rows], *before = _rows(call, matrix, sources[rows], paths=paths)
-        if paths:
-            (predecessors[rows],) = before
-    answer = (distances, predecessors) if paths else (distances,)
-    return tuple(array.reshape(*call.shape, n) for array in answer)
+        answer = _here(call, csr, sources, paths=paths)
+    elif call.dtype == np.float64 and not call.in_place:
+        answer = _by_scipy(call, as_scipys(csr, call.graph), sources, paths=paths)
+    else:
+        answer = _copied(call, as_scipys(csr, call.graph), sources, paths=paths)
+    return tuple([array.reshape(*call.shape, n) for array in answer])
 
 
-def _own_rows(call: Call, csr: Edges, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+def _here(call: Call, csr: Edges, sources: Array, *, paths: bool) -> tuple[Array, ...]:
     """Distances from some sources by the searches of this library, and the predecessors if they are wanted."""
     edges = call.searched if csr is call.csr else in_dtype(csr, call.dtype)
     tree = np.full((len(sources), csr.n), NONE, dtype=np.int32) if paths else None
@@ -168,17 +195,29 @@ def _own_rows(call: Call, csr: Edges, sources: Array, *, paths: bool) -> tuple[A
     return found
 
 
-def _rows(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+def _by_scipy(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Array, ...]:
     """Distances from some sources, and the predecessors if they are wanted."""
     limit = call.request.limit
     if not call.negative:
-        return _tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit))
-    found = _tuple(johnson(matrix, indices=sources, return_predecessors=paths))
+        return _as_tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit))
+    found = _as_tuple(johnson(matrix, indices=sources, return_predecessors=paths))
     cut(limit, *found)
     return found
 
 
-def _at_once(call: Call, csr: Edges, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+def _copied(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+    """The same in another dtype or in the caller's array, by some rows at a time, as SciPy has only float64 of its own."""
+    n = call.graph.n
+    distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
+    predecessors = np.empty((len(sources) if paths else 0, n), np.int32)
+    for rows in slices(len(sources), n, HOST):
+        distances[rows], *before = _by_scipy(call, matrix, sources[rows], paths=paths)
+        if paths:
+            (predecessors[rows],) = before
+    return (distances, predecessors) if paths else (distances,)
+
+
+def _nearest(call: Call, csr: Edges, sources: Array, *, paths: bool) -> tuple[Array, ...]:
     """The distance of every vertex from the nearest source.
 
     SciPy has a search for that, but not for negative weights: then it begins at one more vertex, with edges of weight 0 to the sources.
@@ -186,7 +225,7 @@ def _at_once(call: Call, csr: Edges, sources: Array, *, paths: bool) -> tuple[Ar
     n, limit = call.graph.n, call.request.limit
     if not call.negative:
         matrix = as_scipys(csr, call.graph)
-        distances, *rest = _tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit, min_only=True))
+        distances, *rest = _as_tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit, min_only=True))
         return (distances.astype(call.dtype, copy=False), *rest)
     matrix = as_scipys(with_root(csr, sources))
     distances, predecessors = (found[0, :n] for found in johnson(matrix, indices=[n], return_predecessors=True))
@@ -203,43 +242,5 @@ def _at_once(call: Call, csr: Edges, sources: Array, *, paths: bool) -> tuple[Ar
     return answer if paths else answer[:1]
 
 
-def _tuple(found: Any) -> tuple[Array, ...]:
+def _as_tuple(found: Any) -> tuple[Array, ...]:
     return found if isinstance(found, tuple) else (found,)
-
-
-def decide(csgraph: Any, request: Request) -> Plan:
-    """How a call is computed."""
-    return read_call(csgraph, request).plan
-
-
-def solve(csgraph: Any, request: Request) -> Any:
-    """The answer to a call: distances, and with ``return_predecessors=True`` predecessors too."""
-    call = read_call(csgraph, request)
-    if call.request.method == "D" and call.negative:
-        warnings.warn(
-            "Graph has negative weights: here dijkstra computes them right, and raises NegativeCycleError for a negative cycle. "
-            "SciPy's may be inaccurate, or never return.",
-            stacklevel=3,
-        )
-    with AsBoth():
-        first, *others = _computed(call)
-    return (first, *others) if others else first
-
-
-def _computed(call: Call) -> tuple[Any, ...]:
-    there, plan = on_gpu(call.graph.dense), call.plan
-    try:
-        if plan.strategy == "whole" or plan.strategy == "block rows":
-            answer = closed(call)
-        elif plan.strategy == "rows by products":
-            answer = multiplied(call)
-        else:
-            answer = searched(call, scipys=plan.strategy == "SciPy")
-    except OverflowRiskError:
-        if call.request.device != "auto" or there or call.in_place:
-            raise
-        answer = searched(call, scipys=True)  # which lets sums become ∞, as the caller may know
-    if there and plan.strategy == "SciPy":
-        with on_device(device_of(call.graph.dense)):
-            answer = tuple(map(to_gpu, answer))
-    return answer if call.graph.restore is None else tuple(map(call.graph.restore, answer))

@@ -88,7 +88,7 @@ def test_what_explain_says_is_what_happens(monkeypatch: pytest.MonkeyPatch) -> N
     from semiring.csgraph import solving
 
     ran: list[str] = []
-    really_closed, really_searched = solving.closed, solving.searched
+    really_closed, really_searched = solving.by_closure, solving.by_searches
 
     def closed(call: Any) -> Any:
         ran.append("whole")
@@ -98,8 +98,8 @@ def test_what_explain_says_is_what_happens(monkeypatch: pytest.MonkeyPatch) -> N
         ran.append("SciPy" if scipys else "search")
         return really_searched(call, scipys=scipys)
 
-    monkeypatch.setattr(solving, "closed", closed)
-    monkeypatch.setattr(solving, "searched", searched)
+    monkeypatch.setattr(solving, "by_closure", closed)
+    monkeypatch.setattr(solving, "by_searches", searched)
     rng = np.random.default_rng(0)
     for n in (5, 80, 300):
         graph = sp.random_array((n, n), density=4 / n, rng=rng)
