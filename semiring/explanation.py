@@ -117,7 +117,7 @@ def _of_graph(graph: Any, semiring: Semiring, options: Options) -> Problem:
         edges, labels = listed
         return edges_problem(semiring, edges, options, _searches(options, edges.n, labels))
     given = GivenMatrix.of(graph, semiring, reading_of(semiring, options.nonedge, options.dtype))
-    searches = _searches(options, given.shape[-1], given.sources[0].labels)
+    searches = _searches(options, given.shape[-1], given.inputs[0].labels)
     return closure_problem(semiring, given.dtypes, given.shape, options, place=given.place, searches=searches)
 
 

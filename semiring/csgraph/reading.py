@@ -26,7 +26,7 @@ from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.common.forks import cached_property
-from semiring.graphs.array_like import Source, is_sparse, to_scipy
+from semiring.graphs.array_like import ArrayLike, is_sparse, to_scipy
 from semiring.graphs.dense import read_dense
 from semiring.graphs.graph import Reading
 from semiring.kernels.limits import ValueStatistics
@@ -179,7 +179,7 @@ class Given:
             require_memory(self.n, (dtype,), via=paths)
             return self.dense.copy() if self.ready else np.where(self.absent, dtype.type(np.inf), self.dense)
         reading = Reading(nonedge=np.inf, dtype=dtype, overwrite=overwrite, presence=False, paths=paths)
-        return read_dense((Source(self.dense, self.absent),), MIN_PLUS, reading).values[0]
+        return read_dense((ArrayLike(self.dense, self.absent),), MIN_PLUS, reading).values[0]
 
 
 def read(csgraph: Any) -> Given:

@@ -16,7 +16,7 @@ from semiring.arrays.devices import device_of, gpu_number, namespace, on_device,
 from semiring.arrays.memory import require_memory
 from semiring.execution.whole import paths_of, shares
 from semiring.graphs import Graph
-from semiring.graphs.by_rows import GivenRows, Inspection
+from semiring.graphs.by_rows import GivenRows, RunningStatistics
 from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
@@ -173,12 +173,12 @@ class _Work:
         if checkpoint is not None and checkpoint.side is not None:
             return tuple(ValueStatistics(None if finite is None else tuple(finite), *kinds) for finite, *kinds in checkpoint.found["seen"])
         given = self.given
-        inspection = Inspection(self.plan.semiring, given.dtypes, warn=self.options.nonedge is None and not given.looked_at)
-        visit(pipelines, rows.rows, inspection.look)
-        inspection.warn()
+        found = RunningStatistics(self.plan.semiring, given.dtypes, warn=self.options.nonedge is None and not given.warned)
+        visit(pipelines, rows.rows, found.add)
+        found.warn()
         if checkpoint is not None:
-            checkpoint.begin(rows.side, {"seen": inspection.statistics})
-        return inspection.statistics
+            checkpoint.begin(rows.side, {"seen": found.statistics})
+        return found.statistics
 
 
 def _with_whole_rows(given: GivenRows) -> GivenRows:

@@ -1,9 +1,19 @@
-"""Graphs in, arrays out: everything that the library accepts as a graph becomes one dense matrix over the semiring."""
+"""Graphs in: whatever a caller calls a graph becomes a matrix over the semiring, dense (`Graph`) or in compressed rows (CSR).
+
+`read` is the door, and asks two kinds of reader:
+
+- What lists its edges goes by `coo`: a sparse array, a NetworkX graph, or what `edges` of `edge_list` makes of a user's list, becomes triplets
+  (COO), and these the compressed rows of `algorithms.edges`.
+- Anything else goes by `array_like`, which finds the array in it, and `dense`, which makes a matrix over the semiring of it, borrowing what
+  need not change. `by_rows` does the same by block rows, for what is on disk or too large.
+
+`graph` has what they share: the result, how it is to be read, and what is no edge. `vertices` finds the vertices that `sources=` and
+`targets=` name.
+"""
 
 from semiring.arrays.memory import require_memory
-from semiring.graphs.coo import lists_edges
 from semiring.graphs.edge_list import EdgeList, edges
 from semiring.graphs.graph import Graph, NonEdgeWarning
 from semiring.graphs.read import read_edges, read_graph
 
-__all__ = ["EdgeList", "Graph", "NonEdgeWarning", "edges", "lists_edges", "read_edges", "read_graph", "require_memory"]
+__all__ = ["EdgeList", "Graph", "NonEdgeWarning", "edges", "read_edges", "read_graph", "require_memory"]

@@ -1,4 +1,4 @@
-"""What a caller may pass as a dense matrix, as an array where it lies."""
+"""What a caller may pass as a dense matrix, as an array where it lies; and which library an object comes from."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import borrowed, lends_memory, lists_numbers, name_of
 from semiring.common.errors import GraphError, ShapeError
 
-__all__ = ["Source", "comes_from", "dense_source", "is_pydata", "is_sparse", "to_scipy"]
+__all__ = ["ArrayLike", "as_array_like", "comes_from", "is_pydata", "is_sparse", "to_scipy"]
 
 
 @dataclass(eq=False, slots=True)
-class Source:
+class ArrayLike:
     """A dense matrix as it was passed.
 
     Attributes
@@ -87,7 +87,7 @@ def to_scipy(value: Any) -> Any:
         raise GraphError(f"the {name_of(value)} has an edge wherever it stores none ({error}); pass .todense()") from None
 
 
-def dense_source(value: Any) -> Source:
+def as_array_like(value: Any) -> ArrayLike:
     """`value` as an array.
 
     Raises
@@ -100,7 +100,7 @@ def dense_source(value: Any) -> Source:
     # numpy.ma is slow to import, and nobody has a masked array without it.
     if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
         mask = np.ma.getmask(value)
-        return Source(np.asarray(value.data), None if mask is np.ma.nomask else np.asarray(mask))
+        return ArrayLike(np.asarray(value.data), None if mask is np.ma.nomask else np.asarray(mask))
     if lends_memory(value):
         return _lent(value)
     if isinstance(value, list | tuple):
@@ -117,7 +117,7 @@ def dense_source(value: Any) -> Source:
     )
 
 
-def _lent(value: Any) -> Source:
+def _lent(value: Any) -> ArrayLike:
     found = borrowed(value)
     return replace(_objects(found.array), restore=found.restore, library=found.restore, constant=found.constant)
 
@@ -129,38 +129,38 @@ def _is_buffer(value: Any) -> bool:
         return False
 
 
-def _objects(array: Array) -> Source:
+def _objects(array: Array) -> ArrayLike:
     """An array whose entries may be None: a non-edge."""
     if array.dtype.kind != "O":
-        return Source(array)
+        return ArrayLike(array)
     missing = np.asarray(np.frompyfunc(lambda v: v is None, 1, 1)(array), dtype=bool)
-    return Source(array, missing if missing.any() else None)
+    return ArrayLike(array, missing if missing.any() else None)
 
 
-def _nested(rows: Any) -> Source:
+def _nested(rows: Any) -> ArrayLike:
     if len(rows) == 0:
-        return Source(np.empty((0, 0)))
+        return ArrayLike(np.empty((0, 0)))
     try:
         array = np.array(rows)
     except ValueError as error:
         raise ShapeError(f"the nested list is no matrix: {error}") from None
-    source = replace(_objects(array), numbers=lists_numbers(rows))
-    if source.missing is None:
-        return source
+    found = replace(_objects(array), numbers=lists_numbers(rows))
+    if found.missing is None:
+        return found
     # Beside None, numbers are what they would be without it.
     filled = array.copy()
-    filled[source.missing] = 0
+    filled[found.missing] = 0
     typed = np.array(filled.tolist())
-    return replace(source, array=typed if typed.shape == array.shape else filled)
+    return replace(found, array=typed if typed.shape == array.shape else filled)
 
 
-def _sympy_matrix(matrix: Any) -> Source:
+def _sympy_matrix(matrix: Any) -> ArrayLike:
     try:
         array = np.empty(matrix.shape, dtype=object)
         array[...] = np.array(matrix.tolist(), dtype=object).reshape(matrix.shape)
     except (AttributeError, TypeError):
         raise GraphError(f"a {name_of(matrix)} is no matrix") from None
-    return Source(array, restore=partial(_to_sympy, type(matrix)))
+    return ArrayLike(array, restore=partial(_to_sympy, type(matrix)))
 
 
 def _to_sympy(kind: Callable[..., Any], result: Array) -> Any:
@@ -168,7 +168,7 @@ def _to_sympy(kind: Callable[..., Any], result: Array) -> Any:
     return kind(rows, columns, result.ravel().tolist())
 
 
-def _data_frame(frame: Any) -> Source:
+def _data_frame(frame: Any) -> ArrayLike:
     """A pandas DataFrame: the index and the columns name the vertices."""
     labels = tuple(frame.index)
     if len(set(labels)) < len(labels):

@@ -1,4 +1,8 @@
-"""Dense matrices that are read by block rows, because they are on disk or too large to be copied as a whole."""
+"""Dense matrices that are read by block rows, because they are on disk or too large to be copied as a whole.
+
+`given_rows` reads what a caller passed, `rows_of_graph` a matrix that was read as a whole; `RunningStatistics` gathers value statistics on
+the way.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import on_gpu
 from semiring.arrays.memory import entry_bytes, fits
-from semiring.graphs.array_like import Source
+from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.dense import (
     has_infinity,
     matrix_form,
@@ -30,7 +34,7 @@ from semiring.kernels.overflow.statistics import value_statistics
 from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import Rows, rows_of
 
-__all__ = ["GivenRows", "Inspection", "given_rows", "is_on_disk", "rows_of_graph", "square_arrays"]
+__all__ = ["GivenRows", "RunningStatistics", "given_rows", "is_on_disk", "rows_of_graph", "square_arrays"]
 
 _AT_ONCE = 256
 """Rows that are converted at once."""
@@ -50,7 +54,7 @@ class GivenRows:
         Whether `rows` are those of `arrays`, with nothing changed.
     overwritable : bool
         Whether results could take their place.
-    looked_at : bool
+    warned : bool
         Whether the caller was warned of zeros already.
     """
 
@@ -58,7 +62,7 @@ class GivenRows:
     arrays: tuple[Any, ...]
     as_they_are: bool
     overwritable: bool
-    looked_at: bool = False
+    warned: bool = False
 
     @property
     def n(self) -> int:
@@ -117,41 +121,43 @@ def rows_of_graph(graph: Graph) -> GivenRows | None:
     """The block rows of one matrix of numbers that was read as a whole, on the host or on a GPU."""
     if graph.batch or any(v.dtype.kind == "O" for v in graph.values):
         return None
-    looked_at = not any(map(on_gpu, graph.values))
-    return GivenRows(tuple(map(rows_of, graph.values)), graph.values, as_they_are=True, overwritable=graph.owned, looked_at=looked_at)
+    warned = not any(map(on_gpu, graph.values))
+    return GivenRows(tuple(map(rows_of, graph.values)), graph.values, as_they_are=True, overwritable=graph.owned, warned=warned)
 
 
-def given_rows(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> GivenRows:
-    """What `read_graph` does, for `square_arrays`, of which no row is looked at yet.
+def given_rows(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> GivenRows:
+    """What `read_graph` does, for `square_arrays`, of which no row has been read yet.
 
     Raises
     ------
     DTypeError
     """
-    arrays = tuple(s.array for s in sources)
-    form = matrix_form(sources, semiring, reading)
+    arrays = tuple(s.array for s in inputs)
+    form = matrix_form(inputs, semiring, reading)
     dtypes, zeros = form.dtypes, form.zeros
-    same = all(a.dtype == d for a, d in zip(arrays, dtypes, strict=True)) and needs_no_change(sources, semiring, reading.nonedge, zeros)
+    same = all(a.dtype == d for a, d in zip(arrays, dtypes, strict=True)) and needs_no_change(inputs, semiring, reading.nonedge, zeros)
     if same:
         rows: tuple[Rows, ...] = tuple(map(rows_of, arrays))
     else:
-        convert = _Conversion(sources, semiring, reading, dtypes, zeros)
+        convert = _Conversion(inputs, semiring, reading, dtypes, zeros)
         rows = tuple(_Converted(convert, c) for c in range(len(arrays)))
-    return GivenRows(rows, arrays, same, _overwritable(sources))
+    return GivenRows(rows, arrays, same, _overwritable(inputs))
 
 
-def _overwritable(sources: tuple[Source, ...]) -> bool:
+def _overwritable(inputs: tuple[ArrayLike, ...]) -> bool:
     """Whether results can take the place of all components: their rows are contiguous, and no two of them lie in one place or file."""
-    inside = tuple(s for s in sources if isinstance(s.array, np.ndarray))
+    inside = tuple(s for s in inputs if isinstance(s.array, np.ndarray))
     files = [os.path.realpath(f) for s in inside if (f := getattr(s.array, "filename", None)) is not None]
-    apart = len(set(files)) == len(files) and len({id(s.array) for s in sources}) == len(sources)
-    writable = not any(getattr(s.array, "read_only", False) for s in sources)
+    apart = len(set(files)) == len(files) and len({id(s.array) for s in inputs}) == len(inputs)
+    writable = not any(getattr(s.array, "read_only", False) for s in inputs)
     return apart and writable and overwritable(inside) and all(s.array.strides[1] == s.array.itemsize for s in inside)
 
 
 @dataclass(frozen=True, eq=False)
 class _Conversion:
-    sources: tuple[Source, ...]
+    """How rows of a matrix become those of a matrix over a semiring."""
+
+    inputs: tuple[ArrayLike, ...]
     semiring: Semiring
     reading: Reading
     dtypes: tuple[np.dtype[Any], ...]
@@ -159,7 +165,7 @@ class _Conversion:
 
     def read(self, rows: slice, component: int, out: Array) -> None:
         """Fill `out` with rows of one component; the other ones are read too, since all of them say what is an edge."""
-        some = tuple(replace(s, array=np.asarray(s.array[rows])) for s in self.sources)
+        some = tuple(replace(s, array=np.asarray(s.array[rows])) for s in self.inputs)
         outs = tuple(out if c == component else np.empty(out.shape, d) for c, d in enumerate(self.dtypes))
         rewrite(some, outs, self.semiring, self.reading, self.zeros, first=rows.start)
 
@@ -169,7 +175,7 @@ class _Converted:
 
     def __init__(self, conversion: _Conversion, component: int) -> None:
         self._conversion, self._component = conversion, component
-        n = int(conversion.sources[0].array.shape[0])
+        n = int(conversion.inputs[0].array.shape[0])
         self.shape, self.dtype = (n, n), conversion.dtypes[component]
 
     def read(self, rows: slice, out: Array) -> None:
@@ -181,8 +187,8 @@ class _Converted:
         raise NotImplementedError
 
 
-class Inspection:
-    """What the entries of a matrix are, as its block rows come by, on any thread.
+class RunningStatistics:
+    """The value statistics of a matrix, as its block rows come by, on any thread.
 
     Parameters
     ----------
@@ -198,8 +204,8 @@ class Inspection:
         self._lock = threading.Lock()
         self.statistics: tuple[ValueStatistics, ...] = tuple(ValueStatistics() for _ in dtypes)
 
-    def look(self, first: int, values: tuple[Array, ...]) -> None:
-        """Look at a block row that begins with row `first` of the matrix.
+    def add(self, first: int, values: tuple[Array, ...]) -> None:
+        """Those of a block row that begins with row `first` of the matrix.
 
         Raises
         ------

@@ -26,7 +26,7 @@ from semiring.kernels.overflow.limits import absorbing
 from semiring.kernels.overflow.statistics import ValueStatistics, surely_elements, value_statistics
 from semiring.kernels.reference.operations import Operations
 
-__all__ = ["COO", "coordinates", "csr_of_scipy", "lists_edges"]
+__all__ = ["COO", "coordinates", "csr_of_scipy"]
 
 Values = tuple[Array, ...]
 
@@ -207,20 +207,11 @@ def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> Edges | No
     return Edges(int(n), starts.astype(np.intp), heads, (weights,), (zero,), statistics)
 
 
-def lists_edges(graph: Any) -> bool:
-    """Whether this is a sparse array, a NetworkX graph or an `EdgeList`, and no matrix."""
-    return is_sparse(graph) or _is_networkx(graph) or isinstance(graph, EdgeList)
-
-
-def _is_networkx(graph: Any) -> bool:
-    return comes_from(graph, "networkx") and hasattr(graph, "adj")
-
-
 def coordinates(graph: Any, semiring: Semiring, weight: str) -> COO | None:
     """The edges of what lists them, with NetworkX's attribute `weight`; None for a dense matrix."""
     if is_sparse(graph):
         return _of_scipy(to_scipy(graph), semiring)
-    if _is_networkx(graph):
+    if comes_from(graph, "networkx") and hasattr(graph, "adj"):
         graph = _of_networkx(graph, weight)
     return _of_edge_list(graph, semiring) if isinstance(graph, EdgeList) else None
 

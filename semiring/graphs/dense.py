@@ -1,4 +1,4 @@
-"""Dense matrices over a semiring: borrowed as they are, or rewritten where an entry has to change."""
+"""Arrays as dense matrices over a semiring: borrowed as they are, or rewritten where an entry has to change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from semiring.arrays.devices import device_of, equal, namespace, on_gpu
 from semiring.arrays.memory import ALWAYS_FITS, require_memory
 from semiring.arrays.pieces import row_slices
 from semiring.common.errors import DTypeError, ShapeError, callers_level
-from semiring.graphs.array_like import Source
+from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.graph import Graph, NonEdgeWarning, Reading, entry_name, matches, nonedges
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.overflow.products import depends_on_values
@@ -37,7 +37,7 @@ _array_of, _dtype_of, _shape_of = map(operator.attrgetter, ("array", "array.dtyp
 
 
 class Form(NamedTuple):
-    """What a matrix over a semiring is by the dtypes of its sources alone.
+    """What a matrix over a semiring is by the dtypes of what is passed alone.
 
     Attributes
     ----------
@@ -45,8 +45,8 @@ class Form(NamedTuple):
     zeros : tuple
         The element of a missing edge.
     kept : bool
-        Whether the sources have these dtypes.
-    looked_at : bool
+        Whether what is passed has these dtypes.
+    needs_statistics : bool
         Whether it depends on the numbers if they are elements, and on their range what a closure does.
     infinities : tuple of int
         Integers that stand for an infinite zero.
@@ -57,22 +57,22 @@ class Form(NamedTuple):
     dtypes: Dtypes
     zeros: tuple[Any, ...]
     kept: bool
-    looked_at: bool
+    needs_statistics: bool
     infinities: tuple[int, ...]
     zeros_may_mean_missing: bool
 
 
-def matrix_form(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> Form:
-    """The form of what is read from some sources.
+def matrix_form(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> Form:
+    """The form of what is read from arrays, one for each component of an element.
 
     Raises
     ------
     DTypeError
     """
-    own = tuple(map(_dtype_of, sources))
+    own = tuple(map(_dtype_of, inputs))
     if reading.dtype is None and _OBJECT not in own:
         return _usual_form(semiring, own)
-    return _form(semiring, own, element_dtypes(sources, semiring, reading))
+    return _form(semiring, own, element_dtypes(inputs, semiring, reading))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -82,34 +82,34 @@ def _usual_form(semiring: Semiring, own: Dtypes) -> Form:
 
 
 def _form(semiring: Semiring, own: Dtypes, dtypes: Dtypes) -> Form:
-    looked_at = _OBJECT not in dtypes and depends_on_values(semiring, dtypes)
+    needs_statistics = _OBJECT not in dtypes and depends_on_values(semiring, dtypes)
     warns = semiring.components == 1 and zeros_may_mean_missing(semiring)
     zeros = _zeros(semiring, own, dtypes)
-    return Form(dtypes, zeros, own == dtypes, looked_at, absorbing(semiring, dtypes) if looked_at else (), warns)
+    return Form(dtypes, zeros, own == dtypes, needs_statistics, absorbing(semiring, dtypes) if needs_statistics else (), warns)
 
 
-def read_dense(sources: tuple[Source, ...], semiring: Semiring, reading: Reading, form: Form | None = None) -> Graph:
-    """A `Graph` from one dense source for each component of an element; all of them on the host, or on the current GPU."""
-    form = form or matrix_form(sources, semiring, reading)
-    dtypes, kept, (first, *_) = form.dtypes, form.kept, sources
+def read_dense(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading, form: Form | None = None) -> Graph:
+    """A `Graph` from one array for each component of an element; all of them on the host, or on the current GPU."""
+    form = form or matrix_form(inputs, semiring, reading)
+    dtypes, kept, (first, *_) = form.dtypes, form.kept, inputs
     if not kept and first.library is not None:
         for dtype in dtypes:  # whether the caller's library has them is better known before the work
             first.library(namespace(first.array).empty(0, dtype))
-    in_place = reading.overwrite and kept and overwritable(sources)
+    in_place = reading.overwrite and kept and overwritable(inputs)
     if first.array.size * _BYTES_AT_MOST > ALWAYS_FITS:
-        shape, helps = matrix_shape(sources), kept and overwritable(sources)
+        shape, helps = matrix_shape(inputs), kept and overwritable(inputs)
         how: dict[str, Any] = {"batch": shape[:-2], "device": device_of(first.array), "overwriting_helps": helps}
         require_memory(shape[-1], () if in_place else dtypes, via=reading.paths, **how)
-    if kept and needs_no_change(sources, semiring, reading.nonedge, form.zeros):
-        values, owned = tuple(map(_array_of, sources)), in_place
+    if kept and needs_no_change(inputs, semiring, reading.nonedge, form.zeros):
+        values, owned = tuple(map(_array_of, inputs)), in_place
     else:
-        shape, empty = matrix_shape(sources), namespace(first.array).empty
-        values, owned = tuple(s.array if in_place else empty(shape, d) for s, d in zip(sources, dtypes, strict=True)), True
-        rewrite(sources, values, semiring, reading, form.zeros)
+        shape, empty = matrix_shape(inputs), namespace(first.array).empty
+        values, owned = tuple(s.array if in_place else empty(shape, d) for s, d in zip(inputs, dtypes, strict=True)), True
+        rewrite(inputs, values, semiring, reading, form.zeros)
     warns = reading.nonedge is None and form.zeros_may_mean_missing
     if not reading.check:
         return Graph(values, owned, first.labels, first.restore, first.library)
-    if not form.looked_at:
+    if not form.needs_statistics:
         require_elements(semiring, values)
         if warns:
             _warn_of_exact_zeros(values[0], semiring, form.zeros[0])
@@ -149,9 +149,9 @@ def require_elements(
         require_inside(semiring, values, "graph", advice=", or nonedge=nan", first=first)
 
 
-def matrix_shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
+def matrix_shape(inputs: tuple[ArrayLike, ...]) -> tuple[int, ...]:
     """The shape of square matrices, with the leading axes of several."""
-    shape, *others = map(_shape_of, sources)
+    shape, *others = map(_shape_of, inputs)
     if others and len(shapes := {*map(tuple, (shape, *others))}) > 1:
         raise ShapeError(f"the components of a matrix need one shape, not {' and '.join(map(str, sorted(shapes)))}")
     if len(shape) < 2 or shape[-1] != shape[-2]:
@@ -159,22 +159,22 @@ def matrix_shape(sources: tuple[Source, ...]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def element_dtypes(sources: tuple[Source, ...], semiring: Semiring, reading: Reading) -> Dtypes:
-    """The dtypes of the matrix: those that are asked for, truth values where these are elements, or the sources' own."""
+def element_dtypes(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> Dtypes:
+    """The dtypes of the matrix: those that are asked for, truth values where these are elements, or the arrays' own."""
     if reading.dtype is not None:
-        for source in sources:
-            if source.array.dtype.kind not in "biufO":
-                widened(source.array.dtype)  # says why it cannot be read
+        for given in inputs:
+            if given.array.dtype.kind not in "biufO":
+                widened(given.array.dtype)  # says why it cannot be read
         return semiring.dtypes(reading.dtype)
-    own = tuple(widened(s.array.dtype) for s in sources)
-    if semiring.on_truth_values and (own[0].kind != "O" or (reading.presence and _numbers(sources[0]))):
+    own = tuple(widened(s.array.dtype) for s in inputs)
+    if semiring.on_truth_values and (own[0].kind != "O" or (reading.presence and _numbers(inputs[0]))):
         return (np.dtype(bool),)
     return semiring.dtypes(own)
 
 
-def _numbers(source: Source) -> bool:
+def _numbers(given: ArrayLike) -> bool:
     """Whether all objects of an array are numbers or missing; symbols give formulas, and SymPy's own numbers its matrices."""
-    there = source.array if source.missing is None else source.array[~source.missing]
+    there = given.array if given.missing is None else given.array[~given.missing]
     return all(isinstance(v, int | float | Fraction | np.generic) for v in there.flat)
 
 
@@ -187,9 +187,9 @@ def _zeros(semiring: Semiring, own: Dtypes, dtypes: Dtypes) -> tuple[Any, ...]:
         raise
 
 
-def overwritable(sources: tuple[Source, ...]) -> bool:
+def overwritable(inputs: tuple[ArrayLike, ...]) -> bool:
     """Whether the arrays can be overwritten entry by entry: no two entries in one place."""
-    arrays = [s.array for s in sources]
+    arrays = [s.array for s in inputs]
     for array in arrays:
         if not (_flag(array, "writeable") and _flag(array, "aligned")):
             return False
@@ -200,7 +200,7 @@ def overwritable(sources: tuple[Source, ...]) -> bool:
             if stride < span:
                 return False
             span = stride * length
-    if any(s.constant for s in sources):
+    if any(s.constant for s in inputs):
         return False
     return not any(namespace(a).may_share_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
 
@@ -210,25 +210,31 @@ def _flag(array: Array, name: str) -> bool:
     return bool(getattr(getattr(array, "flags", None), name, True))
 
 
-def needs_no_change(sources: tuple[Source, ...], semiring: Semiring, nonedge: Any, zeros: tuple[Any, ...]) -> bool:
+def needs_no_change(inputs: tuple[ArrayLike, ...], semiring: Semiring, nonedge: Any, zeros: tuple[Any, ...]) -> bool:
     """Whether matrices of the right dtypes already have the semiring's zero for every missing edge."""
-    for s in sources:
+    for s in inputs:
         if s.missing is not None or s.numbers or not _flag(s.array, "aligned"):
             return False
     return nonedge is None or nonedge == semiring.zero or (nonedge if isinstance(nonedge, tuple) else (nonedge,)) == zeros
 
 
 def rewrite(
-    sources: tuple[Source, ...], values: tuple[Array, ...], semiring: Semiring, reading: Reading, zeros: tuple[Any, ...], *, first: int = 0
+    inputs: tuple[ArrayLike, ...],
+    values: tuple[Array, ...],
+    semiring: Semiring,
+    reading: Reading,
+    zeros: tuple[Any, ...],
+    *,
+    first: int = 0,
 ) -> None:
-    """Fill `values` from the sources, with zero for every non-edge; both begin with row `first` of the caller's matrix."""
-    convert = conversions(semiring, [written_as(s.array.dtype, numbers=s.numbers) for s in sources], [v.dtype for v in values])
+    """Fill `values` from the arrays, with zero for every non-edge; both begin with row `first` of the caller's matrix."""
+    convert = conversions(semiring, [written_as(s.array.dtype, numbers=s.numbers) for s in inputs], [v.dtype for v in values])
     for part in row_slices(values[0]):
-        chunks = [s.array[part] for s in sources]
+        chunks = [s.array[part] for s in inputs]
         missing = nonedges(chunks, reading.nonedge)
-        for source in sources:
-            if source.missing is not None:
-                missing |= source.missing[part]
+        for given in inputs:
+            if given.missing is not None:
+                missing |= given.missing[part]
 
         def where(index: tuple[int, ...], start: int = first + part.start) -> str:
             return entry_name((start + index[0], *index[1:]))

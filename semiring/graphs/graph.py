@@ -1,10 +1,6 @@
-"""A graph as the algorithms take it: one dense matrix a component, the labels of its vertices, its missing edges.
+"""A graph as the algorithms take it: a dense matrix for each component of an element, and the labels of its vertices.
 
-A graph as the algorithms take it: one dense matrix a component, and the labels of its vertices.
-
-Going through a matrix in stripes, and what it says about its missing edges.
-
-The one warning about graphs.
+`Reading` says how one is to be read, and `nonedges` which of its entries are no edges.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The door: whatever the caller calls a graph, as a `Graph`."""
+"""Reading: whatever a caller calls a graph, as a matrix over a semiring.
+
+`read_graph` makes it dense, whatever it was. `read_edges` keeps what lists its edges in compressed rows, and says None of a dense matrix;
+of that, a `GivenMatrix` tells shape, dtypes and place before any entry is read, and reads it as a whole, by block rows, or on a GPU.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.edges import Edges
 from semiring.arrays.devices import device_of, on_device, on_gpu
 from semiring.common.errors import GraphError, ShapeError
-from semiring.graphs.array_like import Source, comes_from, dense_source
+from semiring.graphs.array_like import ArrayLike, as_array_like, comes_from
 from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, square_arrays
 from semiring.graphs.coo import coordinates, csr_of_scipy
 from semiring.graphs.dense import Form, matrix_form, matrix_shape, read_dense
@@ -79,7 +83,7 @@ class GivenMatrix:
 
     Attributes
     ----------
-    sources : tuple of Source
+    inputs : tuple of ArrayLike
         One for each component of an element.
     semiring : Semiring
     reading : Reading
@@ -93,7 +97,7 @@ class GivenMatrix:
         Where it lies: "cpu", "disk", or "cuda:0" and so on.
     """
 
-    sources: tuple[Source, ...]
+    inputs: tuple[ArrayLike, ...]
     semiring: Semiring
     reading: Reading
     shape: tuple[int, ...]
@@ -106,21 +110,21 @@ class GivenMatrix:
         """What a caller calls a graph, and lists no edges."""
         plain = type(graph) is np.ndarray and graph.ndim == 2 and graph.dtype.kind in "biuf"
         if semiring.components == 1 and (plain or on_gpu(graph)):
-            own, place = (Source(graph),), "cpu" if plain else device_of(graph)
+            own, place = (ArrayLike(graph),), "cpu" if plain else device_of(graph)
             return cls(own, semiring, reading, matrix_shape(own), matrix_form(own, semiring, reading), plain, place)
         width = semiring.components
         arrays = square_arrays(graph, semiring)
         if arrays is not None:
-            sources = tuple(map(Source, arrays))
+            inputs = tuple(map(ArrayLike, arrays))
         elif width > 1 and (not isinstance(graph, tuple | list) or len(graph) != width):
             raise ShapeError(f"a matrix over {semiring.name} is a tuple of {width} equally shaped arrays")
         else:
-            sources = tuple(map(dense_source, graph if width > 1 else (graph,)))
-        devices = {device_of(s.array) for s in sources}
+            inputs = tuple(map(as_array_like, graph if width > 1 else (graph,)))
+        devices = {device_of(s.array) for s in inputs}
         if len(devices) > 1:
             raise GraphError(f"the components of the matrix lie on {' and '.join(sorted(devices))}; bring them to one device")
         place = "disk" if arrays is not None and any(map(is_on_disk, arrays)) else devices.pop()
-        return cls(sources, semiring, reading, matrix_shape(sources), matrix_form(sources, semiring, reading), arrays is not None, place)
+        return cls(inputs, semiring, reading, matrix_shape(inputs), matrix_form(inputs, semiring, reading), arrays is not None, place)
 
     @property
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
@@ -130,26 +134,26 @@ class GivenMatrix:
     @property
     def arrays(self) -> tuple[Any, ...]:
         """The components where they lie."""
-        return tuple(s.array for s in self.sources)
+        return tuple(s.array for s in self.inputs)
 
     def read(self, *, overwrite: bool | None = None) -> Graph:
         """The matrix over the semiring, with its zero for every missing edge."""
         reading = self.reading if overwrite is None else self.reading._replace(overwrite=overwrite)
         if self.place == "cpu":
-            return read_dense(self.sources, self.semiring, reading, self.form)
+            return read_dense(self.inputs, self.semiring, reading, self.form)
         # Zarr's arrays have not been read yet.
-        sources = tuple([s if isinstance(s.array, np.ndarray) or on_gpu(s.array) else dense_source(s.array) for s in self.sources])
+        inputs = tuple([s if isinstance(s.array, np.ndarray) or on_gpu(s.array) else as_array_like(s.array) for s in self.inputs])
         with on_device(self.place):
-            return read_dense(sources, self.semiring, reading, self.form)
+            return read_dense(inputs, self.semiring, reading, self.form)
 
     def rows(self) -> GivenRows:
         """The same by block rows, of which none has been looked at, where it is `plain`."""
-        return given_rows(self.sources, self.semiring, self.reading)
+        return given_rows(self.inputs, self.semiring, self.reading)
 
     def uploaded(self, device: str) -> GivenMatrix | None:
         """A copy on a GPU, to be read there, which takes the host as long as the closure takes a GPU; None where only the host can."""
         wanted = self.reading.dtype
-        for s in self.sources:
+        for s in self.inputs:
             if type(s.array) is not np.ndarray or s.array.dtype not in _READ_ANYWHERE or (wanted is not None and s.array.dtype != wanted):
                 return None
             if s.missing is not None or s.restore is not None or s.numbers or s.constant:  # which are the host's
@@ -157,8 +161,8 @@ class GivenMatrix:
         from semiring.kernels.cuda.transfer import upload
 
         with on_device(device):
-            sources = tuple(replace(s, array=upload(s.array)) for s in self.sources)
-        return replace(self, sources=sources, reading=self.reading._replace(overwrite=True), plain=False, place=device)
+            inputs = tuple(replace(s, array=upload(s.array)) for s in self.inputs)
+        return replace(self, inputs=inputs, reading=self.reading._replace(overwrite=True), plain=False, place=device)
 
 
 def read_edges(
