@@ -19,7 +19,7 @@ from semiring.arrays.devices import device_of
 from semiring.common.errors import DTypeError
 from semiring.common.errors import NegativeCycleError as OwnNegativeCycleError
 from semiring.common.forks import cached_property
-from semiring.csgraph.reading import Array, Given, both_ways, in_dtype, read
+from semiring.csgraph.reading import Array, CSGraph, both_ways, in_dtype, read
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import Options
 
@@ -86,7 +86,7 @@ class Call:
 
     Attributes
     ----------
-    graph : Given
+    graph : CSGraph
     request : Request
         With SciPy's method where the caller left it open.
     sources : int array of shape (m,) or None
@@ -97,7 +97,7 @@ class Call:
         Of the distances.
     """
 
-    graph: Given
+    graph: CSGraph
     request: Request
     sources: Array | None
     shape: tuple[int, ...]
@@ -109,13 +109,13 @@ class Call:
         return not self.request.unweighted and self.graph.negative
 
     @cached_property
-    def weighed(self) -> Given:
+    def weighed(self) -> CSGraph:
         """The graph by what counts: 1 for each edge, so that `dtype` need not hold its weight."""
         request = self.request
         return self.graph.unweighted(infinite=request.method != "FW") if request.unweighted else self.graph
 
     @cached_property
-    def within_reach(self) -> Given:
+    def within_reach(self) -> CSGraph:
         """The same without negative cycles that no path reaches."""
         if self.negative and self.sources is not None:
             return self.weighed.reached_from(self.sources, directed=self.request.directed)
@@ -131,7 +131,7 @@ class Call:
         """The same without negative cycles that no path reaches."""
         return self.csr if self.within_reach is self.weighed else self._by_direction(self.within_reach)
 
-    def _by_direction(self, graph: Given) -> Edges:
+    def _by_direction(self, graph: CSGraph) -> Edges:
         return graph.csr if self.request.directed else both_ways(graph.csr)
 
     @cached_property

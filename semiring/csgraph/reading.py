@@ -6,7 +6,7 @@ not masked is one, as in SciPy, whose Floyd–Warshall alone goes by the weight 
 1e-8 for 0 (it compares as `numpy.ma.masked_values` does), and its Floyd–Warshall the zeros of masked arrays for non-edges; here it is all
 as said.
 
-`read` gives a `Given`; the functions after it change compressed rows of float64 weights.
+`read` gives a `CSGraph`; the functions after it change compressed rows of float64 weights.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.statistics import value_statistics
 
 __all__ = [
-    "Array", "Given", "as_scipys", "both_ways", "in_dtype", "is_held", "nulls", "read", "require_held", "require_square", "some",
+    "Array", "CSGraph", "as_scipys", "both_ways", "in_dtype", "is_held", "nulls", "read", "require_held", "require_square", "some",
     "with_root",
 ]  # fmt: skip
 
@@ -49,8 +49,8 @@ _ZERO = (np.inf,)
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """A graph as the caller passed it: a dense array and where it has no edge, or single edges.
+class CSGraph:
+    """A graph by SciPy's conventions, as the caller passed it: a dense array and where it has no edge, or edges in compressed rows.
 
     Attributes
     ----------
@@ -123,18 +123,18 @@ class Given:
         tails, heads = np.nonzero(there)
         return Edges.of(tails, heads, (host(self.dense)[there].astype(np.float64),), self.n, _ZERO)
 
-    def unweighted(self, *, infinite: bool) -> Given:
+    def unweighted(self, *, infinite: bool) -> CSGraph:
         """Each edge of weight 1, with `infinite` also those of no finite weight; a dense array of them is one number, seen everywhere."""
         if self.entries is not None:
             csr = self.entries if infinite else self.csr
-            return replace(self, entries=_weighing(csr, (np.ones_like(csr.weights[0]),)))
+            return replace(self, entries=_weighing(csr, (np.ones_like(csr.weights[0]),)), scipys=None)
         with on_device(device_of(self.dense)):
             xp = namespace(self.dense)
             missing = self.mask if infinite and self.mask is not None else self.absent
             ones = xp.broadcast_to(xp.ones((), dtype=np.float32), self.dense.shape)
             return replace(self, dense=ones, missing=missing, statistics=None)
 
-    def reached_from(self, sources: Array, *, directed: bool) -> Given:
+    def reached_from(self, sources: Array, *, directed: bool) -> CSGraph:
         """Only those edges that a path from one of the sources can take."""
         csr = self.csr if directed else both_ways(self.csr)
         reached = np.zeros(self.n + 1, dtype=bool)
@@ -143,7 +143,7 @@ class Given:
         if reached.all():
             return self
         if self.entries is not None:
-            return replace(self, entries=in_dtype(some(self.csr, reached[self.csr.tails]), _FLOAT64))
+            return replace(self, entries=in_dtype(some(self.csr, reached[self.csr.tails]), _FLOAT64), scipys=None)
         with on_device(device_of(self.dense)):
             missing = self.absent | ~namespace(self.dense).asarray(reached)[:, None]
             return replace(self, missing=missing, statistics=None)
@@ -182,7 +182,7 @@ class Given:
         return read_dense((ArrayLike(self.dense, self.absent),), MIN_PLUS, reading).values[0]
 
 
-def read(csgraph: Any) -> Given:
+def read(csgraph: Any) -> CSGraph:
     """A graph by SciPy's conventions.
 
     Parameters
@@ -215,13 +215,13 @@ def read(csgraph: Any) -> Given:
         found = value_statistics((array,))[0]
         missing = None if found.all_finite else nulls(array, 0)
         none = found.zeros if missing is None else int(np.count_nonzero(missing))
-        return Given(array, missing, None, array.size - none, statistics=found)
+        return CSGraph(array, missing, None, array.size - none, statistics=found)
     missing = nulls(array, None if mask is not None else 0)
     if mask is None:
         absent = missing.sum() if on_gpu(missing) else np.count_nonzero(missing)
-        return Given(array, missing, None, array.size - int(absent), restore=restore)
+        return CSGraph(array, missing, None, array.size - int(absent), restore=restore)
     mask = np.broadcast_to(mask, array.shape)
-    return Given(array, missing | mask, None, array.size - int(mask.sum()), mask=mask)
+    return CSGraph(array, missing | mask, None, array.size - int(mask.sum()), mask=mask)
 
 
 def require_square(array: Any) -> None:
@@ -246,7 +246,7 @@ def nulls(array: Any, null_value: float | None, *, nan_null: bool = True, infini
     return missing
 
 
-def _read_sparse(graph: Any) -> Given:
+def _read_sparse(graph: Any) -> CSGraph:
     """What a sparse array stores."""
     stored = graph.nnz
     if graph.ndim != 2:
@@ -268,8 +268,8 @@ def _read_sparse(graph: Any) -> Given:
         (found,) = value_statistics((weights,))
     csr = Edges(n, matrix.indptr.astype(np.intp, copy=False), heads, (weights,), _ZERO, (found,))
     if ordered and len(heads) == csr.starts[-1]:
-        return Given(None, None, csr, stored, scipys)
-    return Given(None, None, in_dtype(_lightest(n, csr.tails, heads, weights), _FLOAT64), stored)
+        return CSGraph(None, None, csr, stored, scipys)
+    return CSGraph(None, None, in_dtype(_lightest(n, csr.tails, heads, weights), _FLOAT64), stored)
 
 
 def _lightest(n: int, tails: Array, heads: Array, weights: Array) -> Edges:
@@ -334,7 +334,7 @@ def require_held(csr: Edges, dtype: np.dtype[Any]) -> None:
         raise DTypeError(f"csgraph[{csr.tails[at]}, {csr.heads[at]}] is {weights[at]}, which {dtype} cannot hold; use float64")
 
 
-def as_scipys(csr: Edges, given: Given | None = None) -> Any:
+def as_scipys(csr: Edges, given: CSGraph | None = None) -> Any:
     """Compressed rows as SciPy's functions take them: those of a graph as it was given, if these are its `entries`."""
     if given is not None and given.scipys is not None and csr is given.entries:
         return given.scipys

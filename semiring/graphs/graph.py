@@ -51,8 +51,8 @@ class Graph:
     library : callable or None
         Makes any array, such as a construction matrix, one of the caller's library.
     verify : callable or None
-        Raises what reading could not tell at once, because a GPU may still be looking at the values, and gives what the numbers of
-        each component are. To be called before a result is made of the values; None where nobody has looked.
+        Gives the value statistics of each component, and raises what they tell: a GPU may still be computing them when a graph has been
+        read. To be called before a result is made of the values; None where nobody computes them.
     """
 
     values: tuple[np.ndarray[Any, Any], ...]

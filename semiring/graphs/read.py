@@ -79,7 +79,7 @@ def read_graph(
 
 @dataclass(eq=False, slots=True)
 class GivenMatrix:
-    """A dense graph as the caller passed it, of which no entry has been looked at.
+    """A dense graph as the caller passed it, of which no entry has been read.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class GivenMatrix:
             return read_dense(inputs, self.semiring, reading, self.form)
 
     def rows(self) -> GivenRows:
-        """The same by block rows, of which none has been looked at, where it is `plain`."""
+        """The same by block rows, of which none has been read, where it is `plain`."""
         return given_rows(self.inputs, self.semiring, self.reading)
 
     def uploaded(self, device: str) -> GivenMatrix | None:
