@@ -29,7 +29,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import ARITHMETIC, BITWISE
-from semiring.algorithms.edges import SparseArray, combine_runs
+from semiring.algorithms.csr import SparseArray, combine_runs
 from semiring.arrays.pieces import CACHE, slices
 from semiring.kernels.operations import Operations
 
@@ -40,7 +40,7 @@ Values = tuple[Array, ...]
 
 
 def relaxation(semiring: Semiring, values: Values) -> Relaxation:
-    """The relaxation of a dense matrix, or of the components of a sparse one (`Edges.arrays`)."""
+    """The relaxation of a dense matrix, or of the components of a sparse one (`CSR.arrays`)."""
     return (_SparseRelaxation if isinstance(values[0], SparseArray) else Relaxation)(semiring, values)
 
 

@@ -16,7 +16,7 @@ Examples
 >>> from semiring import MIN_PLUS
 >>> from semiring.kernels.select import searches_for
 >>> tails, heads, lengths = np.array([0, 0, 1, 1, 2, 2, 3]), np.array([1, 3, 0, 2, 0, 3, 0]), np.array([3.0, 7, 8, 2, 5, 1, 2])
->>> edges = Edges.of(tails, heads, (lengths,), 4, (np.inf,))
+>>> edges = CSR.of(tails, heads, (lengths,), 4, (np.inf,))
 >>> search_order(MIN_PLUS, edges)
 'best'
 >>> sources, tree = np.array([1, 0]), np.full((2, 4), -1, dtype=np.int32)
@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import Diagnosis, exact_weight, extremum_of, find_cycle
-from semiring.algorithms.edges import Edges, combine_runs
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
@@ -66,7 +66,7 @@ _PATIENCE = 32
 
 def rows_of_edges(
     semiring: Semiring,
-    edges: Edges,
+    edges: CSR,
     sources: Array,
     *,
     reflexive: bool = True,
@@ -82,7 +82,7 @@ def rows_of_edges(
     ----------
     semiring : Semiring
         With the laws of a closure, and without a star, so that all cycles that a source reaches have 1 ⊕ c = 1.
-    edges : Edges
+    edges : CSR
     sources : int array of shape (s,)
     reflexive : bool
     backward : bool
@@ -132,7 +132,7 @@ def rows_of_edges(
     return results
 
 
-def search_order(semiring: Semiring, edges: Edges) -> Order:
+def search_order(semiring: Semiring, edges: CSR) -> Order:
     """How searches go: breadth first where all edges are equal, best first where none improves on 1, else in rounds.
 
     If 1 ⊕ a = 1 for each edge, the same holds for their products, so that no cycle diverges.
@@ -166,7 +166,7 @@ class Reach(NamedTuple):
     seen: float | None = None
 
 
-def reach(semiring: Semiring, edges: Edges, count: int, order: Order, device: str = "cpu", threads: int | None = None) -> Reach:
+def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str = "cpu", threads: int | None = None) -> Reach:
     """How far searches go, by a few of `count` searches; nothing is known where these are few."""
     if count <= MANY:
         return Reach()
@@ -194,7 +194,7 @@ class _Search:
 
     seen = 0
 
-    def __init__(self, semiring: Semiring, edges: Edges, reflexive: bool, backward: bool, name: Callable[[int], Any], order: Order) -> None:
+    def __init__(self, semiring: Semiring, edges: CSR, reflexive: bool, backward: bool, name: Callable[[int], Any], order: Order) -> None:
         self.order = order
         self.semiring, self.given, self.reflexive, self.backward, self.name = semiring, edges, reflexive, backward, name
         self.edges = edges.transposed() if backward else edges

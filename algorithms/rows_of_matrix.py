@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.edges import reached
+from semiring.algorithms.csr import reached
 from semiring.algorithms.relaxation import filled
 from semiring.arrays.devices import differ, equal, host, namespace
 from semiring.arrays.pieces import GPU, slices

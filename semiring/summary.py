@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.edges import Edges
+from semiring.algorithms.csr import CSR
 from semiring.arrays.devices import device_of, host
 from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.arrays.memory import fits
@@ -176,9 +176,9 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
     return labels, n, ((some.start, found[some]) for some in slices(n, n, HOST))
 
 
-def _whole_is_the_way(graph: Edges | Graph, options: Options) -> bool:
+def _whole_is_the_way(graph: CSR | Graph, options: Options) -> bool:
     """Whether the closure of all vertices is the way to all of its rows: it is planned for them, and fits half of the free memory."""
-    if isinstance(graph, Edges):
+    if isinstance(graph, CSR):
         place, problem = "cpu", edges_problem(MIN_PLUS, graph, options)
     else:
         place = device_of(graph.values[0])

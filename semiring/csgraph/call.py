@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse.csgraph import NegativeCycleError as ScipyNegativeCycleError
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.edges import Edges, in_range
+from semiring.algorithms.csr import CSR, in_range
 from semiring.algorithms.predecessors import NONE
 from semiring.arrays.devices import device_of
 from semiring.common.errors import DTypeError
@@ -122,20 +122,20 @@ class Call:
         return self.weighed
 
     @cached_property
-    def csr(self) -> Edges:
+    def csr(self) -> CSR:
         """Its edges in compressed rows, in both directions where they have none."""
         return self._by_direction(self.weighed)
 
     @cached_property
-    def csr_within_reach(self) -> Edges:
+    def csr_within_reach(self) -> CSR:
         """The same without negative cycles that no path reaches."""
         return self.csr if self.within_reach is self.weighed else self._by_direction(self.within_reach)
 
-    def _by_direction(self, graph: CSGraph) -> Edges:
+    def _by_direction(self, graph: CSGraph) -> CSR:
         return graph.csr if self.request.directed else both_ways(graph.csr)
 
     @cached_property
-    def searched(self) -> Edges:
+    def searched(self) -> CSR:
         """The edges as this library's searches take them, in the dtype of the distances; what cannot be held is refused later."""
         return in_dtype(self.csr, self.dtype)
 

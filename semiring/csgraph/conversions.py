@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix, isspmatrix
 
-from semiring.algorithms.edges import Edges
+from semiring.algorithms.csr import CSR
 from semiring.algorithms.predecessors import NONE
 from semiring.arrays.pieces import CACHE, slices
 from semiring.common.errors import ShapeError
@@ -242,7 +242,7 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
     return type(csgraph).from_scipy_sparse(tree) if is_pydata(csgraph) else tree
 
 
-def _found(csr: Edges, tails: Array, heads: Array) -> tuple[Array, Array]:
+def _found(csr: CSR, tails: Array, heads: Array) -> tuple[Array, Array]:
     """The weights of the edges between some vertices, and where there are such edges."""
     places, wanted = csr.tails * csr.n + csr.heads, tails * csr.n + heads
     at = np.searchsorted(places, wanted)

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import breadth_first_order
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.edges import Edges, in_order, in_range
+from semiring.algorithms.csr import CSR, in_order, in_range
 from semiring.arrays.devices import device_of, equal, host, namespace, on_device, on_gpu
 from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.arrays.memory import require_memory
@@ -58,7 +58,7 @@ class CSGraph:
         Of the host, or of a GPU.
     missing : bool array of shape (n, n) or None
         Where a dense array has no edge, if not only where it is 0.
-    entries : Edges or None
+    entries : CSR or None
         What a sparse array stores, infinite weights too; ∞ for NaN.
     stored : int
         How many edges there are by SciPy's count.
@@ -74,7 +74,7 @@ class CSGraph:
 
     dense: Any
     missing: Any
-    entries: Edges | None
+    entries: CSR | None
     stored: int
     scipys: Any = None
     mask: Any = None
@@ -110,7 +110,7 @@ class CSGraph:
         return not found.zeros or found.zeros == self.n - np.count_nonzero(self.dense.diagonal())
 
     @cached_property
-    def csr(self) -> Edges:
+    def csr(self) -> CSR:
         """The edges in compressed rows."""
         if self.entries is not None:
             (found,) = self.entries.statistics
@@ -121,7 +121,7 @@ class CSGraph:
             return some(self.entries, self.entries.weights[0] < np.inf, (found._replace(positive_infinity=False),))
         there = ~host(self.absent)
         tails, heads = np.nonzero(there)
-        return Edges.of(tails, heads, (host(self.dense)[there].astype(np.float64),), self.n, _ZERO)
+        return CSR.of(tails, heads, (host(self.dense)[there].astype(np.float64),), self.n, _ZERO)
 
     def unweighted(self, *, infinite: bool) -> CSGraph:
         """Each edge of weight 1, with `infinite` also those of no finite weight; a dense array of them is one number, seen everywhere."""
@@ -266,15 +266,15 @@ def _read_sparse(graph: Any) -> CSGraph:
     if found.nan:
         weights = np.where(np.isnan(weights), np.inf, weights)
         (found,) = value_statistics((weights,))
-    csr = Edges(n, matrix.indptr.astype(np.intp, copy=False), heads, (weights,), _ZERO, (found,))
+    csr = CSR(n, matrix.indptr.astype(np.intp, copy=False), heads, (weights,), _ZERO, (found,))
     if ordered and len(heads) == csr.starts[-1]:
         return CSGraph(None, None, csr, stored, scipys)
     return CSGraph(None, None, in_dtype(_lightest(n, csr.tails, heads, weights), _FLOAT64), stored)
 
 
-def _lightest(n: int, tails: Array, heads: Array, weights: Array) -> Edges:
+def _lightest(n: int, tails: Array, heads: Array, weights: Array) -> CSR:
     """From coordinates in any order; of parallel edges the lightest."""
-    return Edges.of(*in_order(n, tails, heads, (weights,), _minima), n, _ZERO)
+    return CSR.of(*in_order(n, tails, heads, (weights,), _minima), n, _ZERO)
 
 
 def _minima(places: Array, weights: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
@@ -283,29 +283,29 @@ def _minima(places: Array, weights: tuple[Array, ...]) -> tuple[Array, tuple[Arr
     return places[first], (np.minimum.reduceat(weights[0], first),)
 
 
-def _weighing(csr: Edges, weights: tuple[Array, ...]) -> Edges:
+def _weighing(csr: CSR, weights: tuple[Array, ...]) -> CSR:
     """The same edges with other weights, and what these are."""
-    return Edges(csr.n, csr.starts, csr.heads, weights, _ZERO, value_statistics(weights))
+    return CSR(csr.n, csr.starts, csr.heads, weights, _ZERO, value_statistics(weights))
 
 
-def some(csr: Edges, kept: Array, statistics: tuple[ValueStatistics, ...] = ()) -> Edges:
+def some(csr: CSR, kept: Array, statistics: tuple[ValueStatistics, ...] = ()) -> CSR:
     """Some of the edges, by a mask, and what these are if that is known."""
-    return csr if kept.all() else Edges.of(csr.tails[kept], csr.heads[kept], (csr.weights[0][kept],), csr.n, _ZERO, statistics)
+    return csr if kept.all() else CSR.of(csr.tails[kept], csr.heads[kept], (csr.weights[0][kept],), csr.n, _ZERO, statistics)
 
 
-def both_ways(csr: Edges) -> Edges:
+def both_ways(csr: CSR) -> CSR:
     """The graph without directions: the lighter of two opposite edges goes both ways."""
     tails, heads = np.concatenate([csr.tails, csr.heads]), np.concatenate([csr.heads, csr.tails])
     return _lightest(csr.n, tails, heads, np.tile(csr.weights[0], 2))
 
 
-def with_root(csr: Edges, sources: Array) -> Edges:
+def with_root(csr: CSR, sources: Array) -> CSR:
     """The graph with one more vertex, n, and an edge of weight 0 from it to each of the sources."""
     tails, heads = np.concatenate([csr.tails, np.full(len(sources), csr.n)]), np.concatenate([csr.heads, sources])
     return _lightest(csr.n + 1, tails, heads, np.concatenate([csr.weights[0], np.zeros(len(sources))]))
 
 
-def in_dtype(csr: Edges, dtype: np.dtype[Any]) -> Edges:
+def in_dtype(csr: CSR, dtype: np.dtype[Any]) -> CSR:
     """The same with weights of a dtype, and what these are; one that the dtype cannot hold becomes infinite."""
     if csr.weights[0].dtype == dtype:
         return csr if csr.statistics else _weighing(csr, csr.weights)
@@ -313,7 +313,7 @@ def in_dtype(csr: Edges, dtype: np.dtype[Any]) -> Edges:
         return _weighing(csr, (csr.weights[0].astype(dtype),))
 
 
-def is_held(csr: Edges, dtype: np.dtype[Any]) -> bool:
+def is_held(csr: CSR, dtype: np.dtype[Any]) -> bool:
     """Whether a dtype can hold all weights."""
     if dtype == np.float64:
         return True
@@ -321,7 +321,7 @@ def is_held(csr: Edges, dtype: np.dtype[Any]) -> bool:
     return bool(found.largest <= float(np.finfo(dtype).max))
 
 
-def require_held(csr: Edges, dtype: np.dtype[Any]) -> None:
+def require_held(csr: CSR, dtype: np.dtype[Any]) -> None:
     """Refuse an edge that weighs more than a dtype can hold, which would seem to be none.
 
     Raises
@@ -334,7 +334,7 @@ def require_held(csr: Edges, dtype: np.dtype[Any]) -> None:
         raise DTypeError(f"csgraph[{csr.tails[at]}, {csr.heads[at]}] is {weights[at]}, which {dtype} cannot hold; use float64")
 
 
-def as_scipys(csr: Edges, given: CSGraph | None = None) -> Any:
+def as_scipys(csr: CSR, given: CSGraph | None = None) -> Any:
     """Compressed rows as SciPy's functions take them: those of a graph as it was given, if these are its `entries`."""
     if given is not None and given.scipys is not None and csr is given.entries:
         return given.scipys

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra, johnson
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.edges import Edges
+from semiring.algorithms.csr import CSR
 from semiring.algorithms.predecessors import NONE
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.arrays.devices import device_of, host, namespace, on_device, on_gpu, to_gpu
@@ -179,7 +179,7 @@ def by_searches(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     return tuple([array.reshape(*call.shape, n) for array in answer])
 
 
-def _here(call: Call, csr: Edges, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+def _here(call: Call, csr: CSR, sources: Array, *, paths: bool) -> tuple[Array, ...]:
     """Distances from some sources by the searches of this library, and the predecessors if they are wanted."""
     edges = call.searched if csr is call.csr else in_dtype(csr, call.dtype)
     tree = np.full((len(sources), csr.n), NONE, dtype=np.int32) if paths else None
@@ -217,7 +217,7 @@ def _copied(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Ar
     return (distances, predecessors) if paths else (distances,)
 
 
-def _nearest(call: Call, csr: Edges, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+def _nearest(call: Call, csr: CSR, sources: Array, *, paths: bool) -> tuple[Array, ...]:
     """The distance of every vertex from the nearest source.
 
     SciPy has a search for that, but not for negative weights: then it begins at one more vertex, with edges of weight 0 to the sources.

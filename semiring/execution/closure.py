@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.edges import Edges
+from semiring.algorithms.csr import CSR
 from semiring.common.errors import SemiringError, about, refuse_arrays
 from semiring.execution.whole import close_whole, made_of_edges, read_whole
 from semiring.graphs import Graph, read_edges, require_memory
@@ -55,7 +55,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         raise
 
 
-def _of_edges(edges: Edges, labels: Any, semiring: Semiring, options: Options, *, reflexive: bool) -> Any:
+def _of_edges(edges: CSR, labels: Any, semiring: Semiring, options: Options, *, reflexive: bool) -> Any:
     """The closure of a sparse graph: by searches, or that of a matrix which is made where it is closed."""
     how = plan(edges_problem(semiring, edges, options))
     require_memory(edges.n, edges.dtypes, via=how.paths)

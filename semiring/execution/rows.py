@@ -11,8 +11,8 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure import closure as close
+from semiring.algorithms.csr import CSR
 from semiring.algorithms.divergence import may_improve
-from semiring.algorithms.edges import Edges
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
 from semiring.arrays.devices import device_of, holds_symbols, host, is_gpu, namespace, on_device, on_gpu
@@ -107,7 +107,7 @@ def solve_between(graph: Any, semiring: Semiring, options: Options, *, reflexive
         return _of_graph(g, task(g.n, g.labels))
 
 
-def block_of_rows(graph: Edges | Graph, semiring: Semiring, options: Options, sources: range) -> Any:
+def block_of_rows(graph: CSR | Graph, semiring: Semiring, options: Options, sources: range) -> Any:
     """Rows of the closure, of a graph that was read once for several of them."""
     options = options._replace(sources=sources)
 
@@ -115,12 +115,12 @@ def block_of_rows(graph: Edges | Graph, semiring: Semiring, options: Options, so
         ends = Vertices(np.array(sources, dtype=np.intp)), Vertices.all_of(n)
         return _Task(semiring, options, True, False, n, labels, *ends, backward=False)
 
-    if isinstance(graph, Edges):
+    if isinstance(graph, CSR):
         return _of_edges(graph, None, ask)
     return _of_graph(replace(graph, restore=None), ask(graph.n, graph.labels))
 
 
-def search_all(how: Plan, edges: Edges, labels: Sequence[Hashable] | None, *, reflexive: bool) -> Any:
+def search_all(how: Plan, edges: CSR, labels: Sequence[Hashable] | None, *, reflexive: bool) -> Any:
     """All rows of the closure of a sparse graph, edge by edge."""
     every = Vertices.all_of(edges.n)
     task = _Task(how.semiring, Options(threads=how.problem.threads), reflexive, how.paths, edges.n, labels, every, every, backward=False)
@@ -146,7 +146,7 @@ def rows_by_products(how: Plan, matrix: Array, sources: Array, statistics: Seque
     return _part(values, own, None), None if tree is None else _part(tree, own, None)
 
 
-def _by_searches(task: _Task, edges: Edges, plan: Plan) -> tuple[Values, Any]:
+def _by_searches(task: _Task, edges: CSR, plan: Plan) -> tuple[Values, Any]:
     """Rows of the closure of a sparse graph, and the trees of their paths."""
     tree = np.full((len(task.roots), edges.n), -1, dtype=np.int32) if task.paths else None
     how: dict[str, Any] = {
@@ -163,7 +163,7 @@ def _by_searches(task: _Task, edges: Edges, plan: Plan) -> tuple[Values, Any]:
     return values, tree
 
 
-def _of_edges(edges: Edges, labels: Sequence[Hashable] | None, ask: Callable[[int, Any], _Task]) -> Any:
+def _of_edges(edges: CSR, labels: Sequence[Hashable] | None, ask: Callable[[int, Any], _Task]) -> Any:
     """The answer for a sparse graph, which stays sparse where few sources are asked."""
     task = ask(edges.n, labels)
     how = plan(edges_problem(task.semiring, edges, task.options, len(task.roots)))

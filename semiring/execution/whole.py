@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.closure import closure as close
-from semiring.algorithms.edges import Edges
+from semiring.algorithms.csr import CSR
 from semiring.arrays.devices import namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, with_scratch
 from semiring.common.errors import SemiringError
@@ -32,7 +32,7 @@ def read_whole(plan: Plan, given: GivenMatrix) -> Graph:
     return (given.uploaded(plan.device) or given).read()
 
 
-def made_of_edges(plan: Plan, edges: Edges, labels: Any) -> Graph:
+def made_of_edges(plan: Plan, edges: CSR, labels: Any) -> Graph:
     """The matrix of a sparse graph, made on the GPU that closes it where its edges are few beside it and there is room for both."""
     needed = with_scratch(plan.problem.result_bytes) + edges.nbytes
     there = plan.strategy == "whole" and plan.gpu and 4 * edges.nbytes <= needed and fits(needed, plan.device)

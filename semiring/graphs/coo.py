@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, nodes
-from semiring.algorithms.edges import Edges, combine_runs, in_order, in_range
+from semiring.algorithms.csr import CSR, combine_runs, in_order, in_range
 from semiring.arrays.conversion import Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
@@ -61,7 +61,7 @@ class COO(NamedTuple):
     where: Place
     labels: tuple[Hashable, ...] | None = None
 
-    def csr(self, semiring: Semiring, reading: Reading) -> Edges:
+    def csr(self, semiring: Semiring, reading: Reading) -> CSR:
         """The matrix over a semiring in compressed rows; parallel edges combine with ⊕. O(m log m) for m edges."""
         coo = self._edges(reading)
         return coo._converted(semiring, reading, _dtypes(coo.weights, semiring, reading.dtype, coo.where))
@@ -84,7 +84,7 @@ class COO(NamedTuple):
             tails=self.tails[kept], heads=self.heads[kept], weights=weights, where=lambda e: self.where((int(kept[e[0]]),))
         )
 
-    def _converted(self, semiring: Semiring, reading: Reading, dtypes: tuple[np.dtype[Any], ...]) -> Edges:
+    def _converted(self, semiring: Semiring, reading: Reading, dtypes: tuple[np.dtype[Any], ...]) -> CSR:
         """In compressed rows, with weights of these dtypes."""
         zero, _ = semiring.identities(dtypes)
         weights = tuple(_present(w, self.where) for w in self.weights) if reading.presence else self.weights
@@ -95,7 +95,7 @@ class COO(NamedTuple):
         there = np.logical_or.reduce([np.asarray(w != z, dtype=bool) for w, z in zip(weights, zero, strict=True)])
         if not there.all():
             tails, heads, weights = tails[there], heads[there], tuple(w[there] for w in weights)
-        return Edges.of(tails, heads, weights, self.n, zero, statistics if len(tails) == len(self.tails) else ())
+        return CSR.of(tails, heads, weights, self.n, zero, statistics if len(tails) == len(self.tails) else ())
 
 
 def _require_inside(semiring: Semiring, weights: Values, where: Place) -> tuple[ValueStatistics, ...]:
@@ -185,7 +185,7 @@ def _rounds(integer: int) -> bool:
         return False
 
 
-def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> Edges | None:
+def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> CSR | None:
     """SciPy's compressed rows, if nothing about them has to change; None where `COO.csr` has to look at them."""
     if graph.format != "csr" or semiring.components > 1 or semiring.on_truth_values or reading.presence or reading.nonedge is not None:
         return None
@@ -204,7 +204,7 @@ def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> Edges | No
     absent = not (least <= zero <= greatest) or (zero == 0 and found.zeros == 0) or found.finite is None
     if not (absent and found.all_finite and surely_elements(semiring, (weights,), statistics)):
         return None
-    return Edges(int(n), starts.astype(np.intp), heads, (weights,), (zero,), statistics)
+    return CSR(int(n), starts.astype(np.intp), heads, (weights,), (zero,), statistics)
 
 
 def coordinates(graph: Any, semiring: Semiring, weight: str) -> COO | None:

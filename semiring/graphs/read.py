@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.edges import Edges
+from semiring.algorithms.csr import CSR
 from semiring.arrays.devices import device_of, on_device, on_gpu
 from semiring.common.errors import GraphError, ShapeError
 from semiring.graphs.array_like import ArrayLike, as_array_like, comes_from
@@ -167,7 +167,7 @@ class GivenMatrix:
 
 def read_edges(
     graph: Any, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, presence: bool = False, weight: str = "weight"
-) -> tuple[Edges, tuple[Hashable, ...] | None] | None:
+) -> tuple[CSR, tuple[Hashable, ...] | None] | None:
     """The edges of a sparse array, a NetworkX graph or an `EdgeList`, and the labels; None for a dense matrix. See `read_graph`."""
     if isinstance(graph, np.ndarray) or on_gpu(graph):
         return None

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from semiring.algorithms.edges import scatter
+from semiring.algorithms.csr import scatter
 from semiring.arrays.conversion import Array
 from semiring.common.errors import NegativeCycleError, SemiringError
 from semiring.common.forks import cached_property

@@ -11,7 +11,7 @@ from typing import Any
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.components import share
-from semiring.algorithms.edges import Edges
+from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import MANY, reach, search_order
 from semiring.arrays.devices import gpus, is_gpu
 from semiring.arrays.threads import thread_count
@@ -121,7 +121,7 @@ def _logarithms(n: int, edges: int) -> float:
 # Trials.
 
 
-def edges_problem(semiring: Semiring, edges: Edges, options: Options, searches: int | None = None, **more: Any) -> Problem:
+def edges_problem(semiring: Semiring, edges: CSR, options: Options, searches: int | None = None, **more: Any) -> Problem:
     """The closure of a sparse graph, or so many of its rows."""
     problem = closure_problem(
         semiring,
@@ -137,7 +137,7 @@ def edges_problem(semiring: Semiring, edges: Edges, options: Options, searches: 
     return _tried(problem, edges)
 
 
-def _tried(problem: Problem, edges: Edges) -> Problem:
+def _tried(problem: Problem, edges: CSR) -> Problem:
     """The same problem with what a few searches tell, where that may decide how it is solved."""
     n, order, device = problem.n, problem.order, str(problem.device)
     count = n if problem.searches is None else problem.searches

@@ -17,7 +17,7 @@ from scipy.sparse import csgraph
 import semiring as sr
 from semiring import testing
 from semiring.algebra.laws import is_selective
-from semiring.algorithms.edges import Edges
+from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.common.errors import NegativeCycleError, OverflowRiskError, SemiringError
 from semiring.kernels.cpu import searches
@@ -39,14 +39,14 @@ CASES = [
 ]
 
 
-def edges_of(values: Values, zero: tuple[Any, ...]) -> Edges:
+def edges_of(values: Values, zero: tuple[Any, ...]) -> CSR:
     """The edges of a dense matrix."""
     there = np.logical_or.reduce([v != z for v, z in zip(values, zero, strict=True)])
     tails, heads = np.nonzero(there)
-    return Edges.of(tails, heads, tuple(v[tails, heads] for v in values), len(values[0]), zero)
+    return CSR.of(tails, heads, tuple(v[tails, heads] for v in values), len(values[0]), zero)
 
 
-def min_plus(n: int, edges: list[tuple[int, int, Any]], dtype: Any = np.float64) -> Edges:
+def min_plus(n: int, edges: list[tuple[int, int, Any]], dtype: Any = np.float64) -> CSR:
     kind = np.dtype(dtype)
     infinity = INF if kind.kind == "f" else np.iinfo(kind).max
     a = np.full((n, n), infinity, dtype=kind)
@@ -55,11 +55,11 @@ def min_plus(n: int, edges: list[tuple[int, int, Any]], dtype: Any = np.float64)
     return edges_of((a,), (infinity,))
 
 
-def matrix(edges: Edges) -> Any:
+def matrix(edges: CSR) -> Any:
     return sp.csr_array((edges.weights[0], edges.heads, edges.starts), shape=(edges.n, edges.n))
 
 
-def rows(semiring: Any, edges: Edges, sources: Array, device: str = "cpu", threads: int | None = None, **how: Any) -> Values:
+def rows(semiring: Any, edges: CSR, sources: Array, device: str = "cpu", threads: int | None = None, **how: Any) -> Values:
     """The rows, by compiled searches where there are any, or by NumPy's."""
     return rows_of_edges(semiring, edges, sources, searches=searches_for(semiring, edges.dtypes, device, threads), **how)
 
@@ -76,7 +76,7 @@ def outcome(find: Callable[[], Values]) -> Values | type[SemiringError]:
         return type(error)
 
 
-def assert_trees(semiring: Any, edges: Edges, sources: Array, values: Values, tree: Array, *, reflexive: bool, backward: bool) -> None:
+def assert_trees(semiring: Any, edges: CSR, sources: Array, values: Values, tree: Array, *, reflexive: bool, backward: bool) -> None:
     """Every vertex before another one offers the element that is there, and leads back to the source."""
     operations = Operations(semiring, edges.dtypes)
     dense = edges.dense()
@@ -162,7 +162,7 @@ def test_reachability_on_a_graph_of_many_ties() -> None:
     rng = np.random.default_rng(0)
     tails, heads = rng.integers(0, n, (2, 2 * n))
     graph = sp.csr_array((np.ones(2 * n), (tails, heads)), shape=(n, n))
-    edges = Edges(n, graph.indptr, graph.indices.astype(np.intp), (np.ones(graph.nnz, dtype=bool),), (False,))
+    edges = CSR(n, graph.indptr, graph.indices.astype(np.intp), (np.ones(graph.nnz, dtype=bool),), (False,))
     (found,) = rows(sr.BOOLEAN, edges, np.arange(20))
     for source in range(20):
         reached = csgraph.breadth_first_order(graph, source, return_predecessors=False)
@@ -279,7 +279,7 @@ def test_the_graph_is_only_read() -> None:
     wide.flags.writeable = False
     for array in (edges.starts, edges.heads):
         array.flags.writeable = False
-    strided = Edges(4, edges.starts, edges.heads, (wide[::2],), edges.zero)
+    strided = CSR(4, edges.starts, edges.heads, (wide[::2],), edges.zero)
     for device in ("cpu", "reference"):
         assert rows(sr.MIN_PLUS, strided, np.array([0, 3]), device=device)[0].tolist() == [[0, 1, 2, INF], [INF, INF, INF, 0]]
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiring.algorithms.edges import combine_runs
+from semiring.algorithms.csr import combine_runs
 
 Values = tuple[np.ndarray[Any, Any], ...]
 

@@ -12,12 +12,12 @@ import scipy.sparse as sp
 import semiring as sr
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.components import share
-from semiring.algorithms.edges import Edges
+from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import reach, search_order
 from semiring.graphs import read_edges
 
 
-def _edges(weights: list[float], semiring: Semiring = sr.MIN_PLUS, dtype: str = "float64") -> Edges:
+def _edges(weights: list[float], semiring: Semiring = sr.MIN_PLUS, dtype: str = "float64") -> CSR:
     n = len(weights)
     graph = sp.csr_array((np.array(weights, dtype), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
     listed = read_edges(graph, semiring, dtype=dtype)

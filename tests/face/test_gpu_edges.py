@@ -9,7 +9,7 @@ import pytest
 
 import semiring as sr
 from semiring import csgraph
-from semiring.algorithms.edges import Edges
+from semiring.algorithms.csr import CSR
 from semiring.arrays import memory
 from semiring.arrays.devices import device_of, on_gpu
 from semiring.execution.whole import made_of_edges
@@ -27,7 +27,7 @@ def graph(n: int, degree: float, seed: int = 0) -> Any:
     return sp.random_array((n, n), density=degree / max(n, degree), rng=np.random.default_rng(seed), format="csr")
 
 
-def planned(graph: Any, **changed: Any) -> tuple[Plan, Edges]:
+def planned(graph: Any, **changed: Any) -> tuple[Plan, CSR]:
     listed = read_edges(graph, sr.MIN_PLUS)
     assert listed is not None
     edges, options = listed[0], ANYWHERE._replace(**changed)

@@ -1,6 +1,6 @@
 """Sparse matrices over a semiring in compressed rows (CSR): what searches run on, and what every list of edges becomes.
 
-`in_order` sorts coordinates and combines those of one place, `Edges.of` compresses them, and `scatter` makes a dense matrix of them.
+`in_order` sorts coordinates and combines those of one place, `CSR.of` compresses them, and `scatter` makes a dense matrix of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from semiring.arrays.devices import holds_symbols, is_gpu
 from semiring.common.forks import cached_property
 from semiring.kernels.limits import ValueStatistics
 
-__all__ = ["Edges", "SparseArray", "combine_runs", "consecutive", "in_order", "in_range", "reached", "scatter"]
+__all__ = ["CSR", "SparseArray", "combine_runs", "consecutive", "in_order", "in_range", "reached", "scatter"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -97,7 +97,7 @@ def scatter(
 
 
 @dataclass(frozen=True, eq=False)
-class Edges:
+class CSR:
     """A square sparse matrix in compressed rows: the entries that are not zero, in the order of rows, then of columns.
 
     Attributes
@@ -132,7 +132,7 @@ class Edges:
         n: int,
         zero: tuple[Any, ...],
         statistics: tuple[ValueStatistics, ...] = (),
-    ) -> Edges:
+    ) -> CSR:
         """From coordinates that are `in_order`."""
         starts = np.zeros(n + 1, dtype=np.intp)
         np.bincount(tails, minlength=n).cumsum(out=starts[1:])
@@ -148,18 +148,18 @@ class Edges:
         """Where each edge begins, its row."""
         return np.arange(self.n).repeat(self.starts[1:] - self.starts[:-1])
 
-    def transposed(self) -> Edges:
+    def transposed(self) -> CSR:
         """The same edges the other way round."""
         order = np.argsort(self.heads, kind="stable")
         weights = tuple(w[order] for w in self.weights)
-        return Edges.of(self.heads[order], self.tails[order], weights, self.n, self.zero, self.statistics)
+        return CSR.of(self.heads[order], self.tails[order], weights, self.n, self.zero, self.statistics)
 
     def leaving(self, vertices: Array) -> tuple[Array, Array]:
         """The edges from several vertices, one vertex after the other: for each the position of its vertex, and its own number."""
         first = self.starts[vertices]
         return consecutive(first, self.starts[vertices + 1] - first)
 
-    def induced(self, vertices: Array) -> Edges:
+    def induced(self, vertices: Array) -> CSR:
         """The graph on some vertices, given in ascending order, that are numbered anew from 0."""
         number = np.full(self.n, -1, dtype=np.intp)
         number[vertices] = np.arange(len(vertices))
@@ -167,7 +167,7 @@ class Edges:
         heads = number[self.heads[edges]]
         inside = heads >= 0
         edges = edges[inside]
-        return Edges.of(tails[inside], heads[inside], tuple(w[edges] for w in self.weights), len(vertices), self.zero)
+        return CSR.of(tails[inside], heads[inside], tuple(w[edges] for w in self.weights), len(vertices), self.zero)
 
     def reachable(self, sources: Array) -> Array:
         """The vertices that a path leads to from any of the sources, with these, in ascending order."""
@@ -215,7 +215,7 @@ def reached(n: int, sources: Array, heads: Callable[[Array], Array]) -> Array:
 class SparseArray:
     """One component of a matrix of edges, as far as an array of shape (n, n) is read where single rows and entries are."""
 
-    def __init__(self, edges: Edges, component: int) -> None:
+    def __init__(self, edges: CSR, component: int) -> None:
         self.edges, self.shape = edges, (edges.n, edges.n)
         self._weights, self._zero = edges.weights[component], edges.zero[component]
         self.dtype = self._weights.dtype

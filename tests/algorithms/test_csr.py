@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
-from semiring.algorithms.edges import Edges
+from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_matrix import reachable
 
 Array = np.ndarray[Any, Any]
 
 
-def edges_of(matrix: Array) -> Edges:
+def edges_of(matrix: Array) -> CSR:
     tails, heads = np.nonzero(matrix)
-    return Edges.of(tails, heads, (matrix[tails, heads],), len(matrix), (0,))
+    return CSR.of(tails, heads, (matrix[tails, heads],), len(matrix), (0,))
 
 
 def matrices() -> Any:
@@ -101,7 +101,7 @@ def test_a_chain_is_followed_to_its_end() -> None:
 def test_components(components: int) -> None:
     """Each has its own array; an edge may have the zero in one of them."""
     weights = tuple(np.arange(3) + c for c in range(components))
-    edges = Edges.of(np.array([0, 0, 2]), np.array([1, 2, 2]), weights, 3, (0,) * components)
+    edges = CSR.of(np.array([0, 0, 2]), np.array([1, 2, 2]), weights, 3, (0,) * components)
     assert edges.leaving(np.array([2, 0]))[1].tolist() == [2, 0, 1]
     assert [v.tolist() for v in edges.dense()] == [[[0, c, 1 + c], [0, 0, 0], [0, 0, 2 + c]] for c in range(components)]
     assert [a[0, 1] for a in edges.arrays()] == list(range(components))
