@@ -22,9 +22,9 @@ from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
 from semiring.graphs.array_like import comes_from, is_sparse, to_scipy
 from semiring.graphs.edge_list import EdgeList, numbered
 from semiring.graphs.graph import Graph, Reading, entry_name, nonedges
-from semiring.kernels.overflow.limits import absorbing
-from semiring.kernels.overflow.statistics import ValueStatistics, surely_elements, value_statistics
-from semiring.kernels.reference.operations import Operations
+from semiring.kernels.limits import ValueStatistics, absorbing
+from semiring.kernels.operations import Operations
+from semiring.kernels.overflow.statistics import surely_elements, value_statistics
 
 __all__ = ["COO", "coordinates", "csr_of_scipy"]
 

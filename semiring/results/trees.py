@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from semiring.algorithms.csr import Edges as SparseGraph
+from semiring.algorithms.csr import CSR as SparseGraph
 from semiring.algorithms.predecessors import NONE
 from semiring.arrays.devices import host, namespace
 from semiring.common.errors import GraphError
@@ -34,7 +34,7 @@ class PredecessorTrees(Store):
     tree : int32 array of shape (…, s, n)
         The vertex before each one on the path from the source, −1 for none; `backward`: of shape (…, n, t), the vertex after it.
     backward : bool
-    graph : Edges or None
+    graph : CSR or None
         The sparse graph, if the rows and columns are all its vertices.
     """
 

@@ -18,7 +18,7 @@ import semiring as sr
 from tests.campaign.formulas import Formula, lambda_text, of, operations, var
 
 __all__ = [
-    "A", "B", "FLOATS", "INF", "SIGNED", "UNSIGNED", "Array", "Draw", "Rng", "Subject", "Values", "among", "defined", "lexicographic",
+    "FLOATS", "INF", "SIGNED", "UNSIGNED", "A", "Array", "B", "Draw", "Rng", "Subject", "Values", "among", "defined", "lexicographic",
     "stored", "subject_of", "whole",
 ]  # fmt: skip
 
