@@ -22,13 +22,12 @@ What calls what:
     ├─ task                   load, run a schedule, store; accumulating or by elimination
     │  └─ schedules           the laws that a closure needs, and which algorithm runs
     │     └─ iterative, blocked, recursive
-    ├─ asynchronous           the same on a GPU, which tells of divergent pivots at the end
     ├─ components             weakly and strongly connected components, each closed alone
     ├─ divergence             a divergent pivot: the cycle behind it, or rounding
     │  └─ relaxation          Bellman–Ford steps on a matrix or its edges
     └─ potentials             the closure once more, if it was rounding
     rows_of_edges             some rows of the closure of a sparse graph: best-first search, or label-correcting rounds
-    └─ edges                  a sparse matrix as its edges, row by row
+    └─ csr                    a sparse matrix by compressed rows
     rows_of_matrix            some rows of the closure of a dense matrix, by products of a few rows
     predecessors              trees of best paths out of a construction matrix
     └─ extraction             single paths out of it

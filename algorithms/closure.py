@@ -26,10 +26,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms import components
-from semiring.algorithms.asynchronous import close_asynchronously
 from semiring.algorithms.divergence import Diagnosis, divergent_loop, may_improve
 from semiring.algorithms.potentials import close_by_potentials, inverse
-from semiring.algorithms.task import Task, steps_for
+from semiring.algorithms.task import Task, close_asynchronously, steps_for
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.common.errors import DivergentPivot, SemiringError
 from semiring.kernels import machine

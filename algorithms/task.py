@@ -1,21 +1,26 @@
-"""What a closure does with each of its matrices, in place: it runs a schedule on an engine, to accumulate or to eliminate."""
+"""What a closure does with each of its matrices, in place: it runs a schedule on an engine, waiting for it or not.
+
+A schedule accumulates or eliminates. Matrices in the memory of a GPU are closed all at once, while the host goes on; divergent pivots are
+read back at the end, and where there is one, the closure is repeated on the host, which finds the reason.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.divergence import may_improve
 from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
-from semiring.common.errors import DivergenceError
+from semiring.common.errors import DivergenceError, DivergentPivot
 from semiring.kernels.engine import Block, Engine
 from semiring.kernels.limits import ValueStatistics, tropical
-from semiring.kernels.overflow.closures import leaves_carrier, statistics_of
+from semiring.kernels.overflow.closures import guard_for, leaves_carrier, statistics_of
 
-__all__ = ["Task", "steps_for"]
+__all__ = ["Task", "close_asynchronously", "steps_for"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -99,3 +104,53 @@ def steps_for(
     require_closure_laws(semiring, dtypes, paths=paths)
     eliminate = eliminates(semiring, dtypes, paths=paths)
     return schedule_for(method, block, eliminate=eliminate), eliminate, reflexive, (method, block)
+
+
+def close_asynchronously(
+    task: Task,
+    values: tuple[Any, ...],
+    via: Any,
+    verify: Callable[[], Sequence[ValueStatistics]] | None,
+    repeat: Callable[[int], None],
+) -> None:
+    """values ← A* or A⁺, in place.
+
+    Parameters
+    ----------
+    task : Task
+    values : tuple of CuPy arrays of shape (…, n, n)
+    via : int32 CuPy array of shape (…, n, n) or None
+    verify : callable or None
+        See `closure`.
+    repeat : callable
+        Closes the matrices once more elsewhere, or raises, given a vertex whose pivot diverged.
+    """
+    engine, n = task.engine, values[0].shape[-1]
+    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
+
+    def verified() -> Sequence[ValueStatistics]:
+        """What the numbers are, once they are verified and found to stay in range."""
+        statistics = task.statistics(values) if verify is None else verify()
+        if statistics:
+            guard.before(statistics)
+        return statistics
+
+    # One block is closed before its numbers are known: a kernel for any numbers takes less than the GPU would wait.
+    alone = values[0].ndim == 2 and n <= engine.pivot
+    soon = alone and verify is not None and not (task.eliminate or tropical(engine.semiring, engine.dtypes))
+    statistics = () if soon else verified()
+    engine.signed, engine.statistics, engine.asynchronous = guard.signed, statistics[0] if statistics else None, not statistics
+    try:
+        if task.eliminate:
+            task.run_elimination(values)
+        else:
+            task.accumulate(values, via)
+        if soon:
+            statistics = verified()
+        if not statistics or may_improve(engine.semiring, statistics):  # else no pivot diverges, and nothing has to be waited for
+            engine.verify()
+    except DivergentPivot as stop:
+        repeat(stop.vertex)
+    guard.after(values, via)
+    if task.eliminate and task.check:
+        task.require_elements(values)

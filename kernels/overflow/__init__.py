@@ -38,8 +38,9 @@ tropical integers pull ∞ back is found out all the same, because kernels depen
 
 The files
 ---------
-``limits``
-    What a dtype holds: which integers stand for ±∞, also inside kernels, what is left for finite numbers; errors and remedies.
+``semiring.kernels.limits``
+    Below the engines, which need it too: what a dtype holds (which integers stand for ±∞, also inside kernels, what is left for finite
+    numbers), errors and remedies, and `ValueStatistics`.
 ``intervals``
     Interval arithmetic over the recorded operations on integers.
 ``statistics``

@@ -167,17 +167,17 @@ def _compute(how: Plan, form: Form, operands: Sequence[Arrays], places: Places, 
 
     def launch() -> Callable[[], object]:
         engine = _gpu_engine(how, form)
-        judge = _begin_checks(how, engine.signs, [v for part in operands for v in part], lambda: operands, check=check)
+        verify = _begin_checks(how, engine.signs, [v for part in operands for v in part], lambda: operands, check=check)
         if not (own or rehearsing()):
-            judge()
+            verify()
         if via is not None:
             clear_paths(via.data.ptr, via.size)
         _multiply(engine, form, operands, places)
-        return judge
+        return verify
 
-    judge = run(launch, launch)
+    verify = run(launch, launch)
     if own:
-        judge()
+        verify()
 
 
 def _gpu_engine(how: Plan, form: Form) -> Any:
@@ -323,11 +323,11 @@ def _compute_again(known: _Launched, a: Any, b: Any, left: Strided, right: Strid
     values, into = empty_beside(a, form.shape, form.dtypes[0])
     via, into_via = empty_beside(a, form.shape, WITNESS) if how.paths else (None, 0)
     signs: Any = None if launches[0][1] is None else zeros(1)
-    judge = _begin_checks(how, signs, (left, right), lambda: ((borrowed(a).array,), (borrowed(b).array,)), check=check)
+    verify = _begin_checks(how, signs, (left, right), lambda: ((borrowed(a).array,), (borrowed(b).array,)), check=check)
     if via is not None:
         clear_paths(into_via, math.prod(form.shape))
     own = left.address, right.address, into, right.address, into_via, 0
     for launch, signed in launches:
         launch.start(own, (0, 0) if signed is None else (signs.data.ptr, signed))
-    judge()
+    verify()
     return values, via

@@ -20,7 +20,7 @@ from semiring.common.errors import SemiringError
 if TYPE_CHECKING:
     from semiring.streaming.progress import Progress
 
-__all__ = ["ClosureOptions", "ComputationOptions", "Options", "named_device", "several", "size_of", "takes"]
+__all__ = ["ClosureOptions", "ComputationOptions", "Options", "named_device", "named_gpus", "size_of", "takes"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -156,7 +156,7 @@ def named_device(device: Any, place: str, *, exact: bool) -> str | None:
     return "cpu" if name == "cpu" or not gpus() else None
 
 
-def several(device: Any) -> tuple[str, ...] | None:
+def named_gpus(device: Any) -> tuple[str, ...] | None:
     """The GPUs that a device names if it may be more than one: "cuda:all", or a list of names and numbers; else None.
 
     Raises

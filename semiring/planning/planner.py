@@ -28,7 +28,7 @@ from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import sides_of
 from semiring.kernels.select import has_searches
 from semiring.planning.costs import closure_seconds, product_seconds, rows_seconds, scipy_seconds, search_seconds
-from semiring.planning.options import named_device, several
+from semiring.planning.options import named_device, named_gpus
 from semiring.planning.plans import Plan
 from semiring.planning.problem import Problem
 from semiring.streaming.layout import block_rows, default_side, resident_bytes, resident_rows, streamed_rows
@@ -104,7 +104,7 @@ def _closure(problem: Problem) -> Plan:
             "memory_limit and checkpoint are for the closure of all vertices; with sources or targets memory is for their rows alone: "
             "leave them out, and name fewer at a time if that is too much"
         )
-    shared = several(problem.device)
+    shared = named_gpus(problem.device)
     if problem.needs_block_rows:
         _require_one_matrix_of_the_host(problem)
     require_closure_laws(problem.semiring, problem.dtypes, paths=problem.paths)
@@ -291,7 +291,7 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
     if problem.nearest:
         return {"SciPy": (scipy_seconds(problem), "cpu")}
     if problem.there or named not in ("auto", "cpu", "reference"):
-        gpus_named = several(problem.device)
+        gpus_named = named_gpus(problem.device)
         device = _device(problem, closure_seconds, 0) if gpus_named is None else gpus_named[0]
         return {"whole": (closure_seconds(problem, device), device)}
     device = "cpu" if some and not problem.scipy else _device(problem, closure_seconds, with_scratch(problem.result_bytes))

@@ -9,7 +9,7 @@ import semiring as sr
 from semiring.arrays import devices, memory
 from semiring.kernels import machine
 from semiring.planning import closure_problem, plan, planner
-from semiring.planning.options import Options, named_device, several
+from semiring.planning.options import Options, named_device
 
 GIB = 2**30
 
@@ -78,17 +78,17 @@ def test_a_gpu_that_is_not_there() -> None:
 class TestSeveral:
     @pytest.mark.parametrize("device", ["cuda:all", ["cuda:0"], ["cuda"], (0,)])
     def test_names_and_numbers(self, device: object) -> None:
-        assert several(device) == ("cuda:0",)
+        assert named_gpus(device) == ("cuda:0",)
 
     @pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "cuda:0"])
     def test_one_device_is_not_several(self, device: str) -> None:
-        assert several(device) is None
+        assert named_gpus(device) is None
 
     @pytest.mark.parametrize("device", [[], ["cpu"], [True], ["cuda:0", 0], ["cuda", "cuda:0"], ["cuda:0", "cuda:00"], ["cuda:all"], [-1]])
     def test_a_list_names_different_gpus(self, device: object) -> None:
         with pytest.raises(sr.SemiringError, match="a list names different GPUs"):
-            several(device)
+            named_gpus(device)
 
     def test_one_of_them_is_not_there(self) -> None:
         with pytest.raises(sr.SemiringError, match="no device 'cuda:7'"):
-            several([0, 7])
+            named_gpus([0, 7])
