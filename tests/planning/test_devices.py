@@ -9,7 +9,7 @@ import semiring as sr
 from semiring.arrays import devices, memory
 from semiring.kernels import machine
 from semiring.planning import closure_problem, plan, planner
-from semiring.planning.options import Options, named_device
+from semiring.planning.options import Options, named_device, named_gpus
 
 GIB = 2**30
 
