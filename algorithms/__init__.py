@@ -19,9 +19,8 @@ file              papers
 What calls what:
 
     closure                   A* or A⁺ of one matrix or a batch, in place: what whoever closes a matrix calls
-    ├─ task                   load, run a schedule, store; accumulating or by elimination
-    │  └─ schedules           the laws that a closure needs, and which algorithm runs
-    │     └─ iterative, blocked, recursive
+    ├─ schedules              the laws that a closure needs, and which algorithm runs
+    │  └─ iterative, blocked, recursive
     ├─ components             weakly and strongly connected components, each closed alone
     ├─ divergence             a divergent pivot: the cycle behind it, or rounding
     │  └─ relaxation          Bellman–Ford steps on a matrix or its edges
