@@ -182,7 +182,7 @@ def filled(shape: int | tuple[int, ...], element: Any, dtype: np.dtype[Any]) -> 
 
 
 def _search_dtypes(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
-    """Dtypes that hold the weights of all walks of n edges, where the matrix's own may not."""
+    """DTypes that hold the weights of all walks of n edges, where the matrix's own may not."""
     if any(d.kind == "O" for d in dtypes):
         return dtypes
     operations = semiring.program.operations

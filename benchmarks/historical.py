@@ -14,7 +14,7 @@ from semiring.kernels.cuda.compiler import compile_source
 from semiring.kernels.cuda.engine import CudaEngine
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import semiring_struct
-from semiring.kernels.cuda.tile import Problem, Tile
+from semiring.kernels.cuda.tile import Tile, TileProblem
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import device
 
@@ -30,7 +30,7 @@ class OneTile(CudaEngine):
         super().__init__(MIN_PLUS, FLOAT)
         self._tile = tile
 
-    def tile_for(self, problem: Problem) -> Tile:
+    def tile_for(self, problem: TileProblem) -> Tile:
         """That tile."""
         return self._tile
 

@@ -5,11 +5,12 @@ algorithms are written with these alone.
 
 - `engine` is what every engine offers, and the blocks it works on; `select` says which engine computes what, and is where algorithms get
   one.
-- `reference`: NumPy, for every dtype, objects included. It defines what the others are tested against.
+- `reference`: NumPy, for every dtype, objects included, with the operations of `operations`. It defines what the others are tested against.
 - `cpu`: LLVM IR, generated for the processor at hand.
 - `cuda`: CUDA C++ templates with the semiring's operations generated into them, for NVIDIA GPUs.
 - `boolean` tells when matrices are packed into bits, for which `cpu` and `cuda` have an engine each.
-- `overflow`: what integers and floats cannot hold, and value statistics, which tell whether that can happen.
+- `overflow` checks what integers and floats cannot hold, by value statistics, which tell whether that can happen.
+- `hardware` has the processors and GPUs that kernels are generated for; `limits` what a dtype holds, and which integers stand for ±∞.
 - `cache` keeps compiled kernels on disk; `machine` has what everything costs; `description` tells what an engine would run.
 """
 

@@ -18,7 +18,7 @@ from semiring.kernels.boolean import is_packed
 
 __all__ = ["BlockSides", "KernelDescription", "describe", "sides_of"]
 
-Dtypes = tuple[np.dtype[Any], ...]
+DTypes = tuple[np.dtype[Any], ...]
 
 
 class BlockSides(NamedTuple):
@@ -48,7 +48,7 @@ class KernelDescription:
     instructions: str = "NumPy's, an array at a time"
 
 
-def sides_of(semiring: Semiring, dtypes: Dtypes, device: str, *, packed: bool) -> BlockSides:
+def sides_of(semiring: Semiring, dtypes: DTypes, device: str, *, packed: bool) -> BlockSides:
     """The sides of the blocks of what `engine_for` gives.
 
     Parameters
@@ -85,7 +85,7 @@ def sides_of(semiring: Semiring, dtypes: Dtypes, device: str, *, packed: bool) -
         return BlockSides(max(sides), CudaEngine.sweep, min(sides))
 
 
-def describe(semiring: Semiring, dtypes: Dtypes, device: str, n: int, *, witness: bool, by_rows: bool = False) -> KernelDescription:
+def describe(semiring: Semiring, dtypes: DTypes, device: str, n: int, *, witness: bool, by_rows: bool = False) -> KernelDescription:
     """What `engine_for` would give, with the tile of a product of half the side.
 
     Parameters
@@ -108,7 +108,7 @@ def describe(semiring: Semiring, dtypes: Dtypes, device: str, n: int, *, witness
     return _packed_cuda(device, n) if packed else _cuda(semiring, dtypes, device, n, witness)
 
 
-def _cpu(semiring: Semiring, dtypes: Dtypes, witness: bool) -> KernelDescription:
+def _cpu(semiring: Semiring, dtypes: DTypes, witness: bool) -> KernelDescription:
     from semiring.kernels.cpu.compiler import assembly
     from semiring.kernels.cpu.engine import kernels_for
 
@@ -176,7 +176,7 @@ def _packed_cuda(device: str, n: int) -> KernelDescription:
     return KernelDescription(f"cuda, on bits, for sm_{limits.arch}", tile, text)
 
 
-def _cuda(semiring: Semiring, dtypes: Dtypes, device: str, n: int, witness: bool) -> KernelDescription:
+def _cuda(semiring: Semiring, dtypes: DTypes, device: str, n: int, witness: bool) -> KernelDescription:
     from semiring.kernels.cuda.kernels import problem_for, reads_vectors, step_for
     from semiring.kernels.cuda.representation import represent
     from semiring.kernels.cuda.tile import choose_tile

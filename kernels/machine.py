@@ -1,4 +1,4 @@
-"""What there is to compute with, and what it costs: every constant that a plan reckons with, and where it was measured.
+"""The constants of the cost model: what there is to compute with, what it costs, and where that was measured.
 
 Seconds, unless something else is said. The fits are least squares of relative errors on graphs of the kinds in `benchmarks.problems`, of
 8 to 10,000 vertices; `python -m benchmarks.regret` prints how far predictions are from what it measures. Other machines shift most
@@ -23,7 +23,7 @@ from semiring.common.errors import TraceError
 from semiring.common.forks import importing
 from semiring.kernels.boolean import is_packed
 
-__all__ = ["Speed", "begun", "call_seconds", "speed_of"]
+__all__ = ["Speed", "call_seconds", "speed_of", "used_devices"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -177,7 +177,7 @@ ALIGNED_STEPS, ALIGNED_SIDE, ALIGNED_DEPTH = 1 << 29, 512, 512
 SIGNS_STEPS, SIGNS_SIDE = 1 << 30, 512
 """Steps of a product of float32, and its rows and columns, from which on it is worth a look at the signs of all operands."""
 
-begun: set[str] = set()
+used_devices: set[str] = set()
 """The GPUs that this process has computed on."""
 
 
@@ -201,7 +201,7 @@ def call_seconds(device: str, host: float) -> float:
     """What a call takes beside its work: on a GPU, or on the CPU as it is told."""
     if not is_gpu(device):
         return host
-    return GPU_CALL if begun else GPU_START
+    return GPU_CALL if used_devices else GPU_START
 
 
 def speed_of(

@@ -19,7 +19,7 @@ from semiring.common.forks import importing
 from semiring.kernels import cache
 from semiring.kernels.boolean import is_packed
 from semiring.kernels.engine import Engine
-from semiring.kernels.machine import begun
+from semiring.kernels.machine import used_devices
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["engine_for", "expand_paths", "has_searches", "predecessor_trees", "searches_for"]
 
 Array = np.ndarray[Any, Any]
-Dtypes = tuple[np.dtype[Any], ...]
+DTypes = tuple[np.dtype[Any], ...]
 
 _NOT_SINGLE = {"exp", "expm1", "log", "log1p"}
 """Operations that are generated for vectors only."""
@@ -38,7 +38,7 @@ _WHOLE = {"floordiv", "mod"}
 
 def engine_for(
     semiring: Semiring,
-    dtypes: Dtypes,
+    dtypes: DTypes,
     device: str = "auto",
     threads: int | None = None,
     *,
@@ -51,7 +51,7 @@ def engine_for(
     semiring : Semiring
     dtypes : tuple of numpy.dtype
     device : str
-        What `place` gives: "reference", "cpu", or "cuda:0" and so on. "auto" takes the reference engine for object arrays and the CPU's
+        The device: "reference", "cpu", or "cuda:0" and so on. "auto" takes the reference engine for object arrays and the CPU's
         generated kernels otherwise.
     threads : int, optional
         How many threads the CPU engine uses; by default ``SEMIRING_NUM_THREADS``, or all cores.
@@ -59,7 +59,7 @@ def engine_for(
         Blocks will carry `via`, which bit-packed matrices cannot.
     """
     if device != "cpu" and is_gpu(device):
-        begun.add(device)
+        used_devices.add(device)
         if is_packed(semiring, dtypes, witness=witness):
             with importing:
                 from semiring.kernels.cuda.boolean import CudaBooleanEngine
@@ -73,7 +73,7 @@ def engine_for(
 
 
 @functools.lru_cache(maxsize=cache.LOADED)
-def _maker(semiring: Semiring, dtypes: Dtypes, reference: bool, witness: bool) -> Callable[[Semiring, Dtypes, int | None], Engine]:
+def _maker(semiring: Semiring, dtypes: DTypes, reference: bool, witness: bool) -> Callable[[Semiring, DTypes, int | None], Engine]:
     """What makes engines of the host."""
     with importing:
         if reference or any(d.kind == "O" for d in dtypes):
@@ -89,7 +89,7 @@ def _maker(semiring: Semiring, dtypes: Dtypes, reference: bool, witness: bool) -
         return CpuEngine
 
 
-def searches_for(semiring: Semiring, dtypes: Dtypes, device: str, threads: int | None = None) -> Searches | None:
+def searches_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> Searches | None:
     """The generated searches for rows of the closure of a sparse graph, or None where NumPy has to find them.
 
     Parameters
@@ -105,13 +105,13 @@ def searches_for(semiring: Semiring, dtypes: Dtypes, device: str, threads: int |
     return Searches(semiring, dtypes, threads)
 
 
-def has_searches(semiring: Semiring, dtypes: Dtypes, device: str = "cpu") -> bool:
+def has_searches(semiring: Semiring, dtypes: DTypes, device: str = "cpu") -> bool:
     """Whether there are generated searches: they select among walks, with operations that single numbers have as instructions."""
     return device != "reference" and _selects_in_single_instructions(semiring, dtypes)
 
 
 @functools.lru_cache(maxsize=cache.LOADED)
-def _selects_in_single_instructions(semiring: Semiring, dtypes: Dtypes) -> bool:
+def _selects_in_single_instructions(semiring: Semiring, dtypes: DTypes) -> bool:
     """Whether ⊕ selects, and both operations are generated for single numbers."""
     if any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
         return False

@@ -1,4 +1,4 @@
-"""What the library found on this machine."""
+"""`show_config`: what the library found on this machine."""
 
 from __future__ import annotations
 

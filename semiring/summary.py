@@ -1,4 +1,4 @@
-"""What is asked of all distances together, without n² numbers."""
+"""Statistics of a graph: diameter, radius, eccentricities, average path length and the histogram of distances, without n² numbers."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """The CPU engine: products, closures and searches as machine code, generated for a semiring on the processor at hand.
 
-From a semiring to machine code: `target` is a processor; `representation` says how elements are held while they are multiplied, and
-`tile` the register tile and the cache blocks. `lowering`, with `instructions`, makes vector instructions of the recorded ⊕ and ⊗, which
-`emitter` writes as LLVM IR; `compiler` compiles and keeps it.
+From a semiring to machine code: `representation` says how elements are held while they are multiplied, and `tile` the register tile and
+the cache blocks, for the processor that `semiring.kernels.hardware` tells of. `lowering`, with `instructions`, makes vector instructions
+of the recorded ⊕ and ⊗, which `emitter` writes as LLVM IR; `compiler` compiles and keeps it.
 
 The kernels: `product` packs panels and has the macro-kernel, the loops of Goto and BLIS around the micro-kernel in `micro`; `witness` finds
 which k won; `pivot` closes a pivot block; `search` finds rows of the closure of a sparse graph; `statistics` reads what numbers there
 are; `boolean` has the kernels on bits, and their engine.
 
 Calling them: `engine` takes operands as they lie, or copies; `launch` cuts a product into tasks and fills in their arguments; `searches`
-cuts searches; `threads` runs tasks, and keeps scratch memory.
+cuts searches; `semiring.arrays.threads` runs tasks, and keeps scratch memory.
 """

@@ -1,4 +1,4 @@
-"""From the slab that won to the k that won: the second pass of a witness product.
+"""The witness lookup, second pass of a witness product: from the slab that won to the k that won.
 
 Where ``via`` says −2 − slab, the k is the first in that slab whose a⊗b equals C. A row of A and a row of the transposed B are
 read a vector at a time, so an entry costs a few cache lines, whatever the depth.

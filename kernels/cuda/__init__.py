@@ -2,7 +2,7 @@
 
 From a semiring to machine code: `representation` says how elements are held while they are multiplied, `steps` which instructions take a
 step, `tile` which tiles a product is cut into, and `source` writes the operations as a C++ struct. `kernels` puts that before one of the
-templates; `compiler` compiles by NVRTC, keeps, loads and launches it; `device` has the limits of a GPU.
+templates; `compiler` compiles by NVRTC, keeps, loads and launches it; `semiring.kernels.hardware` has the limits of a GPU.
 
 The templates, which take the struct as ``S``:
 

@@ -22,7 +22,7 @@ from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.steps import Operations, Step, best_step
-from semiring.kernels.cuda.tile import Problem, Tile, candidate_tiles
+from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles
 from semiring.kernels.hardware import device
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ def problem_for(
     side: int = 0,
     shared_lookup: bool = False,
     splittable: bool = False,
-) -> Problem:
-    """The product of m × k and k × n elements, `shape` being m, n, k and the matrices of a batch; for the others see `Problem`."""
+) -> TileProblem:
+    """The product of m × k and k × n elements, `shape` being m, n, k and the matrices of a batch; for the others see `TileProblem`."""
     name = step.name if step else None
-    return Problem(*shape, r.size, witness, light, r.has_series, name, r.is_heavy(witness=witness), side, shared_lookup, splittable)
+    return TileProblem(*shape, r.size, witness, light, r.has_series, name, r.is_heavy(witness=witness), side, shared_lookup, splittable)
 
 
 def reads_vectors(r: Representation, step: Step | None) -> bool:

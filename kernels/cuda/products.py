@@ -27,7 +27,7 @@ from semiring.kernels.cuda.launches import (
     planned,
 )
 from semiring.kernels.cuda.steps import Step
-from semiring.kernels.cuda.tile import Problem, SplitK, Tile, choose_tile, looks_up_in_shared, split_k
+from semiring.kernels.cuda.tile import SplitK, Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.engine import Block
 
 __all__ = ["CudaProducts", "ProductPlan"]
@@ -105,7 +105,7 @@ class CudaProducts:
             self._ordered_bits = not signed
             yield Predicate(self.signs.data.ptr, int(signed))
 
-    def tile_for(self, problem: Problem) -> Tile:
+    def tile_for(self, problem: TileProblem) -> Tile:
         """The tile of a product."""
         return choose_tile(problem, self._kernels.device)
 
@@ -241,7 +241,7 @@ class CudaProducts:
         vectors = self._reads_vectors(witness=witness)
         return access(A, vectors=vectors), access(B, vectors=vectors)
 
-    def _problem(self, products: Sequence[Operands], *, side: int = 0, shared_lookup: bool = False) -> Problem:
+    def _problem(self, products: Sequence[Operands], *, side: int = 0, shared_lookup: bool = False) -> TileProblem:
         """The largest of the products, all of which have as many steps."""
         A, B, C = max(products, key=lambda p: p[2].values[0].size)
         shape, witness = (*C.shape, A.shape[1], len(C.values[0])), C.via is not None
@@ -262,7 +262,7 @@ class CudaProducts:
             else:
                 self._split_plan(problem, tile, split, operands, fresh=fresh).start(own, predicate)
 
-    def _split_plan(self, problem: Problem, tile: Tile, split: SplitK, operands: Operands, *, fresh: bool) -> SplitKPlan:
+    def _split_plan(self, problem: TileProblem, tile: Tile, split: SplitK, operands: Operands, *, fresh: bool) -> SplitKPlan:
         """The launches of a product of which the last rows are sums of parts."""
         import cupy
 
@@ -287,7 +287,7 @@ class CudaProducts:
         )
 
     def _tiles(
-        self, problem: Problem, tile: Tile, products: Sequence[tuple[Block, Block, Block, int, bool]], transposed: Block | None
+        self, problem: TileProblem, tile: Tile, products: Sequence[tuple[Block, Block, Block, int, bool]], transposed: Block | None
     ) -> LaunchPlan:
         """The launch of products of one batch and access, with the steps of their parts, each fresh or not."""
         # Those that may be launched together are launched alone by the same kernel.

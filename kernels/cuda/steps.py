@@ -1,4 +1,4 @@
-"""How one step, or two at once, reaches the GPU's instructions: the table of what is better than ⊕ of ⊗ as written."""
+"""The instruction table: how one step, or two at once, reaches the GPU's instructions where that is better than ⊕ of ⊗ as written."""
 
 from __future__ import annotations
 

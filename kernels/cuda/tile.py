@@ -16,14 +16,14 @@ from semiring.common.html import Shown
 from semiring.kernels import machine
 from semiring.kernels.hardware import Device
 
-__all__ = ["Problem", "SplitK", "Tile", "candidate_tiles", "choose_tile", "looks_up_in_shared", "split_k"]
+__all__ = ["SplitK", "Tile", "TileProblem", "candidate_tiles", "choose_tile", "looks_up_in_shared", "split_k"]
 
 _ENTRY = 4
 """Bytes that tell which element has a winner, and where to look it up."""
 
 
 @dataclass(frozen=True)
-class Problem:
+class TileProblem:
     """A product as far as its tile depends on it.
 
     Attributes
@@ -128,7 +128,7 @@ class Tile(Shown):
         improved = witness * self.rows * self.columns * _ENTRY
         return slices + improved if shared_lookup else max(slices, improved)
 
-    def fits(self, problem: Problem, device: Device) -> bool:
+    def fits(self, problem: TileProblem, device: Device) -> bool:
         """Whether the kernel and the device have room for it."""
         vector = max(1, 16 // problem.bytes)
         warps = self.rows % (4 * self.thread_rows) == self.columns % (8 * self.thread_columns) == 0
@@ -203,7 +203,7 @@ _SHARED_LOOKUP: dict[bool, dict[int, tuple[Tile, ...]]] = {
 _SERIES = (Tile(32, 64, 4, 4, 4, 3, 3, held=1, unrolled=4),)
 
 
-def candidate_tiles(problem: Problem) -> tuple[Tile, ...]:
+def candidate_tiles(problem: TileProblem) -> tuple[Tile, ...]:
     """The tiles for elements of this size."""
     if problem.series:
         return _SERIES
@@ -242,13 +242,13 @@ class SplitK:
 
 
 @functools.lru_cache(maxsize=4096)
-def looks_up_in_shared(problem: Problem, device: Device) -> bool:
+def looks_up_in_shared(problem: TileProblem, device: Device) -> bool:
     """Whether the steps are so few that a witness can be looked up in shared memory."""
     shared = replace(problem, shared_lookup=True)
     return problem.witness and problem.k <= _SHALLOW and not problem.series and any(t.fits(shared, device) for t in candidate_tiles(shared))
 
 
-def _time(problem: Problem, tile: Tile, device: Device, split: SplitK | None) -> float:
+def _time(problem: TileProblem, tile: Tile, device: Device, split: SplitK | None) -> float:
     """What a product is predicted to take, in steps of a multiprocessor.
 
     A multiprocessor takes its blocks one after the other, whether they run at once or not, if only four warps do; besides, it takes a
@@ -265,7 +265,7 @@ def _time(problem: Problem, tile: Tile, device: Device, split: SplitK | None) ->
     return time
 
 
-def _splits(problem: Problem, tile: Tile, device: Device) -> Iterator[SplitK]:
+def _splits(problem: TileProblem, tile: Tile, device: Device) -> Iterator[SplitK]:
     """The splits of what is left when whole tiles have filled the GPU as often as they can."""
     across, down = tile.count(1, problem.n), tile.count(problem.m, 1)
     together = device.multiprocessors * tile.blocks
@@ -279,13 +279,13 @@ def _splits(problem: Problem, tile: Tile, device: Device) -> Iterator[SplitK]:
 
 
 @functools.lru_cache(maxsize=4096)
-def split_k(problem: Problem, tile: Tile, device: Device) -> SplitK | None:
+def split_k(problem: TileProblem, tile: Tile, device: Device) -> SplitK | None:
     """The split that is predicted fastest for such tiles, or None where whole tiles alone are."""
     return min((None, *_splits(problem, tile, device)), key=lambda split: _time(problem, tile, device, split))
 
 
 @functools.lru_cache(maxsize=4096)
-def choose_tile(problem: Problem, device: Device) -> Tile:
+def choose_tile(problem: TileProblem, device: Device) -> Tile:
     """The candidate that is predicted fastest.
 
     Raises

@@ -1,4 +1,4 @@
-"""Can a computation leave its dtype? What is checked before it, what is proved after it, and what is refused.
+"""Overflow: can a computation leave its dtype? What is checked before it, what is proved after it, and what is refused.
 
 Integers would wrap around, and a float would overflow to ∞ and pass for an element, "no path". Neither is ever returned: the value
 statistics of the operands or of the result prove that nothing of the kind has happened, or the computation is refused.

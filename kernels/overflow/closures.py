@@ -27,7 +27,7 @@ __all__ = ["Guard", "guard_for", "leaves_carrier", "statistics_of"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
-Dtypes = tuple[np.dtype[Any], ...]
+DTypes = tuple[np.dtype[Any], ...]
 
 _HARMLESS = CHOOSING | {"invert"}
 
@@ -45,7 +45,7 @@ class Guard:
 
     signed = False
 
-    def __init__(self, semiring: Semiring, dtypes: Dtypes, edges: int, *, refuses: bool = True) -> None:
+    def __init__(self, semiring: Semiring, dtypes: DTypes, edges: int, *, refuses: bool = True) -> None:
         self.semiring, self.dtypes, self.edges, self.refuses = semiring, dtypes, edges, refuses
         self.dtype = dtypes[0]
 
@@ -80,7 +80,7 @@ def guard_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int,
 
 
 @functools.lru_cache(maxsize=256)
-def _rule(semiring: Semiring, dtypes: Dtypes) -> type[Guard]:
+def _rule(semiring: Semiring, dtypes: DTypes) -> type[Guard]:
     """The first of the rules that holds for a semiring in some dtypes."""
     kinds = {d.kind for d in dtypes}
     program = semiring.program if "O" not in kinds else None
@@ -125,7 +125,7 @@ class _TropicalIntegers(Guard):
     So what passes is exact, and only what really comes within a weight of h is refused.
     """
 
-    def __init__(self, semiring: Semiring, dtypes: Dtypes, edges: int, *, refuses: bool = True) -> None:
+    def __init__(self, semiring: Semiring, dtypes: DTypes, edges: int, *, refuses: bool = True) -> None:
         super().__init__(semiring, dtypes, edges, refuses=refuses)
         (self.infinity,) = absorbing(semiring, dtypes)
         self.limit = abs(inner_infinity(self.infinity))
@@ -173,7 +173,7 @@ class _TropicalFloats(Guard):
     One that overflows would pass for ∞, "no path", and a second one of the other sign would make NaN of it.
     """
 
-    def __init__(self, semiring: Semiring, dtypes: Dtypes, edges: int, *, refuses: bool = True) -> None:
+    def __init__(self, semiring: Semiring, dtypes: DTypes, edges: int, *, refuses: bool = True) -> None:
         super().__init__(semiring, dtypes, edges, refuses=refuses)
         self.limit, self.largest, self.proven = half_range(self.dtype), 0.0, True
 

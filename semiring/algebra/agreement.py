@@ -1,4 +1,4 @@
-"""Whether a callable computes what was recorded of it: both on the same scalars, Python's and NumPy's.
+"""The test of a recording against its callable: both on the same scalars, Python's and NumPy's.
 
 A recording sees values alone. A callable that asks for the type or the text of an operand, that draws random numbers, or that raises
 for some elements, does something else with numbers than with the symbols it was recorded on.

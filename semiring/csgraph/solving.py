@@ -1,4 +1,4 @@
-"""From a call to its answer: by the closure of the whole matrix, by products of a few rows with it, or by searches of its edges.
+"""The three ways of csgraph's shortest paths to an answer: the closure, products of a few rows, or searches.
 
 `solve` reads a call, and `_answer` goes the way that its plan names:
 

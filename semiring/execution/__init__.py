@@ -1,4 +1,4 @@
-"""Plans are run here, one executor a strategy; each reads, checks, computes and hands back, from top to bottom.
+"""The executors, one a strategy, which run plans; each reads, checks, computes and hands back, from top to bottom.
 
     closure.py      `solve`: from whatever the caller calls a graph to its closure, by one of the executors
     whole.py        the closure of matrices that fit where they are closed

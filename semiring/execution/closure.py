@@ -6,9 +6,10 @@ from typing import Any
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
+from semiring.arrays.memory import require_memory
 from semiring.common.errors import SemiringError, about, refuse_arrays
 from semiring.execution.whole import close_whole, made_of_edges, read_whole
-from semiring.graphs import Graph, read_edges, require_memory
+from semiring.graphs import Graph, read_edges
 from semiring.graphs.by_rows import rows_of_graph
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.planning import Plan, closure_problem, edges_problem, plan

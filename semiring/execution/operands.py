@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]
-Dtypes = tuple[np.dtype[Any], ...]
+DTypes = tuple[np.dtype[Any], ...]
 
 Places = tuple[Arrays, Any]
 """Where a product is put, an array for each component, and its witness, or None."""
@@ -54,7 +54,7 @@ class Form(NamedTuple):
         Whether the operands have the dtypes of the product.
     """
 
-    dtypes: Dtypes
+    dtypes: DTypes
     shape: tuple[int, ...]
     full: tuple[int, ...]
     batch: tuple[int, ...]
@@ -68,9 +68,9 @@ class Form(NamedTuple):
 def form_of(
     semiring: Semiring,
     a: tuple[int, ...],
-    kinds_a: Dtypes,
+    kinds_a: DTypes,
     b: tuple[int, ...],
-    kinds_b: Dtypes,
+    kinds_b: DTypes,
     witness: bool,
 ) -> Form:
     """The form of the product of operands of these shapes and dtypes.
@@ -103,7 +103,7 @@ def _leading_axes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ..
     return batch, row, column
 
 
-def _dtypes_of(left: Dtypes, right: Dtypes, semiring: Semiring) -> Dtypes:
+def _dtypes_of(left: DTypes, right: DTypes, semiring: Semiring) -> DTypes:
     """The dtypes of the product of operands of these dtypes."""
     common = tuple(widened(_common(x, y)) for x, y in zip(left, right, strict=True))
     if semiring.on_truth_values and common[0].kind in "iu":
@@ -161,7 +161,7 @@ def arrays_of(parts: tuple[Borrowed, ...]) -> Arrays:
     return tuple(map(_array, parts))
 
 
-def matching(parts: tuple[Borrowed, ...], dtypes: Dtypes, shape: tuple[int, ...], name: str, *, exact: bool) -> Arrays:
+def matching(parts: tuple[Borrowed, ...], dtypes: DTypes, shape: tuple[int, ...], name: str, *, exact: bool) -> Arrays:
     """The arrays of `parts`, which have the result's shape and dtypes; `exact` for one that will be written to."""
     for part, dtype in zip(parts, dtypes, strict=True):
         array = part.array
@@ -179,7 +179,7 @@ def matching(parts: tuple[Borrowed, ...], dtypes: Dtypes, shape: tuple[int, ...]
     return arrays_of(parts)
 
 
-def elements(lent: tuple[Borrowed, ...], dtypes: Dtypes, semiring: Semiring, name: str, device: str) -> Arrays:
+def elements(lent: tuple[Borrowed, ...], dtypes: DTypes, semiring: Semiring, name: str, device: str) -> Arrays:
     """The arrays where and in the dtypes in which the product is computed, ±∞ as it is written there."""
     parts = arrays_of(lent)
     if all(map(on_gpu, parts)) and tuple(map(dtype_of, parts)) == dtypes:

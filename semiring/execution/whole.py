@@ -12,9 +12,9 @@ import numpy as np
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.csr import CSR
 from semiring.arrays.devices import namespace, on_device, on_gpu
-from semiring.arrays.memory import fits, with_scratch
+from semiring.arrays.memory import fits, require_memory, with_scratch
 from semiring.common.errors import SemiringError
-from semiring.graphs import Graph, require_memory
+from semiring.graphs import Graph
 from semiring.graphs.read import GivenMatrix
 from semiring.planning import Plan
 

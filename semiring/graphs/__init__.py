@@ -11,9 +11,8 @@
 `targets=` name.
 """
 
-from semiring.arrays.memory import require_memory
 from semiring.graphs.edge_list import EdgeList, edges
 from semiring.graphs.graph import Graph, NonEdgeWarning
 from semiring.graphs.read import read_edges, read_graph
 
-__all__ = ["EdgeList", "Graph", "NonEdgeWarning", "edges", "read_edges", "read_graph", "require_memory"]
+__all__ = ["EdgeList", "Graph", "NonEdgeWarning", "edges", "read_edges", "read_graph"]

@@ -26,7 +26,7 @@ from semiring.kernels.overflow.statistics import begin_statistics, surely_elemen
 
 __all__ = ["Form", "matrix_form", "read_dense"]
 
-Dtypes = tuple[np.dtype[Any], ...]
+DTypes = tuple[np.dtype[Any], ...]
 
 _OBJECT = np.dtype(object)
 
@@ -54,7 +54,7 @@ class Form(NamedTuple):
         Whether zeros off the diagonal deserve a warning where no entry is ∞.
     """
 
-    dtypes: Dtypes
+    dtypes: DTypes
     zeros: tuple[Any, ...]
     kept: bool
     needs_statistics: bool
@@ -76,12 +76,12 @@ def matrix_form(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Read
 
 
 @functools.lru_cache(maxsize=1024)
-def _usual_form(semiring: Semiring, own: Dtypes) -> Form:
+def _usual_form(semiring: Semiring, own: DTypes) -> Form:
     numbers = tuple(map(widened, own))  # which refuses what cannot be read
     return _form(semiring, own, (np.dtype(bool),) if semiring.on_truth_values else semiring.dtypes(numbers))
 
 
-def _form(semiring: Semiring, own: Dtypes, dtypes: Dtypes) -> Form:
+def _form(semiring: Semiring, own: DTypes, dtypes: DTypes) -> Form:
     needs_statistics = _OBJECT not in dtypes and depends_on_values(semiring, dtypes)
     warns = semiring.components == 1 and zeros_may_mean_missing(semiring)
     zeros = _zeros(semiring, own, dtypes)
@@ -159,7 +159,7 @@ def matrix_shape(inputs: tuple[ArrayLike, ...]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def element_dtypes(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> Dtypes:
+def element_dtypes(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> DTypes:
     """The dtypes of the matrix: those that are asked for, truth values where these are elements, or the arrays' own."""
     if reading.dtype is not None:
         for given in inputs:
@@ -178,7 +178,7 @@ def _numbers(given: ArrayLike) -> bool:
     return all(isinstance(v, int | float | Fraction | np.generic) for v in there.flat)
 
 
-def _zeros(semiring: Semiring, own: Dtypes, dtypes: Dtypes) -> tuple[Any, ...]:
+def _zeros(semiring: Semiring, own: DTypes, dtypes: DTypes) -> tuple[Any, ...]:
     try:
         return semiring.identities(dtypes)[0]
     except DTypeError as error:

@@ -1,4 +1,4 @@
-"""Which vertices a caller names: one, or a sequence of them."""
+"""Sources and targets: which vertices a caller names, one or a sequence of them."""
 
 from __future__ import annotations
 

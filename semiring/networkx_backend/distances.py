@@ -12,9 +12,9 @@ import numpy as np
 
 from semiring.algorithms.csr import scatter
 from semiring.arrays.conversion import Array
+from semiring.arrays.memory import require_memory
 from semiring.common.errors import NegativeCycleError, SemiringError
 from semiring.common.forks import cached_property
-from semiring.graphs import require_memory
 from semiring.graphs.coo import COO
 from semiring.solve import apsp
 

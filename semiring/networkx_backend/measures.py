@@ -1,4 +1,4 @@
-"""What follows from all distances, as NetworkX returns it: centralities and efficiencies, eccentricities, topological indices."""
+"""Centralities, efficiencies, eccentricities and topological indices, from all distances, as NetworkX returns them."""
 
 from __future__ import annotations
 

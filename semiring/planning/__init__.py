@@ -1,4 +1,4 @@
-"""How will this be computed? The one answer: what is asked and what there is give a plan, which is shown, kept and run.
+"""The planner: how will this be computed? The one answer: what is asked and what there is give a plan, which is shown, kept and run.
 
     options.py      the options of a call, once for all functions that take them, and what their values mean
     problem.py      `Problem`, what is asked: sizes, dtypes, where the operands lie, options; metadata, no numbers

@@ -1,4 +1,4 @@
-"""What each strategy is predicted to take, in seconds of the whole call, from what is asked and the constants of `kernels.machine`.
+"""The cost model: predicted seconds of each strategy, of the whole call, by the constants of `kernels.machine`.
 
 Of a sparse graph a few searches may be tried before: how far they go, how often they look at an edge, and whether it falls into components.
 That is counted and never timed, so that a plan follows from the graph.

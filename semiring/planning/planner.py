@@ -64,7 +64,7 @@ def plan(problem: Problem) -> Plan:
     TooLargeError
         Where not even a few block rows fit.
     """
-    warm = bool(machine.begun)
+    warm = bool(machine.used_devices)
     try:
         found = _plans.get(problem)
     except TypeError:  # for an option that cannot be hashed, of which planning says what is wrong

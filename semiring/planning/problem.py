@@ -1,4 +1,4 @@
-"""What is asked: the kind of a computation, its sizes, where its operands lie, and the caller's options; no entry of an operand."""
+"""A problem, what is asked: the kind of a computation, its sizes, where its operands lie, and the caller's options."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 from semiring.algorithms.extraction import expand
 from semiring.algorithms.predecessors import next_hops, predecessors
 from semiring.arrays.devices import host
-from semiring.results.store import CSR, Store, Values
+from semiring.results.store import ClosedMatrix, Store, Values
 
 __all__ = ["ConstructionMatrix"]
 
@@ -62,7 +62,7 @@ class ConstructionMatrix(Store):
         """The paths, expanded from the construction matrix."""
         return expand(self.via, rows, columns)
 
-    def _edges(self) -> CSR:
+    def _edges(self) -> ClosedMatrix:
         """The matrix, or those of its edges that are best paths themselves."""
         kept = self.kept()
         if kept is not None:

@@ -36,7 +36,7 @@ _SAMPLE = 8
 """Elements on which ⊕ and ⊗ are compared with what they were."""
 
 _DTYPES = tuple(np.dtype(code).name for code in "?bhilqBHILQefdg")
-"""Dtypes that matrices in files may have."""
+"""DTypes that matrices in files may have."""
 
 
 def save(path: str | os.PathLike[str], found: Store) -> None:

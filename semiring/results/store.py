@@ -25,7 +25,7 @@ __all__ = ["Names", "Store", "shown", "squeezed"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
-CSR = tuple[Any, ...]
+ClosedMatrix = tuple[Any, ...]
 """The matrix that was closed, an array for each component, or what reads single rows of one."""
 
 _GLANCE = 1 << 26
@@ -90,7 +90,7 @@ class Store(ABC):
     sources: Vertices
     targets: Vertices
     reflexive: bool
-    kept: Callable[[], CSR | None]
+    kept: Callable[[], ClosedMatrix | None]
 
     # What differs: how paths are held.
 
@@ -119,13 +119,13 @@ class Store(ABC):
         """A simple path for each of several pairs that have one of at least one edge; None where rounding has bent it into a circle."""
 
     @abstractmethod
-    def _edges(self) -> CSR | None:
+    def _edges(self) -> ClosedMatrix | None:
         """A matrix in which bent paths are found again; None where there is none any more."""
 
     def _part(self, key: tuple[Any, ...], **more: Any) -> Self:
         """The same of one matrix, or of some, of a batch."""
 
-        def kept() -> CSR | None:
+        def kept() -> ClosedMatrix | None:
             arrays = self.kept()
             return None if arrays is None else tuple(v[key] for v in arrays)
 

@@ -12,13 +12,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from semiring.algorithms.csr import CSR as SparseGraph
+from semiring.algorithms.csr import CSR
 from semiring.algorithms.predecessors import NONE
 from semiring.arrays.devices import host, namespace
 from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
 from semiring.results.construction import ConstructionMatrix
-from semiring.results.store import CSR, Store, Values
+from semiring.results.store import ClosedMatrix, Store, Values
 
 __all__ = ["PredecessorTrees"]
 
@@ -40,7 +40,7 @@ class PredecessorTrees(Store):
 
     tree: Array
     backward: bool = False
-    graph: SparseGraph | None = None
+    graph: CSR | None = None
 
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
         return self._part(key, tree=self.tree[key])
@@ -114,7 +114,7 @@ class PredecessorTrees(Store):
                 return walk if self.backward else walk[::-1]
         return None
 
-    def _edges(self) -> CSR | None:
+    def _edges(self) -> ClosedMatrix | None:
         """The matrix, or what reads rows of a sparse one."""
         kept = self.kept()
         return None if kept is None else tuple(v if not hasattr(v, "ndim") else host(v) for v in kept)  # one of edges is no array

@@ -1,4 +1,6 @@
-"""Closures by block rows: of matrices that do not fit the memory of one device, are on disk, or are distributed over several GPUs.
+"""Out-of-core and multi-GPU closures, by block rows.
+
+Of matrices that do not fit the memory of one device, are on disk, or are distributed over several GPUs.
 
 The order of the computation is in `semiring.algorithms.block_rows`. Here it is carried out:
 
@@ -14,5 +16,6 @@ The order of the computation is in `semiring.algorithms.block_rows`. Here it is 
     identity.py    which closure a checkpoint belongs to: digests; and the lock of the one process that works on it
     progress.py    how far it is, on a bar or told to the caller
 
-A closure goes from the top down: `closure_by_rows` → `run_workers` → `DevicePipeline` → `DeviceMemory` → `Rows`.
+A closure goes from the top down: `close_by_rows`, the executor in `semiring.execution.block_rows` → `closure_by_rows` → `run_workers` →
+`DevicePipeline` → `DeviceMemory` → `Rows`.
 """

@@ -34,7 +34,7 @@ from semiring.streaming.pipeline import DevicePipeline, Loaded
 
 __all__ = ["Stopped", "run_workers"]
 
-Program = Callable[[], Iterator[Step]]
+StepsOfDevice = Callable[[], Iterator[Step]]
 """Yields the steps of a device, as often as they are asked for."""
 
 
@@ -79,7 +79,7 @@ def run_workers(
     journal = NoJournal(count) if journal is None else journal
     begun = [i for i, k in enumerate(journal.rounds) if journal.begun(i, k) is not None]
     owned = [block_cyclic(device, devices, count) for device in range(devices)]
-    programs: list[Program] = [partial(steps, journal.rounds, own, look_ahead=devices > 1, begun=begun) for own in owned]
+    programs: list[StepsOfDevice] = [partial(steps, journal.rounds, own, look_ahead=devices > 1, begun=begun) for own in owned]
     dependencies = Dependencies(programs, journal, progress)
     if journal.finished:
         return
@@ -111,13 +111,13 @@ class Dependencies:
 
     Parameters
     ----------
-    programs : iterable of Program
+    programs : iterable of StepsOfDevice
         Of all devices.
     journal : Journal
     progress : callable, optional
     """
 
-    def __init__(self, programs: Iterable[Program], journal: Journal, progress: Callable[[int, int], None] | None) -> None:
+    def __init__(self, programs: Iterable[StepsOfDevice], journal: Journal, progress: Callable[[int, int], None] | None) -> None:
         self.journal, self._progress = journal, progress
         self._rounds = list(journal.rounds)
         self._receivers = [0] * len(self._rounds)
@@ -188,7 +188,7 @@ class _Worker:
     """One device, and its program."""
 
     def __init__(
-        self, pipeline: DevicePipeline, program: Program, rows: tuple[slice, ...], dependencies: Dependencies, *, reflexive: bool
+        self, pipeline: DevicePipeline, program: StepsOfDevice, rows: tuple[slice, ...], dependencies: Dependencies, *, reflexive: bool
     ) -> None:
         self.pipeline, self.program, self.rows, self.dependencies, self.reflexive = pipeline, program, rows, dependencies, reflexive
         self.engine, self.pivots, self.journal = pipeline.engine, Pivots(pipeline.engine), dependencies.journal

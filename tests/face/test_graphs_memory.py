@@ -9,8 +9,9 @@ import pytest
 
 from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS
 from semiring.arrays import memory
+from semiring.arrays.memory import require_memory
 from semiring.common.errors import TooLargeError
-from semiring.graphs import dense, edges, read_graph, require_memory
+from semiring.graphs import dense, edges, read_graph
 
 GIB = 2**30
 F4, F8 = np.dtype("f4"), np.dtype("f8")

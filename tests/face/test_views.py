@@ -21,7 +21,7 @@ from semiring.common.html import Code
 from semiring.kernels import source
 from semiring.kernels.cpu.engine import kernels_for
 from semiring.kernels.cuda import boolean
-from semiring.kernels.cuda.tile import Problem, candidate_tiles
+from semiring.kernels.cuda.tile import TileProblem, candidate_tiles
 from semiring.kernels.machine import Speed
 from semiring.results import views
 from semiring.results.store import Store
@@ -144,7 +144,7 @@ def test_of_a_large_file_a_few_elements_are_read(tmp_path: Path, monkeypatch: py
 
 
 def test_tiles_plans_and_progress_show() -> None:
-    problem = Problem(64, 64, 64, 1, 4)
+    problem = TileProblem(64, 64, 64, 1, 4)
     for shown in (
         kernels_for(sr.MIN_PLUS, (np.dtype("f4"),)).tile, candidate_tiles(problem)[0], *boolean.candidate_bit_tiles(90),
         *boolean.candidate_bit_tiles(120), PLAN,

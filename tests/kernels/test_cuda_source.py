@@ -24,7 +24,7 @@ from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, hoisted
-from semiring.kernels.cuda.tile import Problem, Tile, candidate_tiles, choose_tile, looks_up_in_shared, split_k
+from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.hardware import Device
 
 nvrtc = pytest.importorskip("cupy").cuda.nvrtc
@@ -201,11 +201,11 @@ def test_witnesses_are_looked_up_in_shared_memory_where_all_slices_have_room() -
     gpu, small = (Device(arch, 100, shared, shared) for arch, shared in ((90, 232448), (75, 65536)))
     for size in (4, 8, 16):
         for light in (False, True):
-            assert looks_up_in_shared(Problem(100, 100, 64, 1, size, True, light), gpu)
-            assert not looks_up_in_shared(Problem(100, 100, 65, 1, size, True, light), gpu)
-            assert not looks_up_in_shared(Problem(100, 100, 64, 1, size, False, light), gpu)
-            assert looks_up_in_shared(Problem(100, 100, 64, 1, size, True, light), small) == (size < 16)
-            tile = choose_tile(Problem(64, 500, 64, 1, size, True, light, side=64, shared_lookup=True), gpu)
+            assert looks_up_in_shared(TileProblem(100, 100, 64, 1, size, True, light), gpu)
+            assert not looks_up_in_shared(TileProblem(100, 100, 65, 1, size, True, light), gpu)
+            assert not looks_up_in_shared(TileProblem(100, 100, 64, 1, size, False, light), gpu)
+            assert looks_up_in_shared(TileProblem(100, 100, 64, 1, size, True, light), small) == (size < 16)
+            tile = choose_tile(TileProblem(64, 500, 64, 1, size, True, light, side=64, shared_lookup=True), gpu)
             assert tile.rows == (64 if size < 16 else 32)
 
 
@@ -213,7 +213,7 @@ def test_what_does_not_fill_the_gpu_is_split_along_k() -> None:
     gpu = Device(arch=90, multiprocessors=132, shared_bytes=233472, block_shared_bytes=232448)
     tile = Tile(64, 128, 16, 8, 8, 3, 4)
     for n in (1, 1000, 1024, 2049, 2176, 4096, 8192, 10007):
-        problem = Problem(n, n, n, 1, 4, splittable=True)
+        problem = TileProblem(n, n, n, 1, 4, splittable=True)
         assert split_k(replace(problem, splittable=False), tile, gpu) is None
         found = split_k(problem, tile, gpu)
         if found is None:
@@ -224,18 +224,18 @@ def test_what_does_not_fill_the_gpu_is_split_along_k() -> None:
         # No more is split than the blocks that run at once and a row of tiles.
         assert tile.count(n - found.rows, n) < 4 * gpu.multiprocessors + tile.count(1, n)
         assert found.parts * (n - found.rows) * n * 4 <= 48 << 20
-    assert split_k(Problem(8192, 8192, 256, 1, 4, splittable=True), tile, gpu) is None
-    filled = Problem(64 * 132, 128 * 4, 8192, 1, 4, splittable=True)
+    assert split_k(TileProblem(8192, 8192, 256, 1, 4, splittable=True), tile, gpu) is None
+    filled = TileProblem(64 * 132, 128 * 4, 8192, 1, 4, splittable=True)
     assert split_k(filled, tile, gpu) is None
 
 
 def test_small_products_have_small_tiles() -> None:
     gpu = Device(arch=90, multiprocessors=132, shared_bytes=233472, block_shared_bytes=232448)
     for witness in (False, True):
-        areas = [tile.rows * tile.columns for n in (256, 1024, 8192) for tile in [choose_tile(Problem(n, n, n, 1, 4, witness), gpu)]]
+        areas = [tile.rows * tile.columns for n in (256, 1024, 8192) for tile in [choose_tile(TileProblem(n, n, n, 1, 4, witness), gpu)]]
         assert areas == sorted(areas)
         assert areas[0] < areas[-1]
-    assert choose_tile(Problem(64, 512, 64, 1, 4, side=64), gpu).rows == 64
+    assert choose_tile(TileProblem(64, 512, 64, 1, 4, side=64), gpu).rows == 64
 
 
 def test_floats_have_no_double_constants() -> None:
@@ -272,4 +272,4 @@ def test_truth_values_beside_numbers() -> None:
 def test_elements_too_large_for_a_tile_are_told() -> None:
     device = Device(arch=75, multiprocessors=40, shared_bytes=65536, block_shared_bytes=65536)
     with pytest.raises(SemiringError, match="no tile of elements of 1024 bytes"):
-        choose_tile(Problem(64, 64, 64, 1, 1024, light=False), device)
+        choose_tile(TileProblem(64, 64, 64, 1, 1024, light=False), device)

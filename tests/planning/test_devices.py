@@ -21,7 +21,7 @@ def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_found", lambda: (1, ""))
     monkeypatch.setattr(memory, "free_on_gpu", lambda number: 4 * GIB)
     monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)
-    monkeypatch.setattr(machine, "begun", {"cuda:0"})
+    monkeypatch.setattr(machine, "used_devices", {"cuda:0"})
 
 
 def device_for(n: int, semiring: sr.Semiring = sr.MIN_PLUS, dtype: str = "f4", device: str = "auto", place: str = "cpu") -> str:
@@ -46,9 +46,9 @@ def test_what_does_not_fit_goes_by_block_rows_where_it_can() -> None:
 def test_auto_reckons_with_the_start_of_a_gpu_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 3000  # half a second on two cores
     monkeypatch.setattr(machine, "thread_count", lambda threads=None: 2)
-    monkeypatch.setattr(machine, "begun", set())
+    monkeypatch.setattr(machine, "used_devices", set())
     assert device_for(n) == "cpu"
-    monkeypatch.setattr(machine, "begun", {"cuda:0"})
+    monkeypatch.setattr(machine, "used_devices", {"cuda:0"})
     assert device_for(n) == "cuda:0"
 
 

@@ -68,9 +68,9 @@ def test_a_gpu_that_is_warm_is_planned_for_anew(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(memory, "free_on_gpu", lambda number: 8 << 30)
     monkeypatch.setattr(machine, "_relative_size", lambda device: 1.0)
     monkeypatch.setattr(machine, "thread_count", lambda threads=None: 1)
-    monkeypatch.setattr(machine, "begun", set())
+    monkeypatch.setattr(machine, "used_devices", set())
     assert plan(asked(n=2000)).device == "cpu"
-    monkeypatch.setattr(machine, "begun", {"cuda:0"})
+    monkeypatch.setattr(machine, "used_devices", {"cuda:0"})
     assert plan(asked(n=2000)).device == "cuda:0"
 
 
