@@ -61,7 +61,8 @@ __all__ = ["blocked", "blocked_elimination"]
 def blocked(engine: Primitives, A: Block, b: int) -> None:
     """A ← A ⊕ A² ⊕ … in place with blocks of side b, for an idempotent ⊕; with `via` where A has one.
 
-    n³ steps; each of the n/b rounds sweeps over the matrix once. The last block is what is left.
+    n³ steps; each of the n/b rounds sweeps over the matrix once. The last block is what is left. On matrices that are packed into bits b is
+    a multiple of the engine's alignment, to which `semiring.algorithms.schedules` rounds it up.
     """
     for K, others in blocks(A, b):
         # Invariant: a_ij is the ⊕ of all paths from i to j whose inner vertices are below those of K.

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from semiring.solve import closure as closure
     from semiring.solve import power as power
     from semiring.solve import transitive_closure as transitive_closure
+    from semiring.streaming.progress import Progress as Progress
     from semiring.summary import Statistics as Statistics
     from semiring.summary import statistics as statistics
 
@@ -102,6 +103,7 @@ _HOMES = {
     "semiring.results.paths": "Paths",
     "semiring.results.paths_between": "PathsBetween",
     "semiring.solve": "apsp closure power transitive_closure",
+    "semiring.streaming.progress": "Progress",
     "semiring.summary": "Statistics statistics",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

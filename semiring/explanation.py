@@ -48,7 +48,9 @@ def explain(
         One for each component; by default the graph's own, or for a number of vertices the usual one of the semiring.
     device
         As for `apsp`. Where there is no GPU, "cuda" tells what an NVIDIA H200 would do.
-    paths, sources, targets, nonedge, threads, memory_limit, method, block
+    paths : bool
+        Of a closure with paths.
+    sources, targets, nonedge, threads, memory_limit, method, block
         As for `apsp`.
 
     Returns

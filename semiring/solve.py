@@ -63,7 +63,7 @@ def apsp(
         with ``overwrite=True``), and after a crash, a kill or Ctrl-C the same call goes on where it was, with the same bits. Another
         input, and a result that was changed, are errors.
     progress : callable or bool, optional
-        Of work by block rows: a function that is told a `semiring.streaming.progress.Progress` now and then; True for a bar (of tqdm,
+        Of work by block rows: a function that is told a `semiring.Progress` now and then; True for a bar (of tqdm,
         where it is installed), False for none. By default a bar where that takes long.
     method : {"auto", "iterative", "blocked", "recursive"}
         "auto" is recursive: nearly all work is large products.
@@ -262,7 +262,11 @@ def power(
     k : int
         At least 0; the 0-th power is the identity matrix.
     semiring : Semiring
-    nonedge, dtype, device, threads
+    nonedge
+        As for `apsp`. It stands for the semiring's zero.
+    device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
+        One device, and not several of them.
+    dtype, threads
         As for `apsp`.
 
     Returns

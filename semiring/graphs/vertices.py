@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,10 +39,13 @@ class Vertices:
     single: bool = False
     every: bool = False
 
-    @classmethod
-    def all_of(cls, n: int) -> Vertices:
+    @staticmethod
+    @functools.lru_cache(maxsize=8)
+    def all_of(n: int) -> Vertices:
         """All vertices of a graph of n."""
-        return cls(np.arange(n), every=True)
+        numbers = np.arange(n)
+        numbers.flags.writeable = False
+        return Vertices(numbers, every=True)
 
 
 def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> Vertices:

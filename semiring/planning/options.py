@@ -78,7 +78,7 @@ class Options(NamedTuple):
         """
         if not given.keys() <= known.__optional_keys__:
             raise TypeError(_unexpected(given, function, known.__optional_keys__))
-        return tuple.__new__(cls, map(given.get, cls._fields, _DEFAULTS))
+        return cls(**given)
 
     @property
     def needs_block_rows(self) -> bool:
@@ -86,15 +86,12 @@ class Options(NamedTuple):
         return self.memory_limit is not None or self.checkpoint is not None
 
 
-_DEFAULTS = tuple(Options._field_defaults.values())
-
-
 def _unexpected(given: Mapping[str, Any], function: str, known: frozenset[str]) -> str:
     """What Python says of a keyword that a function does not have, with the one that is probably meant."""
     from difflib import get_close_matches
 
     name = next(name for name in given if name not in known)
-    meant = get_close_matches(name, sorted(known), 1)
+    meant = get_close_matches(name, sorted(known), 1, 0.75)
     return f"{function}() got an unexpected keyword argument {name!r}{f'. Did you mean {meant[0]!r}?' if meant else ''}"
 
 

@@ -18,7 +18,7 @@ __all__ = ["ConstructionMatrix"]
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ConstructionMatrix(Store):
     """See `Store`; rows and columns are all vertices.
 

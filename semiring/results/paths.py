@@ -202,9 +202,9 @@ class Paths:
 
         Returns
         -------
-        int32 array of shape (…, n, n)
-            −9999 on the diagonal and where there is none; of the caller's library. Each row is a tree whose paths are best paths. Where
-            sources were chosen it has the rows of these alone, and no axis of one that was named by itself.
+        int32 array of shape (…, n, n), or (…, s, n) from s chosen sources
+            −9999 on the diagonal and where there is none; of the caller's library. Each row is a tree whose paths are best paths. There is
+            no axis of a source that was named by itself.
 
         Raises
         ------
@@ -223,9 +223,9 @@ class Paths:
 
         Returns
         -------
-        int32 array of shape (…, n, n)
-            −9999 on the diagonal and where there is none; of the caller's library. Each column is a tree whose paths are best paths. Where
-            targets alone were chosen it has the columns of these, and no axis of one that was named by itself.
+        int32 array of shape (…, n, n), or (…, n, t) to t chosen targets
+            −9999 on the diagonal and where there is none; of the caller's library. Each column is a tree whose paths are best paths. There
+            is no axis of a target that was named by itself.
 
         Raises
         ------
@@ -252,10 +252,10 @@ class Paths:
 
         Returns
         -------
-        distances : float64 array of shape (…, n, n)
+        distances : float64 array of shape (…, n, n), or (…, s, n) from s chosen sources
             ∞ where there is no path, also where an integer stood for it.
-        predecessors : int32 array of shape (…, n, n)
-            As `predecessors`, on the host.
+        predecessors : int32 array of the same shape
+            As `predecessors`, on the host: what SciPy gives with ``indices``, where sources were chosen.
 
         Raises
         ------

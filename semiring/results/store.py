@@ -65,7 +65,7 @@ class Names:
         return list(numbers) if self.labels is None else [self.labels[v] for v in numbers]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # not frozen, which would make a store take four times as long to make
 class Store(ABC):
     """A rectangle of a closure, or of each closure of a batch, and a way to the best path of each of its pairs.
 

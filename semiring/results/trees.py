@@ -25,7 +25,7 @@ __all__ = ["PredecessorTrees"]
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class PredecessorTrees(Store):
     """See `Store`.
 
