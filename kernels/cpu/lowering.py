@@ -15,7 +15,7 @@ from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes
 from semiring.kernels.cpu.emitter import I32, Scalar, scalar_type
 from semiring.kernels.cpu.instructions import Instructions
 
-__all__ = ["Broadcast", "Lowering", "Value", "Via", "improve", "store_where", "update"]
+__all__ = ["BroadcastOperand", "Lowering", "Value", "Via", "improve", "store_where", "update"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Broadcast:
+class BroadcastOperand:
     """A scalar in memory, wanted in every lane: loaded when an instruction cannot take it from memory itself."""
 
     pointer: str
@@ -41,7 +41,7 @@ class _Constant:
     value: Any
 
 
-Operand = Value | Broadcast
+Operand = Value | BroadcastOperand
 
 _EMBEDDED = {
     "add": {"f4": "vaddps", "f8": "vaddpd", "i4": "vpaddd", "i8": "vpaddq", "u4": "vpaddd", "u8": "vpaddq"},
@@ -78,7 +78,7 @@ class Lowering(Instructions):
         """`x` in a register, as elements of type `scalar`."""
         if isinstance(x, _Constant):
             return Value(scalar.constant(element(x.value, scalar.dtype, ordered=True), self.width), scalar)
-        if isinstance(x, Broadcast):
+        if isinstance(x, BroadcastOperand):
             loaded = self.em.load(x.scalar.ir, x.pointer, x.scalar.bytes)
             x = Value(self.em.splat(loaded, x.scalar, self.width), x.scalar)
         if x.scalar == scalar:
@@ -160,7 +160,7 @@ class Lowering(Instructions):
         """The operation with its scalar operand taken from memory by the instruction itself, where there is one."""
         if not self._broadcasts(scalar) or len(args) != 2:
             return None
-        scalars = [a for a in args if isinstance(a, Broadcast) and a.scalar == scalar]
+        scalars = [a for a in args if isinstance(a, BroadcastOperand) and a.scalar == scalar]
         others = [a for a in args if isinstance(a, Value)]
         name = _EMBEDDED.get(op, {}).get(f"{scalar.kind}{scalar.bytes}")
         if name is None or len(scalars) != 1 or len(others) != 1 or self.absorbs(op, scalar):
@@ -174,7 +174,7 @@ class Lowering(Instructions):
         """Whether instructions on these vectors take a scalar from memory."""
         return self.target.embedded_broadcast and self.width * scalar.bytes == self.target.vector_bytes
 
-    def _from_memory(self, code: str, memory: Broadcast, *registers: str) -> str:
+    def _from_memory(self, code: str, memory: BroadcastOperand, *registers: str) -> str:
         """An instruction on a scalar in memory and one register, or on two, of which the second is where a fused sum goes on from."""
         ir, place = memory.scalar.vector(self.width), f"ptr elementtype({memory.scalar.ir}) {memory.pointer}"
         constraints = "=v,*m,v" + ",0" * (len(registers) - 1)
@@ -205,7 +205,7 @@ class Lowering(Instructions):
             return None
         if (add.op, mul.op) != ("add", "mul") or any({x.op for x in e.args} != {"var"} or len(set(e.args)) < 2 for e in (add, mul)):
             return None
-        if isinstance(a, Broadcast):
+        if isinstance(a, BroadcastOperand):
             return self._from_memory(_FUSED[scalar.bytes], a, b.name, acc.name)
         ir = scalar.vector(self.width)
         return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, a.name), (ir, b.name), (ir, acc.name))

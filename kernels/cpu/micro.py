@@ -9,7 +9,7 @@ value, and among new candidates the lowest k, because only strict improvements c
 from __future__ import annotations
 
 from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments
-from semiring.kernels.cpu.lowering import Broadcast, Lowering, Value, improve, store_where, update
+from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improve, store_where, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.hardware import Target
@@ -178,14 +178,14 @@ class MicroKernel:
         out: list[str] = []
         for i in range(tile.rows):
             # A's scalars stay in memory where each use can broadcast them for free; else they are loaded once for the row.
-            lazy = [Broadcast(em.at(s.ir, a_row[c], i), s) for c, s in enumerate(inner)]
+            lazy = [BroadcastOperand(em.at(s.ir, a_row[c], i), s) for c, s in enumerate(inner)]
             a = [x if low.embeds(self.rep.mul, c, inner) else low.convert(x, x.scalar) for c, x in enumerate(lazy)]
             for j in range(tile.vectors):
                 old = accumulators[len(out) : len(out) + len(inner)]
                 out += self._update(low, [Value(v, s) for v, s in zip(old, inner, strict=True)], a, b[j])
         return out
 
-    def _update(self, low: Lowering, acc: list[Value], a: list[Broadcast | Value], b: list[Value]) -> list[str]:
+    def _update(self, low: Lowering, acc: list[Value], a: list[BroadcastOperand | Value], b: list[Value]) -> list[str]:
         """acc ⊕ a⊗b."""
         if len(acc) == 1:
             fused = low.multiply_accumulate(self.rep.add[0], self.rep.mul[0], acc[0], a[0], b[0])

@@ -16,8 +16,19 @@ from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError
 
 __all__ = [
-    "WITNESS", "Arrays", "Form", "Places", "arrays_of", "dtype_of", "elements", "form_of", "matching", "operand", "places_for",
-    "require_one_place", "restorer_of",
+    "WITNESS",
+    "Arrays",
+    "Places",
+    "ProductForm",
+    "arrays_of",
+    "dtype_of",
+    "elements",
+    "form_of",
+    "matching",
+    "operand",
+    "places_for",
+    "require_one_place",
+    "restorer_of",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]
@@ -36,7 +47,7 @@ _array = operator.attrgetter("array")
 # What a product is by shapes and dtypes alone.
 
 
-class Form(NamedTuple):
+class ProductForm(NamedTuple):
     """What a product is by the shapes and dtypes of its operands alone.
 
     Attributes
@@ -72,7 +83,7 @@ def form_of(
     b: tuple[int, ...],
     kinds_b: DTypes,
     witness: bool,
-) -> Form:
+) -> ProductForm:
     """The form of the product of operands of these shapes and dtypes.
 
     Raises
@@ -85,7 +96,7 @@ def form_of(
     batch, row, column = _leading_axes(a, b)
     m, n, dtypes = a[-2:-1], () if column else b[-1:], _dtypes_of(kinds_a, kinds_b, semiring)
     full = *batch, *(m or (1,)), *(n or (1,))
-    return Form(dtypes, (*batch, *m, *n), full, batch, a[-1], row, column, kinds_a == kinds_b == dtypes)
+    return ProductForm(dtypes, (*batch, *m, *n), full, batch, a[-1], row, column, kinds_a == kinds_b == dtypes)
 
 
 def _leading_axes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], bool, bool]:
@@ -237,7 +248,9 @@ def restorer_of(operands: tuple[Borrowed, ...]) -> Restorer | None:
     return None
 
 
-def places_for(form: Form, witness: bool, into: tuple[Any, ...] | None, restore: Restorer | None, xp: Any) -> tuple[Places | None, Places]:
+def places_for(
+    form: ProductForm, witness: bool, into: tuple[Any, ...] | None, restore: Restorer | None, xp: Any
+) -> tuple[Places | None, Places]:
     """Where a product and its witness are written to, in the full shape; before that the same by the caller's library, if that made it.
 
     The product goes to `into`, if there is one whose rows follow each other.

@@ -21,8 +21,8 @@ from semiring.arrays.memory import ALWAYS_FITS, require_room, with_scratch
 from semiring.execution.operands import (
     WITNESS,
     Arrays,
-    Form,
     Places,
+    ProductForm,
     arrays_of,
     dtype_of,
     elements,
@@ -92,7 +92,7 @@ def multiply(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, options: tupl
 
 
 def _execute(
-    how: Plan, form: Form, lent: tuple[tuple[Borrowed, ...], ...], target: tuple[Any, ...] | None, out: Any, *, check: bool
+    how: Plan, form: ProductForm, lent: tuple[tuple[Borrowed, ...], ...], target: tuple[Any, ...] | None, out: Any, *, check: bool
 ) -> Any:
     """The same with whatever has to be converted, moved to a GPU and back, or made by the caller's library."""
     lent_a, lent_b, lent_c, lent_out = lent
@@ -150,7 +150,7 @@ def _received(found: tuple[Any, ...], target: Arrays | None) -> Arrays:
 # From arrays to arrays.
 
 
-def _compute(how: Plan, form: Form, operands: Sequence[Arrays], places: Places, *, check: bool, own: bool) -> None:
+def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: Places, *, check: bool, own: bool) -> None:
     """The product of matrices (or stacks of them) of one dtype that lie where it is computed: of a and b, and c if there is one.
 
     It is written to its places, of the full shape: once numbers are checked, or before if they are our `own`.
@@ -180,7 +180,7 @@ def _compute(how: Plan, form: Form, operands: Sequence[Arrays], places: Places, 
         verify()
 
 
-def _gpu_engine(how: Plan, form: Form) -> Any:
+def _gpu_engine(how: Plan, form: ProductForm) -> Any:
     """An engine that waits for nothing: what a product depends on of its operands' numbers, the GPU tells itself."""
     engine: Any = how.engine()
     engine.asynchronous = True
@@ -203,7 +203,7 @@ def _nothing() -> None:
     """Nothing is to be waited for."""
 
 
-def _multiply(engine: Engine, form: Form, operands: Sequence[Arrays], places: Places) -> None:
+def _multiply(engine: Engine, form: ProductForm, operands: Sequence[Arrays], places: Places) -> None:
     """The engine's work: C ← A⊗B, or C ← C ⊕ A⊗B."""
     (left, right, *rest), (work, via) = operands, places
     if form.row:
@@ -250,7 +250,7 @@ class _Launched(NamedTuple):
     """A product of matrices that was launched on a GPU before, and can be again where operands lie alike; see `CudaEngine.launches`."""
 
     how: Plan
-    form: Form
+    form: ProductForm
     launches: list[tuple[Any, int | None]]
 
 
@@ -295,7 +295,7 @@ def _settled(
     number: int,
     device: str,
     witness: bool,
-) -> tuple[Form, Plan] | None:
+) -> tuple[ProductForm, Plan] | None:
     """The form and the plan of such a product; None where it is none."""
     if semiring.components != 1 or len(a) != 2 or len(b) != 2:
         return None
@@ -308,7 +308,7 @@ def _settled(
     return (form, how) if how.device == place else None
 
 
-def _launched_before(form: Form, how: Plan, left: Strided, right: Strided) -> _Launched | None:
+def _launched_before(form: ProductForm, how: Plan, left: Strided, right: Strided) -> _Launched | None:
     """What was launched for the product of such matrices, where that needs neither copies nor conversions."""
     launches = _gpu_engine(how, form).launches(left, right, witness=how.paths)
     return None if launches is None else _Launched(how, form, launches)
