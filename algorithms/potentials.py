@@ -40,7 +40,7 @@ from semiring.algorithms.relaxation import Relaxation
 from semiring.arrays.pieces import CACHE, slices
 from semiring.kernels.operations import Operations
 
-__all__ = ["close_by_potentials", "inverse", "resum", "reweigh"]
+__all__ = ["close_by_potentials", "inverse"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]

@@ -15,7 +15,7 @@ from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, const, evaluate, node, var
 
-__all__ = ["AND", "OR", "PAIRS", "XOR", "is_packed", "is_reachability", "on_bytes", "truth_table"]
+__all__ = ["OR", "PAIRS", "is_packed", "is_reachability", "on_bytes", "truth_table"]
 
 PAIRS = tuple(itertools.product((False, True), repeat=2))
 OR, AND, XOR = (False, True, True, True), (False, False, False, True), (False, True, True, False)

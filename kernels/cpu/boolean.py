@@ -23,7 +23,7 @@ from semiring.kernels.cpu.emitter import I64, Arguments, Emitter, pack
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import host
 
-__all__ = ["GROUP", "STRIP", "TABLE_SPACE", "BitWords", "BitsKernel", "BooleanEngine"]
+__all__ = ["GROUP", "STRIP", "BitsKernel", "BooleanEngine"]
 
 STRIP = 512
 """Columns of a strip: what one table row holds."""

@@ -31,7 +31,7 @@ from semiring.kernels.hardware import Target, host
 from semiring.kernels.machine import SERIAL
 from semiring.kernels.operations import Operations, operations_for
 
-__all__ = ["CpuEngine", "Kernels", "Operand", "assign", "copied", "kernels_for"]
+__all__ = ["CpuEngine", "Kernels", "Operand", "copied", "kernels_for"]
 
 _LAUNCHES = 128
 """Ways in which matrices lie, whose launches are kept: a recursive or blocked closure has a dozen."""

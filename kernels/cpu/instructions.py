@@ -21,7 +21,7 @@ from semiring.kernels.cpu.emitter import Emitter, Scalar
 from semiring.kernels.hardware import Target
 from semiring.kernels.limits import own_infinities
 
-__all__ = ["Instructions", "VectorMath"]
+__all__ = ["Instructions"]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.machine import SERIAL
 
-__all__ = ["Launch", "Tasks", "pivot_launch", "product_launch", "stripe", "tasks_of"]
+__all__ = ["Launch", "pivot_launch", "product_launch", "stripe", "tasks_of"]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.hardware import Target
 
-__all__ = ["Packing", "ProductKernel"]
+__all__ = ["ProductKernel"]
 
 Index = str | int
 

@@ -19,7 +19,7 @@ from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
-__all__ = ["Heap", "Queue", "Rounds", "SearchArrays", "SearchKernel", "SearchWords", "search_name"]
+__all__ = ["Rounds", "SearchArrays", "SearchKernel", "SearchWords", "search_name"]
 
 Better = Callable[[Sequence[Value], Sequence[Value]], str]
 """Emits whether one element is strictly better than another."""

@@ -22,10 +22,7 @@ from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import Device, device
 
-__all__ = [
-    "ALIGNMENT", "PIVOT", "PIVOT_WORDS", "SPAN", "WARPS", "BitKernels", "BitTile", "CudaBooleanEngine", "bits_source",
-    "candidate_bit_tiles", "choose_bit_tile", "kernels_for_bits",
-]  # fmt: skip
+__all__ = ["ALIGNMENT", "PIVOT", "PIVOT_WORDS", "BitTile", "CudaBooleanEngine", "bits_source", "candidate_bit_tiles", "choose_bit_tile"]
 
 ALIGNMENT = 128
 """Bits that one access to memory takes: blocks begin at multiples of them."""

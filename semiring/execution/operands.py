@@ -16,19 +16,8 @@ from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError
 
 __all__ = [
-    "WITNESS",
-    "Arrays",
-    "Places",
-    "ProductForm",
-    "arrays_of",
-    "dtype_of",
-    "elements",
-    "form_of",
-    "matching",
-    "operand",
-    "places_for",
-    "require_one_place",
-    "restorer_of",
+    "WITNESS", "Arrays", "Places", "ProductForm", "arrays_of", "dtype_of", "elements", "form_of", "matching", "operand", "places_for",
+    "require_one_place", "restorer_of",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]
