@@ -29,6 +29,13 @@ __all__ = ["Block", "Engine", "engine_for", "source"]
 def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int = 90, ordered_bits: bool = True) -> Code:
     """The generated part of a CUDA kernel: the semiring's operations as device functions, and the templates' instantiation.
 
+    Examples
+    --------
+    >>> from semiring import MIN_PLUS
+    >>> from semiring.kernels import source
+    >>> "__vimin3_s32" in source(MIN_PLUS, "float32")
+    True
+
     Parameters
     ----------
     semiring : Semiring
@@ -45,13 +52,6 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int
     str
         It includes templates such as ``product.cuh`` and ``pivot.cuh``, which lie in ``semiring/kernels/cuda``. Jupyter shows it folded.
         No GPU is needed.
-
-    Examples
-    --------
-    >>> from semiring import MIN_PLUS
-    >>> from semiring.kernels import source
-    >>> "__vimin3_s32" in source(MIN_PLUS, "float32")
-    True
     """
     from semiring.kernels.cuda.kernels import source as show  # only where it is wanted: it imports all of the CUDA engine
 

@@ -55,16 +55,16 @@ def load_airports() -> Airports:
 
     The package's data files are read as they are, so that neither it nor pandas is imported.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        Where bokeh_sampledata is not installed, naming the extra that installs it.
-
     Examples
     --------
     >>> airports = load_airports()  # doctest: +SKIP
     >>> airports.labels[:3]  # doctest: +SKIP
     ('ABE', 'ABI', 'ABQ')
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Where bokeh_sampledata is not installed, naming the extra that installs it.
     """
     folder = _data_folder()
     routes = _rows(folder, "routes.csv")

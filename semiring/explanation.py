@@ -39,6 +39,26 @@ def explain(
 ) -> Plan:
     """The plan of `closure` (or `apsp`): where, how, in what memory, and how long that is predicted to take. Nothing is computed.
 
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> plan = sr.explain(1000, sr.MIN_PLUS, "float32", device="cpu")
+    >>> plan.method
+    'recursive, base case of 128'
+    >>> sr.explain(sr.edges([(i, i + 1) for i in range(5000)]), sources=0).strategy
+    'search'
+    >>> print(plan)  # doctest: +SKIP
+    closure of 1,000 vertices over min-plus in float32
+      device        cpu
+      engine        cpu, avx512 for znver5
+      method        recursive, base case of 128
+      tile          6 × 64 elements of C in registers; registers: 6 × 4 vectors of 16 elements
+      instructions  2 for 16 steps (vfmadd231ps, vminps), and 1.2 that load or copy
+      block rows    no, the matrix as a whole
+      time          8.1 ms, at 1.95e+11 steps/s
+      memory        3.8 MiB on cpu
+      pinned by     method='recursive', block=128, device='cpu'
+
     Parameters
     ----------
     graph : int, or whatever `closure` takes
@@ -66,26 +86,6 @@ def explain(
     -----
     It is the plan that the closure asks for and runs. Times are predicted from measured constants, without the compilation of kernels;
     those of user-defined semirings are estimated by the number of their operations.
-
-    Examples
-    --------
-    >>> import semiring as sr
-    >>> plan = sr.explain(1000, sr.MIN_PLUS, "float32", device="cpu")
-    >>> plan.method
-    'recursive, base case of 128'
-    >>> sr.explain(sr.edges([(i, i + 1) for i in range(5000)]), sources=0).strategy
-    'search'
-    >>> print(plan)  # doctest: +SKIP
-    closure of 1,000 vertices over min-plus in float32
-      device        cpu
-      engine        cpu, avx512 for znver5
-      method        recursive, base case of 128
-      tile          6 × 64 elements of C in registers; registers: 6 × 4 vectors of 16 elements
-      instructions  2 for 16 steps (vfmadd231ps, vminps), and 1.2 that load or copy
-      block rows    no, the matrix as a whole
-      time          8.1 ms, at 1.95e+11 steps/s
-      memory        3.8 MiB on cpu
-      pinned by     method='recursive', block=128, device='cpu'
     """
     require_semiring(semiring)
     refuse_arrays(dtype=dtype, device=device, paths=paths, method=method, memory_limit=memory_limit)

@@ -28,6 +28,17 @@ def matmul(
 ) -> Any:
     """The product a ⊗ b over a semiring: element (i, j) is ⊕ over k of a_ik ⊗ b_kj.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semiring import MIN_PLUS, TROPICAL_ARGMIN, matmul
+    >>> hours = np.array([[0.0, 4.0], [np.inf, 0.0]])
+    >>> matmul(hours, np.array([[1.0, 9.0], [2.0, 3.0]]), MIN_PLUS)
+    array([[1., 7.],
+           [2., 3.]])
+    >>> matmul(hours, np.array([7.0, 1.0]), TROPICAL_ARGMIN)
+    Witnessed(values=array([5., 1.]), witness=array([1, 1], dtype=int32))
+
     Parameters
     ----------
     a : array of shape (…, m, k) or (k,)
@@ -85,17 +96,6 @@ def matmul(
     m·n·k steps. A few MiB of scratch a thread. Results are the same bits on any number of threads. Engines and processors add up in
     orders of their own: where ⊕ is selective or the data is exactly representable they agree too, otherwise to rounding. On a GPU the work
     goes to the current stream: PyTorch's for its tensors, CuPy's for all others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from semiring import MIN_PLUS, TROPICAL_ARGMIN, matmul
-    >>> hours = np.array([[0.0, 4.0], [np.inf, 0.0]])
-    >>> matmul(hours, np.array([[1.0, 9.0], [2.0, 3.0]]), MIN_PLUS)
-    array([[1., 7.],
-           [2., 3.]])
-    >>> matmul(hours, np.array([7.0, 1.0]), TROPICAL_ARGMIN)
-    Witnessed(values=array([5., 1.]), witness=array([1, 1], dtype=int32))
     """
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(device, "shape") or hasattr(check, "shape"):
         require_semiring(semiring)

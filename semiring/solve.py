@@ -25,6 +25,19 @@ def apsp(
 ) -> Any:
     """All-pairs shortest paths: the weight of a shortest path between every two vertices, and the paths if wanted.
 
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> inf = np.inf
+    >>> sr.apsp(np.array([[0, 3, inf], [inf, 0, 4], [2, inf, 0]]))
+    array([[0., 3., 7.],
+           [6., 0., 4.],
+           [2., 5., 0.]])
+    >>> sr.apsp(sr.edges([("Bern", "Basel", 95), ("Basel", "Genf", 250)]), paths=True).path("Bern", "Genf")
+    ['Bern', 'Basel', 'Genf']
+    >>> sr.apsp(sr.edges([("Bern", "Basel", 95), ("Basel", "Genf", 250)]), sources="Bern", targets=["Genf", "Bern"])
+    array([345.,   0.])
+
     Parameters
     ----------
     graph : array of shape (…, n, n), sparse array, NetworkX graph, or what `edges` gives
@@ -118,19 +131,6 @@ def apsp(
     With non-negative float weights a distance is within h·ε·Σ|w| of a shortest path of h edges, with negative ones within n·ε times the
     largest magnitude of a weight or a distance; a cycle that is negative by less may go unreported, as it cannot be told from one of weight
     0. Where only rounding makes a cycle negative, the work doubles. −0.0 and 0.0 are one element; which of them comes out is not specified.
-
-    Examples
-    --------
-    >>> import numpy as np, semiring as sr
-    >>> inf = np.inf
-    >>> sr.apsp(np.array([[0, 3, inf], [inf, 0, 4], [2, inf, 0]]))
-    array([[0., 3., 7.],
-           [6., 0., 4.],
-           [2., 5., 0.]])
-    >>> sr.apsp(sr.edges([("Bern", "Basel", 95), ("Basel", "Genf", 250)]), paths=True).path("Bern", "Genf")
-    ['Bern', 'Basel', 'Genf']
-    >>> sr.apsp(sr.edges([("Bern", "Basel", 95), ("Basel", "Genf", 250)]), sources="Bern", targets=["Genf", "Bern"])
-    array([345.,   0.])
     """
     return solve(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
 
@@ -147,6 +147,18 @@ def closure(
     """The closure of a matrix over any semiring: A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ ….
 
     Element (i, j) is the sum over all paths from i to j of the product of their edges.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> width = np.array([[0, 5, 2], [0, 0, 3], [0, 0, 0]])
+    >>> sr.closure(width, sr.MAX_MIN, nonedge=0, reflexive=False, dtype=float)
+    array([[-inf,   5.,   3.],
+           [-inf, -inf,   3.],
+           [-inf, -inf, -inf]])
+    >>> sr.closure(np.array([[0.5, 0.25], [0.0, 0.5]]), sr.PLUS_TIMES)
+    array([[2., 1.],
+           [0., 2.]])
 
     Parameters
     ----------
@@ -184,18 +196,6 @@ def closure(
     do, so that the closure over `PLUS_TIMES` is (I − A)⁻¹ without pivoting. So is, with `sources` or `targets`, the whole of what they
     reach; but sparse graphs over a semiring without ``star``, such as `DISTANCE_COUNT`, stay sparse. Of rounding and of −0.0 `apsp` tells
     what holds for every semiring on floats.
-
-    Examples
-    --------
-    >>> import numpy as np, semiring as sr
-    >>> width = np.array([[0, 5, 2], [0, 0, 3], [0, 0, 0]])
-    >>> sr.closure(width, sr.MAX_MIN, nonedge=0, reflexive=False, dtype=float)
-    array([[-inf,   5.,   3.],
-           [-inf, -inf,   3.],
-           [-inf, -inf, -inf]])
-    >>> sr.closure(np.array([[0.5, 0.25], [0.0, 0.5]]), sr.PLUS_TIMES)
-    array([[2., 1.],
-           [0., 2.]])
     """
     require_semiring(semiring)
     return solve(a, semiring, Options.of(options, "closure"), reflexive=reflexive)
@@ -210,6 +210,14 @@ def transitive_closure(
     **options: Unpack[ClosureOptions],
 ) -> Any:
     """Which vertices can be reached from which.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> sr.transitive_closure([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    array([[False,  True,  True],
+           [False, False,  True],
+           [False, False, False]])
 
     Parameters
     ----------
@@ -238,14 +246,6 @@ def transitive_closure(
     Notes
     -----
     n³ bit-steps on a matrix of bits, after strongly connected components have been condensed where that pays.
-
-    Examples
-    --------
-    >>> import semiring as sr
-    >>> sr.transitive_closure([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
-    array([[False,  True,  True],
-           [False, False,  True],
-           [False, False, False]])
     """
     return solve(graph, BOOLEAN, Options.of(options, "transitive_closure"), reflexive=reflexive, presence=True)
 
@@ -255,6 +255,13 @@ def power(
     a: Any, k: int, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, device: str = "auto", threads: int | None = None
 ) -> Any:
     """The k-th power of a matrix: the sum over the paths of exactly k edges.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> sr.power(np.array([[1, 1], [1, 0]]), 10, sr.PLUS_TIMES)  # Fibonacci's numbers
+    array([[89, 55],
+           [55, 34]])
 
     Parameters
     ----------
@@ -284,13 +291,6 @@ def power(
     Notes
     -----
     At most 2 log₂ k products.
-
-    Examples
-    --------
-    >>> import numpy as np, semiring as sr
-    >>> sr.power(np.array([[1, 1], [1, 0]]), 10, sr.PLUS_TIMES)  # Fibonacci's numbers
-    array([[89, 55],
-           [55, 34]])
     """
     from semiring.algorithms.power import power as raise_to  # only where they are wanted: a first call should be quick
     from semiring.product import matmul

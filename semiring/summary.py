@@ -90,6 +90,15 @@ class Statistics:
 def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **options: Unpack[ComputationOptions]) -> Statistics:
     """Eccentricities, the average path length and the histogram of all shortest distances.
 
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> line = sr.statistics(sr.edges([("a", "b"), ("b", "c"), ("c", "d")], directed=False))
+    >>> line
+    <distances of 4 vertices: 12 of 12 pairs connected, average 1.66667, radius 2, diameter 3>
+    >>> line.eccentricities, line.counts, line.bins
+    (array([3., 2., 2., 3.]), array([6, 4, 2]), array([1., 2., 3., 4.]))
+
     Parameters
     ----------
     graph : array of shape (n, n), sparse array, NetworkX graph, or what `edges` gives
@@ -116,15 +125,6 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **opt
     Where the closure is predicted to be faster and fits half of the free memory, or `overwrite`, `memory_limit` or `checkpoint` say how it
     is to be done, the distances are those of `apsp`, and looked at in stripes. Otherwise rows are found for some sources at a time, as
     `apsp` does with ``sources``: memory for a million distances, or for a row, beside the graph. Distances are summed as float64.
-
-    Examples
-    --------
-    >>> import semiring as sr
-    >>> line = sr.statistics(sr.edges([("a", "b"), ("b", "c"), ("c", "d")], directed=False))
-    >>> line
-    <distances of 4 vertices: 12 of 12 pairs connected, average 1.66667, radius 2, diameter 3>
-    >>> line.eccentricities, line.counts, line.bins
-    (array([3., 2., 2., 3.]), array([6, 4, 2]), array([1., 2., 3., 4.]))
     """
     reduction = _Reduction(bins)
     with noted("the statistics", MIN_PLUS, graph):

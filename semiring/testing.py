@@ -37,6 +37,12 @@ Array = np.ndarray[Any, Any]
 def elements(semiring: Semiring, dtype: Any = None, *, harmless: bool = True) -> list[Any]:
     """Some elements of a semiring whose sums and products the dtype holds exactly; 0 and 1 come first.
 
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> elements(sr.MIN_PLUS, "int32")[:5]
+    [2147483647, 0, 1, 2, 3]
+
     Parameters
     ----------
     semiring : Semiring
@@ -44,12 +50,6 @@ def elements(semiring: Semiring, dtype: Any = None, *, harmless: bool = True) ->
         One for each component; by default the usual one of the semiring.
     harmless : bool
         Only those with 1 ⊕ a = 1, on which every closure converges.
-
-    Examples
-    --------
-    >>> import semiring as sr
-    >>> elements(sr.MIN_PLUS, "int32")[:5]
-    [2147483647, 0, 1, 2, 3]
     """
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     zero, one = semiring.identities(kinds)
@@ -115,6 +115,15 @@ def random_matrix(
 def matrices(semiring: Semiring, dtype: Any = None, *, max_n: int = 8, harmless: bool = True) -> SearchStrategy[Any]:
     """A Hypothesis strategy for square matrices of `elements`.
 
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> from hypothesis import given
+    >>> @given(matrices(sr.MAX_MIN, max_n=4))
+    ... def closing_twice_is_closing_once(a):
+    ...     once = sr.closure(a, sr.MAX_MIN)
+    ...     assert (sr.closure(once, sr.MAX_MIN) == once).all()
+
     Parameters
     ----------
     semiring, dtype, harmless
@@ -126,15 +135,6 @@ def matrices(semiring: Semiring, dtype: Any = None, *, max_n: int = 8, harmless:
     -------
     hypothesis.strategies.SearchStrategy
         Of arrays of shape (n, n), or tuples of such arrays for structured elements.
-
-    Examples
-    --------
-    >>> import semiring as sr
-    >>> from hypothesis import given
-    >>> @given(matrices(sr.MAX_MIN, max_n=4))
-    ... def closing_twice_is_closing_once(a):
-    ...     once = sr.closure(a, sr.MAX_MIN)
-    ...     assert (sr.closure(once, sr.MAX_MIN) == once).all()
     """
     from hypothesis import strategies as st
 
@@ -162,6 +162,12 @@ def _matrix(entries: list[Any], n: int, kinds: tuple[np.dtype[Any], ...]) -> Any
 def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
     """The closure by adding up every simple path (and simple cycle), exactly; for small n and matrices whose cycles are harmless.
 
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> brute_force(sr.MAX_MIN, np.array([[0, 5, 2], [0, 0, 3], [0, 0, 0]]), reflexive=False)[0, 2]
+    3
+
     Parameters
     ----------
     semiring : Semiring
@@ -177,12 +183,6 @@ def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
     Notes
     -----
     Of a complete graph it adds up more than (n − 1)! paths.
-
-    Examples
-    --------
-    >>> import numpy as np, semiring as sr
-    >>> brute_force(sr.MAX_MIN, np.array([[0, 5, 2], [0, 0, 3], [0, 0, 0]]), reflexive=False)[0, 2]
-    3
     """
     arrays = a if isinstance(a, tuple) else (a,)
     n = len(arrays[0])
@@ -214,6 +214,12 @@ def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
 def path_weight(semiring: Semiring, a: Any, path: Sequence[int]) -> Any:
     """The product of a path's edges, exactly.
 
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> path_weight(sr.MIN_PLUS, np.array([[0.0, 0.5], [0.25, 0.0]]), [0, 1, 0])
+    Fraction(3, 4)
+
     Parameters
     ----------
     semiring : Semiring
@@ -225,12 +231,6 @@ def path_weight(semiring: Semiring, a: Any, path: Sequence[int]) -> Any:
     -------
     scalar, or tuple of such
         Floats count as the fractions they are.
-
-    Examples
-    --------
-    >>> import numpy as np, semiring as sr
-    >>> path_weight(sr.MIN_PLUS, np.array([[0.0, 0.5], [0.25, 0.0]]), [0, 1, 0])
-    Fraction(3, 4)
     """
     return exact_weight(semiring, a if isinstance(a, tuple) else (a,), path)
 

@@ -19,6 +19,13 @@ __all__ = ["Semiring", "require_semiring"]
 class Semiring(AlgebraicStructure):
     """A semiring (S, ⊕, ⊗, 0, 1), defined by plain Python callables on scalars.
 
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> lukasiewicz = sr.Semiring("lukasiewicz", add=max, mul=lambda a, b: max(a + b - 1, 0), zero=0, one=1, domain=(0, 1))
+    >>> sr.matmul(np.array([[0.75, 0.5]]), np.array([[0.5], [1.0]]), lukasiewicz)
+    array([[0.5]])
+
     Parameters
     ----------
     name : str
@@ -56,13 +63,6 @@ class Semiring(AlgebraicStructure):
     dtypes are computed with what was recorded, whatever becomes of the callables' surroundings; object arrays run the callables
     themselves, also those that cannot be recorded. Two semirings are equal if the same was recorded of both (of those that cannot be
     recorded, if the callables are the same), and their other arguments are equal (0 and False are not equal here).
-
-    Examples
-    --------
-    >>> import numpy as np, semiring as sr
-    >>> lukasiewicz = sr.Semiring("lukasiewicz", add=max, mul=lambda a, b: max(a + b - 1, 0), zero=0, one=1, domain=(0, 1))
-    >>> sr.matmul(np.array([[0.75, 0.5]]), np.array([[0.5], [1.0]]), lukasiewicz)
-    array([[0.5]])
     """
 
     witness: bool = field(default=False, kw_only=True)
@@ -73,16 +73,16 @@ class Semiring(AlgebraicStructure):
         The mark belongs to the product, not to the algebra: matrices stay ordinary, and ``matmul(a, b, S.with_witness())`` is
         ``matmul(a, b, S, witness=True)``.
 
-        Raises
-        ------
-        LawError
-            Where ⊕ is not selective (a ⊕ b is neither a nor b for some a, b), so that no single k wins.
-
         Examples
         --------
         >>> from semiring.algebra.catalogue import MAX_MIN
         >>> MAX_MIN.with_witness()
         <semiring max-min: 0 = -inf, 1 = inf, with witness>
+
+        Raises
+        ------
+        LawError
+            Where ⊕ is not selective (a ⊕ b is neither a nor b for some a, b), so that no single k wins.
         """
         self.require_selective()
         return self.marked(True)

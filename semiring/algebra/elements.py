@@ -23,15 +23,15 @@ DTYPES = tuple(np.dtype(name) for name in ("bool", "int16", "int32", "int64", "u
 def infinity(dtype: np.dtype[Any], sign: int = 1) -> Any:
     """What stands for +∞ (or −∞) in `dtype`, as a Python number.
 
-    Raises
-    ------
-    DTypeError
-        Where nothing does.
-
     Examples
     --------
     >>> infinity(np.dtype("int16")), infinity(np.dtype("float32"), -1)
     (32767, -inf)
+
+    Raises
+    ------
+    DTypeError
+        Where nothing does.
     """
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -46,6 +46,13 @@ def infinity(dtype: np.dtype[Any], sign: int = 1) -> Any:
 def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
     """`value` as a Python number that `dtype` holds exactly (an inexact float is rounded to it).
 
+    Examples
+    --------
+    >>> element(math.inf, np.dtype("int32"))
+    2147483647
+    >>> element(~0, np.dtype("uint8"))  # all bits set
+    255
+
     Parameters
     ----------
     value : scalar
@@ -57,13 +64,6 @@ def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
     ------
     DTypeError
         Where no value of `dtype` can stand for it.
-
-    Examples
-    --------
-    >>> element(math.inf, np.dtype("int32"))
-    2147483647
-    >>> element(~0, np.dtype("uint8"))  # all bits set
-    255
     """
     if dtype.kind == "O":
         return value

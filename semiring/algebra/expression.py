@@ -259,16 +259,16 @@ _TOO_LONG = 400
 def show(expr: Expr, components: int = 1) -> str:
     """The expression in Python's notation, with operands a and b.
 
+    Examples
+    --------
+    >>> show(node("mul", node("add", var(0), var(1)), const(2)))
+    '(a + b) * 2'
+
     Parameters
     ----------
     expr : Expr
     components : int
         How many components an element has; from 2 on, operands are written ``a[0]``, ``a[1]``, ….
-
-    Examples
-    --------
-    >>> show(node("mul", node("add", var(0), var(1)), const(2)))
-    '(a + b) * 2'
     """
     order = list(nodes(expr))
     if len(order) > _TOO_LONG:

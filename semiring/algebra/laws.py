@@ -110,6 +110,12 @@ class LawReport:
 def check(semiring: Semiring, dtype: Any = None) -> LawReport:
     """Check every law of a semiring, and which properties it has.
 
+    Examples
+    --------
+    >>> mean = Semiring("mean", min, lambda a, b: (a + b) / 2, zero=float("inf"), one=0)
+    >>> print(check(mean, "float64")["associative ⊗"].counterexample)
+    a = 0.0, b = 0.0, c = 1.0: (a ⊗ b) ⊗ c = 0.5, but a ⊗ (b ⊗ c) = 0.25
+
     Parameters
     ----------
     semiring : Semiring
@@ -130,12 +136,6 @@ def check(semiring: Semiring, dtype: Any = None) -> LawReport:
         Where a callable cannot be recorded; with ``dtype=object`` it need not be.
     SemiringError
         Where `semiring` is none.
-
-    Examples
-    --------
-    >>> mean = Semiring("mean", min, lambda a, b: (a + b) / 2, zero=float("inf"), one=0)
-    >>> print(check(mean, "float64")["associative ⊗"].counterexample)
-    a = 0.0, b = 0.0, c = 1.0: (a ⊗ b) ⊗ c = 0.5, but a ⊗ (b ⊗ c) = 0.25
     """
     require_semiring(semiring)
     zero = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
@@ -174,6 +174,14 @@ def is_selective(semiring: Semiring, dtypes: Any = None) -> bool:
 def require(semiring: Semiring, dtypes: Any, *laws: str, for_what: str, instead: str) -> None:
     """Refuse a semiring without the laws that an algorithm needs.
 
+    Examples
+    --------
+    >>> from semiring.algebra.catalogue import PLUS_TIMES
+    >>> require(PLUS_TIMES, None, "idempotent", for_what="the recursive closure", instead="use method='blocked'")
+    Traceback (most recent call last):
+        ...
+    semiring.common.errors.LawError: the recursive closure needs a ⊕ a = a (idempotent), which plus-times in float64 does not satisfy: ...
+
     Parameters
     ----------
     semiring : Semiring
@@ -190,14 +198,6 @@ def require(semiring: Semiring, dtypes: Any, *laws: str, for_what: str, instead:
     ------
     LawError
         Naming the first law that did not pass, its counterexample, what needs it, and what would work.
-
-    Examples
-    --------
-    >>> from semiring.algebra.catalogue import PLUS_TIMES
-    >>> require(PLUS_TIMES, None, "idempotent", for_what="the recursive closure", instead="use method='blocked'")
-    Traceback (most recent call last):
-        ...
-    semiring.common.errors.LawError: the recursive closure needs a ⊕ a = a (idempotent), which plus-times in float64 does not satisfy: ...
     """
     kinds = semiring.dtypes(semiring.usual_dtypes if dtypes is None else dtypes)
     for name in laws:

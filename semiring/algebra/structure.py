@@ -135,6 +135,12 @@ class AlgebraicStructure:
     def identities(self, dtypes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """0 and 1 in `dtypes`, one Python number a component.
 
+        Examples
+        --------
+        >>> from semiring.algebra.catalogue import MIN_PLUS
+        >>> MIN_PLUS.identities("int16")
+        ((32767,), (0,))
+
         Parameters
         ----------
         dtypes : dtype or sequence of dtype
@@ -144,12 +150,6 @@ class AlgebraicStructure:
         ------
         DTypeError
             Where the semiring has no meaning in a dtype.
-
-        Examples
-        --------
-        >>> from semiring.algebra.catalogue import MIN_PLUS
-        >>> MIN_PLUS.identities("int16")
-        ((32767,), (0,))
         """
         kinds = self.dtypes(dtypes)
         found = self._identities.get(kinds)
@@ -177,6 +177,12 @@ class AlgebraicStructure:
     def dtypes(self, dtypes: Any) -> tuple[np.dtype[Any], ...]:
         """`dtypes` as one NumPy dtype a component, each one that the library computes with, in native byte order.
 
+        Examples
+        --------
+        >>> from semiring.algebra.catalogue import DISTANCE_COUNT
+        >>> DISTANCE_COUNT.dtypes("float32")
+        (dtype('float32'), dtype('float32'))
+
         Parameters
         ----------
         dtypes : dtype or sequence of dtype
@@ -186,12 +192,6 @@ class AlgebraicStructure:
         ------
         DTypeError
             For another number of them, what is no dtype, and one that is not supported.
-
-        Examples
-        --------
-        >>> from semiring.algebra.catalogue import DISTANCE_COUNT
-        >>> DISTANCE_COUNT.dtypes("float32")
-        (dtype('float32'), dtype('float32'))
         """
         if type(dtypes) is tuple and self._has(dtypes):
             return dtypes

@@ -293,6 +293,11 @@ def record(
 ) -> Recording:
     """Record a callable of `operands` scalars (or tuples of `components` scalars).
 
+    Examples
+    --------
+    >>> record(lambda a, b: max(a + b - 1, 0), 2, 1).results
+    (max(a + b - 1, 0),)
+
     Parameters
     ----------
     function : callable
@@ -311,11 +316,6 @@ def record(
     ------
     TraceError
         Naming the operation that cannot be recorded, and what to write instead.
-
-    Examples
-    --------
-    >>> record(lambda a, b: max(a + b - 1, 0), 2, 1).results
-    (max(a + b - 1, 0),)
     """
     arguments = [Symbol(var(i)) if components == 1 else tuple(Symbol(var(i, c)) for c in range(components)) for i in range(operands)]
     width = components if results is None else results

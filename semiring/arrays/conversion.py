@@ -234,18 +234,18 @@ def _is_infinite(value: Any) -> bool:
 def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
     """The index of the first entry (in C order) that is no element of the semiring, or None.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    values : array, scalar, or tuple of them
-        A tuple holds one array for each component, of one shape. Integers that stand for ±∞ count as that.
-
     Examples
     --------
     >>> import numpy as np
     >>> from semiring.algebra.catalogue import MAX_TIMES
     >>> outside(MAX_TIMES, np.array([[0.5, 1.0], [-0.5, 2.0]]))
     (1, 0)
+
+    Parameters
+    ----------
+    semiring : Semiring
+    values : array, scalar, or tuple of them
+        A tuple holds one array for each component, of one shape. Integers that stand for ±∞ count as that.
     """
     arrays = tuple(v if on_gpu(v) else np.asarray(v) for v in (values if isinstance(values, tuple) else (values,)))
     carrier, shape = semiring.carrier, arrays[0].shape

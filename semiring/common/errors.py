@@ -122,15 +122,6 @@ def brief(value: Any) -> str:
 def refuse_arrays(**arguments: Any) -> None:
     """Refuse an array where a call takes something else, before anything asks it whether it is true.
 
-    Parameters
-    ----------
-    **arguments : object
-        By their names.
-
-    Raises
-    ------
-    SemiringError
-
     Examples
     --------
     >>> import numpy as np
@@ -139,6 +130,15 @@ def refuse_arrays(**arguments: Any) -> None:
     Traceback (most recent call last):
     ...
     semiring.common.errors.SemiringError: paths is an array of shape (2, 2), and no array belongs there
+
+    Parameters
+    ----------
+    **arguments : object
+        By their names.
+
+    Raises
+    ------
+    SemiringError
     """
     for name, value in arguments.items():
         if isinstance(shape := getattr(value, "shape", None), tuple) and shape:
@@ -147,13 +147,6 @@ def refuse_arrays(**arguments: Any) -> None:
 
 class noted:
     """Adds to an error what was being computed: of which shapes and dtypes, over which semiring.
-
-    Parameters
-    ----------
-    operation : str
-        With its article: "the closure".
-    semiring : Semiring
-    *operands : array, tuple of arrays, or whatever else the caller passed
 
     Examples
     --------
@@ -165,6 +158,13 @@ class noted:
     ... except ShapeError as error:
     ...     print(error.__notes__)
     ['in the closure of 2 × 3 elements (float64) over min-plus']
+
+    Parameters
+    ----------
+    operation : str
+        With its article: "the closure".
+    semiring : Semiring
+    *operands : array, tuple of arrays, or whatever else the caller passed
     """
 
     __slots__ = ("_about",)

@@ -31,11 +31,6 @@ class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # typ
 
     It is SciPy's ``NegativeCycleError`` and `semiring.NegativeCycleError`, so that either catches it.
 
-    Attributes
-    ----------
-    cycle : list of int or None
-        The vertices of one such cycle, in order; None where SciPy found it, which does not tell.
-
     Examples
     --------
     >>> from scipy.sparse import csgraph as scipys
@@ -43,6 +38,11 @@ class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # typ
     >>> from semiring.csgraph import NegativeCycleError
     >>> issubclass(NegativeCycleError, scipys.NegativeCycleError), issubclass(NegativeCycleError, sr.NegativeCycleError)
     (True, True)
+
+    Attributes
+    ----------
+    cycle : list of int or None
+        The vertices of one such cycle, in order; None where SciPy found it, which does not tell.
     """
 
     def __init__(self, message: str = "", cycle: list[int] | None = None) -> None:

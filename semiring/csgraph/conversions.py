@@ -24,6 +24,12 @@ def csgraph_masked_from_dense(
 
     What is masked already stays so; in SciPy it becomes an edge again.
 
+    Examples
+    --------
+    >>> from semiring.csgraph import csgraph_masked_from_dense
+    >>> csgraph_masked_from_dense([[0, 1e-9], [2, 0]]).count()
+    np.int64(2)
+
     Parameters
     ----------
     graph : array_like of shape (n, n)
@@ -42,12 +48,6 @@ def csgraph_masked_from_dense(
     ------
     ShapeError
         A ValueError, for what is no square array.
-
-    Examples
-    --------
-    >>> from semiring.csgraph import csgraph_masked_from_dense
-    >>> csgraph_masked_from_dense([[0, 1e-9], [2, 0]]).count()
-    np.int64(2)
     """
     array = np.ma.array(graph, copy=copy)
     require_square(array)
@@ -59,6 +59,13 @@ def csgraph_masked_from_dense(
 
 def csgraph_from_masked(graph: Any) -> Any:
     """A compressed graph from a masked array: `scipy.sparse.csgraph.csgraph_from_masked`, also where nothing is masked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semiring.csgraph import csgraph_from_masked
+    >>> csgraph_from_masked(np.ma.masked_invalid([[np.nan, 0.0], [2.0, np.nan]])).data  # 0 is an edge, as it is not masked
+    array([0., 2.])
 
     Parameters
     ----------
@@ -73,13 +80,6 @@ def csgraph_from_masked(graph: Any) -> Any:
     ------
     ShapeError
         A ValueError, for what is no square array.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from semiring.csgraph import csgraph_from_masked
-    >>> csgraph_from_masked(np.ma.masked_invalid([[np.nan, 0.0], [2.0, np.nan]])).data  # 0 is an edge, as it is not masked
-    array([0., 2.])
     """
     array = np.ma.asarray(graph)
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
@@ -92,6 +92,12 @@ def csgraph_from_masked(graph: Any) -> Any:
 
 def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool = True, infinity_null: bool = True) -> Any:
     """A compressed graph from a dense array: `scipy.sparse.csgraph.csgraph_from_dense`.
+
+    Examples
+    --------
+    >>> from semiring.csgraph import csgraph_from_dense
+    >>> csgraph_from_dense([[0, 1e-9], [2, 0]]).nnz
+    2
 
     Parameters
     ----------
@@ -107,12 +113,6 @@ def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool 
     ------
     ShapeError
         A ValueError, for what is no square array.
-
-    Examples
-    --------
-    >>> from semiring.csgraph import csgraph_from_dense
-    >>> csgraph_from_dense([[0, 1e-9], [2, 0]]).nnz
-    2
     """
     compressed = csgraph_from_masked(csgraph_masked_from_dense(graph, null_value, nan_null, infinity_null, copy=False))
     return csr_matrix(compressed) if isinstance(graph, np.matrix) else compressed
@@ -120,6 +120,16 @@ def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool 
 
 def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, null_value: float = np.inf) -> Array:
     """The lengths of the paths that a matrix of predecessors describes: `scipy.sparse.csgraph.construct_dist_matrix`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semiring.csgraph import construct_dist_matrix
+    >>> before = np.array([[-9999, 0, 1], [-9999, -9999, 1], [-9999, -9999, -9999]], dtype=np.int32)
+    >>> construct_dist_matrix([[0, 1, 5], [0, 0, 2], [0, 0, 0]], before, null_value=-1)
+    array([[ 0.,  1.,  3.],
+           [-1.,  0.,  2.],
+           [-1., -1.,  0.]])
 
     Parameters
     ----------
@@ -147,16 +157,6 @@ def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, 
     -----
     O(n² log h) for paths of h edges. Where predecessors do not lead back to the vertex of their row there is no path; SciPy gives the
     length of what there is of it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from semiring.csgraph import construct_dist_matrix
-    >>> before = np.array([[-9999, 0, 1], [-9999, -9999, 1], [-9999, -9999, -9999]], dtype=np.int32)
-    >>> construct_dist_matrix([[0, 1, 5], [0, 0, 2], [0, 0, 0]], before, null_value=-1)
-    array([[ 0.,  1.,  3.],
-           [-1.,  0.,  2.],
-           [-1., -1.,  0.]])
     """
     edges = read(graph).matrix(np.dtype(np.float64))
     before = np.asarray(predecessors)
@@ -192,6 +192,14 @@ def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, 
 def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> Any:
     """The tree that a row of predecessors describes, with the weights of the graph: `scipy.sparse.csgraph.reconstruct_path`.
 
+    Examples
+    --------
+    >>> from semiring.csgraph import reconstruct_path
+    >>> reconstruct_path([[0, 1, 5], [0, 0, 2], [0, 0, 0]], [-9999, 0, 1]).toarray()
+    array([[0., 1., 0.],
+           [0., 0., 2.],
+           [0., 0., 0.]])
+
     Parameters
     ----------
     csgraph : array_like, masked array, sparse array or matrix of shape (n, n)
@@ -212,14 +220,6 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
         another shape, and for floats, of which SciPy before 1.18 made what it could.
     IndexError
         For a vertex that does not exist.
-
-    Examples
-    --------
-    >>> from semiring.csgraph import reconstruct_path
-    >>> reconstruct_path([[0, 1, 5], [0, 0, 2], [0, 0, 0]], [-9999, 0, 1]).toarray()
-    array([[0., 1., 0.],
-           [0., 0., 2.],
-           [0., 0., 0.]])
     """
     csr = read(csgraph).csr
     before = np.asarray(predecessors)

@@ -30,6 +30,19 @@ def shortest_path(
 ) -> Any:
     """Shortest paths between all vertices, or from some: `scipy.sparse.csgraph.shortest_path`, faster where a matrix product is.
 
+    Examples
+    --------
+    >>> from semiring.csgraph import shortest_path
+    >>> lengths, before = shortest_path([[0, 1, 5], [0, 0, 2], [0, 0, 0]], return_predecessors=True)
+    >>> lengths
+    array([[ 0.,  1.,  3.],
+           [inf,  0.,  2.],
+           [inf, inf,  0.]])
+    >>> before
+    array([[-9999,     0,     1],
+           [-9999, -9999,     1],
+           [-9999, -9999, -9999]], dtype=int32)
+
     Parameters
     ----------
     csgraph : array_like, masked array, sparse array or matrix of shape (n, n)
@@ -84,19 +97,6 @@ def shortest_path(
     - Sparse arrays may have any format with any method.
 
     Weights so large that sums could pass the largest float go to SciPy, which lets these become ∞, unless `device` is named.
-
-    Examples
-    --------
-    >>> from semiring.csgraph import shortest_path
-    >>> lengths, before = shortest_path([[0, 1, 5], [0, 0, 2], [0, 0, 0]], return_predecessors=True)
-    >>> lengths
-    array([[ 0.,  1.,  3.],
-           [inf,  0.,  2.],
-           [inf, inf,  0.]])
-    >>> before
-    array([[-9999,     0,     1],
-           [-9999, -9999,     1],
-           [-9999, -9999, -9999]], dtype=int32)
     """
     return solve(csgraph, Request(method, directed, return_predecessors, unweighted, overwrite, indices, dtype=dtype, device=device))
 
@@ -114,6 +114,15 @@ def floyd_warshall(
 ) -> Any:
     """Shortest paths between all vertices: `shortest_path` with ``method="FW"``.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semiring.csgraph import floyd_warshall
+    >>> tiny = np.array([[0, 1e-9], [0, 0]])  # no edge to SciPy
+    >>> floyd_warshall(tiny)
+    array([[0.e+00, 1.e-09],
+           [   inf, 0.e+00]])
+
     Parameters
     ----------
     csgraph, directed, return_predecessors, unweighted, overwrite, dtype, device
@@ -128,15 +137,6 @@ def floyd_warshall(
     ------
     NegativeCycleError, ValueError, TypeError, TooLargeError
         As `shortest_path`; a negative edge from a vertex to itself is no error here.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from semiring.csgraph import floyd_warshall
-    >>> tiny = np.array([[0, 1e-9], [0, 0]])  # no edge to SciPy
-    >>> floyd_warshall(tiny)
-    array([[0.e+00, 1.e-09],
-           [   inf, 0.e+00]])
     """
     return solve(csgraph, Request("FW", directed, return_predecessors, unweighted, overwrite, dtype=dtype, device=device))
 
@@ -155,6 +155,13 @@ def dijkstra(
     device: Any = "auto",
 ) -> Any:
     """Shortest paths, and those up to a limit or from the nearest of several sources; otherwise `shortest_path` with ``method="D"``.
+
+    Examples
+    --------
+    >>> from semiring.csgraph import dijkstra
+    >>> dijkstra([[0, 1, 5], [0, 0, 2], [0, 0, 0]], indices=[0, -1], limit=2)
+    array([[ 0.,  1., inf],
+           [inf, inf,  0.]])
 
     Parameters
     ----------
@@ -181,13 +188,6 @@ def dijkstra(
     Notes
     -----
     Negative weights give a warning, as in SciPy, but the right distances. In SciPy 1.17 a negative cycle may never end.
-
-    Examples
-    --------
-    >>> from semiring.csgraph import dijkstra
-    >>> dijkstra([[0, 1, 5], [0, 0, 2], [0, 0, 0]], indices=[0, -1], limit=2)
-    array([[ 0.,  1., inf],
-           [inf, inf,  0.]])
     """
     return solve(
         csgraph,
@@ -210,6 +210,12 @@ def bellman_ford(
 ) -> Any:
     """Shortest paths with weights that may be negative: `shortest_path` with ``method="BF"``.
 
+    Examples
+    --------
+    >>> from semiring.csgraph import bellman_ford
+    >>> bellman_ford([[0, 4, 2], [0, 0, 0], [0, -3, 0]], indices=0)
+    array([ 0., -1.,  2.])
+
     Parameters
     ----------
     csgraph, directed, indices, return_predecessors, unweighted, dtype, device
@@ -228,12 +234,6 @@ def bellman_ford(
     Notes
     -----
     SciPy's relaxes every edge n times for each source. Here it is whatever `shortest_path` is.
-
-    Examples
-    --------
-    >>> from semiring.csgraph import bellman_ford
-    >>> bellman_ford([[0, 4, 2], [0, 0, 0], [0, -3, 0]], indices=0)
-    array([ 0., -1.,  2.])
     """
     return solve(csgraph, Request("BF", directed, return_predecessors, unweighted, indices=indices, dtype=dtype, device=device))
 
@@ -251,6 +251,12 @@ def johnson(
 ) -> Any:
     """Shortest paths with weights that may be negative: `shortest_path` with ``method="J"``.
 
+    Examples
+    --------
+    >>> from semiring.csgraph import johnson
+    >>> johnson([[0, 4, 2], [0, 0, 0], [0, -3, 0]], indices=0)
+    array([ 0., -1.,  2.])
+
     Parameters
     ----------
     csgraph, directed, indices, return_predecessors, unweighted, dtype, device
@@ -265,12 +271,6 @@ def johnson(
     ------
     NegativeCycleError, ValueError, TypeError, TooLargeError
         As `shortest_path`.
-
-    Examples
-    --------
-    >>> from semiring.csgraph import johnson
-    >>> johnson([[0, 4, 2], [0, 0, 0], [0, -3, 0]], indices=0)
-    array([ 0., -1.,  2.])
     """
     return solve(csgraph, Request("J", directed, return_predecessors, unweighted, indices=indices, dtype=dtype, device=device))
 
@@ -287,6 +287,12 @@ def yen(
     unweighted: bool = False,
 ) -> Any:
     """The K shortest paths between two vertices: SciPy's own `scipy.sparse.csgraph.yen`, on the graph as `shortest_path` reads it.
+
+    Examples
+    --------
+    >>> from semiring.csgraph import yen
+    >>> yen([[0, 1, 5], [0, 0, 2], [0, 0, 0]], 0, 2, 3)
+    array([3., 5.])
 
     Parameters
     ----------
@@ -311,12 +317,6 @@ def yen(
         Of this module, so that one ``except`` is enough.
     ValueError
         Where K is less than 1: with K=0 SciPy 1.17 writes beyond its arrays.
-
-    Examples
-    --------
-    >>> from semiring.csgraph import yen
-    >>> yen([[0, 1, 5], [0, 0, 2], [0, 0, 0]], 0, 2, 3)
-    array([3., 5.])
     """
     if K < 1:
         raise ValueError(f"K is how many paths are wanted, at least 1, not {K}")
@@ -351,6 +351,15 @@ def explain(
 ) -> Plan:
     """The plan of a call with these arguments: a closure or searches, by this library or by SciPy; nothing is computed.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from semiring import csgraph
+    >>> csgraph.explain(np.ones((2000, 2000))).strategy
+    'whole'
+    >>> csgraph.explain(np.ones((2000, 2000)), indices=0, device="cpu").strategy
+    'rows by products'
+
     Parameters
     ----------
     csgraph
@@ -374,15 +383,6 @@ def explain(
     ------
     ValueError, TypeError
         As `shortest_path`, but for what only the computation finds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from semiring import csgraph
-    >>> csgraph.explain(np.ones((2000, 2000))).strategy
-    'whole'
-    >>> csgraph.explain(np.ones((2000, 2000)), indices=0, device="cpu").strategy
-    'rows by products'
     """
     request = Request(method, directed, return_predecessors, unweighted, overwrite, indices, limit, min_only, dtype=dtype, device=device)
     return read_call(csgraph, request).plan

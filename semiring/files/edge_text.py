@@ -129,15 +129,15 @@ def parse(name: str, raw: bytes, separators: str, *, encoding: str | None = None
 def number(text: str) -> int | float | None:
     """A number as it is usually written, in ASCII and without separators of thousands; None for another text, such as nan.
 
-    Raises
-    ------
-    ValueError
-        For a number that no float is near.
-
     Examples
     --------
     >>> number("12"), number("-1e3"), number("inf"), number("1_000"), number("12 km")
     (12, -1000.0, inf, None, None)
+
+    Raises
+    ------
+    ValueError
+        For a number that no float is near.
     """
     if _INTEGER.fullmatch(text):
         try:

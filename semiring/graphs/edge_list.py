@@ -74,6 +74,15 @@ class EdgeList:
 def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hashable] | None = None) -> EdgeList:
     """A graph from its edges.
 
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> streets = sr.edges([("home", "shop", 2.0), ("shop", "park", 1.5), ("home", "park", 5.0)])
+    >>> streets.labels
+    ('home', 'shop', 'park')
+    >>> sr.apsp(streets)[0]
+    array([0. , 2. , 3.5])
+
     Parameters
     ----------
     edge_list : iterable
@@ -95,15 +104,6 @@ def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hasha
     GraphError
         For what is no list of edges (a matrix, a graph, a dict), an item that is no edge, an unhashable label, a vertex that is not in
         `nodes`, or a `directed` that is no truth value, as weights in its place.
-
-    Examples
-    --------
-    >>> import semiring as sr
-    >>> streets = sr.edges([("home", "shop", 2.0), ("shop", "park", 1.5), ("home", "park", 5.0)])
-    >>> streets.labels
-    ('home', 'shop', 'park')
-    >>> sr.apsp(streets)[0]
-    array([0. , 2. , 3.5])
     """
     if not isinstance(directed, bool | np.bool_):
         raise GraphError(f"directed is {_described(directed)}, not True or False; {_WHAT_EDGES_TAKES}")

@@ -31,18 +31,6 @@ class Paths:
     some, and by their index otherwise. A batch is indexed: ``paths[b]`` are the paths of matrix b. What lies on a GPU stays there: matrices
     are computed there and given in the caller's own kind, and of paths only their vertices come to the host.
 
-    Attributes
-    ----------
-    semiring : Semiring
-    values : array of shape (…, n, n), or tuple of arrays
-        The closure, as it would have been returned without paths.
-    via : int32 array of shape (…, n, n)
-        The construction matrix: an intermediate vertex of the path from i to j, −1 where it is an edge or there is none.
-    nodes : tuple
-        The names of the vertices in the order of the rows.
-    reflexive : bool
-        Whether the empty path from each vertex to itself counts.
-
     Examples
     --------
     >>> import semiring as sr
@@ -55,6 +43,18 @@ class Paths:
     array([[-9999,     0,     1],
            [-9999, -9999,     1],
            [-9999, -9999, -9999]], dtype=int32)
+
+    Attributes
+    ----------
+    semiring : Semiring
+    values : array of shape (…, n, n), or tuple of arrays
+        The closure, as it would have been returned without paths.
+    via : int32 array of shape (…, n, n)
+        The construction matrix: an intermediate vertex of the path from i to j, −1 where it is an edge or there is none.
+    nodes : tuple
+        The names of the vertices in the order of the rows.
+    reflexive : bool
+        Whether the empty path from each vertex to itself counts.
     """
 
     def __init__(
@@ -168,6 +168,13 @@ class Paths:
     def paths(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> list[list[Any]]:
         """The paths of many pairs (source, target) at once.
 
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True)
+        >>> paths.paths([("a", "c"), ("c", "a")])
+        [['a', 'b', 'c'], []]
+
         Parameters
         ----------
         pairs : iterable of (vertex, vertex)
@@ -185,13 +192,6 @@ class Paths:
         Notes
         -----
         Linear in the lengths of the paths, and faster than one call for each.
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True)
-        >>> paths.paths([("a", "c"), ("c", "a")])
-        [['a', 'b', 'c'], []]
         """
         self._require_one()
         places = np.array([self._store.place(source, target) for source, target in pairs], dtype=np.intp).reshape(-1, 2)
@@ -221,6 +221,14 @@ class Paths:
     def next_hops(self) -> Any:
         """The vertex after i on a best path from i to j.
 
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True).next_hops()
+        array([[-9999,     1,     1],
+               [-9999, -9999,     2],
+               [-9999, -9999, -9999]], dtype=int32)
+
         Returns
         -------
         int32 array of shape (…, n, n), or (…, n, t) to t chosen targets
@@ -235,20 +243,20 @@ class Paths:
         Notes
         -----
         As `predecessors`.
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True).next_hops()
-        array([[-9999,     1,     1],
-               [-9999, -9999,     2],
-               [-9999, -9999, -9999]], dtype=int32)
         """
         with self._store.device():
             return self._imported(squeezed(self._store.next_hops(), self._store.targets, -1))
 
     def to_scipy(self) -> tuple[Array, Array]:
         """Distances and predecessors in the form of `scipy.sparse.csgraph.shortest_path`; only for min-plus.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp([[0, 2], [None, 0]], paths=True).to_scipy()
+        (array([[ 0.,  2.],
+               [inf,  0.]]), array([[-9999,     0],
+               [-9999, -9999]], dtype=int32))
 
         Returns
         -------
@@ -263,14 +271,6 @@ class Paths:
             Over any other semiring.
         DTypeError
             Where distances are no numbers, such as symbols.
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> sr.apsp([[0, 2], [None, 0]], paths=True).to_scipy()
-        (array([[ 0.,  2.],
-               [inf,  0.]]), array([[-9999,     0],
-               [-9999, -9999]], dtype=int32))
         """
         from semiring.results import views
 
@@ -278,6 +278,15 @@ class Paths:
 
     def to_networkx(self) -> Any:
         """The metric closure: a graph with an edge for each pair of connected vertices.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> graph = sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True).to_networkx()
+        >>> sorted(graph.edges(data="weight"))
+        [('a', 'b', 1.0), ('a', 'c', 3.0), ('b', 'c', 2.0)]
+        >>> graph["a"]["c"]["via"]
+        'b'
 
         Returns
         -------
@@ -294,15 +303,6 @@ class Paths:
         Notes
         -----
         NetworkX takes several hundred bytes for an edge: for graphs of up to a few thousand vertices.
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> graph = sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True).to_networkx()
-        >>> sorted(graph.edges(data="weight"))
-        [('a', 'b', 1.0), ('a', 'c', 3.0), ('b', 'c', 2.0)]
-        >>> graph["a"]["c"]["via"]
-        'b'
         """
         self._require_all("to_networkx")
         self._require_one()
@@ -312,6 +312,15 @@ class Paths:
 
     def to_frame(self, *, paths: bool = False) -> Any:
         """The connected pairs of vertices as a table.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True).to_frame(paths=True)
+          source target  value       path
+        0      a      b    1.0     [a, b]
+        1      a      c    3.0  [a, b, c]
+        2      b      c    2.0     [b, c]
 
         Parameters
         ----------
@@ -332,15 +341,6 @@ class Paths:
         Notes
         -----
         For a square table instead, ``pandas.DataFrame(paths.values, paths.nodes, paths.nodes)``.
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True).to_frame(paths=True)
-          source target  value       path
-        0      a      b    1.0     [a, b]
-        1      a      c    3.0  [a, b, c]
-        2      b      c    2.0     [b, c]
         """
         self._require_one()
         from semiring.results import views
@@ -349,6 +349,15 @@ class Paths:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that `load` needs to answer the same questions: elements, construction matrix, names of the vertices, semiring.
+
+        Examples
+        --------
+        >>> import semiring as sr, tempfile
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     paths.save(f"{folder}/paths.npz")
+        ...     sr.Paths.load(f"{folder}/paths.npz").path("a", "c")
+        ['a', 'b', 'c']
 
         Parameters
         ----------
@@ -372,15 +381,6 @@ class Paths:
         Nothing is pickled. Names may be None, truth values, numbers, texts, bytes, and tuples of these. Matrices are written by rows, so
         that those in files (`numpy.memmap`) or on a GPU are never in the memory of the host as a whole. The matrix that was closed is
         written too where rounding may have bent a path: floats of which some improve on 1, as negative distances do.
-
-        Examples
-        --------
-        >>> import semiring as sr, tempfile
-        >>> paths = sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     paths.save(f"{folder}/paths.npz")
-        ...     sr.Paths.load(f"{folder}/paths.npz").path("a", "c")
-        ['a', 'b', 'c']
         """
         self._require_all("save")
         from semiring.results import saving

@@ -24,11 +24,6 @@ class PathsBetween(Paths):
     that of each target, `next_hops`. `to_scipy` gives what SciPy's functions do for ``indices``;
     `to_networkx` and `save` are for all pairs only.
 
-    Attributes
-    ----------
-    sources, targets : tuple
-        The vertices of the rows and of the columns.
-
     Examples
     --------
     >>> import semiring as sr
@@ -40,6 +35,11 @@ class PathsBetween(Paths):
     (array([[3., 1.]]), ['a', 'b', 'c'])
     >>> paths.predecessors()
     array([[-9999,     0,     1]], dtype=int32)
+
+    Attributes
+    ----------
+    sources, targets : tuple
+        The vertices of the rows and of the columns.
     """
 
     @cached_property
