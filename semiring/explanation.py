@@ -37,17 +37,12 @@ def explain(
     method: str = "auto",
     block: int | None = None,
 ) -> Plan:
-    """The plan of `closure` (or `apsp`): where, how, in what memory, and how long that is predicted to take. Nothing is computed.
+    """The plan of `closure` or `apsp`: where, how, in what memory, and how long that is predicted to take. Nothing is computed.
 
     Examples
     --------
     >>> import semiring as sr
-    >>> plan = sr.explain(1000, sr.MIN_PLUS, "float32", device="cpu")
-    >>> plan.method
-    'recursive, base case of 128'
-    >>> sr.explain(sr.edges([(i, i + 1) for i in range(5000)]), sources=0).strategy
-    'search'
-    >>> print(plan)  # doctest: +SKIP
+    >>> print(sr.explain(1000, sr.MIN_PLUS, "float32", device="cpu"))  # doctest: +SKIP
     closure of 1,000 vertices over min-plus in float32
       device        cpu
       engine        cpu, avx512 for znver5
@@ -58,6 +53,8 @@ def explain(
       time          8.1 ms, at 1.95e+11 steps/s
       memory        3.8 MiB on cpu
       pinned by     method='recursive', block=128, device='cpu'
+    >>> sr.explain(sr.edges([(i, i + 1) for i in range(5000)]), sources=0).strategy
+    'search'
 
     Parameters
     ----------
@@ -66,16 +63,21 @@ def explain(
     semiring : Semiring
     dtype : dtype or sequence of dtype, optional
         One for each component; by default the graph's own, or for a number of vertices the usual one of the semiring.
-    device
+    device : str or list
         As for `apsp`. Where there is no GPU, "cuda" tells what an NVIDIA H200 would do.
     paths : bool
         Of a closure with paths.
-    sources, targets, nonedge, threads, memory_limit, method, block
+    sources, targets, nonedge
         As for `apsp`.
 
     Returns
     -------
     Plan
+
+    Other Parameters
+    ----------------
+    threads, memory_limit, method, block
+        As for `apsp`.
 
     Raises
     ------
@@ -84,8 +86,8 @@ def explain(
 
     Notes
     -----
-    It is the plan that the closure asks for and runs. Times are predicted from measured constants, without the compilation of kernels;
-    those of user-defined semirings are estimated by the number of their operations.
+    It is the plan that the closure asks for and runs. Times are predicted from measured constants, without the compilation of kernels.
+    More: How it works, Planning.
     """
     require_semiring(semiring)
     refuse_arrays(dtype=dtype, device=device, paths=paths, method=method, memory_limit=memory_limit)

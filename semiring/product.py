@@ -26,46 +26,32 @@ def matmul(
     threads: int | None = None,
     check: bool = True,
 ) -> Any:
-    """The product a ⊗ b over a semiring: element (i, j) is ⊕ over k of a_ik ⊗ b_kj.
+    """The product a ⊗ b of matrices over a semiring: element (i, j) is ⊕ over k of a_ik ⊗ b_kj.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from semiring import MIN_PLUS, TROPICAL_ARGMIN, matmul
+    >>> import numpy as np, semiring as sr
     >>> hours = np.array([[0.0, 4.0], [np.inf, 0.0]])
-    >>> matmul(hours, np.array([[1.0, 9.0], [2.0, 3.0]]), MIN_PLUS)
+    >>> sr.matmul(hours, np.array([[1.0, 9.0], [2.0, 3.0]]), sr.MIN_PLUS)
     array([[1., 7.],
            [2., 3.]])
-    >>> matmul(hours, np.array([7.0, 1.0]), TROPICAL_ARGMIN)
+    >>> sr.matmul(hours, np.array([7.0, 1.0]), sr.MIN_PLUS, witness=True)  # and which k won
     Witnessed(values=array([5., 1.]), witness=array([1, 1], dtype=int32))
 
     Parameters
     ----------
     a : array of shape (…, m, k) or (k,)
     b : array of shape (…, k, n) or (k,)
-        Arrays of any library, as for `apsp`. One- and more-dimensional ones are combined as by `numpy.matmul`; any strides. Over a
-        structured semiring an operand is a tuple of equally shaped arrays, one a component. The dtypes of a and b are promoted to a
-        common one, in which ∞ stays ∞; float16 and int8 are computed in float32 and int16, and integers 0 and 1 are truth values over a
-        semiring on those.
+        Arrays of any library; axes are combined as by `numpy.matmul`, and dtypes promoted to a common one, in which ∞ stays ∞. Over a
+        structured semiring an operand is a tuple of arrays, one a component.
     semiring : Semiring
         Marked by `Semiring.with_witness`, it asks for the witness too.
     c : array of the result's shape, optional
         The result is c ⊕ a ⊗ b; a tie keeps c. It is never modified.
     out : array of the result's shape and dtype, optional
-        Where the result is put. It may be `c`, `a` or `b` itself, and of any library whose arrays change (not JAX's; before NumPy 2.2
-        none that comes by DLPack to the host); on a GPU where an operand is.
+        Where the result is put; it may be `c`, `a` or `b` itself.
     witness : bool
         Also return which k won. ⊕ must be selective.
-    device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
-        Where it is computed. Arrays on a GPU stay there, and so does the result; NumPy's go to them, those of other libraries do not.
-    threads : int, optional
-        Threads of the CPU engine; by default ``SEMIRING_NUM_THREADS``, or all cores.
-    check : bool
-        Whether the numbers of the operands are looked at, to refuse what raises `DomainError` or `OverflowRiskError`. The product of what
-        is not refused is the same without; of anything else it is meaningless, and nothing tells. On a GPU a product without checks is
-        only launched: nothing waits for it, so that it can be recorded in a CUDA graph, CuPy's or PyTorch's, if the operands have the
-        dtype of the product and a call like it came before. Whether large products of float32 take a faster kernel, because no distance is
-        negative, the GPU finds out itself.
 
     Returns
     -------
@@ -73,19 +59,24 @@ def matmul(
         The product (a tuple over a structured semiring); with `witness`, a named tuple ``(values, witness)``. It is of the library and
         on the device of `out`, or else of the first operand that is not NumPy's.
 
+    Other Parameters
+    ----------------
+    device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
+        Where it is computed. Arrays on a GPU stay there, and so does the result; NumPy's go to them, those of other libraries do not.
+    threads : int, optional
+        Of the CPU; by default ``SEMIRING_NUM_THREADS``, or all cores.
+    check : bool
+        False looks for nothing that raises `DomainError` or `OverflowRiskError`. The product of what is not refused is the same without; of
+        anything else it is meaningless.
+
     Raises
     ------
-    ShapeError
-        Operands that do not fit each other, `c` or `out`, or lie on different devices.
-    GraphError
-        An array that cannot be read where it lies, such as a tensor that requires a gradient, or that has labels or masked entries.
-    DTypeError
-        A dtype in which the semiring has no meaning.
-    DomainError
-        An operand with NaN or an element outside the carrier.
+    ShapeError, GraphError
+        Operands, `c` or `out` that do not fit each other, lie on different devices, or cannot be read where they lie.
+    DTypeError, DomainError
+        A dtype in which the semiring has no meaning; NaN, or an element outside the carrier.
     OverflowRiskError
-        Numbers so large that the product could leave the dtype: integers, and floats where ⊕ only compares, so that an ∞ from an
-        overflow would pass for "no path". Where ⊕ adds (`PLUS_TIMES`, `LOG`) that ∞ is ordinary IEEE 754 arithmetic, and is returned.
+        Numbers so large that the product could leave the dtype, or an ∞ from an overflow pass for "no path".
     LawError
         A witness is asked for and ⊕ is not selective.
     TooLargeError
@@ -93,9 +84,7 @@ def matmul(
 
     Notes
     -----
-    m·n·k steps. A few MiB of scratch a thread. Results are the same bits on any number of threads. Engines and processors add up in
-    orders of their own: where ⊕ is selective or the data is exactly representable they agree too, otherwise to rounding. On a GPU the work
-    goes to the current stream: PyTorch's for its tensors, CuPy's for all others.
+    m·n·k steps. More: Reference, Options; How it works, Accuracy.
     """
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(device, "shape") or hasattr(check, "shape"):
         require_semiring(semiring)

@@ -35,9 +35,16 @@ _BINS = 64
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What the distances of a graph are, all together.
+    """What the distances of a graph are, all together; `statistics` makes it.
 
     Pairs are ordered, and of different vertices: in an undirected graph every two vertices count twice.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> line = sr.statistics(sr.edges([("a", "b", 1.5), ("b", "c", 2.0)], directed=False))
+    >>> line.diameter, line.radius, line.average, line.connected
+    (3.5, 2.0, 2.3333333333333335, 6)
 
     Attributes
     ----------
@@ -88,7 +95,7 @@ class Statistics:
 @described_by(apsp)
 @takes(ComputationOptions)
 def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **options: Unpack[ComputationOptions]) -> Statistics:
-    """Eccentricities, the average path length and the histogram of all shortest distances.
+    """Diameter, radius, eccentricities, average path length and histogram of all shortest distances of a graph.
 
     Examples
     --------
@@ -106,12 +113,17 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **opt
     bins : int or increasing sequence of numbers
         The edges of the histogram's bins, as for `numpy.histogram`; what lies outside of them is not counted. A number from 2: at most so
         many bins of one width, a power of two, which are chosen by the distances; where all of these are whole numbers it is at least 1.
-    nonedge, dtype, device, threads, overwrite, memory_limit, checkpoint, progress
+    nonedge, dtype
         As for `apsp`.
 
     Returns
     -------
     Statistics
+
+    Other Parameters
+    ----------------
+    device, threads, overwrite, memory_limit, checkpoint, progress
+        As for `apsp`.
 
     Raises
     ------
@@ -122,9 +134,8 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **opt
 
     Notes
     -----
-    Where the closure is predicted to be faster and fits half of the free memory, or `overwrite`, `memory_limit` or `checkpoint` say how it
-    is to be done, the distances are those of `apsp`, and looked at in stripes. Otherwise rows are found for some sources at a time, as
-    `apsp` does with ``sources``: memory for a million distances, or for a row, beside the graph. Distances are summed as float64.
+    Distances are found some rows at a time where that is predicted to be faster than the closure, or that does not fit, and are summed as
+    float64. More: How it works, Planning.
     """
     reduction = _Reduction(bins)
     with noted("the statistics", MIN_PLUS, graph):

@@ -82,12 +82,19 @@ def random_matrix(
 ) -> Any:
     """A random square matrix over a semiring, of elements that its dtype holds exactly.
 
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> random_matrix(sr.MIN_PLUS, 3, "int16", density=0.4, rng=np.random.default_rng(1)).shape
+    (3, 3)
+
     Parameters
     ----------
     semiring : Semiring
     shape : int or sequence of int
         n, or (…, n, n).
     dtype : dtype or sequence of dtype, optional
+        See `elements`.
     density : float
         The share of entries that are not the semiring's zero.
     harmless : bool
@@ -239,6 +246,12 @@ def assert_paths_valid(
     paths: Paths, a: Any, pairs: Iterable[tuple[int, int]] | None = None, *, slack: float = 4.0, absolute: float = 0.0, trees: bool = True
 ) -> None:
     """Prove that every path is a simple path of the matrix whose weight is its element.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> graph = np.array([[0.0, 2.0], [np.inf, 0.0]])
+    >>> assert_paths_valid(sr.apsp(graph, paths=True), graph)
 
     Parameters
     ----------

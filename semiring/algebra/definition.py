@@ -42,8 +42,7 @@ class Semiring(AlgebraicStructure):
     domain : optional
         The carrier: an interval ``(low, high)``, a finite set, or a predicate on one element; for structured elements a tuple
         of one of these (or None) a component, or a predicate on the tuple. The laws are checked on it, and elements outside
-        are refused. Without it, every finite number is an element, and those infinities that are `zero` or `one`.
-        NaN is outside every carrier.
+        are refused, as NaN always is. Without it, every finite number is an element, and those infinities that are `zero` or `one`.
     witness : bool
         Whether products also tell which k won; set by `with_witness`.
 
@@ -59,10 +58,9 @@ class Semiring(AlgebraicStructure):
 
     Notes
     -----
-    The callables are recorded here, when the semiring is made, and tried beside the recording on a few hundred pairs of elements. All
-    dtypes are computed with what was recorded, whatever becomes of the callables' surroundings; object arrays run the callables
-    themselves, also those that cannot be recorded. Two semirings are equal if the same was recorded of both (of those that cannot be
-    recorded, if the callables are the same), and their other arguments are equal (0 and False are not equal here).
+    The callables are recorded here, when the semiring is made, and all dtypes are computed with what was recorded; object arrays run the
+    callables themselves, also those that cannot be recorded. Semirings are equal if the same was recorded of both and their other arguments
+    are equal. `check` tries the laws. More: How it works, Generator.
     """
 
     witness: bool = field(default=False, kw_only=True)
@@ -88,13 +86,25 @@ class Semiring(AlgebraicStructure):
         return self.marked(True)
 
     def marked(self, witness: bool) -> Semiring:
-        """The same semiring, as it was recorded, with or without the mark; `dataclasses.replace` would record its callables anew."""
+        """The same semiring with or without the mark of `with_witness`; `dataclasses.replace` would record its callables anew.
+
+        Examples
+        --------
+        >>> from semiring import TROPICAL, TROPICAL_ARGMIN
+        >>> TROPICAL_ARGMIN.marked(False) == TROPICAL
+        True
+        """
         other = copy.copy(self)
         object.__setattr__(other, "witness", witness)
         return other
 
     def require_selective(self) -> None:
         """Refuse a ⊕ that is not selective, so that no single k wins.
+
+        Examples
+        --------
+        >>> from semiring import MAX_MIN
+        >>> MAX_MIN.require_selective()
 
         Raises
         ------

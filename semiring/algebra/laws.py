@@ -24,9 +24,16 @@ _COLOUR = {"passed": "#2e9e5b", "refuted": "#d9534f", "untested": "inherit"}
 
 @dataclass(frozen=True, repr=False)
 class LawReport:
-    """The laws of a semiring in a dtype, each passed or refuted with a counterexample.
+    """The laws of a semiring in a dtype, each passed or refuted with a counterexample; `check` makes it.
 
     It is true if no law is refuted, can be iterated over, indexed by the name of a law, and printed.
+
+    Examples
+    --------
+    >>> from semiring import MAX_MIN, check
+    >>> report = check(MAX_MIN, "float64")
+    >>> report.ok, report.refuted, report["idempotent"].status
+    (True, (), 'passed')
 
     Attributes
     ----------
@@ -108,12 +115,16 @@ class LawReport:
 
 
 def check(semiring: Semiring, dtype: Any = None) -> LawReport:
-    """Check every law of a semiring, and which properties it has.
+    """The laws of a semiring, each checked and passed or refuted with a counterexample, and which properties it has.
 
     Examples
     --------
-    >>> mean = Semiring("mean", min, lambda a, b: (a + b) / 2, zero=float("inf"), one=0)
-    >>> print(check(mean, "float64")["associative ⊗"].counterexample)
+    >>> import semiring as sr
+    >>> mean = sr.Semiring("mean", min, lambda a, b: (a + b) / 2, zero=float("inf"), one=0)
+    >>> report = sr.check(mean, "float64")
+    >>> report.ok
+    False
+    >>> print(report["associative ⊗"].counterexample)
     a = 0.0, b = 0.0, c = 1.0: (a ⊗ b) ⊗ c = 0.5, but a ⊗ (b ⊗ c) = 0.25
 
     Parameters

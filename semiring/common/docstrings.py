@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -14,26 +12,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
-    """What a docstring says of parameters by "As for `other`." is replaced by what that of `other` says of them.
+    """Where a docstring says "As for `other`." of parameters, what that of `other` says of them takes its place.
 
-    So the source says it once, and `help` of each function all of it. What follows the reference in the same paragraph stays.
+    So the source says it once, and `help` of each function all of it. What follows the reference in the same paragraph stays. This is
+    for the section ``Parameters``: under ``Other Parameters``, which few readers need, a reference stays one.
     """
 
     def complete(function: F) -> F:
         if function.__doc__ is None:  # python -OO
             return function
-        before, entries, after = _parts(function)
-        named = {other.__name__: {name: entry for entry in _parts(other)[1] for name in entry[0]} for other in others}
+        described = {f"As for `{other.__name__}`.": _parsed(other.__doc__ or "")[1] for other in others}
+        before, entries, after = _parsed(function.__doc__)
         lines = list[str]()
-        for names, kind, text in entries:
-            reference = re.match(r"    As for `(\w+)`\.\s*", text)
-            if reference is None or reference[1] not in named:
-                lines += [f"{', '.join(names)}{kind}", *text.splitlines()]
+        for margin, names, kind, said in entries:
+            first = said[0].strip() if said else ""
+            reference = first[: first.find("`.") + 2]
+            if reference not in described:
+                lines += [f"{margin}{', '.join(names)}{kind}", *said]
                 continue
-            theirs, more = named[reference[1]], text[reference.end() :]
-            for found in dict.fromkeys(theirs[name] for name in names):
-                own = [name for name in names if name in found[0]]
-                lines += [f"{', '.join(own)}{found[1]}", *found[2].splitlines(), *([f"    {more}"] if more else [])]
+            more = [f"{margin}    {rest}"] if (rest := first.removeprefix(reference).strip()) else []
+            for _, theirs, kind, text in described[reference]:
+                if own := [name for name in names if name in theirs]:
+                    lines += [f"{margin}{', '.join(own)}{kind}", *text, *more, *said[1:]]
         function.__doc__ = before + "\n".join(lines) + after
         return function
 
@@ -41,11 +41,20 @@ def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
 
 
 @functools.cache
-def _parts(function: Callable[..., Any]) -> tuple[str, list[tuple[tuple[str, ...], str, str]], str]:
-    """A docstring in three: what comes before its parameters, these (their names, " : type", and what is said of them), and the rest."""
-    text = inspect.cleandoc(function.__doc__ or "")
-    found = re.search(r"\nParameters\n-+\n(.*?)(?=\n\n\S[^\n]*\n--|\Z)", text, re.DOTALL)
-    if found is None:
-        return text, [], ""
-    entries = re.findall(r"^(\w+(?:, \w+)*)((?: : [^\n]*)?)\n?((?:    [^\n]*(?:\n|\Z))*)", found[1], re.MULTILINE)
-    return text[: found.start(1)], [(tuple(names.split(", ")), kind, said.rstrip()) for names, kind, said in entries], text[found.end(1) :]
+def _parsed(text: str) -> tuple[str, list[tuple[str, list[str], str, list[str]]], str]:
+    """A docstring in three: what comes before its parameters, these (margin, names, " : type", lines of what is said), and the rest.
+
+    They end at the first blank line. A margin is what Python before 3.13 leaves of the source's own.
+    """
+    margin = "" if "\n---" in text else "    "
+    heading = f"\n{margin}Parameters\n{margin}----------\n"
+    before, _, rest = text.partition(heading)
+    block, blank, after = rest.partition("\n\n")
+    entries = list[tuple[str, list[str], str, list[str]]]()
+    for line in block.splitlines():
+        if line.startswith(f"{margin} "):
+            entries[-1][3].append(line)
+        else:
+            names, colon, kind = line.partition(" : ")
+            entries.append((margin, names.strip().split(", "), colon + kind, []))
+    return before + heading, entries, blank + after

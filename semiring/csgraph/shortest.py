@@ -47,56 +47,48 @@ def shortest_path(
     ----------
     csgraph : array_like, masked array, sparse array or matrix of shape (n, n)
         The weight of the edge from i to j at [i, j]. Dense: 0, NaN and ±∞ are no edges; masked: what is masked is none, and 0 is an edge;
-        sparse (also PyData's): what is stored is an edge, 0 too, and of parallel edges in CSR and CSC the lightest counts. An array on a
-        GPU gives arrays there.
+        sparse (also PyData's): what is stored is an edge, 0 too, and of parallel edges in CSR and CSC the lightest counts.
     method : {"auto", "FW", "D", "BF", "J"}
-        SciPy's algorithm. Here it does not say how paths are found, but the conventions that differ: "FW" takes no `indices`, permits
-        `overwrite` and ignores negative edges from a vertex to itself, which the others refuse.
+        SciPy's algorithm, of which only the conventions count here: "FW" takes no `indices`, permits `overwrite` and ignores negative
+        edges from a vertex to itself.
     directed : bool
         Whether an edge goes one way only; otherwise the lighter one of two opposite edges goes both ways.
     return_predecessors : bool
+        Return the predecessors too.
     unweighted : bool
-        Count edges instead of adding weights: whatever a sparse array stores, or a masked one does not mask, except with "FW", which leaves
-        out infinite weights and NaN here too.
+        Count edges instead of adding weights.
     overwrite : bool
         Put the result in the place of a C-ordered dense matrix of its dtype ("FW" only, which "auto" takes for dense graphs).
     indices : int or array_like of int, optional
         The vertices that paths begin at; negative ones count from the end.
-    dtype : {float64, float32}
-        Of the distances, and of the computation.
-    device : {"auto", "cpu", "cuda", "cuda:0", …}
-        "auto" takes what is predicted to be fastest: a closure on the CPU or a GPU, or where edges or `indices` are few, searches or
-        products of a few rows (`explain` tells). Any other names where this library computes, as for `semiring.apsp`.
 
     Returns
     -------
     dist_matrix : array of shape (n, n), or the shape of `indices` and n
-        ∞ where there is no path.
+        ∞ where there is no path; on the GPU of a graph that lies there.
     predecessors : int32 array of the same shape
         With ``return_predecessors=True``: the vertex before j on a shortest path from i to j, −9999 on the diagonal and where there is no
-        path. Each row is a tree; where paths tie, a direct edge comes first.
+        path.
+
+    Other Parameters
+    ----------------
+    dtype : {float64, float32}
+        Of the distances, and of the computation.
+    device : {"auto", "cpu", "cuda", "cuda:0", …}
+        "auto" takes what is predicted to be fastest, SciPy's own searches too (`explain` tells).
 
     Raises
     ------
     NegativeCycleError
         SciPy's class and `semiring.NegativeCycleError` in one. With `indices` only for a cycle that a path from one of them reaches.
-    ValueError
-        For a graph that is no square matrix or stores −∞, an unknown method, indices out of range or given with "FW".
-    TypeError
-        For another dtype, and for weights that float32 cannot hold where it is to.
+    ValueError, TypeError
+        For what is no such graph, method or dtype, and indices out of range or with "FW".
     TooLargeError
-        A MemoryError, where `device` asks for a closure that does not fit; "auto" leaves that to SciPy.
+        A MemoryError, where `device` asks for a closure that does not fit.
 
     Notes
     -----
-    A closure takes n³ steps whatever the edges and `indices` are. What is better here than in SciPy 1.17:
-
-    - Dense weights below 1e-8 are edges, and zeros of a masked array are for "FW" too. SciPy drops both in silence.
-    - ``overwrite=True`` with a Fortran-ordered array gives distances, not the input.
-    - A negative cycle raises with every method; with "D" SciPy may never return, or end the process for want of memory.
-    - Sparse arrays may have any format with any method.
-
-    Weights so large that sums could pass the largest float go to SciPy, which lets these become ∞, unless `device` is named.
+    What is better than in SciPy: How-to, Coming from SciPy.
     """
     return solve(csgraph, Request(method, directed, return_predecessors, unweighted, overwrite, indices, dtype=dtype, device=device))
 
@@ -125,13 +117,18 @@ def floyd_warshall(
 
     Parameters
     ----------
-    csgraph, directed, return_predecessors, unweighted, overwrite, dtype, device
+    csgraph, directed, return_predecessors, unweighted, overwrite
         As for `shortest_path`.
 
     Returns
     -------
     dist_matrix, predecessors
         As of `shortest_path`.
+
+    Other Parameters
+    ----------------
+    dtype, device
+        As for `shortest_path`.
 
     Raises
     ------
@@ -154,7 +151,7 @@ def dijkstra(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Any:
-    """Shortest paths, and those up to a limit or from the nearest of several sources; otherwise `shortest_path` with ``method="D"``.
+    """Shortest paths from some vertices, also up to a limit or from the nearest one only: `shortest_path` with ``method="D"``.
 
     Examples
     --------
@@ -165,7 +162,7 @@ def dijkstra(
 
     Parameters
     ----------
-    csgraph, directed, indices, return_predecessors, unweighted, dtype, device
+    csgraph, directed, indices, return_predecessors, unweighted
         As for `shortest_path`.
     limit : float
         What is further away counts as not connected. With negative weights a path may leave the limit and come back: a vertex within it
@@ -180,14 +177,19 @@ def dijkstra(
     sources : int32 array of shape (n,)
         With ``min_only=True`` and ``return_predecessors=True``: the nearest source of each vertex, −9999 where there is none.
 
+    Other Parameters
+    ----------------
+    dtype, device
+        As for `shortest_path`.
+
     Raises
     ------
-    NegativeCycleError, ValueError, TooLargeError
-        See `shortest_path`; ValueError also for a negative limit, and for NaN.
+    NegativeCycleError, ValueError, TypeError, TooLargeError
+        As `shortest_path`; ValueError also for a negative limit, and for NaN.
 
     Notes
     -----
-    Negative weights give a warning, as in SciPy, but the right distances. In SciPy 1.17 a negative cycle may never end.
+    Negative weights give a warning, as in SciPy, but the right distances.
     """
     return solve(
         csgraph,
@@ -218,13 +220,18 @@ def bellman_ford(
 
     Parameters
     ----------
-    csgraph, directed, indices, return_predecessors, unweighted, dtype, device
+    csgraph, directed, indices, return_predecessors, unweighted
         As for `shortest_path`.
 
     Returns
     -------
     dist_matrix, predecessors
         As of `shortest_path`.
+
+    Other Parameters
+    ----------------
+    dtype, device
+        As for `shortest_path`.
 
     Raises
     ------
@@ -259,13 +266,18 @@ def johnson(
 
     Parameters
     ----------
-    csgraph, directed, indices, return_predecessors, unweighted, dtype, device
+    csgraph, directed, indices, return_predecessors, unweighted
         As for `shortest_path`.
 
     Returns
     -------
     dist_matrix, predecessors
         As of `shortest_path`.
+
+    Other Parameters
+    ----------------
+    dtype, device
+        As for `shortest_path`.
 
     Raises
     ------
@@ -296,13 +308,14 @@ def yen(
 
     Parameters
     ----------
-    csgraph, directed, unweighted
+    csgraph
         As for `shortest_path`.
     source, sink : int
         Where the paths begin and end.
     K : int
         How many paths are wanted.
-    return_predecessors : bool
+    directed, return_predecessors, unweighted
+        As for `shortest_path`.
 
     Returns
     -------
@@ -334,7 +347,6 @@ def yen(
         )
 
 
-@described_by(shortest_path, dijkstra)
 def explain(
     csgraph: Any,
     method: str = "auto",
@@ -349,7 +361,7 @@ def explain(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Plan:
-    """The plan of a call with these arguments: a closure or searches, by this library or by SciPy; nothing is computed.
+    """The plan of a call with these arguments: a closure or searches, by this library or by SciPy. Nothing is computed.
 
     Examples
     --------
@@ -362,22 +374,21 @@ def explain(
 
     Parameters
     ----------
-    csgraph
-        As for `shortest_path`.
-    method
-        As for `shortest_path`. "FW", "D", "BF" and "J" stand for `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson`.
-    directed, return_predecessors, unweighted, overwrite, indices
-        As for `shortest_path`.
-    limit, min_only
-        As for `dijkstra`.
-    dtype, device
-        As for `shortest_path`.
+    csgraph, method, directed, return_predecessors, unweighted, overwrite, indices : as of the call
+        See `shortest_path`; "FW", "D", "BF" and "J" stand for `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson`.
 
     Returns
     -------
     Plan
         Its text says it; ``strategy`` is "whole" for the closure of the whole matrix, "rows by products" for products of rows with it,
         "search" for the searches of this library and "SciPy" for those of SciPy. ``considered`` tells what each is predicted to take.
+
+    Other Parameters
+    ----------------
+    limit, min_only
+        As for `dijkstra`.
+    dtype, device
+        As for `shortest_path`.
 
     Raises
     ------

@@ -50,7 +50,14 @@ _KEPT = 1024
 
 
 class Witnessed(NamedTuple):
-    """A product and, for each of its elements, the k that won.
+    """A product and, for each of its elements, the k that won; `matmul` gives it with ``witness=True``.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> product = sr.matmul([[1.0, 2.0]], [[7.0], [5.0]], sr.MIN_PLUS, witness=True)
+    >>> product.values, product.witness
+    (array([[7.]]), array([[1]], dtype=int32))
 
     Attributes
     ----------

@@ -30,7 +30,14 @@ _WHAT_EDGES_TAKES = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EdgeList:
-    """A graph given by its edges; build it with `edges`.
+    """A graph given by its edges; `edges` makes it.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> streets = sr.edges([("home", "shop", 2.0), ("shop", "park", 1.5)], directed=False)
+    >>> streets, streets.labels
+    (<3 vertices, 2 undirected edges>, ('home', 'shop', 'park'))
 
     Attributes
     ----------

@@ -25,11 +25,10 @@ Array = np.ndarray[Any, Any]
 
 
 class Paths:
-    """The closure of a matrix together with its construction matrix.
+    """A closure with its paths: the elements of the matrix, and the best path between every two vertices.
 
     `apsp`, `closure` and `transitive_closure` make it with ``paths=True``. Vertices are named by the caller's labels where the graph had
-    some, and by their index otherwise. A batch is indexed: ``paths[b]`` are the paths of matrix b. What lies on a GPU stays there: matrices
-    are computed there and given in the caller's own kind, and of paths only their vertices come to the host.
+    some, and by their index otherwise.
 
     Examples
     --------
@@ -55,6 +54,11 @@ class Paths:
         The names of the vertices in the order of the rows.
     reflexive : bool
         Whether the empty path from each vertex to itself counts.
+
+    Notes
+    -----
+    A batch is indexed: ``paths[b]`` are the paths of matrix b. What lies on a GPU stays there: matrices are computed there and given in the
+    caller's own kind, and of paths only their vertices come to the host.
     """
 
     def __init__(
@@ -125,6 +129,13 @@ class Paths:
     def distance(self, source: Hashable, target: Hashable) -> Any:
         """The element for one pair of vertices, such as the length of a shortest path.
 
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)]), paths=True)
+        >>> float(paths.distance("a", "c"))
+        3.0
+
         Returns
         -------
         scalar of the elements' dtype, or tuple of such
@@ -142,27 +153,40 @@ class Paths:
     def path(self, source: Hashable, target: Hashable) -> list[Any]:
         """The vertices of a best path from `source` to `target`, both included.
 
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)]), paths=True)
+        >>> paths.path("a", "c"), paths.path("c", "a")
+        (['a', 'b', 'c'], [])
+
         Returns
         -------
         list
             Empty where there is no path. From a vertex to itself it is that vertex alone, or a cycle that ends where it begins if the
-            closure was not reflexive.
+            closure was not reflexive. No other vertex comes twice.
 
         Raises
         ------
         GraphError
-            For a vertex that is not in the graph, or none of the chosen ones. Also where rounding has bent a path into a circle, as it can
-            where floats are negative and cycles weigh 1 (0, for distances), and the input to find it again was overwritten or changed.
+            For a vertex that is not in the graph, or none of the chosen ones. Also where rounding has bent a path into a circle and the
+            input to find it again was overwritten or changed.
 
         Notes
         -----
-        Linear in the length of the path. Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2, without recursion; loops of weight 1 (zero,
-        for shortest paths) are erased, so that no vertex comes twice.
+        Linear in the length of the path. More: How it works, Papers; How it works, Accuracy.
         """
         return self.paths([(source, target)])[0]
 
     def paths_from(self, source: Hashable) -> list[list[Any]]:
-        """The paths from one vertex to every target, a list of lists in their order, which without chosen ones is that of `nodes`."""
+        """The paths from one vertex to every target: a list of lists in their order, which without chosen ones is that of `nodes`.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True).paths_from("a")
+        [['a'], ['a', 'b'], ['a', 'b', 'c']]
+        """
         return self.paths((source, target) for target in self._store.names.of(self._store.targets.numbers.tolist()))
 
     def paths(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> list[list[Any]]:
@@ -198,7 +222,15 @@ class Paths:
         return [self._store.names.of(path) for path in self._store.find(places[:, 0], places[:, 1])]
 
     def predecessors(self) -> Any:
-        """The vertex before j on a best path from i to j, as SciPy gives it.
+        """The predecessor matrix: the vertex before j on a best path from i to j, as SciPy gives it.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True).predecessors()
+        array([[-9999,     0,     1],
+               [-9999, -9999,     1],
+               [-9999, -9999, -9999]], dtype=int32)
 
         Returns
         -------
@@ -219,7 +251,7 @@ class Paths:
             return self._imported(squeezed(self._store.predecessors(), self._store.sources, -2))
 
     def next_hops(self) -> Any:
-        """The vertex after i on a best path from i to j.
+        """The next-hop matrix: the vertex after i on a best path from i to j.
 
         Examples
         --------
@@ -389,7 +421,15 @@ class Paths:
 
     @staticmethod
     def load(path: str | os.PathLike[str], *, semiring: Semiring | None = None, mmap: bool = False) -> Paths:
-        """What `save` has written, as NumPy arrays.
+        """The paths that `save` has written, as NumPy arrays.
+
+        Examples
+        --------
+        >>> import semiring as sr, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sr.apsp([[0, 2], [None, 0]], paths=True).save(f"{folder}/paths.npz")
+        ...     sr.Paths.load(f"{folder}/paths.npz")
+        <paths over min-plus: 2 vertices, 1 pairs connected>
 
         Parameters
         ----------

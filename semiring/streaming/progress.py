@@ -21,7 +21,15 @@ _WORTH_A_BAR = 10.0
 
 @dataclass(frozen=True)
 class Progress(Shown):
-    """How far a closure by block rows is.
+    """How far a closure by block rows is: what ``progress=`` of `apsp` tells a function.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> seen = []
+    >>> _ = sr.apsp(np.zeros((512, 512)), nonedge=np.inf, memory_limit="1.5 MiB", progress=seen.append)
+    >>> seen[-1].done == seen[-1].total
+    True
 
     Attributes
     ----------
