@@ -27,6 +27,13 @@ class Block:
 
     Nobody changes a block; who needs another one makes it.
 
+    Examples
+    --------
+    >>> A = Block((np.arange(9).reshape(3, 3),))
+    >>> corner = A[1:, 2:]
+    >>> corner.shape, corner.row, corner.column
+    ((2, 1), 1, 2)
+
     Attributes
     ----------
     values : tuple of arrays

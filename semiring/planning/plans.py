@@ -29,7 +29,14 @@ __all__ = ["Plan", "duration"]
 
 @dataclass(frozen=True, repr=False)
 class Plan(Shown):
-    """How something is computed; its text says it, and Jupyter shows it as a table.
+    """How something is computed; `explain` gives it, its text says it, and Jupyter shows it as a table.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> plan = sr.explain(1000, device="cpu")
+    >>> plan.strategy, plan.algorithm, plan.devices
+    ('whole', 'recursive', ('cpu',))
 
     Attributes
     ----------

@@ -21,6 +21,13 @@ DTypes = tuple[np.dtype[Any], ...]
 class Problem(NamedTuple):
     """What is asked: metadata alone, so that problems can be compared, and equal ones have one plan.
 
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> problem = sr.explain(1000, dtype="float32", paths=True).problem
+    >>> problem.kind, problem.shape, problem.entry_bytes
+    ('closure', (1000, 1000), 8)
+
     Attributes
     ----------
     kind : {"product", "closure"}

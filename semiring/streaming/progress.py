@@ -21,15 +21,13 @@ _WORTH_A_BAR = 10.0
 
 @dataclass(frozen=True)
 class Progress(Shown):
-    """How far a closure by block rows is: what ``progress=`` of `apsp` tells a function.
+    """How far a closure by block rows is: what a function that is passed as ``progress=`` is told.
 
     Examples
     --------
-    >>> import numpy as np, semiring as sr
-    >>> seen = []
-    >>> _ = sr.apsp(np.zeros((512, 512)), nonedge=np.inf, memory_limit="1.5 MiB", progress=seen.append)
-    >>> seen[-1].done == seen[-1].total
-    True
+    >>> def report(now):
+    ...     print(f"{now.done} of {now.total} updates, {now.seconds_left:.0f} s left")
+    >>> sr.apsp(matrix, memory_limit="8 GiB", progress=report)  # doctest: +SKIP
 
     Attributes
     ----------
