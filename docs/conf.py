@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,16 @@ def _without_fields(app: Sphinx, what: str, name: str, obj: Any, skip: bool, opt
     return True if str(getattr(obj, "__doc__", "")).startswith("Alias for field number") else None
 
 
+def _links_to_pages(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """What a docstring names in words that `help` can show, such as "How it works, Accuracy", links to that page."""
+    folders = {"How-to": "howto", "How it works": "how-it-works", "Reference": "reference"}
+
+    def linked(found: re.Match[str]) -> str:
+        return f":doc:`{found[0]} </{folders[found[1]]}/{found[2].lower().replace(' ', '-')}>`"
+
+    lines[:] = [re.sub(rf"\b({'|'.join(folders)}), ([A-Z][a-z]+(?: from SciPy)?)\b", linked, line) for line in lines]
+
+
 def _formula(page: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
     """Formulas are MathML, which browsers show without a script from elsewhere."""
     page.body.append(convert(node.astext().strip(), display="block" if node.tagname == "math_block" else "inline"))
@@ -104,3 +115,4 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-signature", _names_of_defaults)
     app.connect("autodoc-skip-member", _without_fields)
     app.connect("autodoc-process-docstring", _semirings_in_their_own_words, priority=900)  # after numpydoc
+    app.connect("autodoc-process-docstring", _links_to_pages, priority=900)
