@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.equations import LAWS
 from semiring.algebra.expression import ARITHMETIC, REAL, nodes
 from semiring.algebra.laws import is_idempotent, require
 from semiring.algorithms.blocked import blocked, blocked_elimination
@@ -33,10 +34,8 @@ from semiring.kernels.engine import Block, Engine, Sides
 
 __all__ = ["METHODS", "Pivots", "Schedule", "eliminates", "require_closure_laws", "require_method", "schedule_for", "settled"]
 
-_LAWS = (
-    "associative ⊕", "commutative ⊕", "0 is the identity of ⊕", "associative ⊗", "1 is the identity of ⊗", "0 annihilates",
-    "left distributive", "right distributive",
-)  # fmt: skip
+_LAWS = tuple(name for name in LAWS if name not in ("closed", "star"))
+"""What every closure needs; what leaves the carrier or the dtype is found in the results."""
 
 
 def require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> None:

@@ -169,10 +169,10 @@ def _equations() -> dict[str, tuple[int, tuple[_Equation, ...]]]:
 _EQUATIONS = _equations()
 
 LAWS = (
-    "closed", "associative ⊕", "commutative ⊕", "0 is the identity of ⊕", "associative ⊗", "1 is the identity of ⊗", "0 annihilates",
+    "0 is the identity of ⊕", "1 is the identity of ⊗", "0 annihilates", "closed", "associative ⊕", "commutative ⊕", "associative ⊗",
     "left distributive", "right distributive", "star",
 )  # fmt: skip
-"""What every semiring satisfies."""
+"""What every semiring satisfies. A wrong 0 or 1 breaks other laws too, so these come first: the first that is refuted says what to mend."""
 
 PROPERTIES = ("idempotent", "selective", "commutative ⊗", "bounded")
 """What some semirings satisfy and some algorithms need; ``bounded`` says that no cycle improves on the empty path."""

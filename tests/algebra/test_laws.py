@@ -15,6 +15,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.equations import LAWS, PROPERTIES, Counterexample, LawResult, law
 from semiring.algebra.laws import LawReport, check, is_idempotent, is_selective, require
 from semiring.common.errors import DTypeError, LawError, SemiringError, TraceError
+from semiring.solve import closure
 
 INF = math.inf
 
@@ -114,6 +115,27 @@ def test_wrong_semirings_are_refuted_with_true_counterexamples(name):
             assert mine == theirs or theirs != theirs or math.isclose(mine, theirs, rel_tol=1e-6)
         assert left != right
         assert repr(counter.left) in str(counter)
+
+
+@pytest.mark.parametrize(
+    ("s", "first"),
+    [
+        (Semiring("widest", max, min, 0, INF), "0 is the identity of ⊕"),  # −∞ is the zero where widths may be negative
+        (Semiring("shortest", min, add, 0, 0), "0 is the identity of ⊕"),  # a user's 0 for "no edge"
+        (Semiring("shortest", min, add, INF, 1), "1 is the identity of ⊗"),
+        (Semiring("minus", max, lambda a, b: abs(a - b), -INF, 0), "1 is the identity of ⊗"),
+        (Semiring("reliable", max, mul, -INF, 1), "0 annihilates"),
+        (Semiring("mean", min, lambda a, b: (a + b) / 2, INF, 0), "1 is the identity of ⊗"),
+        (Semiring("leaves", max, lambda a, b: a + b + a * b, 0, 0, domain=(0, 1)), "0 annihilates"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+def test_a_wrong_zero_or_one_is_reported_before_what_else_it_breaks(s, first):
+    assert check(s).refuted[0].law == first
+    with pytest.raises(LawError, match=f"is no semiring: {first}: "):
+        check(s).raise_if_refuted()
+    with pytest.raises(LawError, match=rf"a closure needs [^(]*\({first}\)"):
+        closure(np.ones((3, 3)), s)
 
 
 def test_counterexamples_read_well():
@@ -258,7 +280,7 @@ def test_require_names_the_law_the_counterexample_and_the_way_out():
     texts = Semiring("texts", lambda a, b: a if len(a) < len(b) else b, add, "xxxx", "", domain={"", "x", "xxxx", 3})
     with pytest.raises(LawError, match=r"could not be checked for texts in object: .*; state the carrier with domain=, or do this"):
         require(texts, object, "associative ⊗", for_what="x", instead="do this")
-    with pytest.raises(SemiringError, match="unknown law 'idempotence'; use one of 'closed'"):
+    with pytest.raises(SemiringError, match="unknown law 'idempotence'; use one of '0 is the identity of ⊕'"):
         require(MIN_PLUS, None, "idempotence", for_what="x", instead="y")
 
 
@@ -291,7 +313,7 @@ def test_reports_are_iterable_indexable_and_readable():
     assert [r.law for r in report] == [*LAWS, *PROPERTIES]
     assert all(isinstance(r, LawResult) for r in report)
     assert isinstance(report["idempotent"].counterexample, Counterexample)
-    with pytest.raises(KeyError, match="the laws are 'closed'"):
+    with pytest.raises(KeyError, match="the laws are '0 is the identity of ⊕'"):
         report["idempotence"]
     lines = str(report).splitlines()
     assert lines[0] == "plus-times in float64: every law passed on a sample of 16 elements"
