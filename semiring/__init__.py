@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from semiring.planning import Problem as Problem
     from semiring.product import Witnessed as Witnessed
     from semiring.product import matmul as matmul
+    from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.paths import Paths as Paths
     from semiring.results.paths_between import PathsBetween as PathsBetween
     from semiring.solve import apsp as apsp
@@ -100,6 +101,7 @@ _HOMES = {
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
     "semiring.product": "Witnessed matmul",
+    "semiring.results.farthest": "FarthestPair",
     "semiring.results.paths": "Paths",
     "semiring.results.paths_between": "PathsBetween",
     "semiring.solve": "apsp closure power transitive_closure",

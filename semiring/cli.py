@@ -288,9 +288,12 @@ def _print_summary(
     pairs = int(np.count_nonzero(reached))
     print(f"{n:,} vertices, {_edges(graph, semiring, nonedge):,} edges, {pairs:,} of {n * (n - 1):,} ordered pairs connected")
     if semiring is MIN_PLUS and pairs:
-        farthest = int(values[reached].argmax())
-        i, j = (int(ends[farthest]) for ends in np.nonzero(reached))
-        _say(f"diameter {_text(values[i, j])}, from {labels[i]} to {labels[j]}")
+        from semiring.results.farthest import Greatest
+
+        greatest = Greatest(1)
+        greatest.add(values, reached)
+        name = "diameter" if pairs == n * (n - 1) else "largest finite distance"
+        _say(f"{name} {_text(greatest.values[0])}, from {labels[greatest.rows[0]]} to {labels[greatest.columns[0]]}")
     print(f"{_duration(seconds)} in {values.dtype}, including the loading of the kernels")
 
 

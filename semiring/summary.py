@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Unpack
 
 import numpy as np
@@ -17,11 +18,13 @@ from semiring.arrays.memory import fits
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, noted
+from semiring.common.html import Shown, beside
 from semiring.execution.closure import solve
 from semiring.execution.rows import block_of_rows
 from semiring.graphs import Graph, read_edges, read_graph
 from semiring.planning import closure_problem, edges_problem, plan
 from semiring.planning.options import ComputationOptions, Options, takes
+from semiring.results.farthest import FarthestPair, Greatest
 from semiring.results.views import as_floats
 from semiring.solve import apsp
 
@@ -30,11 +33,14 @@ __all__ = ["Statistics", "statistics"]
 Array = np.ndarray[Any, Any]
 
 _BINS = 64
-"""Bins of the histogram at most, where nobody names them."""
+"""Bins of the histogram at most, where nobody names them, and bars of its picture."""
+
+_BAR = "rgb(42,157,143)"
+"""Their colour, on pages light and dark."""
 
 
-@dataclass(frozen=True, eq=False)
-class Statistics:
+@dataclass(frozen=True, eq=False, repr=False)
+class Statistics(Shown):
     """What the distances of a graph are, all together; `statistics` makes it.
 
     Pairs are ordered, and of different vertices: in an undirected graph every two vertices count twice.
@@ -60,6 +66,9 @@ class Statistics:
         How many distances of connected pairs lie in each bin.
     bins : float64 array of shape (k + 1,)
         The edges of the bins, each of which has its lower edge, and the last one also its upper edge.
+    farthest : FarthestPair or None
+        The source, the target and the distance of the pair that is the farthest apart of all connected ones; of several, that of the
+        first row. None where no pair is connected.
     """
 
     nodes: tuple[Any, ...]
@@ -68,6 +77,7 @@ class Statistics:
     total: float
     counts: Array
     bins: Array
+    farthest: FarthestPair | None = None
 
     @property
     def radius(self) -> float:
@@ -80,16 +90,58 @@ class Statistics:
         return float(self.eccentricities.max()) if self.eccentricities.size else math.nan
 
     @property
+    def largest(self) -> float:
+        """The greatest finite distance, that of `farthest`; NaN where no pair is connected."""
+        return math.nan if self.farthest is None else float(self.farthest.distance)
+
+    @property
     def average(self) -> float:
         """The average distance of connected pairs; NaN where there is none."""
         return self.total / self.connected if self.connected else math.nan
 
-    def __repr__(self) -> str:
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """What Jupyter shows."""
         n = len(self.nodes)
-        return (
-            f"<distances of {n:,} vertices: {self.connected:,} of {n * (n - 1):,} pairs connected, average {self.average:.6g}, "
-            f"radius {self.radius:.6g}, diameter {self.diameter:.6g}>"
+        facts = [
+            ("connected", f"{self.connected:,} of {n * (n - 1):,} pairs"),
+            ("average", f"{self.average:.6g}"),
+            ("radius", f"{self.radius:.6g}"),
+            ("diameter", f"{self.diameter:.6g}"),
+        ]
+        if self.farthest is not None:
+            source, target, distance = self.farthest
+            facts.append(("largest finite distance", f"{distance:.6g}, from {source!r} to {target!r}"))
+        return f"distances of {n:,} vertices", facts
+
+    def __repr__(self) -> str:
+        title, ((_, connected), *figures) = self.facts()
+        if math.isfinite(self.diameter):  # which is the largest finite distance
+            figures = figures[:3]
+        return f"<{title}: {connected} connected, {', '.join(f'{name} {text}' for name, text in figures)}>"
+
+    def _repr_html_(self) -> str:
+        return beside(super()._repr_html_(), self._histogram())
+
+    def _histogram(self) -> str:
+        """The histogram as HTML: a bar for each bin."""
+        if not self.connected or not self.counts.any():
+            return ""
+        joined = -(-len(self.counts) // _BINS)  # bins for a bar
+        starts = np.arange(0, len(self.counts), joined)
+        counts, edges = np.add.reduceat(self.counts, starts).tolist(), np.append(self.bins[starts], self.bins[-1]).tolist()
+        bars = "".join(
+            f"<div title='{count:,} from {low:.6g} to {high:.6g}' style='flex:1{_bar(count / max(counts))}'></div>"
+            for count, (low, high) in zip(counts, pairwise(edges), strict=True)
         )
+        base = "display:flex;align-items:flex-end;gap:1px;height:7em;border-bottom:1px solid rgba(128,128,128,0.35)"
+        axis = f"<span>{edges[0]:.4g}</span><span style='opacity:0.7'>distance</span><span>{edges[-1]:.4g}</span>"
+        below = f"<div style='display:flex;justify-content:space-between;font-size:85%'>{axis}</div>"
+        return f"<div style='width:20em;padding-top:0.5em'><div style='{base}'>{bars}</div>{below}</div>"
+
+
+def _bar(part: float) -> str:
+    """The style of a bar that is so high beside the highest one; a single pair is seen too."""
+    return f";height:{100 * part:.3g}%;min-height:1px;background:{_BAR}" if part else ""
 
 
 @described_by(apsp)
@@ -137,7 +189,7 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **opt
     Distances are found some rows at a time where that is predicted to be faster than the closure, or that does not fit, and are summed as
     float64. More: How it works, Planning.
     """
-    reduction = _Reduction(bins)
+    reduction, greatest = _Reduction(bins), Greatest(1)
     with noted("the statistics", MIN_PLUS, graph):
         labels, n, blocks = _rows(graph, Options.of(options, "statistics", ComputationOptions))
         eccentricities = np.zeros(n)
@@ -147,11 +199,13 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **opt
             others = np.ones(distances.shape, dtype=bool)
             others[own, first + own] = False
             eccentricities[first : first + len(distances)] = distances.max(axis=1, where=others, initial=-math.inf if n > 1 else 0)
-            reduction.add(distances[others & (distances < math.inf)])
-    counts, edges = reduction.histogram()
-    return Statistics(
-        tuple(range(n)) if labels is None else tuple(labels), eccentricities, reduction.connected, reduction.total, counts, edges
-    )
+            connected = others & (distances < math.inf)
+            reduction.add(distances[connected])
+            greatest.add(distances, connected, first)
+    nodes = tuple(range(n)) if labels is None else tuple(labels)
+    pairs = zip(greatest.rows.tolist(), greatest.columns.tolist(), greatest.values.tolist(), strict=True)
+    farthest = next((FarthestPair(nodes[i], nodes[j], distance) for i, j, distance in pairs), None)
+    return Statistics(nodes, eccentricities, reduction.connected, reduction.total, *reduction.histogram(), farthest)
 
 
 def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int, Iterator[tuple[int, Any]]]:

@@ -5,6 +5,7 @@
     store.py          `Store`, what both ask: a rectangle of elements, and what holds the best paths of its pairs
     construction.py     the store of a construction matrix, out of which paths are expanded
     trees.py            the store of predecessor trees, one for each source (or of next hops, one for each target)
+    farthest.py       the farthest pairs and the center, out of a store
     views.py          a store as SciPy, NetworkX, pandas and Jupyter would have it
     saving.py         a store to a file and back, by `semiring.files.formats`
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from semiring.graphs.vertices import Vertices
 from semiring.results.construction import ConstructionMatrix
 from semiring.results.store import Names, Store, Values, shown, squeezed
 
+if TYPE_CHECKING:
+    from semiring.results.farthest import FarthestPair
+
 __all__ = ["Paths"]
 
 Array = np.ndarray[Any, Any]
@@ -28,7 +31,7 @@ class Paths:
     """A closure with its paths: the elements of the matrix, and the best path between every two vertices.
 
     `apsp`, `closure` and `transitive_closure` make it with ``paths=True``. Vertices are named by the caller's labels where the graph had
-    some, and by their index otherwise.
+    some, and by their index otherwise: ``paths["a", "c"]`` is a distance. Of a batch, ``paths[b]`` are the paths of matrix b.
 
     Examples
     --------
@@ -36,12 +39,8 @@ class Paths:
     >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)]), paths=True)
     >>> paths.path("a", "c")
     ['a', 'b', 'c']
-    >>> float(paths.distance("a", "c"))
+    >>> float(paths["a", "c"])
     3.0
-    >>> paths.predecessors()
-    array([[-9999,     0,     1],
-           [-9999, -9999,     1],
-           [-9999, -9999, -9999]], dtype=int32)
 
     Attributes
     ----------
@@ -57,8 +56,8 @@ class Paths:
 
     Notes
     -----
-    A batch is indexed: ``paths[b]`` are the paths of matrix b. What lies on a GPU stays there: matrices are computed there and given in the
-    caller's own kind, and of paths only their vertices come to the host.
+    What lies on a GPU stays there: matrices are computed there and given in the caller's own kind, and of paths only their vertices come to
+    the host.
     """
 
     def __init__(
@@ -220,6 +219,79 @@ class Paths:
         self._require_one()
         places = np.array([self._store.place(source, target) for source, target in pairs], dtype=np.intp).reshape(-1, 2)
         return [self._store.names.of(path) for path in self._store.find(places[:, 0], places[:, 1])]
+
+    def farthest(self, k: int = 1) -> list[FarthestPair]:
+        """The farthest pairs of vertices: those with the greatest finite distances, the diameter's first.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("d", "c", 0.5)], directed=False)
+        >>> paths = sr.apsp(ways, paths=True)
+        >>> for source, target, distance in paths.farthest(2):
+        ...     print(source, target, distance)
+        a d 3.5
+        a c 3.0
+
+        Parameters
+        ----------
+        k : int
+            How many; fewer are given where there are no more.
+
+        Returns
+        -------
+        list of (source, target, distance)
+            Named tuples, the farthest first, and of equal distances those of the first rows. Pairs without a path do not count, nor does a
+            vertex with itself. Where it is as far from each vertex to every other one as back, as in an undirected graph, each two vertices
+            are one pair, named in the order of `nodes`; between chosen sources and targets every source has a pair with every target.
+
+        Raises
+        ------
+        SemiringError
+            Over a semiring whose ⊕ is neither a minimum nor a maximum. Where it is a maximum, the least elements are the farthest: for
+            max-min, the pairs whose widest path is the narrowest.
+        GraphError
+            For the paths of a batch.
+
+        Notes
+        -----
+        One pass over the elements where they lie, and one more where they may be symmetric; memory for some rows, and for k pairs.
+        """
+        self._require_one()
+        from semiring.results.farthest import farthest
+
+        return farthest(self._store, k)
+
+    def center(self) -> list[Any]:
+        """The center of the graph: the vertices whose eccentricity is the least.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("d", "c", 0.5)], directed=False), paths=True).center()
+        ['b']
+
+        Returns
+        -------
+        list
+            In the order of `nodes`. The eccentricity of a vertex is the distance to the farthest other one, ∞ where it does not reach all;
+            from chosen sources, the distance to the farthest of the chosen targets.
+
+        Raises
+        ------
+        GraphError
+            Where no vertex reaches all others, and for the paths of a batch.
+        SemiringError
+            Over a semiring whose ⊕ is neither a minimum nor a maximum.
+
+        Notes
+        -----
+        One pass over the elements where they lie. `semiring.statistics` gives all eccentricities, and keeps no n² numbers.
+        """
+        self._require_one()
+        from semiring.results.farthest import center
+
+        return center(self._store)
 
     def predecessors(self) -> Any:
         """The predecessor matrix: the vertex before j on a best path from i to j, as SciPy gives it.
@@ -463,15 +535,48 @@ class Paths:
 
         return Paths._of(saving.load(path, semiring, mmap=mmap))
 
-    def __getitem__(self, index: Any) -> Self:
-        """The paths of one matrix of a batch."""
+    def __getitem__(self, index: Any) -> Any:
+        """The element of a pair of vertices, as `distance` gives it; of a batch, the paths of one matrix, or of some.
+
+        Examples
+        --------
+        >>> import numpy as np, semiring as sr
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True)
+        >>> float(paths["a", "c"])
+        3.0
+        >>> batch = sr.apsp(np.array([[[0.0, 1.0], [4.0, 0.0]], [[0.0, 2.0], [5.0, 0.0]]]), paths=True)
+        >>> float(batch[1][0, 1])
+        2.0
+
+        Raises
+        ------
+        GraphError
+            For what is no pair of vertices of the graph, or of the chosen ones.
+        IndexError
+            For matrices that a batch does not have.
+        """
         axes = len(self._store.batch)
+        if not axes:
+            return self.distance(*self._pair(index))
         key = index if isinstance(index, tuple) else (index,)
-        if axes == 0 or len(key) > axes:
-            raise IndexError(f"paths of {'one matrix' if axes == 0 else f'a batch with {axes} axes'} take no index {index!r}")
+        if len(key) > axes:
+            one = ", ".join("0" * axes)
+            raise IndexError(f"paths of a batch with {axes} axes take no index {index!r}; paths[{one}] are those of one matrix")
         some = copy.copy(self)
         some._store = self._store[key]
         return some
+
+    def _pair(self, index: Any) -> tuple[Any, Any]:
+        """The two vertices of an index. A tuple may be the name of one vertex too."""
+        names = self._store.names
+        alone = index in names
+        if isinstance(index, tuple) and len(index) == 2 and not (alone and not all(node in names for node in index)):
+            return index
+        example = "paths[source, target] is the element of a pair of vertices"
+        if not alone:
+            raise GraphError(f"paths of one graph take no index {index!r}; {example}")
+        row = "distances" if is_min_plus(self.semiring) else "values"
+        raise GraphError(f"{index!r} is one vertex, and {example}; .paths_from({index!r}) are all paths from it, and its row is in .{row}")
 
     def __len__(self) -> int:
         """How many matrices a batch holds."""

@@ -60,6 +60,13 @@ class Names:
             return int(node)
         raise GraphError(f"there is no vertex {node!r}; vertices are the numbers from 0 to {self.n - 1}")
 
+    def __contains__(self, node: Any) -> bool:
+        try:
+            self.number(node)
+        except GraphError:
+            return False
+        return True
+
     def of(self, numbers: Iterable[int]) -> list[Any]:
         """The names of some vertices."""
         return list(numbers) if self.labels is None else [self.labels[v] for v in numbers]
@@ -207,7 +214,7 @@ class Store(ABC):
         same = [equal(v, z).astype(bool) for v, z in zip(elements, self.zero(), strict=True)]
         return ~functools.reduce(operator.and_, same)
 
-    def _stripes(self) -> Iterator[slice]:
+    def stripes(self) -> Iterator[slice]:
         """Slices of the rows, of which those of all matrices of a batch are looked at together."""
         rows, columns = self.shape
         return slices(rows, columns * math.prod(self.batch), GPU)
@@ -221,7 +228,7 @@ class Store(ABC):
         """How many pairs of different vertices are connected, counted where the arrays lie."""
         total: Any = 0
         with self.device():
-            for rows in self._stripes():
+            for rows in self.stripes():
                 total = total + self.there(tuple(v[..., rows, :] for v in self.values)).sum()
             return int(total - self.there(self._own()).sum())
 
@@ -234,7 +241,7 @@ class Store(ABC):
 
     def pairs(self) -> Iterator[tuple[Array, Array]]:
         """The rows and columns of connected vertices, a stripe at a time; empty paths do not count. For one matrix."""
-        for stripe in self._stripes():
+        for stripe in self.stripes():
             with self.device():
                 there = host(self.there(tuple(v[stripe] for v in self.values)))
             rows, columns = np.nonzero(there)

@@ -63,7 +63,10 @@ class TestAPSP:
         path.write_text("".join(f"{i}\t{i + 1}\n" for i in range(40)))
         code, out, _ = run("apsp", path)
         assert code == 0
-        assert out.splitlines()[:2] == ["41 vertices, 40 edges, 820 of 1,640 ordered pairs connected", "diameter 40, from 0 to 40"]
+        assert out.splitlines()[:2] == [
+            "41 vertices, 40 edges, 820 of 1,640 ordered pairs connected",
+            "largest finite distance 40, from 0 to 40",
+        ]
 
     def test_paths(self, run: Run, roads: Path) -> None:
         code, out, _ = run("apsp", roads, "--paths")
@@ -116,10 +119,10 @@ class TestAPSP:
         assert "there is no vertex '8'; there are 7, 9" in err
         assert "·" in run("apsp", path)[1]
 
-    def test_the_diameter_is_between_two_vertices(self, run: Run, tmp_path: Path) -> None:
+    def test_the_farthest_pair_is_of_two_vertices(self, run: Run, tmp_path: Path) -> None:
         path = tmp_path / "level.csv"
         path.write_text("a,b,0\n")
-        assert "diameter 0, from a to b" in run("apsp", path)[1]
+        assert "largest finite distance 0, from a to b" in run("apsp", path)[1]
 
     def test_undirected(self, run: Run, roads: Path) -> None:
         assert run("apsp", roads, "--undirected", "--from", "shop", "--to", "home")[1] == "2: shop → home\n"

@@ -78,7 +78,8 @@ def test_batches_are_indexed() -> None:
     assert np.array_equal(paths.next_hops()[1, 2], paths[1, 2].next_hops())
     with pytest.raises(sr.GraphError, match="batch"):
         paths.path(0, 1)
-    with pytest.raises(IndexError):
+    assert paths[1, 2][0, 2] == 0.5
+    with pytest.raises(IndexError, match=r"paths\[0, 0\] are those of one matrix"):
         paths[0, 0, 0]
     with pytest.raises(IndexError):
         paths[5]

@@ -94,10 +94,10 @@ def test_trees_are_saved_and_pickled(forced: Any, tmp_path: Path) -> None:
         assert np.array_equal(other.predecessors(), found.predecessors())
 
 
-def test_a_batch_index_and_an_unknown_vertex_are_refused_as_before(forced: Any) -> None:
+def test_one_vertex_and_an_unknown_one_are_refused(forced: Any) -> None:
     forced("search")
     found = sr.apsp(_graph(5), paths=True)
-    with pytest.raises(IndexError, match="one matrix"):
+    with pytest.raises(sr.GraphError, match="0 is one vertex"):
         found[0]
     with pytest.raises(sr.GraphError, match="there is no vertex"):
         found.path(0, 999)

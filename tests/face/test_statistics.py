@@ -74,6 +74,10 @@ def test_dense_and_disconnected(way: str, dtype: Any, seed: int) -> None:
         assert found.total == apart.sum()
         assert found.average == pytest.approx(apart.mean())
         assert np.array_equal(found.eccentricities, others.max(axis=1))
+        apart_first = np.where(np.isfinite(distances) & ~np.eye(n, dtype=bool), distances, -INF)
+        i, j = np.unravel_index(apart_first.argmax(), distances.shape)
+        assert found.farthest == (i, j, distances[i, j])
+        assert found.largest == apart.max()
         assert np.array_equal(found.counts, np.histogram(apart, found.bins)[0])
         if not isinstance(bins, list):
             assert len(found.counts) <= bins
@@ -91,7 +95,13 @@ def test_small_graphs(way: str) -> None:
     two = sr.statistics([[0, 0.001], [INF, 0]])
     assert two.eccentricities.tolist() == [0.001, INF]
     assert two.counts.tolist() == [1]
-    assert repr(two) == "<distances of 2 vertices: 1 of 2 pairs connected, average 0.001, radius 0.001, diameter inf>"
+    assert repr(two) == (
+        "<distances of 2 vertices: 1 of 2 pairs connected, average 0.001, radius 0.001, diameter inf, "
+        "largest finite distance 0.001, from 0 to 1>"
+    )
+    for none in (empty, one, sr.statistics([[0, None], [None, 0]])):
+        assert none.farthest is None
+        assert math.isnan(none.largest)
     assert sr.statistics(sr.edges([("a", "b", 0.0)], directed=False)).counts.tolist() == [2]
 
 
@@ -104,6 +114,14 @@ def test_distances_far_apart_come_in_any_order(small: float, monkeypatch: pytest
         assert found.counts.tolist() == np.histogram([small, 1e305], found.bins)[0].tolist()
         assert found.counts.sum() == 2
         assert len(found.counts) <= 4
+
+
+def test_a_disconnected_graph_tells_its_farthest_pair(way: str) -> None:
+    graph = sr.edges([("A", "B", 12.0), ("B", "D", 0.5), ("C", "E", 2.0)], directed=False)
+    found = sr.statistics(graph)
+    assert repr(found).endswith("radius inf, diameter inf, largest finite distance 12.5, from 'A' to 'D'>")
+    assert found.farthest == ("A", "D", 12.5)
+    assert found.farthest == sr.apsp(graph, paths=True).farthest()[0]
 
 
 def test_bad_arguments(way: str) -> None:

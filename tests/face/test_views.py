@@ -155,6 +155,21 @@ def test_tiles_plans_and_progress_show() -> None:
         assert all(name in text_of(shown) and fact in text_of(shown) for name, fact in rows)
 
 
+def test_statistics_show_figures_and_a_histogram() -> None:
+    found = sr.statistics(sr.edges([("<A>", "B", 12.0), ("B", "D", 0.5), ("C", "E", 2.0)]))
+    shown = text_of(found)
+    for part in ("distances of 5 vertices", "4 of 20 pairs", "largest finite distance 12.5, from '<A>' to 'D'", "radius inf"):
+        assert part in shown
+    bars = re.findall(r"title='(\d+) from [^']+' style='flex:1(;height:[^']+)?'", found._repr_html_())
+    assert [int(count) for count, _ in bars] == found.counts.tolist()
+    assert all(bool(height) == (count != "0") for count, height in bars)
+    many = sr.statistics(np.random.default_rng(0).random((40, 40)), bins=np.linspace(0, 1, 1000))
+    assert 1 < many._repr_html_().count("title=") <= 64
+    for empty in (sr.statistics(np.empty((0, 0))), sr.statistics([[0, 5], [5, 0]], bins=[0, 1])):
+        assert "title=" not in empty._repr_html_()
+        text_of(empty)
+
+
 def test_generated_code_is_a_folded_text() -> None:
     code = source(sr.MIN_PLUS, "float32", kernel="product")
     assert isinstance(code, str)

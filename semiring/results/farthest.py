@@ -1,0 +1,188 @@
+"""The farthest pairs of vertices and the center of a graph: extremes of all elements, found stripe by stripe where these lie.
+
+Far is what ⊕ leaves: where it is a minimum, as for distances, the greatest element that is not zero is the farthest, and where it is a
+maximum, as for the width of paths, the least. Zero, no path, is farther than all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import operator
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algorithms.divergence import extremum_of
+from semiring.arrays.devices import host, namespace
+from semiring.arrays.pieces import GPU, slices
+from semiring.common.errors import DTypeError, GraphError, SemiringError
+from semiring.results.store import Store
+
+__all__ = ["FarthestPair", "Greatest", "center", "farthest"]
+
+Array = np.ndarray[Any, Any]
+
+
+class FarthestPair(NamedTuple):
+    """Two vertices with a path from one to the other, and how far that is.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True)
+    >>> source, target, distance = paths.farthest()[0]
+    >>> source, target, distance
+    ('a', 'c', 3.0)
+
+    Attributes
+    ----------
+    source, target : vertex
+        By their names.
+    distance : scalar
+        The element between them: their distance, for shortest paths.
+    """
+
+    source: Any
+    target: Any
+    distance: Any
+
+
+class Greatest:
+    """The greatest (or least) of elements that come by in stripes, in their order; of equal ones, those that came first.
+
+    Attributes
+    ----------
+    rows, columns : int array
+        Where they are, on the host.
+    values : array
+        What they are, on the host.
+    """
+
+    def __init__(self, count: int, *, least: bool = False) -> None:
+        self._count, self._least = count, least
+        self.rows = self.columns = np.empty(0, np.intp)
+        self.values: Array = np.empty(0)
+
+    def add(self, values: Any, wanted: Any, first: int = 0) -> None:
+        """Some more rows, the first of which has the number `first`; of their elements those that are wanted."""
+        xp, count = namespace(values), self._count
+        if len(self.values) == count:  # equal ones come too late
+            wanted = wanted & (values < self.values[-1] if self._least else values > self.values[-1]).astype(bool)
+        places, some = xp.flatnonzero(wanted), values[wanted]
+        if len(some) > count:
+            last = count - 1 if self._least else len(some) - count
+            bound = xp.partition(some, last)[last]
+            near = (some <= bound if self._least else some >= bound).astype(bool)
+            places, some = places[near], some[near]
+        order = self._order(some)
+        rows, columns = np.divmod(host(places[order]), values.shape[1])
+        rows, some = rows + first, host(some[order])
+        if len(self.values):
+            rows, columns, some = np.append(self.rows, rows), np.append(self.columns, columns), np.append(self.values, some)
+            order = self._order(some)
+            rows, columns, some = rows[order], columns[order], some[order]
+        self.rows, self.columns, self.values = rows, columns, some
+
+    def _order(self, values: Any) -> Any:
+        """The places of the first ones of some elements, in their order."""
+        xp = namespace(values)
+        if self._least:
+            return xp.argsort(values, kind="stable")[: self._count]
+        return (len(values) - 1 - xp.argsort(values[::-1], kind="stable")[::-1])[: self._count]
+
+
+def farthest(found: Store, k: int) -> list[FarthestPair]:
+    """See `Paths.farthest`."""
+    try:
+        count = operator.index(k)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise GraphError(f"k is {k!r}; it is the number of pairs, a whole number from 1")
+    greatest = Greatest(count, least=_least(found, "farthest"))
+    with _comparing(), found.device():
+        apart = operator.lt if _symmetric(found) else operator.ne
+        for rows, values, sources, targets in _rows(found):
+            greatest.add(values, found.there((values,)) & apart(sources, targets), rows.start)
+    ends = map(found.names.of, (e.tolist() for e in found.ends(greatest.rows, greatest.columns)))
+    return [FarthestPair(*pair) for pair in zip(*ends, greatest.values.tolist(), strict=True)]
+
+
+def center(found: Store) -> list[Any]:
+    """See `Paths.center`."""
+    least = _least(found, "center")
+    sources = found.names.of(found.sources.numbers.tolist())
+    if 0 in found.shape:
+        return sources
+    with _comparing(), found.device():
+        eccentricities = np.concatenate([_eccentricities(*some, least=least) for _, *some in _rows(found)])
+        if found.there((eccentricities,)).any():
+            nearest = eccentricities.max() if least else eccentricities.min()
+            return [sources[i] for i in np.flatnonzero(eccentricities == nearest).tolist()]
+        counts = np.concatenate([host((found.there((values,)) & (own != targets)).sum(axis=1)) for _, values, own, targets in _rows(found)])
+    most = int(counts.argmax())
+    raise GraphError(
+        f"no vertex reaches all others, so that no eccentricity is finite and there is no center; {sources[most]!r} reaches the most, "
+        f"{counts[most]:,} of {max(found.shape) - 1:,}: ask the largest component alone, which networkx.strongly_connected_components or "
+        f"scipy.sparse.csgraph.connected_components tells"
+    )
+
+
+def _least(found: Store, method: str) -> bool:
+    """Whether the least element is the farthest; refuses a ⊕ that goes by no order."""
+    extremum = extremum_of(found.semiring)
+    if extremum is None:
+        raise SemiringError(
+            f"{method}() is for semirings whose ⊕ is a minimum or a maximum of numbers, as that of min-plus or max-min; "
+            f"{found.semiring.name} has no such order, and its elements are in .values"
+        )
+    return extremum is np.fmax
+
+
+def _rows(found: Store) -> Iterator[tuple[slice, Any, Any, Any]]:
+    """Some rows at a time: which, their elements, and the numbers of their sources and targets, which broadcast to them."""
+    xp = namespace(found.values[0])
+    sources, targets = xp.asarray(found.sources.numbers), xp.asarray(found.targets.numbers)
+    for rows in found.stripes():
+        yield rows, found.values[0][rows], sources[rows, None], targets
+
+
+def _eccentricities(values: Any, sources: Any, targets: Any, *, least: bool) -> Array:
+    """The farthest element of each row, but for that of a vertex and itself."""
+    kind, others = values.dtype.kind, values.copy()
+    low, high = (False, True) if kind == "b" else (-math.inf, math.inf)
+    if kind in "iu":
+        low, high = int(np.iinfo(values.dtype).min), int(np.iinfo(values.dtype).max)
+    others[sources == targets] = high if least else low
+    return host(others.min(axis=1) if least else others.max(axis=1))
+
+
+def _symmetric(found: Store) -> bool:
+    """Whether it is as far from each vertex to another as back, so that pairs have no order; to rounding: searches add from the source."""
+    if not found.complete:
+        return False
+    values, n = found.values[0], found.shape[0]
+    xp, floats = namespace(values), values.dtype.kind == "f"
+    rounding = min(n * np.finfo(values.dtype).eps, np.sqrt(np.finfo(values.dtype).eps)) if floats else 0
+    parts = list(slices(n, math.isqrt(GPU), GPU))
+    with np.errstate(all="ignore"):
+        for i, rows in enumerate(parts):
+            for columns in parts[i:]:
+                there, back = values[rows, columns], values[columns, rows].T
+                same = there == back
+                if floats:  # ∞ − ∞ is no number, and ∞ − 1 is no rounding
+                    same |= abs(there - back) <= rounding * xp.minimum(abs(there), abs(back))
+                if not same.all():
+                    return False
+    return True
+
+
+@contextlib.contextmanager
+def _comparing() -> Iterator[None]:
+    """Says of symbols that they have no order."""
+    try:
+        yield
+    except TypeError as error:
+        raise DTypeError(f"the elements have no order: {error}; they are in .values") from None
