@@ -21,6 +21,7 @@ from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, semirings
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.common.errors import DivergenceError, GraphError, SemiringError, printable
+from semiring.common.units import duration
 from semiring.files.edge_text import HeaderWarning, number
 from semiring.files.tables import INPUTS, OUTPUTS, read_file, require_writable, write_file
 from semiring.graphs import EdgeList, NonEdgeWarning
@@ -294,12 +295,7 @@ def _print_summary(
         greatest.add(values, reached)
         name = "diameter" if pairs == n * (n - 1) else "largest finite distance"
         _say(f"{name} {_text(greatest.values[0])}, from {labels[greatest.rows[0]]} to {labels[greatest.columns[0]]}")
-    print(f"{_duration(seconds)} in {values.dtype}, including the loading of the kernels")
-
-
-def _duration(seconds: float) -> str:
-    """A time in words."""
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
+    print(f"{duration(seconds)} in {values.dtype}, including the loading of the kernels")
 
 
 def _edges(graph: Any, semiring: Semiring, nonedge: float | None) -> int:

@@ -123,7 +123,7 @@ def _threads() -> str:
 
 def _cache() -> str:
     """The folder of compiled kernels, and what it holds."""
-    from semiring.arrays.memory import format_bytes
+    from semiring.common.units import format_bytes
     from semiring.kernels import cache
 
     folder = cache.folder()
@@ -138,7 +138,8 @@ def _cache() -> str:
 
 def _memory() -> str:
     """The free memory of the host."""
-    from semiring.arrays.memory import format_bytes, free_on
+    from semiring.arrays.memory import free_on
+    from semiring.common.units import format_bytes
 
     free = free_on("cpu")
     return "unknown" if free is None else f"{format_bytes(free)} available"

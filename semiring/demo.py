@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from semiring.common.units import duration
 from semiring.config import installed
 
 __all__ = ["Airports", "load_airports", "run_demo"]
@@ -117,7 +118,7 @@ def run_demo() -> None:
     connected = np.isfinite(shortest.distances).sum() - n
     print(f"US airport network (bokeh_sampledata {installed('bokeh_sampledata')})")
     print(f"  {n} airports, {flown:,} one-way routes, {connected:,} of {n * (n - 1):,} ordered pairs connected")
-    print(f"  all shortest distances and the routes themselves: {1000 * seconds:,.1f} ms ({1000 * first:,.0f} ms the first time)")
+    print(f"  all shortest distances and the routes themselves: {duration(seconds)} ({duration(first)} the first time)")
     for ends in JOURNEYS:
         if set(ends) <= set(airports.labels):
             source, target = map(airports.labels.index, ends)
@@ -162,4 +163,4 @@ def _compare_with_scipy(distances: Array, shortest: Array) -> None:
     known = np.isfinite(theirs) & np.isfinite(shortest)
     difference = np.abs(theirs[known] - shortest[known]).max(initial=0)
     verdict = "the same pairs connected" if same_pairs else "OTHER PAIRS CONNECTED"
-    print(f"SciPy's shortest_path: {verdict}, largest difference {difference:.1e} km; {1000 * seconds:,.1f} ms, distances only")
+    print(f"SciPy's shortest_path: {verdict}, largest difference {difference:.1e} km; {duration(seconds)}, distances only")

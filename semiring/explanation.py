@@ -50,7 +50,7 @@ def explain(
       tile          6 × 64 elements of C in registers; registers: 6 × 4 vectors of 16 elements
       instructions  2 for 16 steps (vfmadd231ps, vminps), and 1.2 that load or copy
       block rows    no, the matrix as a whole
-      time          8.1 ms, at 1.95e+11 steps/s
+      time          8.1 ms, at 0.195 T steps/s
       memory        3.8 MiB on cpu
       pinned by     method='recursive', block=128, device='cpu'
     >>> sr.explain(sr.edges([(i, i + 1) for i in range(5000)]), sources=0).strategy

@@ -14,8 +14,9 @@ import numpy as np
 
 from semiring.arrays.devices import gpu_number, is_gpu
 from semiring.common.errors import TooLargeError
+from semiring.common.units import format_bytes
 
-__all__ = ["ALWAYS_FITS", "entry_bytes", "fits", "format_bytes", "free_on", "require_memory", "require_room", "with_scratch"]
+__all__ = ["ALWAYS_FITS", "entry_bytes", "fits", "free_on", "require_memory", "require_room", "with_scratch"]
 
 ALWAYS_FITS = 1 << 26
 """Bytes below which asking would take longer than it is worth."""
@@ -100,14 +101,6 @@ def require_room(device: str, needed: int, advice: str) -> None:
     """
     if is_gpu(device) and not fits(needed, device):
         raise TooLargeError(f"this takes {format_bytes(needed)} on {device}, where {format_bytes(free_on(device) or 0)} are free; {advice}")
-
-
-def format_bytes(size: int) -> str:
-    """A number of bytes in words, in the unit in which it is neither 0.0 nor very long."""
-    for unit, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size >= 100 << unit - 10:
-            return f"{size / (1 << unit):,.1f} {name}"
-    return f"{size} byte{'s' * (size != 1)}"
 
 
 _VIA_BYTES = np.dtype(np.int32).itemsize

@@ -14,6 +14,7 @@ import numpy as np
 
 from semiring.arrays.devices import device_of, gpu_number, namespace, on_device, on_gpu
 from semiring.arrays.memory import require_memory
+from semiring.common.units import duration
 from semiring.execution.whole import paths_of, shares
 from semiring.graphs import Graph
 from semiring.graphs.by_rows import GivenRows, RunningStatistics
@@ -125,7 +126,7 @@ class _Work:
                 )
             if checkpoint is not None:
                 checkpoint.seal()
-            _log.info("%.3g s instead of %.3g s", time.perf_counter() - start, rows.seconds)
+            _log.info("%s instead of %s", duration(time.perf_counter() - start), duration(rows.seconds))
         return values, via
 
     def output(self, stack: ExitStack, *, in_place: bool, paths: bool) -> tuple[Values, Any, Matrix]:

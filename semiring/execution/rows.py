@@ -16,9 +16,10 @@ from semiring.algorithms.divergence import may_improve
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
 from semiring.arrays.devices import device_of, holds_symbols, host, is_gpu, namespace, on_device, on_gpu
-from semiring.arrays.memory import entry_bytes, fits, format_bytes, free_on, require_memory
+from semiring.arrays.memory import entry_bytes, fits, free_on, require_memory
 from semiring.common.errors import SemiringError, TooLargeError, noted
 from semiring.common.forks import cached_property
+from semiring.common.units import format_bytes
 from semiring.graphs import Graph, read_edges
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.graphs.vertices import Vertices, chosen

@@ -16,6 +16,7 @@ import networkx as nx
 import numpy as np
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
+from semiring.common.units import duration
 from semiring.kernels import machine
 from semiring.networkx_backend import measures, paths
 from semiring.networkx_backend.distances import SemiringGraph, original
@@ -155,7 +156,7 @@ def slower(name: str, graph: Any, given: dict[str, Any]) -> str | None:
     if ours < theirs:
         return None
     edges = graph.number_of_edges()
-    return f"for {len(graph)} nodes and {edges} edges NetworkX takes about {theirs:.2g} s, and this backend {ours:.2g} s"
+    return f"for {len(graph)} nodes and {edges} edges NetworkX takes about {duration(theirs)}, and this backend {duration(ours)}"
 
 
 def predicted(name: str, graph: Any, given: dict[str, Any]) -> tuple[float, float]:

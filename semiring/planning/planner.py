@@ -19,10 +19,11 @@ from dataclasses import replace
 from semiring.algebra.laws import is_idempotent
 from semiring.algorithms.schedules import eliminates, require_closure_laws, require_method, settled
 from semiring.arrays.devices import gpus, is_gpu
-from semiring.arrays.memory import ALWAYS_FITS, fits, format_bytes, free_on, with_scratch
+from semiring.arrays.memory import ALWAYS_FITS, fits, free_on, with_scratch
 from semiring.arrays.pieces import CPU_SCRATCH, GPU_SCRATCH
 from semiring.common import forks
 from semiring.common.errors import SemiringError, TooLargeError
+from semiring.common.units import format_bytes
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import sides_of

@@ -9,9 +9,9 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import is_gpu
-from semiring.arrays.memory import format_bytes
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown
+from semiring.common.units import duration, format_bytes, step_rate
 from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import BlockSides, KernelDescription, describe, sides_of
 from semiring.kernels.engine import Engine, fresh_engine
@@ -24,7 +24,7 @@ from semiring.streaming.layout import BlockRows
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["Plan", "duration"]
+__all__ = ["Plan"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -218,15 +218,7 @@ class Plan(Shown):
             return "not predicted"
         if self.strategy not in ("product", "whole", "block rows"):
             return duration(self.seconds)
-        return f"{duration(self.seconds)}, at {self.speed.steps:.3g} steps/s"
-
-
-def duration(seconds: float) -> str:
-    """A time in words, in the unit in which it is neither 0.0 nor very long."""
-    for most, unit, name in ((1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h")):
-        if seconds < most:
-            return f"{seconds / unit:.3g} {name}"
-    return f"{seconds / 86400:.3g} days"
+        return f"{duration(self.seconds)}, at {step_rate(self.speed.steps)}"
 
 
 def _line(tile: Shown) -> str:

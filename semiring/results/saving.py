@@ -15,9 +15,10 @@ from semiring.algebra.catalogue import semirings
 from semiring.algebra.definition import Semiring
 from semiring.arrays.conversion import outside, require_inside
 from semiring.arrays.devices import host
-from semiring.arrays.memory import fits, format_bytes, free_on
+from semiring.arrays.memory import fits, free_on
 from semiring.arrays.pieces import pieces
 from semiring.common.errors import DTypeError, GraphError, SemiringError, TooLargeError, brief
+from semiring.common.units import format_bytes
 from semiring.files.archives import Damage
 from semiring.files.formats import blocks, format_for, rows_on_host
 from semiring.graphs.vertices import Vertices

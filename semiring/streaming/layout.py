@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from semiring.arrays.memory import format_bytes
 from semiring.common.errors import TooLargeError
 from semiring.common.html import Shown
+from semiring.common.units import duration, format_bytes, step_rate
 from semiring.kernels import machine
 from semiring.kernels.machine import Speed
 
@@ -108,17 +108,17 @@ class BlockRows(Shown):
         return f"n = {self.n:,} in {len(self.rows)} block rows", [
             ("block", f"{self.side:,} rows"),
             ("devices", f"{self.devices}, {format_bytes(self.memory)} each"),
-            ("products", f"{self.computing:.3g} s at {self.speed.steps:.3g} steps/s"),
-            ("copies", f"{self.moving:.3g} s each way at {self.speed.link / 1e9:.3g} GB/s, in {self.passes} passes"),
-            ("in all", f"{self.seconds:.3g} s"),
+            ("products", f"{duration(self.computing)} at {step_rate(self.speed.steps)}"),
+            ("copies", f"{duration(self.moving)} each way at {self.speed.link / 1e9:.3g} GB/s, in {self.passes} passes"),
+            ("in all", duration(self.seconds)),
         ]
 
     def __str__(self) -> str:
         devices = f" on {self.devices} devices" if self.devices > 1 else ""
         return (
             f"n = {self.n:,} in {len(self.rows)} block rows of {self.side:,}{devices}, {format_bytes(self.memory)} each: "
-            f"{self.computing:.3g} s of products at {self.speed.steps:.3g} steps/s, {self.moving:.3g} s of copies each way at "
-            f"{self.speed.link / 1e9:.3g} GB/s, {self.seconds:.3g} s in all"
+            f"{duration(self.computing)} of products at {step_rate(self.speed.steps)}, {duration(self.moving)} of copies each way at "
+            f"{self.speed.link / 1e9:.3g} GB/s, {duration(self.seconds)} in all"
         )
 
 

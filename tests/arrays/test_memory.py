@@ -34,17 +34,6 @@ class TestRoomOfAGpu:
             memory.require_room("cuda:0", 5 * GIB, "advice")
 
 
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 bytes"), (1, "1 byte"), (99, "99 bytes"), (1024, "1.0 KiB"), (52_200, "51.0 KiB"), (102_399, "100.0 KiB"),
-        (102_400, "0.1 MiB"), (1 << 20, "1.0 MiB"), (100 << 20, "0.1 GiB"), (4 * GIB, "4.0 GiB"), (5000 * GIB, "5,000.0 GiB"),
-    ],
-)  # fmt: skip
-def test_sizes_are_written_in_a_unit_that_shows_them(size: int, text: str) -> None:
-    assert memory.format_bytes(size) == text
-
-
 class TestFreeMemoryOfTheHost:
     def test_here(self) -> None:
         free = memory.free_on_host()
