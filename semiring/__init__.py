@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from semiring.common.errors import TraceError as TraceError
     from semiring.config import show_config as show_config
     from semiring.explanation import explain as explain
+    from semiring.files.reading import read_edges as read_edges
     from semiring.graphs import EdgeList as EdgeList
     from semiring.graphs import NonEdgeWarning as NonEdgeWarning
     from semiring.graphs import edges as edges
@@ -98,6 +99,7 @@ _HOMES = {
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
     "semiring.explanation": "explain",
+    "semiring.files.reading": "read_edges",
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
     "semiring.product": "Witnessed matmul",

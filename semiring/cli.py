@@ -20,10 +20,11 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, semirings
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
-from semiring.common.errors import DivergenceError, GraphError, SemiringError, printable
+from semiring.common.errors import AssumptionWarning, DivergenceError, GraphError, SemiringError, printable
 from semiring.common.units import duration
 from semiring.files.edge_text import HeaderWarning, number
-from semiring.files.tables import INPUTS, OUTPUTS, read_file, require_writable, write_file
+from semiring.files.reading import INPUTS, read_file
+from semiring.files.tables import OUTPUTS, require_writable, write_file
 from semiring.graphs import EdgeList, NonEdgeWarning
 from semiring.graphs.graph import matches, nonedges
 
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
-            for kind in (NonEdgeWarning, HeaderWarning):
+            for kind in (AssumptionWarning, NonEdgeWarning, HeaderWarning):
                 warnings.simplefilter("always", kind)
             warnings.showwarning = _show_warning
             options.run(options)
@@ -92,7 +93,8 @@ def _show_warning(
 
 def _as_options(text: str) -> str:
     """A message of the library, with its arguments written as the options they are here."""
-    text = re.sub(r"\b(nonedge=|dtype=)(np\.)?", r"--\1", text)
+    text = re.sub(r"\bdirected=", "--undirected", text)
+    text = re.sub(r"\b(nonedge|dtype|encoding|weight)=(np\.)?", r"--\1=", text)
     return re.sub(r"math\.inf|float\('inf'\)", "inf", text)
 
 
@@ -119,6 +121,9 @@ def _parser() -> argparse.ArgumentParser:
             "--encoding", type=_encoding, help="of the text of an edge list: utf-8 (if nothing else is said), latin-1, utf-16, …"
         )
         command.add_argument("--undirected", action="store_true", help="the edges of an edge list go both ways")
+        command.add_argument(
+            "--weight", metavar="NAME", help="the column of an edge table with the weights; a number is what every edge counts"
+        )
         command.add_argument("--nonedge", type=_number, metavar="VALUE", help="matrix entries of this value are no edges (0, inf, nan, …)")
         command.add_argument("--method", default="auto", choices=("auto", "iterative", "blocked", "recursive"))
         command.add_argument("--dtype", help="float64, float32, int32, …")
@@ -217,12 +222,21 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
     """The graph of the file that is named, and the names of its vertices."""
     if options.output is not None:
         require_writable(options.output, options.file, options.dtype)
-    graph = read_file(options.file, directed=not options.undirected, encoding=options.encoding)
+    directed = False if options.undirected else None
+    graph = read_file(options.file, weight=_weight(options.weight), directed=directed, encoding=options.encoding)
     if isinstance(graph, EdgeList):
         return graph, graph.labels
     if graph.ndim != 2:
         raise GraphError(f"{options.file}: a graph is a square matrix, not an array of shape {graph.shape}")
     return graph, range(graph.shape[0])
+
+
+def _weight(text: str | None) -> str | float | None:
+    """The name of a column, or what every edge counts."""
+    try:
+        return text if text is None else _number(text)
+    except argparse.ArgumentTypeError:
+        return text
 
 
 def _write(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring, via: Array | None = None) -> None:

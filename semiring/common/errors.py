@@ -78,7 +78,7 @@ class NegativeCycleError(DivergenceError):
 
 
 class AssumptionWarning(UserWarning):
-    """The closure of a matrix of SymPy's expressions rests on what is not known of their symbols."""
+    """An answer rests on what was assumed: that edges without a weight count 1, or something of SymPy's symbols."""
 
 
 class DivergentPivot(SemiringError):

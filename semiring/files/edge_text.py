@@ -8,20 +8,19 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from semiring.common.errors import GraphError
 from semiring.graphs import EdgeList, edges
+from semiring.graphs.edge_table import SOURCES, TARGETS, listed_names, meant
 
-__all__ = ["HeaderWarning", "WrongLine", "number", "parse"]
+__all__ = ["HeaderWarning", "Named", "WrongLine", "number", "numbers_for_names", "numbers_of", "parse"]
 
 Line = tuple[int, list[str]]
 """The number of a line, and its fields."""
 
-_SOURCE = {"source", "src", "from", "u", "tail", "start", "origin"}
-_TARGET = {"target", "dst", "to", "v", "head", "end", "destination", "dest"}
 _WEIGHT = {"weight", "w", "distance", "dist", "length", "cost", "capacity", "value", "km", "time", "probability"}
 _NO_VALUE = {"none", "null", "nil", "na", "n/a", "true", "false", "yes", "no"}
 
@@ -55,6 +54,32 @@ class WrongLine(Exception):
         self.line = line
 
 
+class Named(NamedTuple):
+    """The columns that a caller names.
+
+    Attributes
+    ----------
+    source, target : str or None
+        None for what the header calls so.
+    weight : str, number or None
+        What every edge counts if it is a number; None is what the header calls so, or else what can only be that.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | float | None = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What is named, by what it is for; there has to be a header."""
+        return {what: name for what, name in self._asdict().items() if isinstance(name, str)}
+
+    @property
+    def weight_of_all(self) -> float | None:
+        """What every edge counts, whatever its line says."""
+        return None if isinstance(self.weight, str) else self.weight
+
+
 class _Columns(NamedTuple):
     """Which fields of a line are what.
 
@@ -69,6 +94,8 @@ class _Columns(NamedTuple):
         What a message names where a line differs from it.
     guessed : bool
         Whether the line that said so might have been an edge.
+    titles : sequence of str
+        Of a header.
     """
 
     source: int
@@ -77,10 +104,20 @@ class _Columns(NamedTuple):
     width: int
     said_by: str
     guessed: bool = False
+    titles: tuple[str, ...] = ()
 
 
-def parse(name: str, raw: bytes, separators: str, *, encoding: str | None = None, directed: bool = True) -> EdgeList:
-    """The edges of a text, one a line: source, target and, on all lines or on none, a weight.
+def parse(
+    name: str,
+    raw: bytes,
+    separators: str,
+    *,
+    named: Named = Named(),  # noqa: B008  # a tuple of constants
+    encoding: str | None = None,
+    directed: bool = True,
+    nodes: Iterable[Hashable] | None = None,
+) -> EdgeList:
+    """The edges of a text, one a line: source, target and, on all lines or on none, a weight; where there is a header, further columns.
 
     Parameters
     ----------
@@ -90,14 +127,16 @@ def parse(name: str, raw: bytes, separators: str, *, encoding: str | None = None
     separators : str
         What may stand between fields, each a character, the last one if no other is found in the first line. A space is any number of
         spaces and tabs.
+    named : Named
     encoding : str, optional
         By default what a byte order mark says, else UTF-8.
-    directed : bool
+    directed, nodes
+        As for `edges`.
 
     Returns
     -------
     EdgeList
-        With the line of each edge.
+        With the line of each edge, and the columns of numbers or texts that a header names.
 
     Raises
     ------
@@ -109,7 +148,9 @@ def parse(name: str, raw: bytes, separators: str, *, encoding: str | None = None
         if not lines:
             raise GraphError(f"{name}: no edges in it")
         (at, first), *later = lines
-        columns = _header(lines)
+        columns = _header(lines, named)
+        if columns is not None and named.weight_of_all is not None:
+            columns = columns._replace(weight=None)
         if columns is None:
             columns = _Columns(0, 1, 2 if len(first) == 3 else None, 3, f"line {at}")
         elif later:
@@ -121,9 +162,48 @@ def parse(name: str, raw: bytes, separators: str, *, encoding: str | None = None
         raise GraphError(f"{name}, line {error.line}: {error}") from None
     if columns.guessed:
         warnings.warn(f"{name}, line {at} is read as a header: {', '.join(first)}", HeaderWarning, stacklevel=2)
-    if all(_is_index(u) and _is_index(v) for u, v, _ in found):
-        found = [(int(u), int(v), weight) for u, v, weight in found]
-    return replace(edges(found, directed=directed), lines=[line for line, _ in lines])
+    tails, heads, weights = map(list, zip(*found, strict=True))
+    further = _further(lines, columns)
+    if columns.titles and columns.weight is not None:
+        further[columns.titles[columns.weight]] = weights
+    ends = numbers_for_names([*tails, *heads])
+    if named.weight_of_all is not None:
+        weights = [named.weight_of_all] * len(found)
+    listed = list(zip(ends[: len(found)], ends[len(found) :], weights, strict=True))
+    try:
+        graph = edges(listed, directed=directed, nodes=nodes)
+    except GraphError as error:
+        raise GraphError(f"{name}: {error}") from None
+    return replace(graph, lines=[line for line, _ in lines], columns=further)
+
+
+def numbers_for_names(names: list[str]) -> list[Any]:
+    """Vertices that are all integers as numbers."""
+    return list(map(int, names)) if all(map(_is_index, names)) else names
+
+
+def _further(lines: list[Line], columns: _Columns) -> dict[str, list[Any]]:
+    """The columns of a header that hold neither ends nor weights: numbers, NaN where a line has none, or else texts."""
+    found: dict[str, list[Any]] = {}
+    for i, title in enumerate(columns.titles):
+        if title and title not in found and i not in (columns.source, columns.target, columns.weight):
+            texts = [fields[i] if i < len(fields) else "" for _, fields in lines]
+            found[title] = numbers_of(texts) or texts
+    return found
+
+
+def numbers_of(texts: list[str]) -> list[int | float] | None:
+    """What a column of numbers says; None if one of its entries is something else."""
+    found: list[int | float] = []
+    for text in texts:
+        try:
+            value = math.nan if text.lower() in ("", "nan") else number(text)
+        except ValueError:
+            return None
+        if value is None:
+            return None
+        found.append(value)
+    return found if any(value == value for value in found) else None
 
 
 def number(text: str) -> int | float | None:
@@ -161,11 +241,13 @@ def _decoded(name: str, raw: bytes, encoding: str | None) -> str:
         text = raw.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         before = error.object[: error.start].decode(encoding, "replace")
-        raise WrongLine(_next_line(before), f"not a text in {encoding.upper()} ({error.reason}); --encoding names another one") from None
+        raise WrongLine(
+            _next_line(before), f"not a text in {encoding.upper()} ({error.reason}); pass its own, as encoding='latin-1'"
+        ) from None
     except (LookupError, UnicodeError) as error:
         raise GraphError(f"{name}: not a text in {encoding} ({error})") from None
     if found := re.search("[\0\ud800-\udfff]", text):
-        raise WrongLine(_next_line(text[: found.start()]), f"{found[0]!r} is in no text; --encoding utf-16 reads what was written as that")
+        raise WrongLine(_next_line(text[: found.start()]), f"{found[0]!r} is in no text; encoding='utf-16' reads what was written as that")
     return text
 
 
@@ -216,18 +298,20 @@ def _split(at: int, line: str, separator: str) -> list[str]:
     return [field.strip(" \t") for field in fields]
 
 
-def _header(lines: list[Line]) -> _Columns | None:
+def _header(lines: list[Line], named: Named) -> _Columns | None:
     """The columns that the first line names, if it is a header and no edge."""
     (at, fields), later = lines[0], [others for _, others in lines[1:]]
+    if named.columns:
+        return _named_columns(lines, named)
     if len(fields) == 3 and _is_numeric(fields[2]):
         return None
-    sources, targets = _named(fields, _SOURCE), _named(fields, _TARGET)
+    sources, targets = _named(fields, SOURCES), _named(fields, TARGETS)
     known = bool(sources and targets)
     if not known and not (len(fields) == 3 and all(fields) and later):
         return None
     source, target = (_only(at, fields, sources, "source"), _only(at, fields, targets, "target")) if known else (0, 1)
-    weight = 3 - source - target if len(fields) == 3 else _weight_column(lines, {source, target})
-    columns = _Columns(source, target, weight, len(fields), "the header")
+    weight = 3 - source - target if len(fields) == 3 else _weight_column(lines, {source, target}, named)
+    columns = _Columns(source, target, weight, len(fields), "the header", titles=tuple(fields))
     titled = _named(fields, _WEIGHT) == [weight]
     if len(fields) > 3 or (known and titled):
         return columns
@@ -244,7 +328,37 @@ def _header(lines: list[Line]) -> _Columns | None:
     return None if alike else columns._replace(guessed=not known)
 
 
-def _named(fields: list[str], known: set[str]) -> list[int]:
+def _named_columns(lines: list[Line], named: Named) -> _Columns:
+    """The columns of a header, of which a caller names at least one."""
+    at, fields = lines[0]
+    if (named.source is None) != (named.target is None):
+        raise WrongLine(at, f"name both, source= and target=; the columns are {listed_names(fields)}")
+    wanted = {what: _column(at, fields, what, title) for what, title in named.columns.items()}
+    if "source" not in wanted:
+        sources, targets = _named(fields, SOURCES), _named(fields, TARGETS)
+        if sources and targets:
+            wanted |= {"source": _only(at, fields, sources, "source"), "target": _only(at, fields, targets, "target")}
+        elif len(fields) == 3:
+            wanted["source"], wanted["target"] = (i for i in range(3) if i != wanted["weight"])
+        else:
+            raise WrongLine(at, f"no columns are called source and target; name them, by source= and target=, of {listed_names(fields)}")
+    source, target, weight = wanted["source"], wanted["target"], wanted.get("weight")
+    if source == target:
+        raise WrongLine(at, f"source= and target= name one column, {fields[source]!r}")
+    if weight is None:
+        weight = 3 - source - target if len(fields) == 3 else _weight_column(lines, {source, target}, named)
+    return _Columns(source, target, weight, len(fields), "the header", titles=tuple(fields))
+
+
+def _column(at: int, fields: list[str], what: str, title: Any) -> int:
+    """The only column of a title."""
+    found = [i for i, field in enumerate(fields) if field == title]
+    if not found:
+        raise WrongLine(at, f"{what}={title!r}: there is no such column{meant(title, fields)}; there are {listed_names(fields)}")
+    return _only(at, fields, found, what)
+
+
+def _named(fields: list[str], known: Set[str]) -> list[int]:
     """The columns whose titles are among these words."""
     return [i for i, field in enumerate(fields) if field.lower() in known]
 
@@ -256,16 +370,17 @@ def _only(at: int, fields: list[str], found: list[int], what: str) -> int:
     return found[0]
 
 
-def _weight_column(lines: list[Line], ends: set[int]) -> int | None:
+def _weight_column(lines: list[Line], ends: set[int], named: Named) -> int | None:
     """Which column of a header holds the weights, beside others; none where no other column holds numbers."""
     (at, fields), later = lines[0], [others for _, others in lines[1:]]
+    if named.weight_of_all is not None:
+        return None
     if found := _named(fields, {"weight"}) or _named(fields, _WEIGHT):
         return _only(at, fields, found, "weight")
     others = [i for i in range(len(fields)) if i not in ends and later and all(i < len(f) and _is_numeric(f[i]) for f in later)]
     if others:
-        raise WrongLine(
-            at, f"no column is called weight, but {' and '.join(repr(fields[i]) for i in others)} could be one; rename or remove"
-        )
+        could = " and ".join(repr(fields[i]) for i in others)
+        raise WrongLine(at, f"no column is called weight, but {could} could be one; pass weight={fields[others[0]]!r}")
     return None
 
 
@@ -287,8 +402,9 @@ def _is_index(text: str) -> bool:
 def _edge(line: int, fields: list[str], columns: _Columns) -> tuple[Any, Any, Any]:
     """The source, the target and the weight, None without one, of a line."""
     if len(fields) > columns.width or len(fields) < 2:
-        wanted = "an edge is source, target and perhaps a weight" if columns.said_by != "the header" else f"the header has {columns.width}"
-        raise WrongLine(line, f"{wanted}, not {len(fields)} field{'s' * (len(fields) != 1)}")
+        wanted = f"the header has {columns.width}" if columns.titles else "an edge is source, target and perhaps a weight"
+        further = "; with further columns a header has to call two of them source and target" if not columns.titles else ""
+        raise WrongLine(line, f"{wanted}, not {len(fields)} field{'s' * (len(fields) != 1)}{further if len(fields) > 3 else ''}")
     source, target, at, *_ = columns
     if max(source, target) >= len(fields) or not fields[source] or not fields[target]:
         raise WrongLine(line, "an edge needs a source and a target")

@@ -20,7 +20,7 @@ from semiring.arrays.conversion import Array, Place, conversions, outside, refus
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
 from semiring.graphs.array_like import comes_from, is_sparse, to_scipy
-from semiring.graphs.edge_list import EdgeList, numbered
+from semiring.graphs.edge_list import EdgeList, numbered, require_weights
 from semiring.graphs.graph import Graph, Reading, entry_name, nonedges
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.operations import Operations
@@ -32,9 +32,6 @@ Values = tuple[Array, ...]
 
 _EXACT_IN_FLOAT64 = 1 << 53
 _FLOAT64 = (np.dtype(np.float64),)
-
-_NO_REAL = (str, bytes, complex, np.complexfloating, np.timedelta64, tuple, list, dict)
-"""What is certainly no weight."""
 
 
 class COO(NamedTuple):
@@ -264,8 +261,12 @@ def _of_edge_list(graph: EdgeList, semiring: Semiring) -> COO:
     return COO(tails, heads, weights, len(graph.labels), where, graph.labels)
 
 
-def _weights(weights: list[Any], semiring: Semiring, where: Place) -> Values:
+def _weights(weights: list[Any] | Array, semiring: Semiring, where: Place) -> Values:
     """The weights of a list of edges in an array for each component; a missing one is 1."""
+    if isinstance(weights, np.ndarray):
+        if semiring.components == 1 and weights.dtype.kind in "biuf":
+            return (weights,)
+        weights = weights.tolist()
     if semiring.components == 1:
         one = True if isinstance(semiring.zero, bool) else 1
         filled = [one if w is None else w for w in weights]
@@ -279,10 +280,8 @@ def _weights(weights: list[Any], semiring: Semiring, where: Place) -> Values:
 
 def _numbers(values: list[Any], where: Place) -> Array:
     """One array of all the values: of numbers, or else of objects (Fractions; truth values among numbers, which would become numbers)."""
+    require_weights(values, lambda position: where((position,)), structured=False)
     kinds = set(map(type, values))
-    if any(issubclass(kind, _NO_REAL) for kind in kinds):
-        position = next(i for i, v in enumerate(values) if isinstance(v, _NO_REAL))
-        raise DTypeError(f"the weight of {where((position,))} is {values[position]!r}, which is no real number")
     truths = {issubclass(kind, bool | np.bool_) for kind in kinds}
     if len(truths) < 2 and all(issubclass(kind, int | float | np.bool_ | np.integer | np.floating) for kind in kinds):
         numbers = np.array(values) if values else np.zeros(0)

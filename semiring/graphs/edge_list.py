@@ -1,9 +1,15 @@
-"""A graph as the user lists it: pairs or triples, with labels of any hashable kind. `semiring.graphs.coo` reads it."""
+"""A graph as the user lists it: pairs or triples, columns of a table, or arrays, with labels of any hashable kind.
+
+`edge_table` finds the columns, and `semiring.graphs.coo` reads the list.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+import datetime
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,11 +17,12 @@ import numpy as np
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory, name_of
-from semiring.common.errors import GraphError
+from semiring.common.errors import DTypeError, GraphError
 from semiring.common.html import code, faint, short, table
 from semiring.graphs.array_like import is_sparse
+from semiring.graphs.edge_table import Columns, column, columns_of, described, is_missing_type, is_table, require_present
 
-__all__ = ["EdgeList", "edges", "numbered"]
+__all__ = ["EdgeList", "edges", "numbered", "require_weights"]
 
 _SHOWN, _WIDTH = 8, 40
 """Edges that Jupyter shows, and the most characters of a name."""
@@ -23,14 +30,23 @@ _SHOWN, _WIDTH = 8, 40
 _NO_EDGE = (str, bytes, Mapping, Set)
 """What has parts, but no first and second one."""
 
+_NO_WEIGHT = (
+    *(str, bytes, complex, np.complexfloating, list, dict),
+    *(datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64),
+)  # fmt: skip
+"""What is no element of any semiring, nor a tuple of components."""
+
+_EXACT_IN_FLOAT64 = 2.0**53
+
 _WHAT_EDGES_TAKES = (
-    "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), as zip(tails, heads, weights) makes of arrays, then directed=, nodes="
+    "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), a table, or arrays: sr.edges(tails, heads, weights); "
+    "and directed=, nodes= by their names"
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EdgeList:
-    """A graph given by its edges; `edges` makes it.
+    """A graph given by its edges; `edges` makes it, or `read_edges` reads it.
 
     Examples
     --------
@@ -45,19 +61,22 @@ class EdgeList:
         The vertices, in the order of the rows of every matrix that comes out.
     sources, targets : int array
         For each edge, the row of its first and of its second vertex.
-    weights : list
-        None for an edge without a weight.
+    weights : list or array
+        None for an edge without a weight, which counts 1.
     directed : bool
     lines : sequence of int or None
         The line of each edge in the file that it was read from, for messages.
+    columns : mapping
+        What else is known of each edge, by name: sequences, as of the columns of a table or a file, but for those of its two ends.
     """
 
     labels: tuple[Hashable, ...]
     sources: Array
     targets: Array
-    weights: list[Any]
+    weights: list[Any] | Array
     directed: bool = True
     lines: Sequence[int] | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<{len(self.labels)} vertices, {len(self.weights)} {self._kind} edges>"
@@ -78,8 +97,18 @@ class EdgeList:
         return "directed" if self.directed else "undirected"
 
 
-def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hashable] | None = None) -> EdgeList:
-    """A graph from its edges.
+def edges(
+    edge_list: Any,
+    heads: Any = None,
+    weights: Any = None,
+    *,
+    source: Hashable | None = None,
+    target: Hashable | None = None,
+    weight: Hashable | None = None,
+    directed: bool = True,
+    nodes: Iterable[Hashable] | None = None,
+) -> EdgeList:
+    """A graph from its edges: a list of them, a table with a row for each, or arrays.
 
     Examples
     --------
@@ -90,11 +119,32 @@ def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hasha
     >>> sr.apsp(streets)[0]
     array([0. , 2. , 3.5])
 
+    Arrays, or other sequences, of tails, heads and weights, and a table, here one of NumPy's:
+
+    >>> import numpy as np
+    >>> sr.edges([7, 7, 9], [9, 8, 8], [1.5, 4.0, 0.5], directed=False)
+    <3 vertices, 3 undirected edges>
+    >>> roads = np.array([("A", "B", 125.0, 60)], dtype=[("from", "U9"), ("to", "U9"), ("km", float), ("minutes", int)])
+    >>> roads = sr.edges(roads, source="from", target="to", weight="km")
+    >>> roads.weights, list(roads.columns)
+    (array([125.]), ['km', 'minutes'])
+
     Parameters
     ----------
-    edge_list : iterable
-        Pairs ``(u, v)`` or triples ``(u, v, weight)``, or an array of such rows; u and v are any hashable labels. An edge without a
-        weight counts 1. Parallel edges combine with the semiring's ⊕ (for distances the shortest counts).
+    edge_list : iterable, table, or array
+        - Pairs ``(u, v)`` or triples ``(u, v, weight)``, or an array of such rows; u and v are any hashable labels. An edge without a
+          weight counts 1.
+        - A table: a DataFrame of pandas or polars, a table of pyarrow, a structured array of NumPy, and, where pyarrow is installed,
+          whatever has the Arrow PyCapsule interface or the dataframe interchange protocol.
+        - An array, a list or a column of a table with the tail of each edge, if `heads` is given.
+    heads, weights : array, list, or column of a table, optional
+        The head and the weight of each edge; without `weights` each counts 1.
+    source, target : column name, optional
+        The columns of a table with the two ends of each edge. By default those with a common name, such as from and to, source and target,
+        u and v; an error where that leaves a doubt.
+    weight : column name or number, optional
+        The column of a table with the weights; by default the one called "weight". Without one each edge counts 1, with a warning if other
+        columns hold numbers. A number is what every edge counts.
     directed : bool
         Whether an edge leads one way only.
     nodes : iterable, optional
@@ -104,85 +154,222 @@ def edges(edge_list: Iterable[Any], directed: bool = True, nodes: Iterable[Hasha
     Returns
     -------
     EdgeList
-        Accepted wherever a graph is; ``.labels`` tells which row is which vertex.
+        Accepted wherever a graph is; ``.labels`` tells which row is which vertex, and ``.columns`` has the other columns of a table.
 
     Raises
     ------
     GraphError
         For what is no list of edges (a matrix, a graph, a dict), an item that is no edge, an unhashable label, a vertex that is not in
-        `nodes`, or a `directed` that is no truth value, as weights in its place.
+        `nodes`, arrays of different lengths, a column that is not there, and a row of a table where an end or the weight is missing (NaN,
+        None, null, NA).
+    DTypeError
+        For a weight that is no number: a text, as those of the ``csv`` module are (see `read_edges`), a date, a complex number.
+
+    Warns
+    -----
+    AssumptionWarning
+        Where edges of a table count 1 though it has a column of numbers.
+
+    Notes
+    -----
+    Parallel edges combine with the semiring's ⊕ (for distances the shortest counts). Labels are Python's own numbers and texts, and for
+    times what the table's library shows; floats that are all whole numbers are integers, as they were before one was missing. Weights of
+    tables and arrays are copied as arrays: O(m) for m edges, and O(m log m) for integer labels that are far apart.
     """
     if not isinstance(directed, bool | np.bool_):
-        raise GraphError(f"directed is {_described(directed)}, not True or False; {_WHAT_EDGES_TAKES}")
+        raise GraphError(f"directed is {described(directed)}, not True or False; {_WHAT_EDGES_TAKES}")
     if nodes is not None and not isinstance(nodes, Iterable):
-        raise GraphError(f"nodes is {_described(nodes)}, not a list of all vertices; {_WHAT_EDGES_TAKES}")
+        raise GraphError(f"nodes is {described(nodes)}, not a list of all vertices; {_WHAT_EDGES_TAKES}")
+    columns = _columns(edge_list, heads, weights, source, target, weight)
+    if columns is not None:
+        return _of_columns(columns, nodes, bool(directed))
     ends: list[tuple[Hashable, Hashable]] = []
-    weights: list[Any] = []
+    listed: list[Any] = []
     for position, item in enumerate(_items(edge_list)):
         parts: tuple[Any, ...] = () if isinstance(item, _NO_EDGE) or not isinstance(item, Iterable) else tuple(item)
         if len(parts) not in (2, 3):
             raise GraphError(f"edge {position} is {item!r}; an edge is a pair (u, v) or a triple (u, v, weight)")
         ends.append(parts[:2])
-        weights.append(parts[2] if len(parts) == 3 else None)
+        listed.append(parts[2] if len(parts) == 3 else None)
+    require_weights(listed, lambda e: f"edge {e} from {ends[e][0]!r} to {ends[e][1]!r}")
+    return EdgeList(*_labelled(ends, nodes), listed, bool(directed))
+
+
+def _columns(edge_list: Any, heads: Any, weights: Any, source: Any, target: Any, weight: Any) -> Columns | None:
+    """The edges as columns, where they are given by arrays or a table."""
+    if is_table(edge_list):
+        if heads is not None or weights is not None:
+            raise GraphError("of a table name the columns: sr.edges(table, source='from', target='to', weight='km')")
+        return columns_of(edge_list, source, target, weight)
+    if source is not None or target is not None or weight is not None:
+        raise GraphError(f"source=, target= and weight= name columns of a table, which a {name_of(edge_list)} is not; {_WHAT_EDGES_TAKES}")
+    if heads is not None:
+        return _given_columns(edge_list, heads, weights)
+    if weights is not None:
+        raise GraphError(f"weights without heads; {_WHAT_EDGES_TAKES}")
+    if not lends_memory(edge_list):
+        return None
+    array = host(borrowed(edge_list).array)
+    if array.ndim not in (1, 2):
+        raise GraphError(f"edges are no array of shape {array.shape}, but one of shape (m, 2), or (m, 3) with their weights")
+    if array.ndim == 1 or array.shape[1] not in (2, 3) or array.dtype.kind not in "biuf":
+        return None
+    tails, heads, weights = (*np.array(array.T), _ones(len(array)))[:3]
+    return _with_all_ends(Columns(tails, heads, weights))
+
+
+def _given_columns(tails: Any, heads: Any, weights: Any) -> Columns:
+    """The columns that a caller gives one by one."""
+    if isinstance(heads, bool | np.bool_):
+        raise GraphError(f"heads is {heads}, and no array; {_WHAT_EDGES_TAKES}")
+    tails, heads = column(tails, "tails"), column(heads, "heads")
+    found = Columns(tails, heads, _ones(len(tails)) if weights is None else column(weights, "weights"))
+    if any(isinstance(u, tuple | list) for u in found.tails[:1]) and not any(isinstance(v, tuple) for v in found.heads[:1]):
+        raise GraphError(f"tails is a list of {name_of(found.tails[0])}s, as edges are, but heads is none; {_WHAT_EDGES_TAKES}")
+    lengths = list(map(len, found[:3]))
+    if len(set(lengths)) > 1:
+        three = "tails, heads and weights have {}, {} and {} entries" if weights is not None else "tails and heads have {} and {} entries"
+        raise GraphError(f"{three.format(*lengths)}; each edge needs one of each")
+    return _with_all_ends(found)
+
+
+def _ones(m: int) -> Array:
+    """The weights of m edges that have none."""
+    return np.ones(m, dtype=np.int64)
+
+
+def _with_all_ends(columns: Columns) -> Columns:
+    """The same columns, where no end of an edge is missing."""
+    require_present(columns.tails, "tails")
+    require_present(columns.heads, "heads")
+    return columns
+
+
+def _of_columns(columns: Columns, nodes: Iterable[Hashable] | None, directed: bool) -> EdgeList:
+    """The graph of edges that are given by columns."""
+    tails, heads, weights, others = columns
+    tails, heads = _whole(tails, heads)
+    require_weights(weights, lambda e: f"edge {e} from {tails[e]!s} to {heads[e]!s}")
+    integers = tails.dtype.kind in "iu" and heads.dtype.kind in "iu" and np.result_type(tails, heads).kind in "iu"
+    if integers and nodes is None:
+        return EdgeList(*_sorted_integers(tails, heads), weights, directed, columns=others)
+    return EdgeList(*_labelled(zip(tails.tolist(), heads.tolist(), strict=True), nodes), weights, directed, columns=others)
+
+
+def _whole(*columns: Array) -> list[Array]:
+    """The ends of edges as integers, where they all are; they had to be floats beside their weights, or beside what was missing."""
+    whole = all(c.dtype.kind in "iu" or (c.dtype.kind == "f" and _are_whole(c)) for c in columns)
+    return [c.astype(np.int64) if whole and c.dtype.kind == "f" else c for c in columns]
+
+
+def _are_whole(column: Array) -> bool:
+    """Whether floats are integers, so small that none of them can have been rounded."""
+    return bool(((np.abs(column) <= _EXACT_IN_FLOAT64) & (np.trunc(column) == column)).all())
+
+
+def _sorted_integers(tails: Array, heads: Array) -> tuple[tuple[int, ...], Array, Array]:
+    """The labels of integer ends, and the rows of both."""
+    both = np.concatenate([tails, heads])
+    least, greatest = (int(both.min()), int(both.max())) if len(both) else (0, 0)
+    if greatest - least > 4 * len(both):
+        labels, rows = np.unique(both, return_inverse=True)
+        return tuple(labels.tolist()), rows[: len(tails)], rows[len(tails) :]
+    # Those that lie close together need no sorting.
+    wide = both.dtype if both.dtype == np.uint64 else np.dtype(np.int64)
+    offsets = (both.astype(wide) - wide.type(least)).astype(np.intp)
+    there = np.zeros(greatest - least + 1, dtype=bool)
+    there[offsets] = True
+    rows = (np.cumsum(there) - 1)[offsets]
+    return tuple((np.flatnonzero(there).astype(wide) + wide.type(least)).tolist()), rows[: len(tails)], rows[len(tails) :]
+
+
+def _labelled(ends: Iterable[tuple[Hashable, Hashable]], nodes: Iterable[Hashable] | None) -> tuple[tuple[Hashable, ...], Array, Array]:
+    """The vertices, and the rows of both ends of each edge."""
+    ends = list(ends)
+    numbers: defaultdict[Hashable, int] = defaultdict()
+    numbers.default_factory = numbers.__len__  # each new label gets the next number
     try:
-        seen = dict.fromkeys(vertex for pair in ends for vertex in pair)
-        labels = tuple(seen) if nodes is None else tuple(nodes)
-        distinct = len(set(labels)) == len(labels)
+        if nodes is None:
+            sources, targets = _rows(numbers, ends)
+            labels = tuple(numbers)
+        else:
+            labels = tuple(nodes)
+            if len(set(labels)) < len(labels):
+                raise GraphError("nodes names a vertex twice")
+            sources, targets = numbered(ends, labels)
     except TypeError as error:
         raise GraphError(f"vertices need hashable labels: {error}") from None
     if arrays := [v for v in {type(v): v for v in labels}.values() if lends_memory(v)]:
         raise GraphError(
             f"the vertex {arrays[0]!r} is an array, which equals no other; name vertices by numbers or texts, as .tolist() gives"
         )
-    if not distinct:
-        raise GraphError("nodes names a vertex twice")
     if nodes is None and all(isinstance(v, int | np.integer) for v in labels):
-        labels = tuple(sorted(labels))  # type: ignore[type-var]  # integers, as just tested
-    sources, targets = numbered(ends, labels)
-    return EdgeList(labels, sources, targets, weights, directed)
+        order = sorted(range(len(labels)), key=labels.__getitem__)  # type: ignore[arg-type]  # integers, as just tested
+        row = np.empty(len(labels), dtype=np.intp)
+        row[order] = np.arange(len(labels))
+        return tuple(labels[i] for i in order), row[sources], row[targets]
+    return labels, sources, targets
+
+
+def numbered(ends: list[tuple[Hashable, Hashable]], labels: tuple[Hashable, ...]) -> tuple[Array, Array]:
+    """The rows of both ends of each edge."""
+    try:
+        return _rows({label: i for i, label in enumerate(labels)}, ends)
+    except KeyError as error:
+        vertex = error.args[0]
+        position = next(i for i, pair in enumerate(ends) if vertex in pair)
+        raise GraphError(f"edge {position}, {ends[position]!r}, has a vertex that is not in nodes: {vertex!r}") from None
+
+
+def _rows(row: Mapping[Hashable, int], ends: list[tuple[Hashable, Hashable]]) -> tuple[Array, Array]:
+    """What a mapping says of both ends of each edge."""
+    rows = np.fromiter(map(row.__getitem__, chain.from_iterable(ends)), dtype=np.intp, count=2 * len(ends))
+    return rows[::2].copy(), rows[1::2].copy()
+
+
+def require_weights(weights: list[Any] | Array, where: Callable[[int], str], *, structured: bool = True) -> None:
+    """Refuse what is certainly no weight: objects of one's own may be elements of a semiring.
+
+    Parameters
+    ----------
+    weights : list or array
+    where : callable
+        Names an edge, for messages.
+    structured : bool
+        Whether a tuple of components may be one.
+
+    Raises
+    ------
+    DTypeError
+    """
+    if isinstance(weights, np.ndarray) and weights.dtype.kind in "biuf":
+        return
+    types = set(map(type, weights))
+    refused = {t for t in types if issubclass(t, _NO_WEIGHT) or (t is not type(None) and is_missing_type(t))}
+    if not structured:
+        refused |= {t for t in types if issubclass(t, tuple)}
+    if not refused:
+        return
+    position, weight = next((i, w) for i, w in enumerate(weights) if type(w) in refused)
+    advice = ""
+    if issubclass(type(weight), str | bytes):
+        advice = "; float(text) makes a number of a text, and sr.read_edges(path) reads a file with its header"
+    elif issubclass(type(weight), datetime.timedelta | np.timedelta64):
+        advice = "; divide by a unit of time, such as datetime.timedelta(minutes=1)"
+    raise DTypeError(f"the weight of {where(position)} is {weight!r}, which is no real number{advice}")
 
 
 def _items(edge_list: Any) -> Iterable[Any]:
     """The edges one by one, where it is a list of edges."""
     if lends_memory(edge_list):
-        return _rows(host(borrowed(edge_list).array))
+        rows: list[Any] = host(borrowed(edge_list).array).tolist()
+        return rows
+    if isinstance(edge_list, str):
+        raise GraphError(f"{described(edge_list)} is a text, and no list of edges; sr.read_edges({described(edge_list)}) reads a file")
     if is_sparse(edge_list) or hasattr(edge_list, "adj") or isinstance(edge_list, EdgeList):
         raise GraphError(f"a graph of type {name_of(edge_list)} is no list of edges; pass it as it is, in the place of one")
     if isinstance(edge_list, Mapping) and not isinstance(edge_list, Set):  # a view of NetworkX's edges is both
         raise GraphError(f"a {name_of(edge_list)} is no list of edges; pass ((u, v, weight) for (u, v), weight in graph.items())")
-    if hasattr(edge_list, "itertuples"):
-        raise GraphError(
-            f"a {name_of(edge_list)} is no list of edges; pass frame[[u, v, weight]].itertuples(index=False), by its columns' names"
-        )
     if not isinstance(edge_list, Iterable):
         raise GraphError(f"a {name_of(edge_list)} is no list of edges; {_WHAT_EDGES_TAKES}")
     return edge_list
-
-
-def _described(value: Any) -> str:
-    """An argument as a message shows it: of an array its shape."""
-    shape = getattr(value, "shape", ())
-    return f"an array of shape {tuple(shape)}" if shape else short(repr(value), _WIDTH)
-
-
-def _rows(array: Array) -> list[Any]:
-    """The rows of an (m, 2) or (m, 3) array; vertices that had to be floats beside their weights are integers again."""
-    if array.ndim not in (1, 2):
-        raise GraphError(f"edges are no array of shape {array.shape}, but one of shape (m, 2), or (m, 3) with their weights")
-    rows: list[Any] = array.tolist()
-    if array.dtype.kind == "f" and array.ndim == 2 and all(v.is_integer() for row in rows for v in row[:2]):
-        return [(int(u), int(v), *weight) for u, v, *weight in rows]
-    return rows
-
-
-def numbered(ends: list[tuple[Hashable, Hashable]], labels: tuple[Hashable, ...]) -> tuple[Array, Array]:
-    """The rows of both ends of each edge."""
-    row = {label: i for i, label in enumerate(labels)}
-    try:
-        sources = np.fromiter((row[u] for u, _ in ends), dtype=np.intp, count=len(ends))
-        targets = np.fromiter((row[v] for _, v in ends), dtype=np.intp, count=len(ends))
-    except KeyError as error:
-        vertex = error.args[0]
-        position = next(i for i, pair in enumerate(ends) if vertex in pair)
-        raise GraphError(f"edge {position}, {ends[position]!r}, has a vertex that is not in nodes: {vertex!r}") from None
-    return sources, targets

@@ -208,7 +208,7 @@ def test_errors_say_what_was_computed() -> None:
     [
         (np.zeros((2, 3)), "in the closure of 2 × 3 elements (float64) over min-plus"),
         ([[0, 1], [2]], "in the closure of a value of type list over min-plus"),
-        (sr.edges([(0, 1, "far")]), "in the closure of a value of type EdgeList over min-plus"),
+        (sr.edges([(0, 1, math.nan)]), "in the closure of a value of type EdgeList over min-plus"),
     ],
 )
 def test_errors_of_reading_say_what_was_read(graph: Any, described: str) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.common.errors import GraphError, TooLargeError
 from semiring.files.edge_text import HeaderWarning, parse
-from semiring.files.tables import read_file
+from semiring.files.reading import read_file
 from semiring.graphs import EdgeList, read_graph
 
 INF = np.inf
@@ -187,7 +187,7 @@ def test_a_header_that_names_nothing_known_is_said(tmp_path: Path) -> None:
         ("a.csv", 'a,b,1\n"a"b,c,2\n', "line 2: its fields cannot be told"),
         ("a.csv", 'a,b,1\n"' + "c" * 200000 + '",d,1\n', "line 2: its fields cannot be told"),
         ("a.txt", 'a b\n"c d"\n', "line 2: spaces separate its fields"),
-        ("a.csv", "a,b,1\nb\0,c,2\n", r"line 2: '\\x00' is in no text; --encoding utf-16"),
+        ("a.csv", "a,b,1\nb\0,c,2\n", r"line 2: '\\x00' is in no text; encoding='utf-16'"),
     ],
 )
 def test_a_line_that_is_no_edge(tmp_path: Path, name: str, content: str, message: str) -> None:
@@ -243,7 +243,7 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
         (b"a,b,1\r\n\r\nc\xfc,d,1\n", None, "line 3: not a text in UTF-8"),
         (b"\xef\xbb\xbfa,b,1\n\xff\n", None, "line 2: not a text in UTF-8"),
         ("a,b,1\nb,c,2\n".encode("utf-16")[:-1], None, "line 2: not a text in UTF-16"),
-        ("a,b,1\n".encode("utf-16-le"), None, r"line 1: '\\x00' is in no text; --encoding utf-16"),
+        ("a,b,1\n".encode("utf-16-le"), None, r"line 1: '\\x00' is in no text; encoding='utf-16'"),
         (b"\\ud800,b,1\n", "unicode_escape", r"line 1: '\\ud800' is in no text"),
         (b"a,b,1\n", "rot13", "not a text in rot13"),
         (b"a,b,1\n", "punycode", "not a text in punycode"),

@@ -1,0 +1,300 @@
+"""Graphs from files, for `read_edges` and the command line: edge lists as text, matrices, and what NetworkX reads."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import sys
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from semiring.common.errors import GraphError, SemiringError, TooLargeError
+from semiring.files.edge_text import Named, WrongLine, number, parse
+from semiring.files.networks import NETWORKS, listed, read_network
+from semiring.graphs import EdgeList, edges
+
+__all__ = ["INPUTS", "STDIN", "read_edges", "read_file"]
+
+_LISTS = {".csv": "\t;,", ".tsv": "\t", ".txt": " "}
+"""What may separate the fields of an edge list."""
+_ANY = "\t;, "
+
+_EDGES = f"{', '.join(_LISTS)} (an edge list), .mtx (MatrixMarket), {', '.join(NETWORKS)} (by NetworkX), compressed (.gz) or not"
+INPUTS = f"{_EDGES}; .npy, .npz (NumPy, or a SciPy sparse array); or - for an edge list on standard input"
+
+STDIN = Path("-")
+"""The name of the file that is none: standard input."""
+
+
+def read_edges(
+    file: str | os.PathLike[str] | IO[Any],
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | float | None = None,
+    directed: bool | None = None,
+    nodes: Iterable[Hashable] | None = None,
+    encoding: str | None = None,
+) -> EdgeList:
+    r"""A graph from a file: a CSV file or another edge list, GraphML, GML, MatrixMarket, and others.
+
+    Examples
+    --------
+    >>> import io
+    >>> import semiring as sr
+    >>> roads = io.StringIO("from,to,km,minutes\nZurich,Bern,125,85\nBern,Geneva,160,105\n")  # or "roads.csv"
+    >>> roads = sr.read_edges(roads, weight="minutes", directed=False)
+    >>> roads
+    <3 vertices, 2 undirected edges>
+    >>> sr.apsp(roads, paths=True).path("Geneva", "Zurich")
+    ['Geneva', 'Bern', 'Zurich']
+    >>> roads.columns
+    {'km': [125, 160], 'minutes': [85, 105]}
+
+    Parameters
+    ----------
+    file : path or file
+        - ``.csv``, ``.tsv`` and ``.txt`` are edge lists: source, target and perhaps a weight on each line, with or without a header, which
+          may name further columns. An open file, such as ``io.StringIO(text)`` and ``urllib.request.urlopen(address)``, is one too.
+        - ``.mtx`` is a sparse matrix of MatrixMarket, read by SciPy: vertices are its rows, from 0.
+        - ``.graphml``, ``.gml``, ``.gexf``, ``.net`` (Pajek), ``.edgelist`` and ``.adjlist`` are read by NetworkX.
+
+        All of them may be compressed: ``.csv.gz``.
+    source, target : str, optional
+        The columns of an edge list with the two ends of each edge, by the titles in its header. By default those with a common title,
+        such as from and to, source and target, u and v.
+    weight : str or number, optional
+        The column, or attribute of edges, with the weights. By default the one called weight; in an edge list also one with another common
+        title, such as km or length, or the third of three columns. A number is what every edge counts.
+    directed : bool, optional
+        Whether an edge leads one way only. By default it does; GraphML, GML, GEXF, Pajek and MatrixMarket say it themselves.
+    nodes : iterable, optional
+        All vertices, in the order of the rows; see `edges`.
+    encoding : str, optional
+        Of the text of an edge list; by default UTF-8, or what a byte order mark says.
+
+    Returns
+    -------
+    EdgeList
+        With all columns, or attributes of edges, in ``.columns``: numbers, or else texts. Vertices that are all integers are numbers.
+
+    Raises
+    ------
+    GraphError
+        Naming the file, and the line of an edge list that is neither an edge nor its header; for a column that is not there; for a file
+        that is a matrix itself (``numpy.load``), or ends unlike any of these.
+    OSError
+        Where there is no such file, or it cannot be read.
+
+    Warns
+    -----
+    HeaderWarning
+        Where a first line that is probably a header is read as one.
+    AssumptionWarning
+        Where edges count 1 though they have another attribute that is a number.
+
+    Notes
+    -----
+    In an edge list all edges have a weight, or none; in GraphML and the like an edge without one among others counts 1, as for NetworkX,
+    with a warning. Of a symmetric matrix each edge is kept once, and the graph is undirected.
+    """
+    named = Named(source, target, weight)
+    if not isinstance(file, str | os.PathLike):
+        return _parsed(*_of_open_file(file, encoding), named, directed, nodes)
+    path = Path(_path(file))
+    suffix = _suffix(path)
+    if suffix in (".npy", ".npz"):
+        raise GraphError(f"{path}: a matrix, and no list of edges; numpy.load reads it (scipy.sparse.load_npz, if it is sparse)")
+    if suffix in _LISTS:
+        return _parsed(str(path), _content(path), _LISTS[suffix], encoding, named, directed, nodes)
+    if suffix == ".mtx":
+        name = weight if isinstance(weight, str) else None
+        _require_default(path, "a matrix", source=source, target=target, weight=name, directed=directed, encoding=encoding)
+        return _listed(path, _content(path), weight, nodes)
+    if suffix not in NETWORKS:
+        raise GraphError(f"{path}: the name does not end like a format that can be read: {_EDGES}")
+    _require_default(path, f"a {suffix} file", source=source, target=target, encoding=encoding)
+    if suffix not in (".edgelist", ".adjlist"):
+        _require_default(path, f"a {suffix} file", directed=directed)
+    content = _content(path)
+    if suffix == ".edgelist" and b"{" not in content:
+        return _parsed(str(path), content, " ", None, named, directed, nodes)
+    with _told_as(f"a {suffix} file", path):
+        network = read_network(path, suffix, content, directed is not False)
+    return listed(path, network, weight, nodes)
+
+
+def read_file(path: Path, *, weight: str | float | None = None, directed: bool | None = None, encoding: str | None = None) -> Any:
+    """What `read_edges` reads, and matrices as they are, or, for ``-``, an edge list on standard input.
+
+    Returns
+    -------
+    EdgeList, array or SciPy sparse array
+    """
+    if path == STDIN:
+        if sys.stdin is None:
+            raise GraphError("standard input is closed")
+        return _parsed("standard input", sys.stdin.buffer.read(), _ANY, encoding, Named(weight=weight), directed, None)
+    suffix = _suffix(path)
+    if suffix not in (".npy", ".npz", ".mtx"):
+        return read_edges(path, weight=weight, directed=directed, encoding=encoding)
+    _require_default(path, "a matrix", directed=directed, encoding=encoding, weight=weight)
+    return _matrix_market(path, _content(path)) if suffix == ".mtx" else _numpy(path)
+
+
+def _path(file: str | os.PathLike[str]) -> str:
+    """The name of a file, and nothing else."""
+    name = os.fsdecode(file)
+    if name.startswith(("http://", "https://")):
+        raise GraphError(f"{name} is an address, and no file here; pass urllib.request.urlopen(address)")
+    if "\n" in name:
+        raise GraphError("a text of several lines is the name of no file; pass io.StringIO(text)")
+    return name
+
+
+def _suffix(path: Path) -> str:
+    """What a name ends with, but for being compressed."""
+    return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+
+
+def _content(path: Path) -> bytes:
+    """All that is in a file."""
+    raw = path.read_bytes()
+    if path.suffix.lower() != ".gz":
+        return raw
+    with _told_as("a file that gzip has compressed", path):
+        try:
+            return gzip.decompress(raw)
+        except OSError as error:  # gzip's own, of what has been read
+            raise ValueError(str(error)) from None
+
+
+def _of_open_file(file: Any, encoding: str | None) -> tuple[str, bytes, str, str | None]:
+    """Name, content, separators and encoding of an open file."""
+    if not hasattr(file, "read"):
+        raise GraphError(f"a {type(file).__name__} is no file; pass its path, or an open file")
+    content = file.read()
+    name = str(getattr(file, "name", "the open file"))
+    return (name, content.encode("utf-8", "surrogatepass"), _ANY, "utf-8") if isinstance(content, str) else (name, content, _ANY, encoding)
+
+
+def _parsed(
+    name: str,
+    content: bytes,
+    separators: str,
+    encoding: str | None,
+    named: Named,
+    directed: bool | None,
+    nodes: Iterable[Hashable] | None,
+) -> EdgeList:
+    """The edges of a text; they lead one way only unless something else is said."""
+    return parse(name, content, separators, named=named, encoding=encoding, directed=directed is None or directed, nodes=nodes)
+
+
+def _require_default(path: Path, kind: str, **options: Any) -> None:
+    """Refuse what is only asked of an edge list."""
+    for option, value in options.items():
+        if value is not None:
+            what = "says itself which edges go both ways" if option == "directed" else "has none"
+            raise GraphError(f"{path}: {option}= is for edge lists as text, and {kind} {what}; leave out {option}=")
+
+
+def _numpy(path: Path) -> Any:
+    """The matrix in a .npy or .npz file."""
+    kind = "a NumPy array of numbers" if path.suffix.lower() == ".npy" else "an archive of NumPy arrays"
+    with _told_as(kind, path), path.open("rb") as file:
+        found = np.load(file, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        names = list(found.files)
+        if len(names) == 1:
+            member = found[names[0]]
+            if not isinstance(member, np.ndarray):  # NumPy gives the bytes of what is no array
+                raise ValueError(f"{names[0]} is no array")
+            return member
+    if "format" not in names:
+        raise GraphError(f"{path}: one array is wanted, but it holds {len(names)}: {', '.join(names)}")
+    try:
+        from scipy.sparse import load_npz
+    except ImportError:
+        raise GraphError(f'{path}: a SciPy sparse array needs SciPy: pip install "semiring[graphs]"') from None
+    with _told_as("a SciPy sparse array", path):
+        with path.open("rb") as file:
+            matrix = load_npz(file)
+        if matrix.format in ("csr", "csc", "bsr"):
+            matrix.check_format(full_check=True)  # SciPy believes the indices in a file
+        return matrix
+
+
+def _matrix_market(path: Path, content: bytes) -> Any:
+    """The matrix in a .mtx file."""
+    try:
+        from scipy.io import mmread
+    except ImportError:
+        raise GraphError(f'{path}: MatrixMarket files need SciPy: pip install "semiring[graphs]"') from None
+    with _told_as("a MatrixMarket file", path):
+        _require_numbers(content)
+        return mmread(io.BytesIO(content), spmatrix=False)
+
+
+def _require_numbers(content: bytes) -> None:
+    """Refuse a MatrixMarket file with an entry of which SciPy would take the beginning for a number, as of 1_000, 12 km or 0x10."""
+    with io.TextIOWrapper(io.BytesIO(content), encoding="latin-1") as file:
+        form, field = [*file.readline().lower().split(), "", "", "", ""][2:4]
+        if form not in ("coordinate", "array"):
+            return  # whatever it is, SciPy says so
+        lines = ((at, line.split()) for at, line in enumerate(file, 2) if line.strip() and not line.startswith("%"))
+        next(lines, None)  # the size
+        indices = 2 if form == "coordinate" else 0
+        width = indices + {"pattern": 0, "complex": 2}.get(field, 1)
+        for at, parts in lines:
+            if len(parts) != width:
+                raise WrongLine(at, f"{' '.join(parts)!r} is no entry of {width} numbers")
+            for text in parts[indices:]:
+                try:
+                    value = number(text)
+                except ValueError as error:
+                    raise WrongLine(at, str(error)) from None
+                if not isinstance(value, int) and (field == "integer" or (value is None and text.lower() != "nan")):
+                    raise WrongLine(at, f"{text!r} is no {'integer' if field == 'integer' else 'number'}")
+
+
+def _listed(path: Path, content: bytes, weight: str | float | None, nodes: Iterable[Hashable] | None) -> EdgeList:
+    """The entries that a sparse MatrixMarket file stores, those of a symmetric one once."""
+    matrix = _matrix_market(path, content)
+    if isinstance(matrix, np.ndarray):
+        raise GraphError(f"{path}: a dense matrix, and no list of edges; pass scipy.io.mmread(path) as the graph, and nonedge=")
+    n, columns = matrix.shape
+    if n != columns:
+        raise GraphError(f"{path}: a graph is a square matrix, not one of shape {matrix.shape}")
+    matrix.sum_duplicates()  # as SciPy understands them
+    tails, heads, weights = matrix.row, matrix.col, matrix.data
+    directed = b"symmetric" not in content.partition(b"\n")[0].lower().split()
+    if not directed:
+        once = tails >= heads
+        tails, heads, weights = tails[once], heads[once], weights[once]
+    if weight is not None:
+        weights = np.full(len(tails), weight)
+    return edges(tails, heads, weights, directed=directed, nodes=range(n) if nodes is None else nodes)
+
+
+@contextmanager
+def _told_as(kind: str, path: Path) -> Iterator[None]:
+    """Says of a file that is damaged, or something else, what it is not."""
+    try:
+        yield
+    except (OSError, SemiringError):
+        raise
+    except MemoryError:
+        raise TooLargeError(f"{path}: what it announces does not fit the memory") from None
+    except WrongLine as error:
+        raise GraphError(f"{path}, line {error.line}: {error}") from None
+    except Exception as error:  # those of NumPy, SciPy, zipfile and zlib share no class
+        # Without NumPy's advice to trust it: a pickle runs whatever code is in it.
+        reason = "it holds Python objects, or nothing that is read without trusting it" if "pickle" in str(error) else str(error)
+        raise GraphError(f"{path}: not {kind} ({reason or type(error).__name__})") from None

@@ -1,0 +1,258 @@
+"""Edges in columns: a table of whatever library, or an array of tails, one of heads and one of weights, as NumPy's arrays on the host.
+
+No library of tables is imported. pandas, polars and their like give a column by its name; others are handed to pyarrow, by the Arrow
+PyCapsule interface or the dataframe interchange protocol.
+"""
+
+from __future__ import annotations
+
+import datetime
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from decimal import Decimal
+from difflib import get_close_matches
+from numbers import Real
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.arrays.conversion import Array
+from semiring.arrays.devices import host
+from semiring.arrays.exchange import borrowed, lends_memory, name_of
+from semiring.common.errors import AssumptionWarning, GraphError, SemiringError, callers_level
+from semiring.common.html import short
+from semiring.graphs.array_like import comes_from
+
+__all__ = [
+    "SOURCES", "TARGETS", "Columns", "column", "columns_of", "counts_alike", "described", "is_missing_type", "is_table", "listed_names",
+    "meant", "require_present", "unweighted",
+]  # fmt: skip
+
+SOURCES = frozenset({"source", "src", "from", "u", "tail", "start", "origin"})
+TARGETS = frozenset({"target", "dst", "to", "v", "head", "end", "destination", "dest"})
+"""Names of columns, in small letters, that say which end of an edge they hold."""
+
+_WIDTH, _NAMES = 40, 12
+"""The most characters of a value, and the most names, that a message shows."""
+
+_MAY_BE_MISSING = (float, np.floating, Decimal, datetime.date, np.datetime64, np.timedelta64)
+"""Types with a value that is not equal to itself: pandas' NaT is a date."""
+
+
+class Columns(NamedTuple):
+    """Edges by columns of equal length, which nobody else changes.
+
+    Attributes
+    ----------
+    tails, heads : array of shape (m,)
+        Of numbers, or of objects.
+    weights : array of shape (m,)
+    others : mapping
+        By their names the columns of a table that hold no ends of edges.
+    """
+
+    tails: Array
+    heads: Array
+    weights: Array
+    others: Mapping[Any, Any] = MappingProxyType({})
+
+
+def is_table(value: Any) -> bool:
+    """Whether an object is a table: it has columns with names, as NumPy's structured arrays have, too."""
+    kind = type(value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.names is not None
+    if hasattr(kind, "to_numpy") and not hasattr(kind, "columns"):  # a single column
+        return False
+    return any(hasattr(kind, name) for name in ("columns", "column_names", "__dataframe__", "__arrow_c_stream__"))
+
+
+def columns_of(table: Any, source: Hashable | None, target: Hashable | None, weight: Hashable | None) -> Columns:
+    """The columns of a table, of which these are named; see `edges`.
+
+    Raises
+    ------
+    GraphError
+        For a name that no column has, columns that say nothing of themselves, and a row without a source, a target or its weight.
+    """
+    series = _series(table)
+    names = list(series)
+    tails, heads = _ends(names, source, target, table)
+    if weight is None and "weight" in names:
+        weight = "weight"
+    named = weight is not None and not counts_alike(weight, names)
+    if named:
+        _require(names, "weight", weight)
+    found = {name: column(values, f"the column {name!r}") for name, values in series.items()}
+    for name in (tails, heads, weight) if named else (tails, heads):
+        require_present(found[name], f"the column {name!r}")
+    others = {name: values for name, values in found.items() if name not in (tails, heads)}
+    if weight is None and (numbers := [name for name, values in others.items() if values.dtype.kind in "iuf"]):
+        warnings.warn(unweighted(numbers), AssumptionWarning, stacklevel=callers_level())
+    ends = found[tails], found[heads]
+    return Columns(*ends, found[weight] if named else np.full(len(ends[0]), 1 if weight is None else weight), others)
+
+
+def _series(table: Any) -> dict[Any, Any]:
+    """The columns as the table's library has them."""
+    kind = type(table)
+    if hasattr(kind, "collect"):
+        raise GraphError(f"a {name_of(table)} has yet to be computed; pass .collect()")
+    if isinstance(table, np.ndarray):
+        names = list(table.dtype.names or ())
+    elif hasattr(kind, "columns") and hasattr(kind, "to_numpy"):
+        names = list(table.columns)
+    else:
+        table = _arrow(table)
+        names = list(table.column_names)
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise GraphError(f"the {name_of(table)} has two columns {twice[0]!r}; rename one")
+    return {name: table[name] for name in names}
+
+
+def _arrow(table: Any) -> Any:
+    """What speaks one of the protocols as a table of pyarrow."""
+    if comes_from(table, "pyarrow") and hasattr(table, "column_names"):
+        return table
+    try:
+        import pyarrow  # type: ignore[import-untyped]  # it ships no types
+        from pyarrow.interchange import from_dataframe  # type: ignore[import-untyped]
+    except ImportError:
+        raise SemiringError(f"a {name_of(table)} is read by pyarrow, which is not installed: pip install pyarrow") from None
+    return pyarrow.table(table) if hasattr(table, "__arrow_c_stream__") else from_dataframe(table)
+
+
+def _ends(names: list[Any], source: Hashable | None, target: Hashable | None, table: Any) -> tuple[Any, Any]:
+    """The columns of sources and of targets: those that are named, or the only ones whose names can mean nothing else."""
+    if source is not None and target is not None:
+        _require(names, "source", source)
+        _require(names, "target", target)
+        if source == target:
+            raise GraphError(f"source= and target= name one column, {source!r}")
+        return source, target
+    if source is not None or target is not None:
+        raise GraphError(f"name both, source= and target=; the columns are {listed_names(names)}")
+    sources, targets = ([name for name in names if str(name).lower() in known] for known in (SOURCES, TARGETS))
+    if len(sources) == len(targets) == 1:
+        return sources[0], targets[0]
+    levels = [level for level in getattr(getattr(table, "index", None), "names", ()) if level is not None]
+    index = f"; {listed_names(levels)} of the index are columns after reset_index()" if levels else ""
+    raise GraphError(
+        f"which columns hold the two ends of each edge? Name them, as in sr.edges(table, source='from', target='to', weight='km'); "
+        f"the columns are {listed_names(names)}{index}"
+    )
+
+
+def _require(names: list[Any], argument: str, name: Hashable) -> None:
+    """Refuse a name that no column has."""
+    if not (isinstance(name, Hashable) and name in names):
+        raise GraphError(f"{argument}={described(name)}: there is no such column{meant(name, names)}; there are {listed_names(names)}")
+
+
+def meant(name: Any, names: Iterable[Any]) -> str:
+    """What a message adds where one of the names is nearly this one."""
+    known = {str(other).lower(): other for other in names}
+    near = get_close_matches(str(name).lower(), list(known), 1, 0.7)
+    return f" (did you mean {known[near[0]]!r}?)" if near else ""
+
+
+def listed_names(names: Sequence[Any]) -> str:
+    """Names as a message shows them."""
+    return ", ".join(map(repr, names[:_NAMES])) + (", …" if len(names) > _NAMES else "") if names else "none"
+
+
+def described(value: Any) -> str:
+    """An argument as a message shows it: of an array its shape."""
+    shape = getattr(value, "shape", ())
+    return f"an array of shape {tuple(shape)}" if shape else short(repr(value), _WIDTH)
+
+
+def counts_alike(weight: Any, names: Iterable[Any]) -> bool:
+    """Whether `weight` is a number that every edge counts, and not the name of a column."""
+    return isinstance(weight, Real) and not isinstance(weight, bool) and weight not in names
+
+
+def unweighted(names: Sequence[Any]) -> str:
+    """A warning that each edge counts 1, though these columns hold numbers."""
+    which = f"pass weight={names[0]!r} to count that" if len(names) == 1 else f"pass one of {listed_names(names)}, as weight={names[0]!r}"
+    return f"each edge counts 1, as nothing is called 'weight'; {which}, or weight=1 to count edges"
+
+
+def column(values: Any, what: str) -> Array:
+    """A copy of a column: of numbers, or of objects, which are what its library shows of them (timestamps, dates, texts).
+
+    Parameters
+    ----------
+    values : array of any library, column of a table, or iterable
+    what : str
+        What a message calls it.
+
+    Raises
+    ------
+    GraphError
+    """
+    if comes_from(values, "pyarrow"):
+        array = np.asarray(values)
+    elif hasattr(values, "to_numpy"):
+        array = values.to_numpy()
+    elif lends_memory(values):
+        array = host(borrowed(values).array)
+    elif isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | Set):
+        array = _of_objects(list(values))
+    else:
+        raise GraphError(f"{what} is {described(values)}; pass a list, an array or the column of a table, with an entry for each edge")
+    if array.ndim != 1:
+        raise GraphError(f"{what} is {described(array)}, not one entry for each edge")
+    if array.dtype.kind in "biufc":
+        return np.array(array)
+    if array.dtype.kind not in "mM" or isinstance(values, np.ndarray):
+        # Not tolist(), which makes integers of nanoseconds.
+        return _filled(list(array) if array.dtype.kind in "mM" else array.tolist())
+    return _filled(values.to_list() if hasattr(values, "to_list") else values.to_pylist())
+
+
+def _of_objects(values: list[Any]) -> Array:
+    """A list as an array: of numbers if it holds one kind of them."""
+    kinds = set(map(type, values))
+    if kinds in ({int}, {float}, {bool}) or (len(kinds) == 1 and issubclass(next(iter(kinds)), np.number | np.bool_)):
+        return np.array(values)
+    return _filled(values)
+
+
+def _filled(values: list[Any]) -> Array:
+    """The very objects of a list in an array."""
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array
+
+
+def require_present(values: Array, what: str) -> None:
+    """Refuse a missing value: NaN, None, pandas' NA and NaT.
+
+    Raises
+    ------
+    GraphError
+        With its row.
+    """
+    if (row := _missing(values)) is not None:
+        raise GraphError(f"{what}, row {row}: {values[row]!s} says that a value is missing; leave such rows out, or fill them in")
+
+
+def _missing(values: Array) -> int | None:
+    """The first row where a value is missing."""
+    if values.dtype.kind in "fc":
+        nan = np.isnan(values)
+        return int(np.argmax(nan)) if nan.any() else None
+    if values.dtype.kind != "O":
+        return None
+    kinds = {kind for kind in set(map(type, values.tolist())) if is_missing_type(kind) or issubclass(kind, _MAY_BE_MISSING)}
+    if not kinds:
+        return None
+    return next((i for i, v in enumerate(values) if type(v) in kinds and (is_missing_type(type(v)) or v != v)), None)
+
+
+def is_missing_type(kind: type) -> bool:
+    """Whether a type has only values that say that one is missing."""
+    return kind is type(None) or kind.__name__ in ("NAType", "NaTType")
