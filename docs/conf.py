@@ -81,7 +81,12 @@ def _semirings_in_their_own_words(app: Sphinx, what: str, name: str, obj: Any, o
 
 
 def _names_of_defaults(app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: Any) -> Any:
-    """Defaults that no literal can write are shown by their names; autodoc's own way to do so reads the source, and no signatures."""
+    """Defaults that no literal can write are shown by their names; autodoc's own way to do so reads the source, and no signatures.
+
+    Classes whose objects are made by functions have no parameters to be told of.
+    """
+    if what == "class" and "Parameters\n" not in (obj.__doc__ or ""):
+        return "", returns
     for default, shown in ((np.float64, "numpy.float64"), (semiring.MIN_PLUS, "MIN_PLUS")):
         signature = signature and signature.replace(repr(default), shown)
     return signature, returns

@@ -51,7 +51,8 @@ def engine_for(
     >>> from semiring import MIN_PLUS
     >>> from semiring.kernels import Block, engine_for
     >>> a, c = np.array([[0.0, 2.0], [np.inf, 0.0]]), np.full((2, 2), 9.0)
-    >>> engine_for(MIN_PLUS, (a.dtype,), "cpu").multiply_add(Block((a,)), Block((a,)), Block((c,)))  # C ← C ⊕ A⊗A
+    >>> A, C = Block((a,)), Block((c,))
+    >>> engine_for(MIN_PLUS, (a.dtype,), "cpu").multiply_add(A, A, C)  # C ← C ⊕ A⊗A
     >>> c
     array([[0., 2.],
            [9., 0.]])

@@ -42,7 +42,7 @@ def explain(
     Examples
     --------
     >>> import semiring as sr
-    >>> print(sr.explain(1000, sr.MIN_PLUS, "float32", device="cpu"))  # doctest: +SKIP
+    >>> sr.explain(1000, dtype="float32", device="cpu")  # doctest: +SKIP
     closure of 1,000 vertices over min-plus in float32
       device        cpu
       engine        cpu, avx512 for znver5

@@ -35,7 +35,7 @@ def matmul(
     >>> sr.matmul(hours, np.array([[1.0, 9.0], [2.0, 3.0]]), sr.MIN_PLUS)
     array([[1., 7.],
            [2., 3.]])
-    >>> sr.matmul(hours, np.array([7.0, 1.0]), sr.MIN_PLUS, witness=True)  # and which k won
+    >>> sr.matmul(hours, np.array([7.0, 1.0]), sr.MIN_PLUS, witness=True)
     Witnessed(values=array([5., 1.]), witness=array([1, 1], dtype=int32))
 
     Parameters

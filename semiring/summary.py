@@ -48,7 +48,8 @@ class Statistics(Shown):
     Examples
     --------
     >>> import semiring as sr
-    >>> line = sr.statistics(sr.edges([("a", "b", 1.5), ("b", "c", 2.0)], directed=False))
+    >>> ways = sr.edges([("a", "b", 1.5), ("b", "c", 2.0)], directed=False)
+    >>> line = sr.statistics(ways)
     >>> line.diameter, line.radius, line.average, line.connected
     (3.5, 2.0, 2.3333333333333335, 6)
 
@@ -152,7 +153,8 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **opt
     Examples
     --------
     >>> import semiring as sr
-    >>> line = sr.statistics(sr.edges([("a", "b"), ("b", "c"), ("c", "d")], directed=False))
+    >>> ways = sr.edges([("a", "b"), ("b", "c"), ("c", "d")], directed=False)
+    >>> line = sr.statistics(ways)
     >>> line
     <distances of 4 vertices: 12 of 12 pairs connected, average 1.66667, radius 2, diameter 3>
     >>> line.eccentricities, line.counts, line.bins

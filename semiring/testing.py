@@ -85,7 +85,8 @@ def random_matrix(
     Examples
     --------
     >>> import numpy as np, semiring as sr
-    >>> random_matrix(sr.MIN_PLUS, 3, "int16", density=0.4, rng=np.random.default_rng(1)).shape
+    >>> rng = np.random.default_rng(1)
+    >>> random_matrix(sr.MIN_PLUS, 3, "int16", density=0.4, rng=rng).shape
     (3, 3)
 
     Parameters
@@ -172,7 +173,8 @@ def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
     Examples
     --------
     >>> import numpy as np, semiring as sr
-    >>> brute_force(sr.MAX_MIN, np.array([[0, 5, 2], [0, 0, 3], [0, 0, 0]]), reflexive=False)[0, 2]
+    >>> widths = np.array([[0, 5, 2], [0, 0, 3], [0, 0, 0]])
+    >>> brute_force(sr.MAX_MIN, widths, reflexive=False)[0, 2]
     3
 
     Parameters

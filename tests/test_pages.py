@@ -43,8 +43,9 @@ def test_links_lead_somewhere(name: str) -> None:
 def test_the_reference_has_every_public_name() -> None:
     import semiring
 
-    lines = {line.strip() for line in (ROOT / "docs/reference/index.md").read_text(encoding="utf-8").splitlines()}
-    assert not set(semiring.__all__) - lines
+    pages = [page for page in sorted((ROOT / "docs/reference").glob("*.md")) if page.stem != "csgraph"]
+    listed = [name for page in pages for name in re.findall(r"^   (\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE)]
+    assert sorted(listed) == sorted(semiring.__all__)  # each of them on one page
 
 
 @pytest.mark.parametrize("name", LINKED)

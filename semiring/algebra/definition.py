@@ -22,8 +22,10 @@ class Semiring(AlgebraicStructure):
     Examples
     --------
     >>> import numpy as np, semiring as sr
-    >>> lukasiewicz = sr.Semiring("lukasiewicz", add=max, mul=lambda a, b: max(a + b - 1, 0), zero=0, one=1, domain=(0, 1))
-    >>> sr.matmul(np.array([[0.75, 0.5]]), np.array([[0.5], [1.0]]), lukasiewicz)
+    >>> def weaken(a, b):
+    ...     return max(a + b - 1, 0)
+    >>> trust = sr.Semiring("trust", add=max, mul=weaken, zero=0, one=1, domain=(0, 1))
+    >>> sr.matmul(np.array([[0.75, 0.5]]), np.array([[0.5], [1.0]]), trust)
     array([[0.5]])
 
     Parameters

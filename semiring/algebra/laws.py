@@ -120,7 +120,9 @@ def check(semiring: Semiring, dtype: Any = None) -> LawReport:
     Examples
     --------
     >>> import semiring as sr
-    >>> mean = sr.Semiring("mean", min, lambda a, b: (a + b) / 2, zero=float("inf"), one=0)
+    >>> def halfway(a, b):
+    ...     return (a + b) / 2
+    >>> mean = sr.Semiring("mean", min, halfway, zero=float("inf"), one=0)
     >>> report = sr.check(mean, "float64")
     >>> report.ok
     False

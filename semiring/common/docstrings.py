@@ -10,6 +10,9 @@ __all__ = ["described_by"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+Entry = tuple[str, list[str], str, list[str]]
+"""The margin that Python before 3.13 leaves of the source's own, the names of parameters, " : type", and the lines of what is said."""
+
 
 def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
     """Where a docstring says "As for `other`." of parameters, what that of `other` says of them takes its place.
@@ -21,8 +24,8 @@ def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
     def complete(function: F) -> F:
         if function.__doc__ is None:  # python -OO
             return function
-        described = {f"As for `{other.__name__}`.": _parsed(other.__doc__ or "")[1] for other in others}
-        before, entries, after = _parsed(function.__doc__)
+        described = {f"As for `{other.__name__}`.": _all_entries(other.__doc__ or "") for other in others}
+        before, entries, after = _section(function.__doc__, "Parameters")
         lines = list[str]()
         for margin, names, kind, said in entries:
             first = said[0].strip() if said else ""
@@ -41,20 +44,24 @@ def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
 
 
 @functools.cache
-def _parsed(text: str) -> tuple[str, list[tuple[str, list[str], str, list[str]]], str]:
-    """A docstring in three: what comes before its parameters, these (margin, names, " : type", lines of what is said), and the rest.
+def _all_entries(text: str) -> list[Entry]:
+    """Everything that a docstring says of parameters."""
+    return _section(text, "Parameters")[1] + _section(text, "Other Parameters")[1]
 
-    They end at the first blank line. A margin is what Python before 3.13 leaves of the source's own.
-    """
-    margin = "" if "\n---" in text else "    "
-    heading = f"\n{margin}Parameters\n{margin}----------\n"
-    before, _, rest = text.partition(heading)
-    block, blank, after = rest.partition("\n\n")
-    entries = list[tuple[str, list[str], str, list[str]]]()
-    for line in block.splitlines():
+
+def _section(text: str, name: str) -> tuple[str, list[Entry], str]:
+    """A docstring in three: what comes before the entries of a section, these, and the rest. They end at the first blank line."""
+    at = text.find(f"{name}\n")
+    if at < 0:
+        return text, [], ""
+    margin = text[text.rfind("\n", 0, at) + 1 : at]
+    start = text.index("\n", at + len(name) + 1) + 1
+    end = found if (found := text.find("\n\n", start)) >= 0 else len(text.rstrip())
+    entries = list[Entry]()
+    for line in text[start:end].splitlines():
         if line.startswith(f"{margin} "):
             entries[-1][3].append(line)
         else:
             names, colon, kind = line.partition(" : ")
             entries.append((margin, names.strip().split(", "), colon + kind, []))
-    return before + heading, entries, blank + after
+    return text[:start], entries, text[end:]

@@ -36,8 +36,10 @@ class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # typ
     >>> from scipy.sparse import csgraph as scipys
     >>> import semiring as sr
     >>> from semiring.csgraph import NegativeCycleError
-    >>> issubclass(NegativeCycleError, scipys.NegativeCycleError), issubclass(NegativeCycleError, sr.NegativeCycleError)
-    (True, True)
+    >>> issubclass(NegativeCycleError, scipys.NegativeCycleError)
+    True
+    >>> issubclass(NegativeCycleError, sr.NegativeCycleError)
+    True
 
     Attributes
     ----------

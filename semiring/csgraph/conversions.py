@@ -64,7 +64,8 @@ def csgraph_from_masked(graph: Any) -> Any:
     --------
     >>> import numpy as np
     >>> from semiring.csgraph import csgraph_from_masked
-    >>> csgraph_from_masked(np.ma.masked_invalid([[np.nan, 0.0], [2.0, np.nan]])).data  # 0 is an edge, as it is not masked
+    >>> graph = np.ma.masked_invalid([[np.nan, 0.0], [2.0, np.nan]])
+    >>> csgraph_from_masked(graph).data  # 0 is an edge, as it is not masked
     array([0., 2.])
 
     Parameters
@@ -125,8 +126,10 @@ def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, 
     --------
     >>> import numpy as np
     >>> from semiring.csgraph import construct_dist_matrix
-    >>> before = np.array([[-9999, 0, 1], [-9999, -9999, 1], [-9999, -9999, -9999]], dtype=np.int32)
-    >>> construct_dist_matrix([[0, 1, 5], [0, 0, 2], [0, 0, 0]], before, null_value=-1)
+    >>> graph = [[0, 1, 5], [0, 0, 2], [0, 0, 0]]
+    >>> before = np.array([[-1, 0, 1], [-1, -1, 1], [-1, -1, -1]], dtype=np.int32)
+    >>> before[before < 0] = -9999
+    >>> construct_dist_matrix(graph, before, null_value=-1)
     array([[ 0.,  1.,  3.],
            [-1.,  0.,  2.],
            [-1., -1.,  0.]])

@@ -33,7 +33,8 @@ def shortest_path(
     Examples
     --------
     >>> from semiring.csgraph import shortest_path
-    >>> lengths, before = shortest_path([[0, 1, 5], [0, 0, 2], [0, 0, 0]], return_predecessors=True)
+    >>> graph = [[0, 1, 5], [0, 0, 2], [0, 0, 0]]
+    >>> lengths, before = shortest_path(graph, return_predecessors=True)
     >>> lengths
     array([[ 0.,  1.,  3.],
            [inf,  0.,  2.],

@@ -51,7 +51,8 @@ class EdgeList:
     Examples
     --------
     >>> import semiring as sr
-    >>> streets = sr.edges([("home", "shop", 2.0), ("shop", "park", 1.5)], directed=False)
+    >>> ways = [("home", "shop", 2.0), ("shop", "park", 1.5)]
+    >>> streets = sr.edges(ways, directed=False)
     >>> streets, streets.labels
     (<3 vertices, 2 undirected edges>, ('home', 'shop', 'park'))
 
@@ -113,7 +114,8 @@ def edges(
     Examples
     --------
     >>> import semiring as sr
-    >>> streets = sr.edges([("home", "shop", 2.0), ("shop", "park", 1.5), ("home", "park", 5.0)])
+    >>> ways = [("home", "shop", 2.0), ("shop", "park", 1.5), ("home", "park", 5.0)]
+    >>> streets = sr.edges(ways)
     >>> streets.labels
     ('home', 'shop', 'park')
     >>> sr.apsp(streets)[0]

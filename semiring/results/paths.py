@@ -36,7 +36,8 @@ class Paths:
     Examples
     --------
     >>> import semiring as sr
-    >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)]), paths=True)
+    >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)])
+    >>> paths = sr.apsp(ways, paths=True)
     >>> paths.path("a", "c")
     ['a', 'b', 'c']
     >>> float(paths["a", "c"])
@@ -131,7 +132,8 @@ class Paths:
         Examples
         --------
         >>> import semiring as sr
-        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)]), paths=True)
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)])
+        >>> paths = sr.apsp(ways, paths=True)
         >>> float(paths.distance("a", "c"))
         3.0
 
@@ -155,7 +157,8 @@ class Paths:
         Examples
         --------
         >>> import semiring as sr
-        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)]), paths=True)
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)])
+        >>> paths = sr.apsp(ways, paths=True)
         >>> paths.path("a", "c"), paths.path("c", "a")
         (['a', 'b', 'c'], [])
 
@@ -183,7 +186,8 @@ class Paths:
         Examples
         --------
         >>> import semiring as sr
-        >>> sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True).paths_from("a")
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0)])
+        >>> sr.apsp(ways, paths=True).paths_from("a")
         [['a'], ['a', 'b'], ['a', 'b', 'c']]
         """
         return self.paths((source, target) for target in self._store.names.of(self._store.targets.numbers.tolist()))
@@ -299,7 +303,8 @@ class Paths:
         Examples
         --------
         >>> import semiring as sr
-        >>> sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True).predecessors()
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0)])
+        >>> sr.apsp(ways, paths=True).predecessors()
         array([[-9999,     0,     1],
                [-9999, -9999,     1],
                [-9999, -9999, -9999]], dtype=int32)
@@ -328,7 +333,8 @@ class Paths:
         Examples
         --------
         >>> import semiring as sr
-        >>> sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True).next_hops()
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0)])
+        >>> sr.apsp(ways, paths=True).next_hops()
         array([[-9999,     1,     1],
                [-9999, -9999,     2],
                [-9999, -9999, -9999]], dtype=int32)
@@ -386,7 +392,8 @@ class Paths:
         Examples
         --------
         >>> import semiring as sr
-        >>> graph = sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True).to_networkx()
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0)])
+        >>> graph = sr.apsp(ways, paths=True).to_networkx()
         >>> sorted(graph.edges(data="weight"))
         [('a', 'b', 1.0), ('a', 'c', 3.0), ('b', 'c', 2.0)]
         >>> graph["a"]["c"]["via"]
@@ -420,7 +427,8 @@ class Paths:
         Examples
         --------
         >>> import semiring as sr
-        >>> sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True).to_frame(paths=True)
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0)])
+        >>> sr.apsp(ways, paths=True).to_frame(paths=True)
           source target  value       path
         0      a      b    1.0     [a, b]
         1      a      c    3.0  [a, b, c]

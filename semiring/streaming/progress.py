@@ -26,7 +26,7 @@ class Progress(Shown):
     Examples
     --------
     >>> def report(now):
-    ...     print(f"{now.done} of {now.total} updates, {now.seconds_left:.0f} s left")
+    ...     print(f"{now.done} of {now.total}, {now.seconds_left:.0f} s left")
     >>> sr.apsp(matrix, memory_limit="8 GiB", progress=report)  # doctest: +SKIP
 
     Attributes
