@@ -39,10 +39,6 @@ def show_config() -> None:
     memory, the GPUs (or why there is none), the engines and the optional packages. The environment variables ``SEMIRING_ISA``,
     ``SEMIRING_NUM_THREADS`` and ``SEMIRING_CACHE_DIR`` change three of them.
 
-    Compiled kernels are code that this process will run. Their folder is made so that only you can enter it, and nothing is loaded from a
-    folder or a file that belongs to another user or that others can write to: it is compiled instead, and the line says so. A folder
-    that you name with ``SEMIRING_CACHE_DIR`` keeps the permissions that you gave it. (On Windows it is as safe as the place it lies in.)
-
     Examples
     --------
     >>> import semiring as sr
@@ -58,6 +54,12 @@ def show_config() -> None:
     engines    cpu (LLVM), reference (NumPy, exact objects)
     extras     graphs: scipy 1.17.1, networkx 3.6.1
                symbolic: not installed
+
+    Notes
+    -----
+    Compiled kernels are code that this process will run. Their folder is made so that only you can enter it, and nothing is loaded from a
+    folder or a file that belongs to another user or that others can write to: it is compiled instead, and the line says so. A folder
+    that you name with ``SEMIRING_CACHE_DIR`` keeps the permissions that you gave it. (On Windows it is as safe as the place it lies in.)
     """
     for name, value in _lines():
         print(f"{name:<10} {value}")
