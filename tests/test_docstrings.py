@@ -29,6 +29,7 @@ ONE_LINE_SAYS_IT = {
     "semiring.Plan.engine": "for executors",
     "semiring.Plan.facts": "for Jupyter",
     "semiring.Progress.facts": "for Jupyter",
+    "semiring.Statistics.facts": "for Jupyter",
     "semiring.kernels.Block.at": "a view, as block[rows, columns] is",
 }
 """What has no example, and why. Nor have errors and properties, nor functions of `semiring.ops`, whose module has some, nor the protocol

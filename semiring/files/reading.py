@@ -86,8 +86,7 @@ def read_edges(
     Raises
     ------
     GraphError
-        Naming the file, and the line of an edge list that is neither an edge nor its header; for a column that is not there; for a file
-        that is a matrix itself (``numpy.load``), or ends unlike any of these.
+        For a line that is neither an edge nor a header, a column that is not there, and a file that is a matrix (``numpy.load``).
     OSError
         Where there is no such file, or it cannot be read.
 

@@ -134,24 +134,19 @@ def edges(
     Parameters
     ----------
     edge_list : iterable, table, or array
-        - Pairs ``(u, v)`` or triples ``(u, v, weight)``, or an array of such rows; u and v are any hashable labels. An edge without a
-          weight counts 1.
-        - A table: a DataFrame of pandas or polars, a table of pyarrow, a structured array of NumPy, and, where pyarrow is installed,
-          whatever has the Arrow PyCapsule interface or the dataframe interchange protocol.
-        - An array, a list or a column of a table with the tail of each edge, if `heads` is given.
+        - Pairs ``(u, v)`` or triples ``(u, v, weight)`` of any hashable labels, or an array of such rows. Without a weight an edge counts 1.
+        - A table: of pandas, polars or pyarrow, a structured array, or (by pyarrow) what has Arrow's or the dataframe protocol.
+        - The tail of each edge, if `heads` is given.
     heads, weights : array, list, or column of a table, optional
-        The head and the weight of each edge; without `weights` each counts 1.
+        The head and the weight of each edge.
     source, target : column name, optional
-        The columns of a table with the two ends of each edge. By default those with a common name, such as from and to, source and target,
-        u and v; an error where that leaves a doubt.
+        The columns of a table with the ends of each edge; by default those with a common name, such as from and to.
     weight : column name or number, optional
-        The column of a table with the weights; by default the one called "weight". Without one each edge counts 1, with a warning if other
-        columns hold numbers. A number is what every edge counts.
+        The column of a table with the weights, by default the one called "weight"; or what every edge counts.
     directed : bool
         Whether an edge leads one way only.
     nodes : iterable, optional
-        All vertices, in the order of the rows: for vertices without edges, or for an order of your own. Otherwise integers are
-        sorted, and other labels come in the order of their first appearance.
+        All vertices, in the order of the rows. By default integers are sorted, and other labels come in the order of their appearance.
 
     Returns
     -------
@@ -161,11 +156,10 @@ def edges(
     Raises
     ------
     GraphError
-        For what is no list of edges (a matrix, a graph, a dict), an item that is no edge, an unhashable label, a vertex that is not in
-        `nodes`, arrays of different lengths, a column that is not there, and a row of a table where an end or the weight is missing (NaN,
-        None, null, NA).
+        For what is no list of edges, an item that is no edge, an unhashable label, a vertex that is not in `nodes`, a column that is not
+        there, and a row of a table where an end or the weight is missing.
     DTypeError
-        For a weight that is no number: a text, as those of the ``csv`` module are (see `read_edges`), a date, a complex number.
+        For a weight that is no number, such as the texts of the ``csv`` module (see `read_edges`).
 
     Warns
     -----
@@ -174,9 +168,8 @@ def edges(
 
     Notes
     -----
-    Parallel edges combine with the semiring's ⊕ (for distances the shortest counts). Labels are Python's own numbers and texts, and for
-    times what the table's library shows; floats that are all whole numbers are integers, as they were before one was missing. Weights of
-    tables and arrays are copied as arrays: O(m) for m edges, and O(m log m) for integer labels that are far apart.
+    Parallel edges combine with the semiring's ⊕ (for distances the shortest counts). Labels are Python's own numbers and texts; floats that
+    are all whole numbers are integers. O(m) for m edges, and O(m log m) for integer labels that are far apart.
     """
     if not isinstance(directed, bool | np.bool_):
         raise GraphError(f"directed is {described(directed)}, not True or False; {_WHAT_EDGES_TAKES}")
