@@ -89,7 +89,7 @@ def _weights(path: Path, columns: dict[str, list[Any]], weight: str | float | No
         return weights
     if weight is not None and m:
         raise GraphError(f"{path}: no edge has an attribute {weight!r}{meant(weight, columns)}; there are {listed_names(list(columns))}")
-    if others := [name for name, values in columns.items() if all(map(_is_number, values))]:
+    if others := [name for name, values in columns.items() if name != "id" and all(map(_is_number, values))]:  # which GraphML gives edges
         warnings.warn(f"{path}: {unweighted(others)}", AssumptionWarning, stacklevel=callers_level())
     return [1] * m
 

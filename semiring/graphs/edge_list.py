@@ -178,16 +178,16 @@ def edges(
     columns = _columns(edge_list, heads, weights, source, target, weight)
     if columns is not None:
         return _of_columns(columns, nodes, bool(directed))
-    ends: list[tuple[Hashable, Hashable]] = []
+    ends: list[Hashable] = []
     listed: list[Any] = []
     for position, item in enumerate(_items(edge_list)):
         parts: tuple[Any, ...] = () if isinstance(item, _NO_EDGE) or not isinstance(item, Iterable) else tuple(item)
         if len(parts) not in (2, 3):
             raise GraphError(f"edge {position} is {item!r}; an edge is a pair (u, v) or a triple (u, v, weight)")
-        ends.append(parts[:2])
+        ends += parts[:2]
         listed.append(parts[2] if len(parts) == 3 else None)
-    require_weights(listed, lambda e: f"edge {e} from {ends[e][0]!r} to {ends[e][1]!r}")
-    return EdgeList(*_labelled(ends, nodes), listed, bool(directed))
+    require_weights(listed, lambda e: f"edge {e} from {ends[2 * e]!r} to {ends[2 * e + 1]!r}")
+    return EdgeList(*_arranged(*_numbered(ends), nodes), listed, bool(directed))
 
 
 def _columns(edge_list: Any, heads: Any, weights: Any, source: Any, target: Any, weight: Any) -> Columns | None:
@@ -244,11 +244,14 @@ def _of_columns(columns: Columns, nodes: Iterable[Hashable] | None, directed: bo
     """The graph of edges that are given by columns."""
     tails, heads, weights, others = columns
     tails, heads = _whole(tails, heads)
-    require_weights(weights, lambda e: f"edge {e} from {tails[e]!s} to {heads[e]!s}")
-    integers = tails.dtype.kind in "iu" and heads.dtype.kind in "iu" and np.result_type(tails, heads).kind in "iu"
-    if integers and nodes is None:
-        return EdgeList(*_sorted_integers(tails, heads), weights, directed, columns=others)
-    return EdgeList(*_labelled(zip(tails.tolist(), heads.tolist(), strict=True), nodes), weights, directed, columns=others)
+    require_weights(weights, lambda e: f"edge {e} from {tails[e : e + 1].tolist()[0]!r} to {heads[e : e + 1].tolist()[0]!r}")
+    if tails.dtype.kind in "iu" and heads.dtype.kind in "iu" and np.result_type(tails, heads).kind in "iu":
+        numbered = _numbered_integers(tails, heads)
+    else:
+        ends: list[Any] = [None] * (2 * len(tails))
+        ends[::2], ends[1::2] = tails.tolist(), heads.tolist()
+        numbered = _numbered(ends)
+    return EdgeList(*_arranged(*numbered, nodes), weights, directed, columns=others)
 
 
 def _whole(*columns: Array) -> list[Array]:
@@ -262,8 +265,8 @@ def _are_whole(column: Array) -> bool:
     return bool(((np.abs(column) <= _EXACT_IN_FLOAT64) & (np.trunc(column) == column)).all())
 
 
-def _sorted_integers(tails: Array, heads: Array) -> tuple[tuple[int, ...], Array, Array]:
-    """The labels of integer ends, and the rows of both."""
+def _numbered_integers(tails: Array, heads: Array) -> tuple[tuple[Hashable, ...], Array, Array]:
+    """The vertices of integer ends, sorted, and the rows of both."""
     both = np.concatenate([tails, heads])
     least, greatest = (int(both.min()), int(both.max())) if len(both) else (0, 0)
     if greatest - least > 4 * len(both):
@@ -278,48 +281,52 @@ def _sorted_integers(tails: Array, heads: Array) -> tuple[tuple[int, ...], Array
     return tuple((np.flatnonzero(there).astype(wide) + wide.type(least)).tolist()), rows[: len(tails)], rows[len(tails) :]
 
 
-def _labelled(ends: Iterable[tuple[Hashable, Hashable]], nodes: Iterable[Hashable] | None) -> tuple[tuple[Hashable, ...], Array, Array]:
-    """The vertices, and the rows of both ends of each edge."""
-    ends = list(ends)
+def _numbered(ends: list[Hashable]) -> tuple[tuple[Hashable, ...], Array, Array]:
+    """The vertices of edges whose ends follow each other, and the rows of both: integers sorted, others as they first appear."""
     numbers: defaultdict[Hashable, int] = defaultdict()
     numbers.default_factory = numbers.__len__  # each new label gets the next number
     try:
-        if nodes is None:
-            sources, targets = _rows(numbers, ends)
-            labels = tuple(numbers)
-        else:
-            labels = tuple(nodes)
-            if len(set(labels)) < len(labels):
-                raise GraphError("nodes names a vertex twice")
-            sources, targets = numbered(ends, labels)
+        rows = np.fromiter(map(numbers.__getitem__, ends), dtype=np.intp, count=len(ends))
     except TypeError as error:
         raise GraphError(f"vertices need hashable labels: {error}") from None
+    labels = tuple(numbers)
     if arrays := [v for v in {type(v): v for v in labels}.values() if lends_memory(v)]:
         raise GraphError(
             f"the vertex {arrays[0]!r} is an array, which equals no other; name vertices by numbers or texts, as .tolist() gives"
         )
-    if nodes is None and all(isinstance(v, int | np.integer) for v in labels):
-        order = sorted(range(len(labels)), key=labels.__getitem__)  # type: ignore[arg-type]  # integers, as just tested
-        row = np.empty(len(labels), dtype=np.intp)
-        row[order] = np.arange(len(labels))
-        return tuple(labels[i] for i in order), row[sources], row[targets]
-    return labels, sources, targets
+    sources, targets = rows[::2], rows[1::2]
+    if all(isinstance(v, int | np.integer) for v in labels):
+        return _arranged(labels, sources, targets, sorted(labels))  # type: ignore[type-var]  # integers, as just tested
+    return labels, sources.copy(), targets.copy()
+
+
+def _arranged(
+    labels: tuple[Hashable, ...], sources: Array, targets: Array, nodes: Iterable[Hashable] | None
+) -> tuple[tuple[Hashable, ...], Array, Array]:
+    """The same vertices and rows of ends, in the order of `nodes` and with those that have no edges."""
+    if nodes is None:
+        return labels, sources, targets
+    wanted = tuple(nodes)
+    try:
+        row = {label: i for i, label in enumerate(wanted)}
+    except TypeError as error:
+        raise GraphError(f"vertices need hashable labels: {error}") from None
+    if len(row) < len(wanted):
+        raise GraphError("nodes names a vertex twice")
+    try:
+        rows = np.array([row[label] for label in labels], dtype=np.intp)
+    except KeyError as error:
+        vertex = labels.index(error.args[0])
+        position = int(np.argmax((sources == vertex) | (targets == vertex)))
+        pair = labels[sources[position]], labels[targets[position]]
+        raise GraphError(f"edge {position}, {pair!r}, has a vertex that is not in nodes: {labels[vertex]!r}") from None
+    return wanted, rows[sources], rows[targets]
 
 
 def numbered(ends: list[tuple[Hashable, Hashable]], labels: tuple[Hashable, ...]) -> tuple[Array, Array]:
     """The rows of both ends of each edge."""
-    try:
-        return _rows({label: i for i, label in enumerate(labels)}, ends)
-    except KeyError as error:
-        vertex = error.args[0]
-        position = next(i for i, pair in enumerate(ends) if vertex in pair)
-        raise GraphError(f"edge {position}, {ends[position]!r}, has a vertex that is not in nodes: {vertex!r}") from None
-
-
-def _rows(row: Mapping[Hashable, int], ends: list[tuple[Hashable, Hashable]]) -> tuple[Array, Array]:
-    """What a mapping says of both ends of each edge."""
-    rows = np.fromiter(map(row.__getitem__, chain.from_iterable(ends)), dtype=np.intp, count=2 * len(ends))
-    return rows[::2].copy(), rows[1::2].copy()
+    _, sources, targets = _arranged(*_numbered(list(chain.from_iterable(ends))), labels)
+    return sources, targets
 
 
 def require_weights(weights: list[Any] | Array, where: Callable[[int], str], *, structured: bool = True) -> None:

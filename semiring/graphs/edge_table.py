@@ -237,7 +237,7 @@ def require_present(values: Array, what: str) -> None:
         With its row.
     """
     if (row := _missing(values)) is not None:
-        raise GraphError(f"{what}, row {row}: {values[row]!s} says that a value is missing; leave such rows out, or fill them in")
+        raise GraphError(f"{what} has no value in row {row} ({values[row]}); leave such rows out, or fill them in")
 
 
 def _missing(values: Array) -> int | None:

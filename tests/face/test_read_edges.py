@@ -1,0 +1,282 @@
+"""`read_edges`: graphs from files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy import io as scipy_io
+from scipy import sparse
+
+import semiring as sr
+from semiring.cli import main
+
+ROADS = "from,to,km,minutes,name\nA,B,125,85,\nB,C,160.5,,A1\n"
+
+
+@pytest.fixture
+def roads(tmp_path: Path) -> Path:
+    path = tmp_path / "roads.csv"
+    path.write_text(ROADS)
+    return path
+
+
+def listed(graph: sr.EdgeList) -> list[tuple[Any, ...]]:
+    return [(graph.labels[u], graph.labels[v], w) for u, v, w in zip(graph.sources, graph.targets, graph.weights, strict=True)]
+
+
+class TestText:
+    def test_columns_of_a_header(self, roads: Path) -> None:
+        graph = sr.read_edges(roads)
+        assert listed(graph) == [("A", "B", 125), ("B", "C", 160.5)]
+        assert graph.directed
+        assert graph.lines == [2, 3]
+        assert list(graph.columns) == ["minutes", "name", "km"]
+        assert graph.columns["km"] == [125, 160.5]
+        assert graph.columns["name"] == ["", "A1"]
+        assert graph.columns["minutes"][0] == 85
+        assert math.isnan(graph.columns["minutes"][1])
+
+    def test_columns_that_are_named(self, roads: Path) -> None:
+        assert listed(sr.read_edges(str(roads), source="to", target="from", weight="km"))[0] == ("B", "A", 125)
+        assert listed(sr.read_edges(roads, weight=1)) == [("A", "B", 1), ("B", "C", 1)]
+        assert listed(sr.read_edges(roads, directed=False, nodes="CBA")) == [("A", "B", 125), ("B", "C", 160.5)]
+        assert not sr.read_edges(roads, directed=False).directed
+        with pytest.raises(sr.GraphError, match="line 3: no weight, though the header has one"):
+            sr.read_edges(roads, weight="minutes")
+
+    @pytest.mark.parametrize(
+        ("text", "options", "expected"),
+        [
+            ("a,b,km,t\nA,B,1,2\n", {"source": "a", "target": "b", "weight": "t"}, [("A", "B", 2)]),
+            ("a,b,t\nA,B,2\n", {"source": "a", "target": "b"}, [("A", "B", 2)]),
+            ("a,b\nA,B\n", {"source": "b", "target": "a"}, [("B", "A", None)]),
+            ("a,b,t\nA,B,2\n", {"weight": "t"}, [("A", "B", 2)]),
+            ("t,a,b\n2,A,B\n", {"weight": "t"}, [("A", "B", 2)]),
+            ("A,B,2\n", {"weight": 1}, [("A", "B", 1)]),
+            ("from,to,name\nA,B,x\n", {"weight": 1}, [("A", "B", 1)]),
+            ("from,to,t,s\nA,B,1,2\n", {"weight": 1}, [("A", "B", 1)]),
+            ("from,to,1\nA,B,7\n", {"weight": "1"}, [("A", "B", 7)]),
+        ],
+    )
+    def test_which_column_is_what(self, text: str, options: dict[str, Any], expected: Any) -> None:
+        assert listed(sr.read_edges(io.StringIO(text), **options)) == expected
+
+    @pytest.mark.parametrize(
+        ("text", "options", "message"),
+        [
+            (
+                ROADS,
+                {"weight": "Minutes"},
+                r"line 1: weight='Minutes': there is no such column \(did you mean 'minutes'\?\); there are 'from',",
+            ),
+            (ROADS, {"source": "from"}, "line 1: name both"),
+            (ROADS, {"source": "from", "target": "from"}, "line 1: .* one column, 'from'"),
+            (
+                "a,b,c,d\nA,B,1,2\n",
+                {"weight": "d"},
+                "line 1: no columns are called source and target; name them, by source= and target=, of 'a'",
+            ),
+            ("a,b,c,d\nA,B,1,2\n", {}, "line 1: .* not 4 fields; with further columns a header has to call two of them source and target"),
+            ("from,to,t,s\nA,B,1,2\n", {}, "line 1: no column is called weight, but 't' and 's' could be one; pass weight='t'"),
+            ("from,to,km,km\nA,B,1,2\n", {"weight": "km"}, "line 1: the columns 'km' and 'km' could both be the weight"),
+            ("A,B,1\n", {"nodes": ["A"]}, "edge 0, .* has a vertex that is not in nodes: 'B'"),
+        ],
+    )
+    def test_what_cannot_be_read(self, text: str, options: dict[str, Any], message: str) -> None:
+        with pytest.raises(sr.GraphError, match=f"the open file(, |: ){message}"):
+            sr.read_edges(io.StringIO(text), **options)
+
+    def test_open_files(self, roads: Path) -> None:
+        for mode in ("r", "rb"):
+            with roads.open(mode) as file:
+                assert listed(sr.read_edges(file)) == listed(sr.read_edges(roads))
+        assert listed(sr.read_edges(io.BytesIO("Z\xfcrich,Bern\n".encode("latin-1")), encoding="latin-1"))[0][0] == "Zürich"
+        assert listed(sr.read_edges(io.StringIO("Zürich Bern 3\n")))[0] == ("Zürich", "Bern", 3)
+
+    def test_compressed(self, roads: Path) -> None:
+        packed = roads.with_name("roads.csv.gz")
+        packed.write_bytes(gzip.compress(roads.read_bytes()))
+        assert listed(sr.read_edges(packed)) == listed(sr.read_edges(roads))
+        for damaged in (packed.read_bytes()[:-9], ROADS.encode(), b""):
+            packed.write_bytes(damaged)
+            with pytest.raises(sr.GraphError, match=r"roads\.csv\.gz(: not a file that gzip has compressed|: no edges in it)"):
+                sr.read_edges(packed)
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("https://example.org/roads.csv", r"an address, and no file here; pass urllib\.request\.urlopen"),
+        (ROADS, r"the name of no file; pass io\.StringIO\(text\)"),
+        ("roads.json", r"does not end like a format that can be read: \.csv, .*\.graphml"),
+        ("roads.npy", r"a matrix, and no list of edges; numpy\.load"),
+        (7, "a int is no file; pass its path"),
+        (np.eye(2), "is no file"),
+    ],
+)
+def test_what_is_no_file(file: Any, message: str) -> None:
+    with pytest.raises(sr.GraphError, match=message):
+        sr.read_edges(file)
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none.mtx", "none.graphml", "-"])
+def test_a_file_that_is_not_there(name: str, tmp_path: Path) -> None:
+    with pytest.raises((FileNotFoundError, sr.GraphError)) as caught:
+        sr.read_edges(tmp_path / name)
+    assert isinstance(caught.value, FileNotFoundError) or name == "-"
+
+
+GRAPHS = {
+    "undirected": nx.Graph([("a", "b", {"weight": 2.5, "length": 3}), ("b", "c", {"weight": 1.0, "length": 4})]),
+    "directed": nx.DiGraph([("b", "a", {"weight": 2.5, "length": 3}), ("b", "c", {"weight": 1.0, "length": 4})]),
+    "parallel": nx.MultiDiGraph([("a", "b", {"weight": 2.5, "length": 3}), ("a", "b", {"weight": 1.0, "length": 4})]),
+    "integers": nx.DiGraph([(10, 2, {"weight": 2.5, "length": 3}), (2, 3, {"weight": 1.0, "length": 4})]),
+}
+for _graph in GRAPHS.values():
+    _graph.add_node(77 if 10 in _graph else "alone")
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=list(GRAPHS))
+@pytest.mark.parametrize("suffix", ["graphml", "gml", "gexf", "graphml.gz"])
+def test_files_of_networkx(graph: Any, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"graph.{suffix}"
+    {"graphml": nx.write_graphml_xml, "gml": nx.write_gml, "gexf": nx.write_gexf}[suffix.partition(".")[0]](graph, path)
+    found = sr.read_edges(path)
+    assert found.directed == graph.is_directed()
+    assert set(found.labels) == set(graph)
+    order = sorted(graph) if 10 in graph else list(graph)
+    expected = sr.apsp(sr.edges(graph.edges(data="weight"), directed=graph.is_directed(), nodes=order))
+    np.testing.assert_array_equal(sr.apsp(sr.read_edges(path, nodes=order)), expected)
+    assert found.labels == tuple(order) or 10 not in graph
+    assert sorted(found.columns["length"]) == [3, 4]
+    lengths = sr.apsp(sr.edges(graph.edges(data="length"), directed=graph.is_directed(), nodes=order))
+    np.testing.assert_array_equal(sr.apsp(sr.read_edges(path, nodes=order, weight="length")), lengths)
+    with pytest.raises(sr.GraphError, match=r"no edge has an attribute 'lenght' \(did you mean 'length'\?\); there are "):
+        sr.read_edges(path, weight="lenght")
+    refused: list[dict[str, Any]] = [{"directed": True}, {"source": "a", "target": "b"}, {"encoding": "utf-8"}]
+    for option in refused:
+        with pytest.raises(sr.GraphError, match=rf"{next(iter(option))}= is for edge lists as text, .*leave out"):
+            sr.read_edges(path, **option)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_lists_of_networkx(directed: bool, tmp_path: Path) -> None:
+    graph = nx.gnp_random_graph(9, 0.4, seed=1, directed=directed)
+    for u, v, data in graph.edges(data=True):
+        data["km"] = u + 2 * v
+    nx.write_edgelist(graph, tmp_path / "a.edgelist")
+    nx.write_weighted_edgelist(nx.Graph(graph) if not directed else graph, tmp_path / "b.edgelist")
+    nx.write_adjlist(graph, tmp_path / "c.adjlist")
+    hops = sr.apsp(sr.edges(graph.edges, directed=directed, nodes=range(9)))
+    for name in ("a.edgelist", "c.adjlist"):
+        found = sr.read_edges(tmp_path / name, directed=directed, weight=1, nodes=range(9))
+        np.testing.assert_array_equal(sr.apsp(found), hops)
+    lengths = sr.apsp(sr.edges(graph.edges(data="km"), directed=directed, nodes=range(9)))
+    np.testing.assert_array_equal(sr.apsp(sr.read_edges(tmp_path / "a.edgelist", directed=directed, weight="km", nodes=range(9))), lengths)
+
+
+def test_attributes_that_may_be_meant_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "streets.graphml"
+    graph = nx.MultiDiGraph([("a", "b", {"length": "12.5", "name": "Main"}), ("b", "a", {"length": "7", "name": "Main"})])
+    nx.write_graphml_xml(graph, path)
+    with pytest.warns(sr.AssumptionWarning, match=r"each edge counts 1, .*pass weight='length' to count that"):
+        assert list(sr.read_edges(path).weights) == [1, 1]
+    assert list(sr.read_edges(path, weight="length").weights) == [12.5, 7]  # which some programs write as texts
+    assert list(sr.read_edges(path, weight=1).weights) == [1, 1]
+    with pytest.raises(sr.DTypeError, match="is 'Main', which is no real number"):
+        sr.read_edges(path, weight="name")
+    graph.add_edge("b", "c", weight=5)
+    nx.write_graphml_xml(graph, path)
+    with pytest.warns(sr.AssumptionWarning, match=r"2 of the 3 edges have no 'weight' and count 1"):
+        assert sorted(map(str, sr.read_edges(path).weights)) == ["5", "None", "None"]
+
+
+@pytest.mark.parametrize("suffix", [".graphml", ".gml", ".gexf", ".net"])
+@pytest.mark.parametrize("content", ["", "<graphml", "graph [ node", "no such thing\0"])
+def test_damaged_files_of_networkx(suffix: str, content: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a{suffix}"
+    path.write_text(content)
+    try:
+        assert len(sr.read_edges(path).sources) == 0
+    except sr.GraphError as error:
+        assert str(path) in str(error)  # noqa: PT017  # Pajek's reader passes over much
+
+
+def test_gml_without_labels(tmp_path: Path) -> None:
+    path = tmp_path / "a.gml"
+    path.write_text("graph [ directed 1 node [ id 4 ] node [ id 2 ] edge [ source 4 target 2 weight 3 ] ]")
+    assert listed(sr.read_edges(path)) == [(4, 2, 3)]
+
+
+class TestMatrixMarket:
+    @pytest.mark.parametrize("suffix", ["mtx", "mtx.gz"])
+    @pytest.mark.parametrize("symmetric", [True, False])
+    def test_sparse(self, symmetric: bool, suffix: str, tmp_path: Path) -> None:
+        matrix = sparse.random_array((12, 12), density=0.2, rng=np.random.default_rng(0), format="coo")
+        matrix = (matrix + matrix.T).tocoo() if symmetric else matrix
+        scipy_io.mmwrite(tmp_path / "a.mtx", matrix)
+        path = tmp_path / f"a.{suffix}"
+        if suffix == "mtx.gz":
+            path.write_bytes(gzip.compress((tmp_path / "a.mtx").read_bytes()))
+        found = sr.read_edges(path)
+        assert found.directed is not symmetric
+        assert found.labels == tuple(range(12))
+        np.testing.assert_array_equal(sr.apsp(found), sr.apsp(matrix))
+        hops = sr.apsp(sr.read_edges(path, weight=1))
+        np.testing.assert_array_equal(hops, sparse.csgraph.shortest_path(matrix.tocsr(), unweighted=True))
+
+    @pytest.mark.parametrize(
+        ("content", "options", "message"),
+        [
+            ("array real general\n1 1\n1\n", {}, "a dense matrix, and no list of edges; pass scipy.io.mmread"),
+            ("coordinate real general\n2 3 1\n1 3 1\n", {}, "a graph is a square matrix"),
+            ("coordinate real general\n2 2 1\n1 2 1\n", {"weight": "km"}, "weight= is for edge lists as text"),
+            ("coordinate real general\n2 2 1\n1 2 1\n", {"directed": False}, "a matrix says itself which edges go both ways"),
+            ("coordinate real general\n2 2 1\n1 2 1_0\n", {}, "line 3: '1_0' is no number"),
+            ("coordinate complex general\n2 2 1\n1 2 1 1\n", {}, "no real number"),
+        ],
+    )
+    def test_refusals(self, content: str, options: dict[str, Any], message: str, tmp_path: Path) -> None:
+        path = tmp_path / "a.mtx"
+        path.write_text(f"%%MatrixMarket matrix {content}")
+        with pytest.raises((sr.GraphError, sr.DTypeError), match=message):
+            sr.read_edges(path, **options)
+
+
+def test_without_networkx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.gml"
+    path.write_text("graph [ ]")
+    monkeypatch.setitem(__import__("sys").modules, "networkx", None)
+    with pytest.raises(sr.SemiringError, match=r'need NetworkX: pip install "semiring\[graphs\]"'):
+        sr.read_edges(path)
+
+
+class TestCommandLine:
+    def test_a_column_by_its_name(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path = tmp_path / "roads.csv"
+        path.write_text("from,to,km,minutes\nA,B,125,85\nB,C,160,105\n")
+        for options, distance in ((["--weight", "minutes"], 190), ([], 285), (["--weight", "1"], 2)):
+            assert main(["apsp", str(path), "--from", "A", "--to", "C", *options]) == 0
+            assert capsys.readouterr().out.startswith(f"{distance}: ")
+        assert main(["apsp", str(path), "--weight", "minuten"]) == 2
+        assert "--weight='minuten': there is no such column (did you mean 'minutes'?)" in capsys.readouterr().err
+        path.write_text("from,to,minutes,toll\nA,B,125,85\n")
+        assert main(["apsp", str(path)]) == 2
+        assert "'minutes' and 'toll' could be one; pass --weight='minutes'" in capsys.readouterr().err
+
+    def test_graphs_of_networkx(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path = tmp_path / "streets.graphml"
+        nx.write_graphml_xml(nx.Graph([("a", "b", {"length": 12.5})]), path)
+        assert main(["apsp", str(path), "--from", "b", "--to", "a", "--weight", "length"]) == 0
+        assert capsys.readouterr().out == "12.5: b → a\n"
+        assert main(["apsp", str(path), "--from", "b", "--to", "a"]) == 0
+        assert "semiring: warning: " in capsys.readouterr().err
+        assert main(["apsp", str(path), "--undirected"]) == 2
+        assert "leave out --undirected" in capsys.readouterr().err
