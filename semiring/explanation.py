@@ -31,6 +31,7 @@ def explain(
     paths: bool = False,
     sources: Any = None,
     targets: Any = None,
+    weight: str | float | None = None,
     nonedge: Any = None,
     threads: int | None = None,
     memory_limit: int | str | None = None,
@@ -67,7 +68,7 @@ def explain(
         As for `apsp`. Where there is no GPU, "cuda" tells what an NVIDIA H200 would do.
     paths : bool
         Of a closure with paths.
-    sources, targets, nonedge
+    sources, targets, weight, nonedge
         As for `apsp`.
 
     Returns
@@ -90,8 +91,10 @@ def explain(
     More: How it works, Planning.
     """
     require_semiring(semiring)
-    refuse_arrays(dtype=dtype, device=device, paths=paths, method=method, memory_limit=memory_limit)
-    options = Options(paths, sources, targets, nonedge, dtype, device, threads, memory_limit=memory_limit, method=method, block=block)
+    refuse_arrays(weight=weight, dtype=dtype, device=device, paths=paths, method=method, memory_limit=memory_limit)
+    options = Options(
+        paths, sources, targets, weight, nonedge, dtype, device, threads, memory_limit=memory_limit, method=method, block=block
+    )
     if isinstance(graph, Problem):
         problem = graph
     elif isinstance(graph, int | float | np.number):
@@ -116,7 +119,8 @@ def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:
 
 def _of_graph(graph: Any, semiring: Semiring, options: Options) -> Problem:
     """The closure of a graph, of which no more is read than planning needs."""
-    listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=semiring.on_truth_values)
+    reading: dict[str, Any] = {"nonedge": options.nonedge, "dtype": options.dtype, "weight": options.weight}
+    listed = read_edges(graph, semiring, presence=semiring.on_truth_values, **reading)
     if listed is not None:
         edges, labels = listed
         return edges_problem(semiring, edges, options, _searches(options, edges.n, labels))

@@ -40,13 +40,15 @@ def apsp(
 
     Parameters
     ----------
-    graph : array of shape (…, n, n), sparse array, NetworkX graph, or what `edges` gives
+    graph : array of shape (…, n, n), sparse array, graph of another library, or what `edges` gives
         The edge from i to j at [i, j]. No edge is ∞ (of integers the largest value) or `nonedge` in a dense matrix, and what a sparse one
-        does not store. NetworkX: the attribute ``weight``, or 1.
+        does not store. Graphs of NetworkX, igraph, rustworkx, networkit and PyTorch Geometric keep their labels.
     paths : bool
         Return a `Paths`, which knows the paths too.
     sources, targets : vertex or sequence of vertices, optional
         Only the paths from these, to those, as rows and columns: by label, or else by index.
+    weight : str or number, optional
+        The attribute or column of edges that is their weight, by default "weight"; or what every edge counts.
     nonedge : scalar, optional
         What stands for no edge in a dense matrix, such as 0.
     dtype : dtype, optional
@@ -117,14 +119,14 @@ def closure(
 
     Parameters
     ----------
-    a : array of shape (…, n, n), tuple of such arrays, sparse array, NetworkX graph, or what `edges` gives
+    a : array of shape (…, n, n), tuple of such arrays, sparse array, graph of another library, or what `edges` gives
         See `apsp` for graphs. A tuple holds one array for each component of a structured element.
     semiring : Semiring
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
     paths
         As for `apsp`. It needs a selective ⊕; a semiring with its witness (`Semiring.with_witness`) gives them unasked.
-    sources, targets
+    sources, targets, weight
         As for `apsp`.
     nonedge
         As for `apsp`. It stands for the semiring's zero.
@@ -179,12 +181,16 @@ def transitive_closure(
 
     Parameters
     ----------
-    graph : array of shape (…, n, n), sparse array, NetworkX graph, or what `edges` gives
+    graph : array of shape (…, n, n), sparse array, graph of another library, or what `edges` gives
         Dense: truth values, or integers 0 and 1; other dtypes need `nonedge`. Whatever number a sparse array stores or a listed edge has is
         an edge, 0 too, as for `apsp`; a stored False is none.
     reflexive : bool
         Every vertex reaches itself; otherwise only through a cycle.
-    paths, sources, targets, nonedge
+    paths, sources, targets
+        As for `apsp`.
+    weight
+        As for `apsp`. It matters only where it is a truth value, as there is an edge whatever number it has.
+    nonedge
         As for `apsp`.
     dtype : dtype, optional
         The only one is bool.
@@ -213,7 +219,15 @@ def transitive_closure(
 
 @described_by(apsp)
 def power(
-    a: Any, k: int, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, device: str = "auto", threads: int | None = None
+    a: Any,
+    k: int,
+    semiring: Semiring,
+    *,
+    weight: str | float | None = None,
+    nonedge: Any = None,
+    dtype: Any = None,
+    device: str = "auto",
+    threads: int | None = None,
 ) -> Any:
     """The k-th power of a matrix over a semiring: the sum over the paths of exactly k edges.
 
@@ -231,6 +245,8 @@ def power(
     k : int
         At least 0; the 0-th power is the identity matrix.
     semiring : Semiring
+    weight
+        As for `apsp`.
     nonedge
         As for `apsp`. It stands for the semiring's zero.
     dtype
@@ -270,7 +286,7 @@ def power(
     if exponent < 0:
         raise SemiringError(f"the power is {exponent}; a matrix over a semiring has no inverse, so it must be at least 0")
     with noted(f"the power {exponent}", semiring, a):
-        read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype)
+        read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
         with on_device(device_of(read.values[0])):
             if read.verify is not None:
                 read.verify()

@@ -19,7 +19,7 @@ from semiring.arrays.pieces import HOST, slices
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, noted
 from semiring.common.html import Shown, beside
-from semiring.execution.closure import solve
+from semiring.execution.closure import close_edges, solve
 from semiring.execution.rows import block_of_rows
 from semiring.graphs import Graph, read_edges, read_graph
 from semiring.planning import closure_problem, edges_problem, plan
@@ -162,12 +162,12 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **opt
 
     Parameters
     ----------
-    graph : array of shape (n, n), sparse array, NetworkX graph, or what `edges` gives
+    graph : array of shape (n, n), sparse array, graph of another library, or what `edges` gives
         See `apsp`.
     bins : int or increasing sequence of numbers
         The edges of the histogram's bins, as for `numpy.histogram`; what lies outside of them is not counted. A number from 2: at most so
         many bins of one width, a power of two, which are chosen by the distances; where all of these are whole numbers it is at least 1.
-    nonedge, dtype
+    weight, nonedge, dtype
         As for `apsp`.
 
     Returns
@@ -215,7 +215,7 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
     if not isinstance(graph, np.ndarray) and lends_memory(graph):  # a sum is no array, so that its library need not have `dtype`
         lent = borrowed(graph)
         graph, options = lent.array, options._replace(overwrite=options.overwrite and not lent.constant)
-    reading: dict[str, Any] = {"nonedge": options.nonedge, "dtype": options.dtype}
+    reading: dict[str, Any] = {"weight": options.weight, "nonedge": options.nonedge, "dtype": options.dtype}
     listed = read_edges(graph, MIN_PLUS, **reading)
     forced = options.overwrite or options.needs_block_rows
     if listed is not None:
@@ -233,8 +233,11 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
     if not whole:
         return labels, n, ((some.start, block_of_rows(read, MIN_PLUS, options, range(n)[some])) for some in slices(n, n, HOST))
     # What is read already need not be read again.
-    given, how = (read.values[0], options._replace(nonedge=None, dtype=None)) if isinstance(read, Graph) else (graph, options)
-    found = solve(given, MIN_PLUS, how, reflexive=True)
+    if isinstance(read, CSR):
+        found = close_edges(read, labels, MIN_PLUS, options, reflexive=True)
+    else:
+        given, how = (read.values[0], options._replace(nonedge=None, dtype=None)) if isinstance(read, Graph) else (graph, options)
+        found = solve(given, MIN_PLUS, how, reflexive=True)
     if listed is None and forced and hasattr(found, "to_numpy"):  # a DataFrame
         labels, found = tuple(found.index), found.to_numpy()
     if len(found.shape) != 2:

@@ -15,7 +15,7 @@ from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import Options
 
-__all__ = ["solve"]
+__all__ = ["close_edges", "solve"]
 
 
 def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> Any:
@@ -38,9 +38,9 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         return solve_between(graph, semiring, options, reflexive=reflexive, presence=presence)
     subject = graph
     try:
-        listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence)
+        listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence, weight=options.weight)
         if listed is not None:
-            return _of_edges(*listed, semiring, options, reflexive=reflexive)
+            return close_edges(*listed, semiring, options, reflexive=reflexive)
         paths = bool(options.paths or semiring.witness)
         reading = reading_of(semiring, options.nonedge, options.dtype, options.overwrite, presence, paths, options.check)
         given = GivenMatrix.of(graph, semiring, reading)
@@ -56,7 +56,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         raise
 
 
-def _of_edges(edges: CSR, labels: Any, semiring: Semiring, options: Options, *, reflexive: bool) -> Any:
+def close_edges(edges: CSR, labels: Any, semiring: Semiring, options: Options, *, reflexive: bool) -> Any:
     """The closure of a sparse graph: by searches, or that of a matrix which is made where it is closed."""
     how = plan(edges_problem(semiring, edges, options))
     require_memory(edges.n, edges.dtypes, via=how.paths)

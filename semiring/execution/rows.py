@@ -99,7 +99,7 @@ def solve_between(graph: Any, semiring: Semiring, options: Options, *, reflexive
         return _Task(semiring, options, reflexive, paths, n, labels, sources, targets, backward)
 
     with noted("the closure", semiring, graph):
-        listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence)
+        listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence, weight=options.weight)
         if listed is not None:
             return _of_edges(*listed, task)
         reading = reading_of(semiring, options.nonedge, options.dtype, overwrite=options.overwrite, presence=presence)

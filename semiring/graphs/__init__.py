@@ -2,8 +2,9 @@
 
 `read` is the door, and asks two kinds of reader:
 
-- What lists its edges goes by `coo`: a sparse array, a NetworkX graph, or what `edge_list.edges` makes of a user's list, becomes triplets
-  (COO), and these compressed rows, of `algorithms.csr`. `edge_table` finds the columns of tables for it.
+- What lists its edges goes by `coo`: a sparse array, or what `edge_list.edges` makes of a user's list (`edge_table` finds the columns of
+  tables for it) and `foreign` of another library's graph, with the weights that `weights` finds, becomes triplets (COO), and these
+  compressed rows, of `algorithms.csr`.
 - Anything else goes by `array_like`, which finds the array in it, and `dense`, which makes a matrix over the semiring of it, borrowing what
   need not change. `by_rows` does the same by block rows, for what is on disk or too large.
 

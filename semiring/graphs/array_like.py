@@ -15,7 +15,16 @@ from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import borrowed, lends_memory, lists_numbers, name_of
 from semiring.common.errors import GraphError, ShapeError
 
-__all__ = ["ArrayLike", "as_array_like", "comes_from", "is_pydata", "is_sparse", "to_scipy"]
+__all__ = ["ArrayLike", "as_array_like", "comes_from", "graph_library", "is_pydata", "is_sparse", "to_scipy"]
+
+_GRAPHS = {
+    "networkx": "adj",
+    "igraph": "get_edgelist",
+    "rustworkx": "weighted_edge_list",
+    "networkit": "iterEdgesWeights",
+    "torch_geometric": "num_nodes",
+}
+"""The libraries whose graphs are read, and what of theirs only a graph has."""
 
 
 @dataclass(eq=False, slots=True)
@@ -57,6 +66,12 @@ def comes_from(value: Any, *libraries: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def _libraries(kind: type) -> frozenset[str]:
     return frozenset([c.__module__.partition(".")[0] for c in kind.__mro__])
+
+
+def graph_library(value: Any) -> str | None:
+    """The library whose graph this is, one of those that `semiring.graphs.foreign` reads, which is not imported for that."""
+    kind: Any = type(value)
+    return next((library for library in _libraries(kind) & _GRAPHS.keys() if hasattr(value, _GRAPHS[library])), None)
 
 
 def is_sparse(value: Any) -> bool:
@@ -112,8 +127,8 @@ def as_array_like(value: Any) -> ArrayLike:
     if hasattr(value, "__array__") or _is_buffer(value):
         return _lent(value)
     raise GraphError(
-        f"a {name_of(value)} is no graph; pass a square array, a nested list, a SciPy sparse array, a NetworkX graph, "
-        "or semiring.edges([(u, v, weight), …])"
+        f"a {name_of(value)} is no graph; pass a square array, a nested list, a SciPy sparse array, a graph of NetworkX, igraph, "
+        "rustworkx, networkit or PyTorch Geometric, or semiring.edges([(u, v, weight), …])"
     )
 
 

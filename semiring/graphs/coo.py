@@ -1,4 +1,4 @@
-"""Graphs that list their edges (sparse arrays, NetworkX graphs, `EdgeList`s) as triplets (COO), and these as matrices over a semiring.
+"""Graphs that list their edges (sparse arrays, `EdgeList`s, graphs of libraries) as triplets (COO), and these as matrices over a semiring.
 
 `coordinates` gives what a graph lists, with a name for each edge. `COO.csr` and `COO.dense` leave out non-edges, convert weights, refuse
 what is no element, and combine parallel edges with ⊕. `csr_of_scipy` does all that at once where nothing about SciPy's compressed rows has
@@ -7,6 +7,7 @@ to change.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,9 +20,11 @@ from semiring.algorithms.csr import CSR, combine_runs, in_order, in_range
 from semiring.arrays.conversion import Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
-from semiring.graphs.array_like import comes_from, is_sparse, to_scipy
-from semiring.graphs.edge_list import EdgeList, numbered, require_weights
+from semiring.graphs.array_like import is_sparse, to_scipy
+from semiring.graphs.edge_list import EdgeList, require_weights
+from semiring.graphs.foreign import edges_of_library
 from semiring.graphs.graph import Graph, Reading, entry_name, nonedges
+from semiring.graphs.weights import refuse_weight, weighted
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.operations import Operations
 from semiring.kernels.overflow.statistics import surely_elements, value_statistics
@@ -204,13 +207,25 @@ def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> CSR | None
     return CSR(int(n), starts.astype(np.intp), heads, (weights,), (zero,), statistics)
 
 
-def coordinates(graph: Any, semiring: Semiring, weight: str) -> COO | None:
-    """The edges of what lists them, with NetworkX's attribute `weight`; None for a dense matrix."""
-    if is_sparse(graph):
-        return _of_scipy(to_scipy(graph), semiring)
-    if comes_from(graph, "networkx") and hasattr(graph, "adj"):
-        graph = _of_networkx(graph, weight)
-    return _of_edge_list(graph, semiring) if isinstance(graph, EdgeList) else None
+def coordinates(graph: Any, semiring: Semiring, weight: Any, *, presence: bool) -> COO | None:
+    """The edges of what lists them, with the weights that are asked for; None for a dense matrix. See `read_graph`."""
+    listed = graph if isinstance(graph, EdgeList) else edges_of_library(graph)
+    if listed is not None:
+        warns = not (presence or semiring.on_truth_values)
+        return _of_edge_list(weighted(listed, weight, warns=warns, listed=listed is graph), semiring)
+    if isinstance(graph, str | os.PathLike):
+        _refuse_name(graph)
+    if weight is not None:
+        refuse_weight(graph, weight)
+    return _of_scipy(to_scipy(graph), semiring) if is_sparse(graph) else None
+
+
+def _refuse_name(name: str | os.PathLike[Any]) -> None:
+    """Refuse the name of a file in the place of a graph."""
+    path = os.fspath(name)
+    readers = {".npy": "numpy.load", ".npz": "scipy.sparse.load_npz", ".zarr": "zarr.open"}
+    reader = readers.get(os.path.splitext(path)[1], "sr.read_edges")
+    raise GraphError(f"a graph is expected, and not the name of a file; {reader}({path!r}) reads one")
 
 
 def _of_scipy(graph: Any, semiring: Semiring) -> COO:
@@ -238,20 +253,11 @@ def _of_scipy(graph: Any, semiring: Semiring) -> COO:
     return COO(tails, heads, (data,), int(graph.shape[0]), lambda e: entry_name((tails[e[0]], heads[e[0]])))
 
 
-def _of_networkx(graph: Any, weight: str) -> EdgeList:
-    labels = tuple(graph.nodes)
-    triples = list(graph.edges(data=weight, default=None))
-    tails, heads = numbered([(u, v) for u, v, _ in triples], labels)
-    return EdgeList(labels, tails, heads, [w for _, _, w in triples], graph.is_directed())
-
-
 def _of_edge_list(graph: EdgeList, semiring: Semiring) -> COO:
     """Each edge of a list, and after all of them the other directions of those that have none."""
 
     def where(index: tuple[int, ...]) -> str:
-        e = index[0] % max(1, len(graph.weights))
-        line = "" if graph.lines is None else f" (line {graph.lines[e]})"
-        return f"edge {e} from {graph.labels[graph.sources[e]]!r} to {graph.labels[graph.targets[e]]!r}{line}"
+        return graph.edge_name(index[0] % max(1, len(graph.weights)))
 
     tails, heads, weights = graph.sources, graph.targets, _weights(graph.weights, semiring, where)
     if not graph.directed:

@@ -19,7 +19,7 @@ from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory, name_of
 from semiring.common.errors import DTypeError, GraphError
 from semiring.common.html import code, faint, short, table
-from semiring.graphs.array_like import is_sparse
+from semiring.graphs.array_like import graph_library, is_sparse
 from semiring.graphs.edge_table import Columns, column, columns_of, described, is_missing_type, is_table, require_present
 
 __all__ = ["EdgeList", "edges", "numbered", "require_weights"]
@@ -68,7 +68,8 @@ class EdgeList:
     lines : sequence of int or None
         The line of each edge in the file that it was read from, for messages.
     columns : mapping
-        What else is known of each edge, by name: sequences, as of the columns of a table or a file, but for those of its two ends.
+        What else is known of each edge, by name: sequences, as of the columns of a table or a file, with None where there is nothing.
+        `semiring.apsp` takes one by ``weight=``.
     """
 
     labels: tuple[Hashable, ...]
@@ -92,6 +93,11 @@ class EdgeList:
         rows = [(name(u), arrow, name(v), faint("weight 1") if w is None else code(short(str(w), _WIDTH))) for u, v, w in first]
         more = [(faint(f"and {len(self.weights) - _SHOWN:,} more"),)] if len(self.weights) > _SHOWN else []
         return table(f"{len(self.labels):,} vertices, {len(self.weights):,} {self._kind} edges", [*rows, *more])
+
+    def edge_name(self, e: int) -> str:
+        """How a message names an edge."""
+        line = "" if self.lines is None else f" (line {self.lines[e]})"
+        return f"edge {e} from {self.labels[self.sources[e]]!r} to {self.labels[self.targets[e]]!r}{line}"
 
     @property
     def _kind(self) -> str:
@@ -134,7 +140,7 @@ def edges(
     Parameters
     ----------
     edge_list : iterable, table, or array
-        - Pairs ``(u, v)`` or triples ``(u, v, weight)`` of any hashable labels, or an array of such rows. Without a weight an edge counts 1.
+        - Pairs ``(u, v)`` or triples ``(u, v, weight)`` of hashable labels, or an array of such rows. Without a weight an edge counts 1.
         - A table: of pandas, polars or pyarrow, a structured array, or (by pyarrow) what has Arrow's or the dataframe protocol.
         - The tail of each edge, if `heads` is given.
     heads, weights : array, list, or column of a table, optional
@@ -368,7 +374,7 @@ def _items(edge_list: Any) -> Iterable[Any]:
         return rows
     if isinstance(edge_list, str):
         raise GraphError(f"{described(edge_list)} is a text, and no list of edges; sr.read_edges({described(edge_list)}) reads a file")
-    if is_sparse(edge_list) or hasattr(edge_list, "adj") or isinstance(edge_list, EdgeList):
+    if is_sparse(edge_list) or graph_library(edge_list) or isinstance(edge_list, EdgeList):
         raise GraphError(f"a graph of type {name_of(edge_list)} is no list of edges; pass it as it is, in the place of one")
     if isinstance(edge_list, Mapping) and not isinstance(edge_list, Set):  # a view of NetworkX's edges is both
         raise GraphError(f"a {name_of(edge_list)} is no list of edges; pass ((u, v, weight) for (u, v), weight in graph.items())")

@@ -37,7 +37,7 @@ def read_graph(
     overwrite: bool = False,
     presence: bool = False,
     paths: bool = False,
-    weight: str = "weight",
+    weight: Any = None,
 ) -> Graph:
     """A graph as a dense matrix over `semiring`, with the semiring's zero for every missing edge.
 
@@ -50,7 +50,8 @@ def read_graph(
         - A tuple of arrays, one for each component of an element, where elements are structured.
         - A sparse array or matrix of SciPy or PyData: an absent entry is a non-edge, an explicit 0 is an edge (but not in the formats that
           pad with zeros, BSR and DIA). Duplicates add up, because that is what such an array means to SciPy.
-        - A NetworkX graph: vertices keep their labels; an edge without `weight` counts 1; parallel edges combine with ⊕.
+        - A graph of NetworkX, igraph, rustworkx, networkit or PyTorch Geometric: vertices keep their labels; an edge without a weight
+          counts 1; parallel edges combine with ⊕.
         - An `EdgeList`, from `edges`.
     semiring : Semiring
     nonedge : scalar, optional
@@ -64,15 +65,15 @@ def read_graph(
         For truth values: a listed edge or a stored entry is True whatever its number, also 0; a stored False is no edge.
     paths : bool
         Whether the construction matrix has to fit into memory as well.
-    weight : str
-        The NetworkX edge attribute.
+    weight : hashable, optional
+        The attribute or column that is the weight, or a number that every edge counts.
 
     Raises
     ------
     GraphError, ShapeError, DTypeError, DomainError, TooLargeError
     """
     reading = reading_of(semiring, nonedge, dtype, overwrite=overwrite, presence=presence, paths=paths)
-    if (coo := coordinates(graph, semiring, weight)) is not None:
+    if (coo := coordinates(graph, semiring, weight, presence=presence)) is not None:
         return coo.dense(semiring, reading)
     return GivenMatrix.of(graph, semiring, reading).read()
 
@@ -166,15 +167,17 @@ class GivenMatrix:
 
 
 def read_edges(
-    graph: Any, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, presence: bool = False, weight: str = "weight"
+    graph: Any, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, presence: bool = False, weight: Any = None
 ) -> tuple[CSR, tuple[Hashable, ...] | None] | None:
-    """The edges of a sparse array, a NetworkX graph or an `EdgeList`, and the labels; None for a dense matrix. See `read_graph`."""
-    if isinstance(graph, np.ndarray) or on_gpu(graph):
+    """The edges of what lists them, and the labels; None for a dense matrix. See `read_graph`."""
+    if weight is None and (isinstance(graph, np.ndarray) or on_gpu(graph)):
         return None
     reading = reading_of(semiring, nonedge, dtype, presence=presence)
-    if comes_from(graph, "scipy") and hasattr(graph, "tocoo") and (csr := csr_of_scipy(graph, semiring, reading)) is not None:
-        return csr, None
-    coo = coordinates(graph, semiring, weight)
+    if weight is None and comes_from(graph, "scipy") and hasattr(graph, "tocoo"):
+        csr = csr_of_scipy(graph, semiring, reading)
+        if csr is not None:
+            return csr, None
+    coo = coordinates(graph, semiring, weight, presence=presence)
     return None if coo is None else (coo.csr(semiring, reading), coo.labels)
 
 

@@ -28,6 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class ComputationOptions(TypedDict, total=False):
     """How a graph is read, and where and in what memory its closure is computed; see `semiring.apsp`."""
 
+    weight: str | float | None
     nonedge: Any
     dtype: Any
     device: Any
@@ -55,6 +56,7 @@ class Options(NamedTuple):
     paths: bool = False
     sources: Any = None
     targets: Any = None
+    weight: str | float | None = None
     nonedge: Any = None
     dtype: Any = None
     device: Any = "auto"

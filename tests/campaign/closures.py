@@ -49,7 +49,8 @@ def _draw(rng: Rng, subject: Subject, device: str) -> Case | None:
     device = draw_device(rng, device)
     kind = "array"
     if not lead and not subject.structured and rng.random() < 0.35:
-        kind = [*MATRICES[1:], *LISTS, *LISTS][rng.integers(12)]
+        graphs = [*MATRICES[1:], *LISTS, *LISTS]
+        kind = graphs[rng.integers(len(graphs))]
         if kind == "nested list" and str(subject.dtypes[0]) not in ("float64", "int64", "bool"):
             kind = "array"
         if kind in ("frame", "nested list") and not n:  # nothing has no dtype there

@@ -13,7 +13,7 @@ from tests.campaign.subjects import Values
 __all__ = ["LISTS", "MATRICES", "graph_of", "labels_of"]
 
 MATRICES = ("array", "nested list", "frame")
-LISTS = ("csr", "csc", "coo", "edges", "networkx")
+LISTS = ("csr", "csc", "coo", "edges", "networkx", "igraph", "rustworkx")
 
 
 def labels_of(n: int) -> list[str]:
@@ -50,6 +50,19 @@ def graph_of(case: Case, a: Values) -> tuple[Any, list[Any] | None]:
         graph = nx.DiGraph()
         graph.add_nodes_from(labels)
         graph.add_weighted_edges_from(zip([labels[i] for i in rows], [labels[j] for j in columns], weights.tolist(), strict=True))
+        return graph, labels
+    if kind == "igraph":
+        import igraph  # type: ignore[import-untyped]  # it ships no types
+
+        ends = zip(rows.tolist(), columns.tolist(), strict=True)
+        attributes = {"vertex_attrs": {"name": labels}, "edge_attrs": {"weight": weights.tolist()}}
+        return igraph.Graph(n, list(ends), directed=True, **attributes), labels
+    if kind == "rustworkx":
+        import rustworkx
+
+        graph = rustworkx.PyDiGraph()
+        graph.add_nodes_from(labels)
+        graph.add_edges_from(list(zip(rows.tolist(), columns.tolist(), weights.tolist(), strict=True)))
         return graph, labels
     import scipy.sparse as sp
 

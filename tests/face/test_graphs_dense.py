@@ -493,7 +493,7 @@ class TestOtherKinds:
         with pytest.raises(GraphError, match="GPU"):
             read_graph(on_gpu, MIN_PLUS)
 
-    @pytest.mark.parametrize("graph", [5, "abc", None, {1: {2: 3}}, object()])
+    @pytest.mark.parametrize("graph", [5, None, {1: {2: 3}}, object()])
     def test_what_is_no_graph(self, graph: Any) -> None:
         with pytest.raises(GraphError, match=r"is no graph; pass .*semiring\.edges"):
             read_graph(graph, MIN_PLUS)

@@ -293,9 +293,11 @@ class TestNetworkX:
         graph.add_edge("a", "b", weight=3)
         graph.add_edge("b", "c")
         graph.add_node("d")
-        read = read_graph(graph, MIN_PLUS)
+        with pytest.warns(sr.AssumptionWarning, match="edges without 'weight' count 1: 1 of 2, such as edge 1 from 'b' to 'c'"):
+            read = read_graph(graph, MIN_PLUS)
         assert read.labels == ("a", "b", "c", "d")
         assert read.values[0].tolist() == [[INF, 3, INF, INF], [3, INF, 1, INF], [INF, 1, INF, INF], [INF] * 4]
+        graph["b"]["c"]["weight"] = 1
         assert matrix(graph.to_directed()) == read.values[0].tolist()
         assert matrix(nx.DiGraph([("a", "b")])) == [[INF, 1], [INF, INF]]
 

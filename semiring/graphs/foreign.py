@@ -1,0 +1,198 @@
+"""Graphs of other libraries as `EdgeList`s, through their own accessors: NetworkX, igraph, rustworkx, networkit, PyTorch Geometric.
+
+Vertices keep their names, and ``weights`` is what the library itself takes for the weight. The other attributes are ``columns``, and read
+when somebody asks for one. No library is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.csr import in_range
+from semiring.arrays.conversion import Array
+from semiring.arrays.devices import host
+from semiring.arrays.exchange import borrowed, lends_memory, name_of
+from semiring.common.errors import GraphError
+from semiring.graphs.array_like import graph_library
+from semiring.graphs.edge_list import EdgeList, numbered
+
+__all__ = ["edges_of_library"]
+
+
+def edges_of_library(graph: Any) -> EdgeList | None:
+    """The edges of a graph of another library; None for anything else.
+
+    Raises
+    ------
+    GraphError
+        Where it lists no edges.
+    """
+    library = graph_library(graph)
+    return None if library is None else _READERS[library](graph)
+
+
+class _Columns(Mapping[str, Sequence[Any]]):
+    """Attributes of edges: their names, and by name the values of all edges, None where an edge has none."""
+
+    def __init__(self, names: Callable[[], Iterable[str]], values: Callable[[str], Sequence[Any] | None]) -> None:
+        self._names, self._values = names, values
+
+    def __getitem__(self, name: str) -> Sequence[Any]:
+        values = self._values(name)
+        if values is None:
+            raise KeyError(name)
+        return values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _of_networkx(graph: Any) -> EdgeList:
+    labels = tuple(graph.nodes)
+    triples = list(graph.edges(data=True))
+    tails, heads = numbered([(u, v) for u, v, _ in triples], labels)
+    attributes = [data for _, _, data in triples]
+    columns = _Columns(lambda: dict.fromkeys(k for data in attributes for k in data), lambda name: [data.get(name) for data in attributes])
+    return EdgeList(labels, tails, heads, [data.get("weight") for data in attributes], graph.is_directed(), columns=columns)
+
+
+def _of_igraph(graph: Any) -> EdgeList:
+    names = graph.vs["name"] if "name" in graph.vs.attributes() else None
+    tails, heads = _ends(graph.get_edgelist())
+
+    def values(name: str) -> Sequence[Any] | None:
+        return graph.es[name] if name in graph.es.attributes() else None
+
+    weights = values("weight") or [None] * len(tails)
+    columns = _Columns(graph.es.attributes, values)
+    return EdgeList(_names_or(range(graph.vcount()), names), tails, heads, list(weights), graph.is_directed(), columns=columns)
+
+
+def _of_rustworkx(graph: Any) -> EdgeList:
+    """Payloads of vertices are their names; payloads of edges are weights, or have them."""
+    indices = list(graph.node_indices())
+    triples = list(graph.weighted_edge_list())
+    tails, heads = (_positions(ends, indices) for ends in _ends([(u, v) for u, v, _ in triples]))
+    payloads = [payload for _, _, payload in triples]
+
+    def values(name: str) -> list[Any]:
+        return [_of_payload(payload, name) for payload in payloads]
+
+    columns = _Columns(lambda: dict.fromkeys(name for payload in payloads for name in _names_in(payload)), values)
+    directed = hasattr(graph, "to_undirected")
+    return EdgeList(_names_or(indices, graph.nodes()), tails, heads, values("weight"), directed, columns=columns)
+
+
+def _of_payload(payload: Any, name: str) -> Any:
+    """An attribute of an edge by what hangs on it: a mapping, an object, or the weight itself."""
+    if payload is None or isinstance(payload, Mapping):
+        return None if payload is None else payload.get(name)
+    if _is_weight(payload):
+        return payload if name == "weight" else None
+    return getattr(payload, name, None) if isinstance(name, str) else None
+
+
+def _names_in(payload: Any) -> Iterable[str]:
+    """The names of attributes that a payload is known to have."""
+    if payload is None or isinstance(payload, Mapping):
+        return payload or ()
+    if _is_weight(payload):
+        return ("weight",)
+    return next((getattr(payload, known) for known in ("_fields", "__dict__", "__slots__") if hasattr(payload, known)), ())
+
+
+def _is_weight(payload: Any) -> bool:
+    """Whether a payload is no container of attributes; what is no number either is refused where weights are read."""
+    return (isinstance(payload, str | bytes | tuple | list) and not hasattr(payload, "_fields")) or hasattr(payload, "__float__")
+
+
+def _of_networkit(graph: Any) -> EdgeList:
+    """Vertices are numbers, of which some may be missing. What attributes there are networkit does not tell."""
+    indices = list(graph.iterNodes())
+    numbers: list[int] = []
+    if graph.hasEdgeIds():
+        quadruples = list[tuple[int, int, float, int]]()
+        graph.forEdges(lambda *edge: quadruples.append(edge))
+        numbers = [number for *_, number in quadruples]
+        triples = [(u, v, weight) for u, v, weight, _ in quadruples]
+    else:
+        triples = list(graph.iterEdgesWeights())
+    tails, heads = (_positions(ends, indices) for ends in _ends([(u, v) for u, v, _ in triples]))
+
+    def values(name: str) -> list[Any] | None:
+        for kind in (float, int, str) if numbers else ():
+            try:
+                found = dict(graph.getEdgeAttribute(name, kind))
+            except RuntimeError:  # there is none, or none of this kind
+                continue
+            return [found.get(number) for number in numbers]
+        return None
+
+    weights = [weight for _, _, weight in triples] if graph.isWeighted() else [None] * len(triples)
+    return EdgeList(tuple(indices), tails, heads, weights, graph.isDirected(), columns=_Columns(tuple, values))
+
+
+def _of_pytorch_geometric(data: Any) -> EdgeList:
+    """Edges as they are listed, in each direction on its own; of an attribute with several numbers for an edge each column by itself."""
+    if getattr(data, "edge_index", None) is None:
+        raise GraphError(f"the {name_of(data)} has no edge_index; of heterogeneous data pass .to_homogeneous()")
+    ends, n = _tensor(data.edge_index).astype(np.int64), int(data.num_nodes)
+    if ends.shape[:1] != (2,) or ends.ndim != 2 or not in_range(ends.ravel(), n):
+        raise GraphError(f"edge_index is of shape (2, m) with numbers from 0 to {n - 1}, not so the one of shape {ends.shape}")
+    tails, heads = ends
+
+    def parts(name: str) -> dict[str, Array]:
+        """An attribute by columns."""
+        array = _tensor(getattr(data, name))
+        if array.ndim == 1 or array.shape[1:] == (1,):
+            return {name: array.reshape(len(array))}
+        return {f"{name}[:, {k}]": array[:, k] for k in range(array.shape[1])} if array.ndim == 2 else {}
+
+    attributes = sorted(name for name in {*data.edge_attrs()} - {"edge_index"} if lends_memory(getattr(data, name)))
+    found = {name: part for attribute in attributes for name, part in parts(attribute).items()}
+    columns = _Columns(lambda: found, lambda name: found[name].tolist() if name in found else None)
+    weights = next((found[name].tolist() for name in ("edge_weight", "edge_attr") if name in found), [None] * len(tails))
+    return EdgeList(tuple(range(n)), tails, heads, weights, columns=columns)
+
+
+_READERS: dict[str, Callable[[Any], EdgeList]] = {
+    "networkx": _of_networkx,
+    "igraph": _of_igraph,
+    "rustworkx": _of_rustworkx,
+    "networkit": _of_networkit,
+    "torch_geometric": _of_pytorch_geometric,
+}
+"""By the libraries that `graph_library` knows."""
+
+
+def _names_or(indices: Sequence[int], names: Sequence[Any] | None) -> tuple[Hashable, ...]:
+    """The names of vertices, or their numbers where these name no vertex, or two."""
+    if names is not None and all(name is not None for name in names):
+        try:
+            if len(set(names)) == len(indices):
+                return tuple(names)
+        except TypeError:  # not hashable
+            pass
+    return tuple(indices)
+
+
+def _ends(pairs: list[tuple[int, int]]) -> tuple[Array, Array]:
+    """Both ends of each edge."""
+    tails, heads = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    return tails, heads
+
+
+def _positions(numbers: Array, indices: Sequence[int]) -> Array:
+    """Where vertices stand among those that are there, in ascending order."""
+    return np.searchsorted(np.array(indices, dtype=np.intp), numbers)
+
+
+def _tensor(tensor: Any) -> Array:
+    """A tensor in the memory of the host."""
+    return np.asarray(host(borrowed(tensor).array))
