@@ -189,7 +189,7 @@ def transitive_closure(
     paths, sources, targets
         As for `apsp`.
     weight
-        As for `apsp`. It matters only where it is a truth value, as there is an edge whatever number it has.
+        As for `apsp`. Only truth values matter: an edge whose value is False is none.
     nonedge
         As for `apsp`.
     dtype : dtype, optional

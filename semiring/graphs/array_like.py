@@ -22,7 +22,7 @@ _GRAPHS = {
     "igraph": "get_edgelist",
     "rustworkx": "weighted_edge_list",
     "networkit": "iterEdgesWeights",
-    "torch_geometric": "num_nodes",
+    "torch_geometric": "edge_attrs",
 }
 """The libraries whose graphs are read, and what of theirs only a graph has."""
 

@@ -55,11 +55,16 @@ class _Columns(Mapping[str, Sequence[Any]]):
 
 def _of_networkx(graph: Any) -> EdgeList:
     labels = tuple(graph.nodes)
-    triples = list(graph.edges(data=True))
+    triples = list(graph.edges(data="weight", default=None))
     tails, heads = numbered([(u, v) for u, v, _ in triples], labels)
-    attributes = [data for _, _, data in triples]
-    columns = _Columns(lambda: dict.fromkeys(k for data in attributes for k in data), lambda name: [data.get(name) for data in attributes])
-    return EdgeList(labels, tails, heads, [data.get("weight") for data in attributes], graph.is_directed(), columns=columns)
+
+    def names() -> Iterable[str]:
+        return dict.fromkeys(name for *_, data in graph.edges(data=True) for name in data)
+
+    def values(name: str) -> list[Any]:
+        return [value for *_, value in graph.edges(data=name, default=None)]
+
+    return EdgeList(labels, tails, heads, [w for *_, w in triples], graph.is_directed(), columns=_Columns(names, values))
 
 
 def _of_igraph(graph: Any) -> EdgeList:
@@ -126,7 +131,7 @@ def _of_networkit(graph: Any) -> EdgeList:
     tails, heads = (_positions(ends, indices) for ends in _ends([(u, v) for u, v, _ in triples]))
 
     def values(name: str) -> list[Any] | None:
-        for kind in (float, int, str) if numbers else ():
+        for kind in (float, int, str) if numbers and isinstance(name, str) else ():
             try:
                 found = dict(graph.getEdgeAttribute(name, kind))
             except RuntimeError:  # there is none, or none of this kind
@@ -148,17 +153,27 @@ def _of_pytorch_geometric(data: Any) -> EdgeList:
     tails, heads = ends
 
     def parts(name: str) -> dict[str, Array]:
-        """An attribute by columns."""
-        array = _tensor(getattr(data, name))
-        if array.ndim == 1 or array.shape[1:] == (1,):
-            return {name: array.reshape(len(array))}
-        return {f"{name}[:, {k}]": array[:, k] for k in range(array.shape[1])} if array.ndim == 2 else {}
+        """An attribute by columns; nothing if it is none of edges."""
+        tensor = getattr(data, name, None) if isinstance(name, str) else None
+        if not lends_memory(tensor):
+            return {}
+        array = _tensor(tensor)
+        if array.ndim not in (1, 2) or len(array) != len(tails):
+            return {}
+        if array.ndim == 1 or array.shape[1] == 1:
+            return {name: array.reshape(-1)}
+        return {f"{name}[:, {k}]": column for k, column in enumerate(array.T)}
 
-    attributes = sorted(name for name in {*data.edge_attrs()} - {"edge_index"} if lends_memory(getattr(data, name)))
-    found = {name: part for attribute in attributes for name, part in parts(attribute).items()}
-    columns = _Columns(lambda: found, lambda name: found[name].tolist() if name in found else None)
-    weights = next((found[name].tolist() for name in ("edge_weight", "edge_attr") if name in found), [None] * len(tails))
-    return EdgeList(tuple(range(n)), tails, heads, weights, columns=columns)
+    # Those named after an index hold numbers of vertices.
+    columns = {name: part for known in sorted(data.edge_attrs()) if "index" not in known for name, part in parts(known).items()}
+
+    def values(name: str) -> list[Any] | None:
+        # Where there are as many edges as vertices, PyTorch Geometric tells what is whose by the name.
+        column = columns.get(name, parts(name).get(name))
+        return None if column is None else column.tolist()
+
+    weights = next((column for name in ("edge_weight", "edge_attr") if (column := values(name)) is not None), [None] * len(tails))
+    return EdgeList(tuple(range(n)), tails, heads, weights, columns=_Columns(lambda: columns, values))
 
 
 _READERS: dict[str, Callable[[Any], EdgeList]] = {

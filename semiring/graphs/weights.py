@@ -44,7 +44,7 @@ def weighted(graph: EdgeList, weight: Any, *, warns: bool, listed: bool) -> Edge
         For a name that no edge has.
     """
     if weight is None:
-        if warns and len(graph.weights) and (graph.columns or not listed):
+        if warns and len(graph.weights) and (not listed or graph.columns):
             _warn_of_missing(graph, listed)
         return graph
     _require_name(weight)

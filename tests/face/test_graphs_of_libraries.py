@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-import types
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
@@ -315,6 +313,15 @@ class TestPyTorchGeometric:
         with pytest.raises(sr.GraphError, match=r"'edge_attr'; did you mean 'edge_attr\[:, "):
             sr.apsp(data, weight="edge_attr")
 
+    def test_what_is_of_vertices_or_of_edges(self) -> None:
+        ends = np.array([[0, 1], [1, 0]])
+        data = Data(ends, 2, edge_label_index=ends, edge_index_2=ends, mass=np.array([5, 6]))
+        data.edge_attrs = lambda: ["edge_index", "edge_label_index", "edge_index_2"]  # type: ignore[method-assign]  # as many of both
+        assert sr.apsp(data).tolist() == [[0, 1], [1, 0]]
+        assert sr.apsp(data, weight="mass").tolist() == [[0, 5], [6, 0]]
+        with pytest.raises(sr.GraphError, match="no edge has the attribute or column 'num_nodes'"):
+            sr.apsp(data, weight="num_nodes")
+
     def test_bare_and_empty(self) -> None:
         assert sr.apsp(Data(self.ENDS, 5))[3].tolist() == [1, 2, 3, 0, INF]
         assert sr.apsp(Data(np.zeros((2, 0), dtype=np.int64), 2)).tolist() == [[0, INF], [INF, 0]]
@@ -341,6 +348,21 @@ def test_what_is_no_graph_of_theirs() -> None:
             sr.apsp(other)
 
 
+def test_names_that_are_no_texts(igraph: Any, rustworkx: Any, networkit: Any) -> None:
+    known = networkit.Graph(2)
+    known.addEdge(0, 1)
+    known.indexEdges()
+    bare, payload = rustworkx.PyGraph(), rustworkx.PyGraph()
+    for graph, value in ((bare, range(3)), (payload, {("km", 1): 2.5})):
+        graph.add_nodes_from("ab")
+        graph.add_edge(0, 1, value)
+    name: Any = ("km", 1)
+    for graph in (igraph.Graph(2, [(0, 1)]), known, bare, Data(TestPyTorchGeometric.ENDS, 5)):
+        with pytest.raises(sr.GraphError, match="no edge has the attribute or column"):
+            sr.apsp(graph, weight=name)
+    assert sr.apsp(payload, weight=name)[0, 1] == 2.5
+
+
 def test_graphs_are_no_lists_of_edges(igraph: Any, rustworkx: Any) -> None:
     graphs: list[Any] = [
         Data(TestPyTorchGeometric.ENDS),
@@ -350,10 +372,3 @@ def test_graphs_are_no_lists_of_edges(igraph: Any, rustworkx: Any) -> None:
     for graph in graphs:
         with pytest.raises(sr.GraphError, match="pass it as it is"):
             sr.edges(graph)
-
-
-def test_no_library_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    absent = types.ModuleType("absent")
-    for library in ("networkx", "igraph", "rustworkx", "networkit", "torch_geometric"):
-        monkeypatch.setitem(sys.modules, library, absent)
-    assert sr.apsp(Data(TestPyTorchGeometric.ENDS, 5))[3, 2] == 3
