@@ -167,7 +167,7 @@ class TestRustworkx:
 
         make: Any = {"dict": lambda length, name: {"length": length, "name": name}, "class": Road, "slots": Slots, "named tuple": Named}
         graph = rustworkx.PyDiGraph()
-        graph.add_nodes_from("abc")
+        graph.add_nodes_from(list("abc"))
         graph.add_edges_from([(0, 1, make[kind](2.5, "A")), (1, 2, make[kind](4.0, "B"))])
         assert sr.apsp(graph, weight="length")[0].tolist() == [0, 2.5, 6.5]
         with pytest.warns(sr.AssumptionWarning, match="all have 'length': pass weight='length'"):
@@ -177,7 +177,7 @@ class TestRustworkx:
 
     def test_payloads(self, rustworkx: Any) -> None:
         graph = rustworkx.PyDiGraph()
-        graph.add_nodes_from("abcd")
+        graph.add_nodes_from(list("abcd"))
         graph.add_edges_from_no_data([(0, 1), (1, 2)])
         assert sr.apsp(graph)[0].tolist() == [0, 1, 2, INF]
         graph.add_edges_from([(0, 1, Fraction(1, 2)), (2, 3, np.float32(2))])
@@ -192,7 +192,7 @@ class TestRustworkx:
 
     def test_structured_elements(self, rustworkx: Any) -> None:
         graph = rustworkx.PyDiGraph()
-        graph.add_nodes_from("ab")
+        graph.add_nodes_from(list("ab"))
         graph.add_edges_from([(0, 1, (3.0, 1)), (0, 1, (3.0, 2))])
         assert [v[0, 1] for v in sr.closure(graph, sr.DISTANCE_COUNT)] == [3, 3]
 
@@ -354,7 +354,7 @@ def test_names_that_are_no_texts(igraph: Any, rustworkx: Any, networkit: Any) ->
     known.indexEdges()
     bare, payload = rustworkx.PyGraph(), rustworkx.PyGraph()
     for graph, value in ((bare, range(3)), (payload, {("km", 1): 2.5})):
-        graph.add_nodes_from("ab")
+        graph.add_nodes_from(list("ab"))
         graph.add_edge(0, 1, value)
     name: Any = ("km", 1)
     for graph in (igraph.Graph(2, [(0, 1)]), known, bare, Data(TestPyTorchGeometric.ENDS, 5)):
