@@ -78,7 +78,7 @@ class EdgeList:
     weights: list[Any] | Array
     directed: bool = True
     lines: Sequence[int] | None = None
-    columns: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<{len(self.labels)} vertices, {len(self.weights)} {self._kind} edges>"
@@ -268,7 +268,8 @@ def _whole(*columns: Array) -> list[Array]:
 
 def _are_whole(column: Array) -> bool:
     """Whether floats are integers, so small that none of them can have been rounded."""
-    return bool(((np.abs(column) <= _EXACT_IN_FLOAT64) & (np.trunc(column) == column)).all())
+    wide = column.astype(np.float64)
+    return bool(((np.abs(wide) <= _EXACT_IN_FLOAT64) & (np.trunc(wide) == wide)).all())
 
 
 def _numbered_integers(tails: Array, heads: Array) -> tuple[tuple[Hashable, ...], Array, Array]:

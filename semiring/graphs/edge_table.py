@@ -10,7 +10,6 @@ import datetime
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal
-from difflib import get_close_matches
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -152,6 +151,8 @@ def _require(names: list[Any], argument: str, name: Hashable) -> None:
 
 def meant(name: Any, names: Iterable[Any]) -> str:
     """What a message adds where one of the names is nearly this one."""
+    from difflib import get_close_matches
+
     known = {str(other).lower(): other for other in names}
     near = get_close_matches(str(name).lower(), list(known), 1, 0.7)
     return f" (did you mean {known[near[0]]!r}?)" if near else ""

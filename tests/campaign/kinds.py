@@ -13,7 +13,7 @@ from tests.campaign.subjects import Values
 __all__ = ["LISTS", "MATRICES", "graph_of", "labels_of"]
 
 MATRICES = ("array", "nested list", "frame")
-LISTS = ("csr", "csc", "coo", "edges", "networkx", "igraph", "rustworkx")
+LISTS = ("csr", "csc", "coo", "edges", "table", "networkx", "igraph", "rustworkx")
 
 
 def labels_of(n: int) -> list[str]:
@@ -44,6 +44,11 @@ def graph_of(case: Case, a: Values) -> tuple[Any, list[Any] | None]:
     weights = a[0][rows, columns]
     if kind == "edges":
         return sr.edges(zip([labels[i] for i in rows], [labels[j] for j in columns], weights.tolist(), strict=True), nodes=labels), labels
+    if kind == "table":
+        import pandas as pd
+
+        table = pd.DataFrame({"from": [labels[i] for i in rows], "to": [labels[j] for j in columns], "cost": weights})
+        return sr.edges(table, weight="cost", nodes=labels), labels
     if kind == "networkx":
         import networkx as nx
 
