@@ -18,7 +18,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
+from semiring.common.errors import raised_here
 from semiring.common.html import Code
 from semiring.kernels.engine import Block, Engine
 from semiring.kernels.select import engine_for
@@ -26,7 +28,8 @@ from semiring.kernels.select import engine_for
 __all__ = ["Block", "Engine", "engine_for", "source"]
 
 
-def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int = 90, ordered_bits: bool = True) -> Code:
+@raised_here
+def source(semiring: Semiring | str, dtype: Any, *, kernel: str = "product", arch: int = 90, ordered_bits: bool = True) -> Code:
     """The generated part of a CUDA kernel: the semiring's operations as device functions, and the templates' instantiation.
 
     Examples
@@ -38,7 +41,8 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int
 
     Parameters
     ----------
-    semiring : Semiring
+    semiring : Semiring or str
+        The name of one in `semiring.semirings` will do.
     dtype : dtype
         Of every component.
     kernel : {"product", "product_witness", "close", "close_witness", "eliminate", "add_identity"}
@@ -55,4 +59,4 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str = "product", arch: int
     """
     from semiring.kernels.cuda.kernels import source as show  # only where it is wanted: it imports all of the CUDA engine
 
-    return show(semiring, dtype, kernel=kernel, arch=arch, ordered_bits=ordered_bits)
+    return show(as_semiring(semiring), dtype, kernel=kernel, arch=arch, ordered_bits=ordered_bits)

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, semirings
+from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring, semirings
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.common.errors import AssumptionWarning, DivergenceError, GraphError, SemiringError, printable
@@ -27,6 +27,7 @@ from semiring.files.reading import INPUTS, read_file
 from semiring.files.tables import OUTPUTS, require_writable, write_file
 from semiring.graphs import EdgeList, NonEdgeWarning
 from semiring.graphs.graph import matches, nonedges
+from semiring.graphs.vertices import unknown_vertex
 
 __all__ = ["main"]
 
@@ -111,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
 
     closure = commands.add_parser("closure", help="the closure over another semiring", description="The closure I ⊕ A ⊕ A² ⊕ …")
     names = sorted(name for name, semiring in semirings().items() if semiring.components == 1)
-    closure.add_argument("--semiring", required=True, type=_semiring_name, choices=names, metavar="NAME", help=", ".join(names))
+    closure.add_argument("--semiring", required=True, type=_semiring, metavar="NAME", help=", ".join(names))
     closure.set_defaults(run=_closure)
 
     for command in (apsp, closure):
@@ -135,9 +136,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _semiring_name(text: str) -> str:
-    """The name of a semiring, also where it is written as in Python: MAX_MIN is max-min."""
-    return text.lower().replace("_", "-")
+def _semiring(text: str) -> Semiring:
+    """The semiring of a name, whose elements are single numbers, as a matrix in a file has them."""
+    try:
+        semiring = as_semiring(text)
+    except SemiringError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if semiring.components > 1:
+        raise argparse.ArgumentTypeError(f"elements of {semiring.name} are tuples; use Python: semiring.closure(graph, {semiring.name!r})")
+    return semiring.marked(witness=False)
 
 
 def _encoding(text: str) -> str:
@@ -206,11 +213,11 @@ def _closure(options: argparse.Namespace) -> None:
     from semiring.solve import closure, transitive_closure
 
     graph, labels = _read(options)
-    semiring = semirings()[options.semiring]
+    semiring = options.semiring
     settings = {"nonedge": options.nonedge, "dtype": options.dtype, "method": options.method}
     start = time.perf_counter()
     # Reachability asks only where the edges are, so that weighted graphs are welcome.
-    values = transitive_closure(graph, reflexive=True, **settings) if semiring is BOOLEAN else closure(graph, semiring, **settings)
+    values = transitive_closure(graph, reflexive=True, **settings) if semiring == BOOLEAN else closure(graph, semiring, **settings)
     seconds = time.perf_counter() - start
     if options.output is not None:
         _write(options.output, values, labels, semiring)
@@ -250,8 +257,7 @@ def _vertex(name: str, labels: Sequence[Hashable], file: Path) -> int:
     for i, label in enumerate(labels):
         if str(label) == name:
             return i
-    shown = ", ".join(str(label) for label in labels[:5]) + (", …" if len(labels) > 5 else "")
-    raise GraphError(f"{file}: there is no vertex {name!r}; there are {shown}")
+    raise unknown_vertex(name, labels, f"{file}: ")
 
 
 def _is_zero(values: Array, semiring: Semiring) -> Array:
@@ -302,7 +308,7 @@ def _print_summary(
     np.fill_diagonal(reached, False)
     pairs = int(np.count_nonzero(reached))
     print(f"{n:,} vertices, {_edges(graph, semiring, nonedge):,} edges, {pairs:,} of {n * (n - 1):,} ordered pairs connected")
-    if semiring is MIN_PLUS and pairs:
+    if semiring == MIN_PLUS and pairs:
         from semiring.results.farthest import Greatest
 
         greatest = Greatest(1)

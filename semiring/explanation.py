@@ -7,24 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algebra.definition import Semiring, require_semiring
+from semiring.algebra.catalogue import MIN_PLUS, as_semiring
+from semiring.algebra.definition import Semiring
 from semiring.arrays.memory import require_memory
 from semiring.common.docstrings import described_by
-from semiring.common.errors import SemiringError, TooLargeError, noted, refuse_arrays
+from semiring.common.errors import SemiringError, TooLargeError, noted, raised_here, refuse_arrays
 from semiring.graphs import read_edges
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.planning import Plan, Problem, closure_problem, edges_problem, plan
 from semiring.planning.options import Options
-from semiring.solve import apsp
+from semiring.solve import apsp, closure
 
 __all__ = ["explain"]
 
 
-@described_by(apsp)
+@raised_here
+@described_by(apsp, closure)
 def explain(
     graph: Any,
-    semiring: Semiring = MIN_PLUS,
+    semiring: Semiring | str = MIN_PLUS,
     dtype: Any = None,
     device: Any = "auto",
     *,
@@ -61,7 +62,8 @@ def explain(
     ----------
     graph : int, or whatever `closure` takes
         A number of vertices stands for a dense matrix in the memory of the host.
-    semiring : Semiring
+    semiring
+        As for `closure`.
     dtype : dtype or sequence of dtype, optional
         One for each component; by default the graph's own, or for a number of vertices the usual one of the semiring.
     device : str or list
@@ -90,7 +92,7 @@ def explain(
     It is the plan that the closure asks for and runs. Times are predicted from measured constants, without the compilation of kernels.
     More: How it works, Planning.
     """
-    require_semiring(semiring)
+    semiring = as_semiring(semiring)
     refuse_arrays(weight=weight, dtype=dtype, device=device, paths=paths, method=method, memory_limit=memory_limit)
     options = Options(
         paths, sources, targets, weight, nonedge, dtype, device, threads, memory_limit=memory_limit, method=method, block=block

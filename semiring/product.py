@@ -6,18 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring, require_semiring
+from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.definition import Semiring
 from semiring.arrays.cuda_stream import in_stream_of
-from semiring.common.errors import SemiringError, about, refuse_arrays
+from semiring.common.errors import SemiringError, about, raised_here, refuse_arrays
 from semiring.execution.product import Witnessed, multiply, multiply_again
 
 __all__ = ["Witnessed", "matmul"]
 
 
+@raised_here
 def matmul(
     a: Any,
     b: Any,
-    semiring: Semiring,
+    semiring: Semiring | str,
     *,
     c: Any = None,
     out: Any = None,
@@ -44,8 +46,8 @@ def matmul(
     b : array of shape (…, k, n) or (k,)
         Arrays of any library; axes are combined as by `numpy.matmul`, and dtypes promoted to a common one, in which ∞ stays ∞. Over a
         structured semiring an operand is a tuple of arrays, one a component.
-    semiring : Semiring
-        Marked by `Semiring.with_witness`, it asks for the witness too.
+    semiring : Semiring or str
+        One of the catalogue, also by its name, or one of your own. Marked by `Semiring.with_witness`, it asks for the witness too.
     c : array of the result's shape, optional
         The result is c ⊕ a ⊗ b; a tie keeps c. It is never modified.
     out : array of the result's shape and dtype, optional
@@ -87,7 +89,7 @@ def matmul(
     m·n·k steps. More: Reference, Options; How it works, Accuracy.
     """
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(device, "shape") or hasattr(check, "shape"):
-        require_semiring(semiring)
+        semiring = as_semiring(semiring)
         refuse_arrays(witness=witness, device=device, check=check)
     options = bool(witness or semiring.witness), device, threads, bool(check)
     try:

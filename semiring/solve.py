@@ -6,11 +6,11 @@ import operator
 from functools import partial
 from typing import Any, Unpack
 
-from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
-from semiring.algebra.definition import Semiring, require_semiring
+from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring
+from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, on_device
 from semiring.common.docstrings import described_by
-from semiring.common.errors import SemiringError, noted
+from semiring.common.errors import SemiringError, noted, raised_here
 from semiring.execution.closure import solve
 from semiring.graphs import read_graph
 from semiring.planning.options import ClosureOptions, Options, takes
@@ -18,6 +18,7 @@ from semiring.planning.options import ClosureOptions, Options, takes
 __all__ = ["apsp", "closure", "power", "transitive_closure"]
 
 
+@raised_here
 @takes(ClosureOptions)
 def apsp(
     graph: Any,
@@ -92,11 +93,12 @@ def apsp(
     return solve(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
 
 
+@raised_here
 @described_by(apsp)
 @takes(ClosureOptions)
 def closure(
     a: Any,
-    semiring: Semiring,
+    semiring: Semiring | str,
     *,
     reflexive: bool = True,
     **options: Unpack[ClosureOptions],
@@ -121,7 +123,8 @@ def closure(
     ----------
     a : array of shape (…, n, n), tuple of such arrays, sparse array, graph of another library, or what `edges` gives
         See `apsp` for graphs. A tuple holds one array for each component of a structured element.
-    semiring : Semiring
+    semiring : Semiring or str
+        One of the catalogue, also by its name (``"max-min"``), or one of your own.
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
     paths
@@ -157,10 +160,10 @@ def closure(
     n³ steps, or searches, as for `apsp`. Where ⊕ is not idempotent the closure is by elimination with ``star``, over `PLUS_TIMES` without
     pivoting. More: Reference, Options; How it works, Papers; How it works, Accuracy.
     """
-    require_semiring(semiring)
-    return solve(a, semiring, Options.of(options, "closure"), reflexive=reflexive)
+    return solve(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)
 
 
+@raised_here
 @described_by(apsp)
 @takes(ClosureOptions)
 def transitive_closure(
@@ -217,11 +220,12 @@ def transitive_closure(
     return solve(graph, BOOLEAN, Options.of(options, "transitive_closure"), reflexive=reflexive, presence=True)
 
 
-@described_by(apsp)
+@raised_here
+@described_by(apsp, closure)
 def power(
     a: Any,
     k: int,
-    semiring: Semiring,
+    semiring: Semiring | str,
     *,
     weight: str | float | None = None,
     nonedge: Any = None,
@@ -244,7 +248,8 @@ def power(
     a : array of shape (…, n, n), or anything that `closure` takes
     k : int
         At least 0; the 0-th power is the identity matrix.
-    semiring : Semiring
+    semiring
+        As for `closure`.
     weight
         As for `apsp`.
     nonedge
@@ -278,7 +283,7 @@ def power(
     from semiring.algorithms.power import power as raise_to  # only where they are wanted: a first call should be quick
     from semiring.product import matmul
 
-    require_semiring(semiring)
+    semiring = as_semiring(semiring)
     try:
         exponent = operator.index(k)
     except TypeError:

@@ -17,7 +17,7 @@ from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.arrays.memory import fits
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.docstrings import described_by
-from semiring.common.errors import GraphError, noted
+from semiring.common.errors import GraphError, noted, raised_here
 from semiring.common.html import Shown, beside
 from semiring.execution.closure import close_edges, solve
 from semiring.execution.rows import block_of_rows
@@ -145,6 +145,7 @@ def _bar(part: float) -> str:
     return f";height:{100 * part:.3g}%;min-height:1px;background:{_BAR}" if part else ""
 
 
+@raised_here
 @described_by(apsp)
 @takes(ComputationOptions)
 def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **options: Unpack[ComputationOptions]) -> Statistics:

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algebra.sampling import draw
 from semiring.algorithms.divergence import exact_weight
 from semiring.arrays.devices import host
+from semiring.common.errors import raised_here
 from semiring.kernels.operations import Operations
 from semiring.results.paths import Paths
 
@@ -34,7 +36,8 @@ __all__ = ["assert_paths_valid", "brute_force", "elements", "matrices", "path_we
 Array = np.ndarray[Any, Any]
 
 
-def elements(semiring: Semiring, dtype: Any = None, *, harmless: bool = True) -> list[Any]:
+@raised_here
+def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = True) -> list[Any]:
     """Some elements of a semiring whose sums and products the dtype holds exactly; 0 and 1 come first.
 
     Examples
@@ -45,12 +48,13 @@ def elements(semiring: Semiring, dtype: Any = None, *, harmless: bool = True) ->
 
     Parameters
     ----------
-    semiring : Semiring
+    semiring : Semiring or str
     dtype : dtype or sequence of dtype, optional
         One for each component; by default the usual one of the semiring.
     harmless : bool
         Only those with 1 ⊕ a = 1, on which every closure converges.
     """
+    semiring = as_semiring(semiring)
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     zero, one = semiring.identities(kinds)
     operations = Operations(semiring, kinds)
@@ -71,8 +75,9 @@ def _in_dtype(value: Any, dtype: np.dtype[Any], zero: Any) -> Any:
     return value
 
 
+@raised_here
 def random_matrix(
-    semiring: Semiring,
+    semiring: Semiring | str,
     shape: int | Sequence[int],
     dtype: Any = None,
     *,
@@ -91,7 +96,7 @@ def random_matrix(
 
     Parameters
     ----------
-    semiring : Semiring
+    semiring : Semiring or str
     shape : int or sequence of int
         n, or (…, n, n).
     dtype : dtype or sequence of dtype, optional
@@ -107,6 +112,7 @@ def random_matrix(
     array of shape (…, n, n), or tuple of such arrays for structured elements
     """
     rng = np.random.default_rng() if rng is None else rng
+    semiring = as_semiring(semiring)
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     full = (shape, shape) if isinstance(shape, int) else tuple(shape)
     pool = elements(semiring, kinds, harmless=harmless)
@@ -120,7 +126,8 @@ def random_matrix(
     return tuple(arrays) if semiring.components > 1 else arrays[0]
 
 
-def matrices(semiring: Semiring, dtype: Any = None, *, max_n: int = 8, harmless: bool = True) -> SearchStrategy[Any]:
+@raised_here
+def matrices(semiring: Semiring | str, dtype: Any = None, *, max_n: int = 8, harmless: bool = True) -> SearchStrategy[Any]:
     """A Hypothesis strategy for square matrices of `elements`.
 
     Examples
@@ -146,6 +153,7 @@ def matrices(semiring: Semiring, dtype: Any = None, *, max_n: int = 8, harmless:
     """
     from hypothesis import strategies as st
 
+    semiring = as_semiring(semiring)
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     pool = elements(semiring, kinds, harmless=harmless)
 
@@ -167,7 +175,8 @@ def _matrix(entries: list[Any], n: int, kinds: tuple[np.dtype[Any], ...]) -> Any
     return tuple(arrays) if len(kinds) > 1 else arrays[0]
 
 
-def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
+@raised_here
+def brute_force(semiring: Semiring | str, a: Any, *, reflexive: bool = True) -> Any:
     """The closure by adding up every simple path (and simple cycle), exactly; for small n and matrices whose cycles are harmless.
 
     Examples
@@ -179,7 +188,7 @@ def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
 
     Parameters
     ----------
-    semiring : Semiring
+    semiring : Semiring or str
     a : array of shape (n, n), or tuple of such arrays
     reflexive : bool
         See `semiring.closure`.
@@ -193,6 +202,7 @@ def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
     -----
     Of a complete graph it adds up more than (n − 1)! paths.
     """
+    semiring = as_semiring(semiring)
     arrays = a if isinstance(a, tuple) else (a,)
     n = len(arrays[0])
     nothing, unit = semiring.identities([v.dtype for v in arrays])
@@ -220,7 +230,8 @@ def brute_force(semiring: Semiring, a: Any, *, reflexive: bool = True) -> Any:
     return tuple(results) if len(results) > 1 else results[0]
 
 
-def path_weight(semiring: Semiring, a: Any, path: Sequence[int]) -> Any:
+@raised_here
+def path_weight(semiring: Semiring | str, a: Any, path: Sequence[int]) -> Any:
     """The product of a path's edges, exactly.
 
     Examples
@@ -231,7 +242,7 @@ def path_weight(semiring: Semiring, a: Any, path: Sequence[int]) -> Any:
 
     Parameters
     ----------
-    semiring : Semiring
+    semiring : Semiring or str
     a : array of shape (n, n), or tuple of such arrays
     path : sequence of int
         Vertices, at least one.
@@ -241,9 +252,10 @@ def path_weight(semiring: Semiring, a: Any, path: Sequence[int]) -> Any:
     scalar, or tuple of such
         Floats count as the fractions they are.
     """
-    return exact_weight(semiring, a if isinstance(a, tuple) else (a,), path)
+    return exact_weight(as_semiring(semiring), a if isinstance(a, tuple) else (a,), path)
 
 
+@raised_here
 def assert_paths_valid(
     paths: Paths, a: Any, pairs: Iterable[tuple[int, int]] | None = None, *, slack: float = 4.0, absolute: float = 0.0, trees: bool = True
 ) -> None:

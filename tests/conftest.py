@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import os
 from collections import defaultdict
 
 import pytest
@@ -9,6 +10,9 @@ from semiring.arrays import devices, memory
 from semiring.arrays.devices import gpus
 from semiring.arrays.threads import thread_count
 from semiring.kernels import machine
+
+# Whoever looks at a failed test wants to see where inside the library it failed.
+os.environ.setdefault("SEMIRING_TRACEBACK", "full")
 
 # The first example of a kind may compile a kernel.
 settings.register_profile("semiring", deadline=None)

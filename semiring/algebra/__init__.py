@@ -2,8 +2,8 @@
 
 What is defined is below what uses it; imports run from top to bottom:
 
-    catalogue.py    the semirings that come with the library
     laws.py         `check`, its report, and `require`: the refusal of a semiring without a law that an algorithm needs
+    catalogue.py    the semirings that come with the library, and `as_semiring`, which finds them by name
     definition.py   `Semiring`: an algebraic structure, its witness, and what Jupyter shows of it
 
     equations.py    `law`: one law as an equation, passed or refuted by a counterexample

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from operator import add, and_, mul, or_, xor
@@ -9,11 +10,11 @@ from typing import Any
 
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
-from semiring.common.errors import DivergenceError
+from semiring.common.errors import DivergenceError, SemiringError, similar
 
 __all__ = [
     "BITSET", "BOOLEAN", "DISTANCE_COUNT", "DISTANCE_HOPS", "GF2", "LOG", "MAX_MIN", "MAX_PLUS", "MAX_TIMES", "MIN_MAX", "MIN_PLUS",
-    "PLUS_TIMES", "TROPICAL", "TROPICAL_ARGMIN", "semirings",
+    "PLUS_TIMES", "TROPICAL", "TROPICAL_ARGMIN", "as_semiring", "semirings",
 ]  # fmt: skip
 
 _LARGEST = sys.float_info.max
@@ -119,3 +120,37 @@ def semirings() -> dict[str, Semiring]:
         MIN_PLUS, MAX_PLUS, BOOLEAN, MAX_MIN, MIN_MAX, MAX_TIMES, PLUS_TIMES, LOG, GF2, BITSET, DISTANCE_COUNT, DISTANCE_HOPS,
     )  # fmt: skip
     return {s.name: s for s in every}
+
+
+def as_semiring(value: Semiring | str) -> Semiring:
+    """A semiring that a caller passed, or named: by a name in `semirings`, or as the constant is called, in capitals or not.
+
+    Raises
+    ------
+    SemiringError
+        Where there is none of that name, and for what is no semiring.
+
+    Examples
+    --------
+    >>> as_semiring("max-min") is as_semiring("MAX_MIN") is MAX_MIN
+    True
+    """
+    if isinstance(value, Semiring):
+        return value
+    if not isinstance(value, str):
+        raise SemiringError(f"semiring is {value!r}; pass a Semiring such as semiring.MIN_PLUS, or the name of one such as 'min-plus'")
+    name = value.strip().lower().replace("_", "-")
+    named = _by_name()
+    if name not in named:
+        there = f"those of the library are {', '.join(sorted(semirings()))}"
+        for other in similar(name, named):
+            there = f"did you mean {other!r}? T{there[1:]}"
+        raise SemiringError(f"there is no semiring {value!r}; {there}")
+    return named[name]
+
+
+@functools.cache
+def _by_name() -> dict[str, Semiring]:
+    """The constants of this module, by their names as the command line has them."""
+    constants = {name: globals()[name] for name in __all__ if name.isupper()}
+    return {name.lower().replace("_", "-"): value for name, value in constants.items()}

@@ -9,10 +9,10 @@ from typing import Any
 from semiring.algebra.equations import law
 from semiring.algebra.expression import Expr, const, show
 from semiring.algebra.structure import AlgebraicStructure
-from semiring.common.errors import LawError, SemiringError, TraceError
+from semiring.common.errors import LawError, SemiringError, TraceError, raised_here
 from semiring.common.html import code, escape, faint, table
 
-__all__ = ["Semiring", "require_semiring"]
+__all__ = ["Semiring"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -67,6 +67,7 @@ class Semiring(AlgebraicStructure):
 
     witness: bool = field(default=False, kw_only=True)
 
+    @raised_here
     def with_witness(self) -> Semiring:
         """The same semiring, marked so that its products also tell which k won.
 
@@ -173,7 +174,4 @@ class Semiring(AlgebraicStructure):
         return ", ".join(found)
 
 
-def require_semiring(value: Any) -> None:
-    """Refuse what was passed in the place of a semiring and is none."""
-    if not isinstance(value, Semiring):
-        raise SemiringError(f"semiring is {value!r}; pass a Semiring such as semiring.MIN_PLUS")
+Semiring.__init__ = raised_here(Semiring.__init__)  # type: ignore[method-assign]  # which `dataclass` writes

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring, require_semiring
+from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.definition import Semiring
 from semiring.algebra.equations import LAWS, PROPERTIES, LawResult, law
 from semiring.algebra.model import model_of
-from semiring.common.errors import LawError
+from semiring.common.errors import LawError, raised_here
 from semiring.common.html import escape, faint, table
 
 __all__ = ["LawReport", "check", "is_idempotent", "is_selective", "require"]
@@ -68,12 +69,14 @@ class LawReport:
     def __len__(self) -> int:
         return len(self.results)
 
+    @raised_here
     def __getitem__(self, law: str) -> LawResult:
         for result in self.results:
             if result.law == law:
                 return result
         raise KeyError(f"{law!r}; the laws are {', '.join(repr(r.law) for r in self.results)}")
 
+    @raised_here
     def raise_if_refuted(self) -> None:
         """Raise for the first refuted law.
 
@@ -114,7 +117,8 @@ class LawReport:
         return f"<span style='color:{colour};white-space:nowrap'>{result.mark} {escape(result.verdict)}</span>"
 
 
-def check(semiring: Semiring, dtype: Any = None) -> LawReport:
+@raised_here
+def check(semiring: Semiring | str, dtype: Any = None) -> LawReport:
     """The laws of a semiring, each checked and passed or refuted with a counterexample, and which properties it has.
 
     Examples
@@ -131,7 +135,8 @@ def check(semiring: Semiring, dtype: Any = None) -> LawReport:
 
     Parameters
     ----------
-    semiring : Semiring
+    semiring : Semiring or str
+        The name of one in `semirings` will do.
     dtype : dtype or sequence of dtype, optional
         One for each component (a single one serves all); by default the first that fits of float64, bool, int64 and object.
 
@@ -148,9 +153,9 @@ def check(semiring: Semiring, dtype: Any = None) -> LawReport:
     TraceError
         Where a callable cannot be recorded; with ``dtype=object`` it need not be.
     SemiringError
-        Where `semiring` is none.
+        Where `semiring` is none, nor the name of one.
     """
-    require_semiring(semiring)
+    semiring = as_semiring(semiring)
     zero = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
     if dtype is None and all(isinstance(z, Real) for z in zero):
         _ = semiring.program  # objects need no recording, but numbers do, and whoever names no dtype wants to hear that it fails

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import os
 import re
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from types import FrameType
+from typing import Any, ParamSpec, TypeVar
 
 __all__ = [
     "AssumptionWarning", "CheckpointError", "DTypeError", "DivergenceError", "DivergentPivot", "DomainError", "GraphError", "LawError",
     "NegativeCycleError", "OverflowRiskError", "SemiringError", "ShapeError", "TooLargeError", "TraceError", "brief", "callers_level",
-    "noted", "printable", "refuse_arrays",
+    "noted", "printable", "raised_here", "refuse_arrays", "similar",
 ]  # fmt: skip
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, separators of lines, what reverses the order of a text, and halves of characters."""
+
+_COMPARED = 10_000
+"""Names that are compared letter by letter, at most."""
 
 
 class SemiringError(Exception):
@@ -119,6 +129,38 @@ def brief(value: Any) -> str:
     return f"({', '.join(map(brief, value))})" if isinstance(value, tuple) else repr(value)
 
 
+def similar(given: Any, known: Collection[Any]) -> list[Any]:
+    """Which one of the known names is probably meant by one that is none of them; empty where none looks like it.
+
+    It is the same but for capitals, spaces around it, or that one is a text and the other a number; else a text with a few other letters.
+
+    Examples
+    --------
+    >>> similar("bern", ["Basel", "Bern"]), similar("Gnef", ["Basel", "Genf"]), similar("1", range(5)), similar("Rom", ["Basel", "Genf"])
+    (['Bern'], ['Genf'], [1], [])
+    """
+    plain = _plain(given)
+    for name in known:
+        if _plain(name) == plain:
+            return [name]
+    if not isinstance(given, str):
+        return []
+    from difflib import get_close_matches
+
+    # Letter by letter a million names would take minutes: these have about the same length, the same first or last letter, and the others.
+    ends, letters = (plain[:1], plain[-1:]), {*plain}
+    texts = (name for name in known if isinstance(name, str) and abs(len(name) - len(plain)) <= 3)
+    plains = ((text, name) for name in texts if (text := _plain(name))[:1] == ends[0] or text[-1:] == ends[1])
+    near = ((text, name) for text, name in plains if 5 * len(letters & {*text}) >= 3 * len(letters))
+    compared = dict(itertools.islice(near, _COMPARED))
+    return [compared[text] for text in get_close_matches(plain, compared, 1, 0.75)]
+
+
+def _plain(name: Any) -> str:
+    """A name without what people and files get wrong about it."""
+    return str(int(name) if isinstance(name, float) and name.is_integer() else name).strip().casefold()
+
+
 def refuse_arrays(**arguments: Any) -> None:
     """Refuse an array where a call takes something else, before anything asks it whether it is true.
 
@@ -195,9 +237,50 @@ def _described(operand: Any) -> str:
     return f"{' × '.join(map(str, shape))} elements{f' ({dtypes})' if dtypes else ''}"
 
 
+def raised_here(function: Callable[P, R]) -> Callable[P, R]:
+    """A public function whose errors end at the caller's line: of what the library raises on purpose, nobody sees where inside.
+
+    Any other error keeps its traceback, since it may be a bug, and ``SEMIRING_TRACEBACK=full`` in the environment keeps all.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if _on_purpose(error) and os.environ.get("SEMIRING_TRACEBACK") != "full":
+                error.__traceback__ = None  # and a bare `raise` does not add this frame
+            raise
+
+    return call
+
+
+def _on_purpose(error: Exception) -> bool:
+    """Whether it is this library that raises an error: one of its own, one of Python's by a `raise`, or for arguments that do not fit."""
+    if isinstance(error, SemiringError):
+        return True
+    trace = error.__traceback__
+    assert trace is not None
+    if trace.tb_next is None:  # the function was not even entered
+        return True
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    if not isinstance(error, TypeError | ValueError | LookupError | AttributeError) or not _is_ours(trace.tb_frame):
+        return False
+    import dis
+
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Whether this library's code runs in a frame."""
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] == "semiring"
+
+
 def callers_level() -> int:
     """The stack level, seen from the function that asks, of the first frame outside this library: what a warning should point at."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "semiring":
+    while frame.f_back is not None and _is_ours(frame):
         level, frame = level + 1, frame.f_back
     return level

@@ -10,13 +10,14 @@ from scipy.sparse import csr_array, csr_matrix, isspmatrix
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.predecessors import NONE
 from semiring.arrays.pieces import CACHE, slices
-from semiring.common.errors import ShapeError
+from semiring.common.errors import ShapeError, raised_here
 from semiring.csgraph.reading import Array, both_ways, nulls, read, require_square
 from semiring.graphs.array_like import is_pydata
 
 __all__ = ["construct_dist_matrix", "csgraph_from_dense", "csgraph_from_masked", "csgraph_masked_from_dense", "reconstruct_path"]
 
 
+@raised_here
 def csgraph_masked_from_dense(
     graph: Any, null_value: float | None = 0, nan_null: bool = True, infinity_null: bool = True, copy: bool = True
 ) -> Any:
@@ -57,6 +58,7 @@ def csgraph_masked_from_dense(
     return np.ma.array(data, mask=missing, copy=False, fill_value=fill_value)
 
 
+@raised_here
 def csgraph_from_masked(graph: Any) -> Any:
     """A compressed graph from a masked array: `scipy.sparse.csgraph.csgraph_from_masked`, also where nothing is masked.
 
@@ -91,6 +93,7 @@ def csgraph_from_masked(graph: Any) -> Any:
     return csr_array((data, np.nonzero(there)[1].astype(np.int32), starts), shape=array.shape)
 
 
+@raised_here
 def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool = True, infinity_null: bool = True) -> Any:
     """A compressed graph from a dense array: `scipy.sparse.csgraph.csgraph_from_dense`.
 
@@ -119,6 +122,7 @@ def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool 
     return csr_matrix(compressed) if isinstance(graph, np.matrix) else compressed
 
 
+@raised_here
 def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, null_value: float = np.inf) -> Array:
     """The lengths of the paths that a matrix of predecessors describes: `scipy.sparse.csgraph.construct_dist_matrix`.
 
@@ -192,6 +196,7 @@ def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, 
     return distances
 
 
+@raised_here
 def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> Any:
     """The tree that a row of predecessors describes, with the weights of the graph: `scipy.sparse.csgraph.reconstruct_path`.
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse.csgraph import yen as scipys_yen
 
 from semiring.common.docstrings import described_by
+from semiring.common.errors import raised_here
 from semiring.csgraph.call import AsBoth, Request, read_call
 from semiring.csgraph.reading import as_scipys, read
 from semiring.csgraph.solving import solve
@@ -16,6 +17,7 @@ from semiring.planning import Plan
 __all__ = ["bellman_ford", "dijkstra", "explain", "floyd_warshall", "johnson", "shortest_path", "yen"]
 
 
+@raised_here
 def shortest_path(
     csgraph: Any,
     method: str = "auto",
@@ -94,6 +96,7 @@ def shortest_path(
     return solve(csgraph, Request(method, directed, return_predecessors, unweighted, overwrite, indices, dtype=dtype, device=device))
 
 
+@raised_here
 @described_by(shortest_path)
 def floyd_warshall(
     csgraph: Any,
@@ -139,6 +142,7 @@ def floyd_warshall(
     return solve(csgraph, Request("FW", directed, return_predecessors, unweighted, overwrite, dtype=dtype, device=device))
 
 
+@raised_here
 @described_by(shortest_path)
 def dijkstra(
     csgraph: Any,
@@ -200,6 +204,7 @@ def dijkstra(
     )
 
 
+@raised_here
 @described_by(shortest_path)
 def bellman_ford(
     csgraph: Any,
@@ -246,6 +251,7 @@ def bellman_ford(
     return solve(csgraph, Request("BF", directed, return_predecessors, unweighted, indices=indices, dtype=dtype, device=device))
 
 
+@raised_here
 @described_by(shortest_path)
 def johnson(
     csgraph: Any,
@@ -288,6 +294,7 @@ def johnson(
     return solve(csgraph, Request("J", directed, return_predecessors, unweighted, indices=indices, dtype=dtype, device=device))
 
 
+@raised_here
 @described_by(shortest_path)
 def yen(
     csgraph: Any,
@@ -348,6 +355,7 @@ def yen(
         )
 
 
+@raised_here
 def explain(
     csgraph: Any,
     method: str = "auto",

@@ -24,7 +24,7 @@ from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.arrays.devices import device_of, host, namespace, on_device, on_gpu, to_gpu
 from semiring.arrays.memory import fits, with_scratch
 from semiring.arrays.pieces import HOST, slices
-from semiring.common.errors import OverflowRiskError, noted
+from semiring.common.errors import OverflowRiskError, callers_level, noted
 from semiring.csgraph.call import AsBoth, Call, Request, cut, read_call
 from semiring.csgraph.reading import Array, as_scipys, in_dtype, is_held, require_held, some, with_root
 from semiring.execution.rows import rows_by_products
@@ -44,7 +44,7 @@ def solve(csgraph: Any, request: Request) -> Any:
         warnings.warn(
             "Graph has negative weights: here dijkstra computes them right, and raises NegativeCycleError for a negative cycle. "
             "SciPy's may be inaccurate, or never return.",
-            stacklevel=3,
+            stacklevel=callers_level(),
         )
     with AsBoth():
         first, *others = _answer(call)

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from semiring.common.errors import GraphError, SemiringError, TooLargeError
+from semiring.common.errors import GraphError, SemiringError, TooLargeError, raised_here
 from semiring.files.edge_text import Named, WrongLine, number, parse
 from semiring.files.networks import NETWORKS, listed, read_network
 from semiring.graphs import EdgeList, edges
@@ -31,6 +31,7 @@ STDIN = Path("-")
 """The name of the file that is none: standard input."""
 
 
+@raised_here
 def read_edges(
     file: str | os.PathLike[str] | IO[Any],
     *,

@@ -17,7 +17,7 @@ import numpy as np
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory, name_of
-from semiring.common.errors import DTypeError, GraphError
+from semiring.common.errors import DTypeError, GraphError, raised_here
 from semiring.common.html import code, faint, short, table
 from semiring.graphs.array_like import graph_library, is_sparse
 from semiring.graphs.edge_table import Columns, column, columns_of, described, is_missing_type, is_table, require_present
@@ -104,6 +104,7 @@ class EdgeList:
         return "directed" if self.directed else "undirected"
 
 
+@raised_here
 def edges(
     edge_list: Any,
     heads: Any = None,

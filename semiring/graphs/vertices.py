@@ -12,11 +12,15 @@ import numpy as np
 
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory
-from semiring.common.errors import GraphError
+from semiring.common.errors import GraphError, similar
+from semiring.common.html import short
 
-__all__ = ["Vertices", "chosen"]
+__all__ = ["Vertices", "chosen", "unknown_vertex"]
 
 Array = np.ndarray[Any, Any]
+
+_SHOWN, _WIDTH = 5, 40
+"""Vertices that a message names, and the most characters of each."""
 
 _SEQUENCES = (list, tuple, range)
 """What is no array for sure."""
@@ -81,11 +85,11 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
     if (one := _looked_up(given, index)) is not None:
         return Vertices(np.array([one]), single=True)
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise _unknown(given, what, f"among the {n} of the graph")
+        raise _unknown(given, what, labels)
     found = []
     for vertex in given:
         if (number := _looked_up(vertex, index)) is None:
-            raise _unknown(vertex, what, f"among the {n} of the graph")
+            raise _unknown(vertex, what, labels)
         found.append(number)
     return Vertices(np.array(found, dtype=np.intp))
 
@@ -107,7 +111,7 @@ def _looked_up(label: Any, index: Mapping[Hashable, int]) -> int | None:
 
 
 def _numbers(given: Any, n: int, what: str) -> Vertices:
-    single = type(given) not in _SEQUENCES and not isinstance(given, Iterable)
+    single = isinstance(given, str | bytes) or (type(given) not in _SEQUENCES and not isinstance(given, Iterable))
     numbers = []
     vertices: Iterable[Any] = [given] if single else given
     for vertex in vertices:
@@ -116,11 +120,26 @@ def _numbers(given: Any, n: int, what: str) -> Vertices:
         except TypeError:
             number = -1
         if not 0 <= number < n:
-            raise _unknown(vertex, what, f"among the numbers from 0 to {n - 1}")
+            raise _unknown(vertex, what, range(n))
         numbers.append(number)
     return Vertices(np.array(numbers, dtype=np.intp), single)
 
 
-def _unknown(vertex: Any, what: str, among: str) -> GraphError:
-    mask = "; for the numbers of a mask pass numpy.flatnonzero of it" if _is_truth(vertex) else ""
-    return GraphError(f"{what}: there is no vertex {vertex!r} {among}{mask}")
+def _unknown(vertex: Any, what: str, labels: Sequence[Hashable]) -> GraphError:
+    """Says that an argument names what is no vertex."""
+    if _is_truth(vertex):
+        return GraphError(f"{what}: there is no vertex {vertex!r}; for the numbers of a mask pass numpy.flatnonzero of it")
+    return unknown_vertex(vertex, labels, f"{what}: ")
+
+
+def unknown_vertex(vertex: Any, labels: Sequence[Hashable], where: str = "") -> GraphError:
+    """Says that there is no vertex of a name, which one is probably meant, and how vertices are named: by labels, or a range of numbers."""
+    if not labels:
+        there = "the graph has none"
+    elif isinstance(labels, range):
+        there = f"vertices are the numbers from 0 to {len(labels) - 1}"
+    else:
+        there = f"there are {', '.join(short(repr(v), _WIDTH) for v in labels[:_SHOWN])}{', …' if len(labels) > _SHOWN else ''}"
+    for other in similar(vertex, labels):
+        there = f"did you mean {other!r}? {there[0].upper()}{there[1:]}"
+    return GraphError(f"{where}there is no vertex {short(repr(vertex), _WIDTH)}; {there}")

@@ -51,7 +51,7 @@ def weighted(graph: EdgeList, weight: Any, *, warns: bool, listed: bool) -> Edge
     m = len(graph.weights)
     if isinstance(weight, _NUMBERS):
         return replace(graph, weights=[weight] * m)
-    values = graph.columns.get(weight)
+    values: Sequence[Any] | Array | None = graph.columns.get(weight)
     if values is None:
         values = graph.weights if weight == "weight" else [None] * m
     if m and len(_missing(values)) == m:

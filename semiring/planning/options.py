@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 import numpy as np
 
 from semiring.arrays.devices import gpu_name, gpu_number, gpus, is_gpu, why_no_gpu
-from semiring.common.errors import SemiringError
+from semiring.common.errors import SemiringError, similar
 
 if TYPE_CHECKING:
     from semiring.streaming.progress import Progress
@@ -90,11 +90,9 @@ class Options(NamedTuple):
 
 def _unexpected(given: Mapping[str, Any], function: str, known: frozenset[str]) -> str:
     """What Python says of a keyword that a function does not have, with the one that is probably meant."""
-    from difflib import get_close_matches
-
     name = next(name for name in given if name not in known)
-    meant = get_close_matches(name, sorted(known), 1, 0.75)
-    return f"{function}() got an unexpected keyword argument {name!r}{f'. Did you mean {meant[0]!r}?' if meant else ''}"
+    meant = "".join(f". Did you mean {other!r}?" for other in similar(name, sorted(known)))
+    return f"{function}() got an unexpected keyword argument {name!r}{meant}"
 
 
 def takes(options: Any) -> Callable[[F], F]:

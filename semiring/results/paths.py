@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import is_min_plus
-from semiring.common.errors import GraphError
+from semiring.common.errors import GraphError, raised_here
 from semiring.graphs.vertices import Vertices
 from semiring.results.construction import ConstructionMatrix
 from semiring.results.store import Names, Store, Values, shown, squeezed
@@ -95,6 +96,7 @@ class Paths:
         return self._store.names.nodes
 
     @property
+    @raised_here
     def via(self) -> Any:
         """The construction matrix.
 
@@ -114,6 +116,7 @@ class Paths:
         return shown(self._store.values, self._store.sources, self._store.targets, self._restore)
 
     @property
+    @raised_here
     def distances(self) -> Any:
         """The distances of shortest paths; only for min-plus.
 
@@ -126,6 +129,7 @@ class Paths:
             raise AttributeError(f"elements of {self.semiring.name} are no distances; they are in .values")
         return self.values
 
+    @raised_here
     def distance(self, source: Hashable, target: Hashable) -> Any:
         """The element for one pair of vertices, such as the length of a shortest path.
 
@@ -151,6 +155,7 @@ class Paths:
         element = self._store.element(*self._store.place(source, target))
         return element[0] if len(element) == 1 else element
 
+    @raised_here
     def path(self, source: Hashable, target: Hashable) -> list[Any]:
         """The vertices of a best path from `source` to `target`, both included.
 
@@ -180,6 +185,7 @@ class Paths:
         """
         return self.paths([(source, target)])[0]
 
+    @raised_here
     def paths_from(self, source: Hashable) -> list[list[Any]]:
         """The paths from one vertex to every target: a list of lists in their order, which without chosen ones is that of `nodes`.
 
@@ -192,6 +198,7 @@ class Paths:
         """
         return self.paths((source, target) for target in self._store.names.of(self._store.targets.numbers.tolist()))
 
+    @raised_here
     def paths(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> list[list[Any]]:
         """The paths of many pairs (source, target) at once.
 
@@ -224,6 +231,7 @@ class Paths:
         places = np.array([self._store.place(source, target) for source, target in pairs], dtype=np.intp).reshape(-1, 2)
         return [self._store.names.of(path) for path in self._store.find(places[:, 0], places[:, 1])]
 
+    @raised_here
     def farthest(self, k: int = 1) -> list[FarthestPair]:
         """The farthest pairs of vertices: those with the greatest finite distances, the diameter's first.
 
@@ -266,6 +274,7 @@ class Paths:
 
         return farthest(self._store, k)
 
+    @raised_here
     def center(self) -> list[Any]:
         """The center of the graph: the vertices whose eccentricity is the least.
 
@@ -297,6 +306,7 @@ class Paths:
 
         return center(self._store)
 
+    @raised_here
     def predecessors(self) -> Any:
         """The predecessor matrix: the vertex before j on a best path from i to j, as SciPy gives it.
 
@@ -327,6 +337,7 @@ class Paths:
         with self._store.device():
             return self._imported(squeezed(self._store.predecessors(), self._store.sources, -2))
 
+    @raised_here
     def next_hops(self) -> Any:
         """The next-hop matrix: the vertex after i on a best path from i to j.
 
@@ -357,6 +368,7 @@ class Paths:
         with self._store.device():
             return self._imported(squeezed(self._store.next_hops(), self._store.targets, -1))
 
+    @raised_here
     def to_scipy(self) -> tuple[Array, Array]:
         """Distances and predecessors in the form of `scipy.sparse.csgraph.shortest_path`; only for min-plus.
 
@@ -386,6 +398,7 @@ class Paths:
 
         return views.to_scipy(self._store)
 
+    @raised_here
     def to_networkx(self) -> Any:
         """The metric closure: a graph with an edge for each pair of connected vertices.
 
@@ -421,6 +434,7 @@ class Paths:
 
         return views.to_networkx(self._store)
 
+    @raised_here
     def to_frame(self, *, paths: bool = False) -> Any:
         """The connected pairs of vertices as a table.
 
@@ -459,6 +473,7 @@ class Paths:
 
         return views.to_frame(self._store, paths=paths)
 
+    @raised_here
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that `load` needs to answer the same questions: elements, construction matrix, names of the vertices, semiring.
 
@@ -500,7 +515,8 @@ class Paths:
         saving.save(path, self._store)
 
     @staticmethod
-    def load(path: str | os.PathLike[str], *, semiring: Semiring | None = None, mmap: bool = False) -> Paths:
+    @raised_here
+    def load(path: str | os.PathLike[str], *, semiring: Semiring | str | None = None, mmap: bool = False) -> Paths:
         """The paths that `save` has written, as NumPy arrays.
 
         Examples
@@ -514,7 +530,7 @@ class Paths:
         Parameters
         ----------
         path : path
-        semiring : Semiring, optional
+        semiring : Semiring or str, optional
             Needed where it is not one of `semirings`. It is refused if it does not compute what the one that was saved did.
         mmap : bool
             Leave the matrices of an ``.npz`` file where they are, as `numpy.memmap`, for those that are larger than memory. They are read
@@ -541,8 +557,9 @@ class Paths:
         """
         from semiring.results import saving
 
-        return Paths._of(saving.load(path, semiring, mmap=mmap))
+        return Paths._of(saving.load(path, None if semiring is None else as_semiring(semiring), mmap=mmap))
 
+    @raised_here
     def __getitem__(self, index: Any) -> Any:
         """The element of a pair of vertices, as `distance` gives it; of a batch, the paths of one matrix, or of some.
 
@@ -586,6 +603,7 @@ class Paths:
         row = "distances" if is_min_plus(self.semiring) else "values"
         raise GraphError(f"{index!r} is one vertex, and {example}; .paths_from({index!r}) are all paths from it, and its row is in .{row}")
 
+    @raised_here
     def __len__(self) -> int:
         """How many matrices a batch holds."""
         if not self._store.batch:

@@ -19,7 +19,7 @@ from semiring.arrays.devices import entries, equal, host, namespace, on_gpu
 from semiring.arrays.pieces import GPU, slices
 from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
-from semiring.graphs.vertices import Vertices
+from semiring.graphs.vertices import Vertices, unknown_vertex
 
 __all__ = ["Names", "Store", "shown", "squeezed"]
 
@@ -55,10 +55,10 @@ class Names:
             try:
                 return self._numbers[node]
             except (KeyError, TypeError):
-                raise GraphError(f"there is no vertex {node!r}; .nodes lists all {self.n}") from None
+                raise unknown_vertex(node, self.labels) from None
         if isinstance(node, int | np.integer) and not isinstance(node, bool) and 0 <= node < self.n:
             return int(node)
-        raise GraphError(f"there is no vertex {node!r}; vertices are the numbers from 0 to {self.n - 1}")
+        raise unknown_vertex(node, range(self.n))
 
     def __contains__(self, node: Any) -> bool:
         try:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semiring.algebra import catalogue, ops
-from semiring.algebra.catalogue import semirings
+from semiring.algebra.catalogue import as_semiring, semirings
 from semiring.algebra.equations import PROPERTIES, law
 from semiring.algebra.expression import chooses_operand, evaluate, nodes
 from semiring.algebra.laws import check
@@ -32,6 +32,16 @@ HAS = {
     "distance-count": {"commutative ⊗"},
     "distance-hops": {"idempotent", "selective", "commutative ⊗"},
 }
+
+
+def test_every_constant_goes_by_its_name_and_every_semiring_by_its_own():
+    for name in catalogue.__all__:
+        if name.isupper():
+            assert as_semiring(name) is as_semiring(name.lower().replace("_", "-")) is getattr(catalogue, name)
+    for name, semiring in semirings().items():
+        assert as_semiring(name) is as_semiring(semiring) is semiring
+    mine = semirings()["max-min"].narrowed((0, 1))
+    assert as_semiring(mine) is mine
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
@@ -73,7 +83,7 @@ def test_names():
     assert all(s.name == name for name, s in semirings().items())
     assert catalogue.TROPICAL is catalogue.MIN_PLUS
     assert catalogue.MIN_PLUS.with_witness() == catalogue.TROPICAL_ARGMIN
-    assert {getattr(catalogue, n) for n in catalogue.__all__ if n != "semirings"} == {*semirings().values(), catalogue.TROPICAL_ARGMIN}
+    assert {getattr(catalogue, n) for n in catalogue.__all__ if n.isupper()} == {*semirings().values(), catalogue.TROPICAL_ARGMIN}
 
 
 def test_minima_reach_the_targets_as_minima():

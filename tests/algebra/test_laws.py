@@ -254,7 +254,7 @@ def test_dtypes():
     assert check(BITSET).dtypes == "int64"
 
 
-@pytest.mark.parametrize("semiring", ["min-plus", min, None])
+@pytest.mark.parametrize("semiring", [b"min-plus", min, None])
 def test_what_is_no_semiring_has_no_laws(semiring):
     with pytest.raises(SemiringError, match="pass a Semiring"):
         check(semiring, "float64")

@@ -464,7 +464,10 @@ class TestClosure:
         with pytest.raises(SystemExit) as caught:
             main(["closure", str(roads), "--semiring", "nope"])
         assert caught.value.code == 2
-        assert "'max-min'" in capsys.readouterr().err
+        assert "there is no semiring 'nope'; those of the library are bitset, " in capsys.readouterr().err
+        with pytest.raises(SystemExit):
+            main(["closure", str(roads), "--semiring", "distance-count"])
+        assert "elements of distance-count are tuples" in capsys.readouterr().err
 
 
 class TestErrors:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import semiring as sr
-from semiring import testing
+from semiring import kernels, testing
 from semiring.algebra.laws import is_idempotent
 from semiring.planning.options import Options
 
@@ -188,11 +189,38 @@ def test_a_semiring_with_its_witness_gives_paths() -> None:
     assert paths.distances.tolist() == [[0, 1], [INF, 0]]
 
 
-@pytest.mark.parametrize("wrong", ["min-plus", None, min, sr.Semiring])
-@pytest.mark.parametrize(
-    "call",
-    [lambda s: sr.matmul(np.eye(2), np.eye(2), s), lambda s: sr.closure(np.eye(2), s), lambda s: sr.power(np.eye(2), 2, s), sr.check],
-)
+TAKING_SEMIRINGS: dict[str, Callable[[Any], Any]] = {
+    "matmul": lambda s: sr.matmul(np.eye(2), np.eye(2), s),
+    "closure": lambda s: sr.closure(np.eye(2), s),
+    "power": lambda s: sr.power(np.eye(2), 2, s),
+    "check": sr.check,
+    "explain": lambda s: sr.explain(2, s),
+    "source": lambda s: kernels.source(s, "float32"),
+    "elements": testing.elements,
+    "random_matrix": lambda s: testing.random_matrix(s, 3, rng=np.random.default_rng(0)),
+    "brute_force": lambda s: testing.brute_force(s, np.eye(2)),
+    "path_weight": lambda s: testing.path_weight(s, np.eye(2), [0, 1]),
+    "matrices": testing.matrices,
+}
+
+
+@pytest.mark.parametrize("name", ["max-min", "MAX_MIN", "max_min", "Max-Min", " max-min\n"])
+@pytest.mark.parametrize("call", TAKING_SEMIRINGS.values(), ids=TAKING_SEMIRINGS.keys())
+def test_a_semiring_of_the_catalogue_goes_by_its_name(call: Any, name: str) -> None:
+    assert repr(call(name)) == repr(call(sr.MAX_MIN))
+
+
+@pytest.mark.parametrize("call", TAKING_SEMIRINGS.values(), ids=TAKING_SEMIRINGS.keys())
+def test_an_unknown_name_tells_those_that_there_are(call: Any) -> None:
+    message = "there is no semiring 'maxmin'; did you mean 'max-min'? Those of the library are bitset, boolean, "
+    with pytest.raises(sr.SemiringError, match=re.escape(message)):
+        call("maxmin")
+    with pytest.raises(sr.SemiringError, match="there is no semiring 'shortest'; those of the library are bitset, boolean, "):
+        call("shortest")
+
+
+@pytest.mark.parametrize("wrong", [b"min-plus", None, min, sr.Semiring])
+@pytest.mark.parametrize("call", TAKING_SEMIRINGS.values(), ids=TAKING_SEMIRINGS.keys())
 def test_what_is_no_semiring_is_refused_alike(call: Any, wrong: Any) -> None:
     with pytest.raises(sr.SemiringError, match=r"semiring is .*; pass a Semiring such as semiring\.MIN_PLUS"):
         call(wrong)
