@@ -8,8 +8,8 @@
 - Anything else goes by `array_like`, which finds the array in it, and `dense`, which makes a matrix over the semiring of it, borrowing what
   need not change. `by_rows` does the same by block rows, for what is on disk or too large.
 
-`graph` has what they share: the result, how it is to be read, and what is no edge. `vertices` finds the vertices that `sources=` and
-`targets=` name.
+Where elements are tuples, `ordinary` makes such of graphs with ordinary weights. `graph` has what all share: the result, how it is to be
+read, and what is no edge. `vertices` finds the vertices that `sources=` and `targets=` name.
 """
 
 from semiring.graphs.edge_list import EdgeList, edges

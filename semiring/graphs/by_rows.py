@@ -200,7 +200,7 @@ class RunningStatistics:
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, warn: bool) -> None:
         self._semiring, self._infinities = semiring, absorbing(semiring, dtypes)
-        self._count_zeros = warn and semiring.components == 1 and zeros_may_mean_missing(semiring)
+        self._count_zeros = warn and semiring.components == 1 and zeros_may_mean_missing(semiring.zero, semiring.one)
         self._lock = threading.Lock()
         self.statistics: tuple[ValueStatistics, ...] = tuple(ValueStatistics() for _ in dtypes)
 
@@ -221,4 +221,4 @@ class RunningStatistics:
     def warn(self) -> None:
         """Warn of zeros where no entry is ∞."""
         if self._count_zeros:
-            warn_of_zeros(self.statistics[0].zeros, self._semiring)
+            warn_of_zeros(self.statistics[0].zeros, self._semiring.zero)

@@ -24,6 +24,7 @@ from semiring.graphs.array_like import is_sparse, to_scipy
 from semiring.graphs.edge_list import EdgeList, require_weights
 from semiring.graphs.foreign import edges_of_library
 from semiring.graphs.graph import Graph, Reading, entry_name, nonedges
+from semiring.graphs.ordinary import elements_of, require_weight
 from semiring.graphs.weights import refuse_weight, weighted
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.operations import Operations
@@ -231,9 +232,7 @@ def _refuse_name(name: str | os.PathLike[Any]) -> None:
 def _of_scipy(graph: Any, semiring: Semiring) -> COO:
     """What a sparse array stores, as SciPy understands it: the sum of duplicates, and no zero that only pads a block or a diagonal."""
     if semiring.components > 1:
-        raise GraphError(
-            f"a sparse array holds single numbers, not the {semiring.components} components of {semiring.name}; use semiring.edges"
-        )
+        require_weight(semiring, f"a sparse array holds single numbers, not the {semiring.components} components of {semiring.name}")
     if len(graph.shape) != 2 or graph.shape[0] != graph.shape[1]:
         raise ShapeError(f"a graph is a square matrix, not a sparse array of shape {graph.shape}")
     if graph.dtype.kind not in "biuf":
@@ -250,7 +249,8 @@ def _of_scipy(graph: Any, semiring: Semiring) -> COO:
     if padded:
         stored = data != 0
         tails, heads, data = tails[stored], heads[stored], data[stored]
-    return COO(tails, heads, (data,), int(graph.shape[0]), lambda e: entry_name((tails[e[0]], heads[e[0]])))
+    weights = (data,) if semiring.components == 1 else elements_of(data, semiring)
+    return COO(tails, heads, weights, int(graph.shape[0]), lambda e: entry_name((tails[e[0]], heads[e[0]])))
 
 
 def _of_edge_list(graph: EdgeList, semiring: Semiring) -> COO:
@@ -277,9 +277,13 @@ def _weights(weights: list[Any] | Array, semiring: Semiring, where: Place) -> Va
         one = True if isinstance(semiring.zero, bool) else 1
         filled = [one if w is None else w for w in weights]
         return (_numbers(filled, where),)
+    if semiring.weight is not None and not any(isinstance(w, tuple) for w in weights):
+        return elements_of(_numbers([1 if w is None else w for w in weights], where), semiring)
     for position, weight in enumerate(weights):
         if not isinstance(weight, tuple) or len(weight) != semiring.components:
-            raise GraphError(f"{where((position,))} needs a weight of {semiring.components} components for {semiring.name}, not {weight!r}")
+            problem = f"{where((position,))} needs a weight of {semiring.components} components for {semiring.name}, not {weight!r}"
+            require_weight(semiring, problem)
+            raise GraphError(f"{problem}; all edges have such weights, or none")
     columns = zip(*weights, strict=True) if weights else ((),) * semiring.components
     return tuple(_numbers(list(column), where) for column in columns)
 

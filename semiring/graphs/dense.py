@@ -83,7 +83,7 @@ def _usual_form(semiring: Semiring, own: DTypes) -> Form:
 
 def _form(semiring: Semiring, own: DTypes, dtypes: DTypes) -> Form:
     needs_statistics = _OBJECT not in dtypes and depends_on_values(semiring, dtypes)
-    warns = semiring.components == 1 and zeros_may_mean_missing(semiring)
+    warns = semiring.components == 1 and zeros_may_mean_missing(semiring.zero, semiring.one)
     zeros = _zeros(semiring, own, dtypes)
     return Form(dtypes, zeros, own == dtypes, needs_statistics, absorbing(semiring, dtypes) if needs_statistics else (), warns)
 
@@ -118,7 +118,7 @@ def read_dense(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Readi
         statistics = value_statistics(values, form.infinities)
         require_elements(semiring, values, statistics)
         if warns and statistics[0].zeros and not has_infinity(statistics[0], semiring):
-            warn_of_zeros(statistics[0].zeros - _zeros_on_diagonal(values[0]), semiring)
+            warn_of_zeros(statistics[0].zeros - _zeros_on_diagonal(values[0]), semiring.zero)
         return Graph(values, owned, first.labels, first.restore, first.library, lambda: statistics)
     begun = begin_statistics(values, form.infinities)
 
@@ -126,7 +126,7 @@ def read_dense(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Readi
         statistics = begun()
         require_elements(semiring, values, statistics)
         if warns and statistics[0].zeros and not has_infinity(statistics[0], semiring):
-            warn_of_zeros(statistics[0].zeros - _zeros_on_diagonal(values[0]), semiring)
+            warn_of_zeros(statistics[0].zeros - _zeros_on_diagonal(values[0]), semiring.zero)
         return statistics
 
     return Graph(values, owned, first.labels, first.restore, first.library, verify)
@@ -272,7 +272,7 @@ def _truth(chunk: Array, missing: Array, reading: Reading, where: Place) -> Arra
 def _warn_of_exact_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
     """Warn of zeros off the diagonal of a matrix of objects without a single ∞."""
     if not any(matches(matrix[part], zero).any() for part in row_slices(matrix)):
-        warn_of_zeros(int((matrix == 0).sum()) - _zeros_on_diagonal(matrix), semiring)
+        warn_of_zeros(int((matrix == 0).sum()) - _zeros_on_diagonal(matrix), semiring.zero)
 
 
 def _zeros_on_diagonal(matrix: Array) -> int:
@@ -282,12 +282,11 @@ def _zeros_on_diagonal(matrix: Array) -> int:
     return int((diagonal == 0).sum())
 
 
-def zeros_may_mean_missing(semiring: Semiring) -> bool:
+def zeros_may_mean_missing(infinity: Any, one: Any) -> bool:
     """Whether zeros off the diagonal of a matrix without a single ∞ are probably missing edges, and would be edges of weight 0.
 
     Not for max-min: there a zero is the worst of all non-negative entries, so it does no harm.
     """
-    infinity, one = semiring.zero, semiring.one
     return isinstance(infinity, float) and (infinity == math.inf or (infinity == -math.inf and math.isfinite(one)))
 
 
@@ -296,10 +295,10 @@ def has_infinity(statistics: ValueStatistics, semiring: Semiring) -> bool:
     return statistics.positive_infinity if semiring.zero > 0 else statistics.negative_infinity
 
 
-def warn_of_zeros(zeros: int, semiring: Semiring) -> None:
+def warn_of_zeros(zeros: int, infinity: float) -> None:
     """Warn of so many zeros, if there are any."""
     if zeros:
-        sign = "" if semiring.zero > 0 else "-"
+        sign = "" if infinity > 0 else "-"
         warnings.warn(
             f"of the entries off the diagonal {zeros:,} are 0 and none is {'−' if sign else ''}∞: each 0 counts as an edge of weight 0. "
             f"If 0 means 'no edge', pass nonedge=0; if these are edges, pass nonedge={sign}math.inf",

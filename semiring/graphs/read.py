@@ -15,12 +15,13 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.arrays.devices import device_of, on_device, on_gpu
-from semiring.common.errors import GraphError, ShapeError
+from semiring.common.errors import GraphError
 from semiring.graphs.array_like import ArrayLike, as_array_like, comes_from
 from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, square_arrays
 from semiring.graphs.coo import coordinates, csr_of_scipy
 from semiring.graphs.dense import Form, matrix_form, matrix_shape, read_dense
 from semiring.graphs.graph import Graph, Reading
+from semiring.graphs.ordinary import element_of, lists_components, matrix_of, require_weight
 
 __all__ = ["GivenMatrix", "read_edges", "read_graph", "reading_of"]
 
@@ -47,7 +48,8 @@ def read_graph(
         - An array of shape (…, n, n), with any strides; a masked entry of a masked array is a non-edge. Nested lists, SymPy
           matrices, pandas DataFrames (index and columns name the vertices) and what lends its memory by DLPack, an array interface
           or the buffer protocol, on the host or on a GPU, are arrays too. None is a non-edge.
-        - A tuple of arrays, one for each component of an element, where elements are structured.
+        - A tuple of arrays, one for each component of an element, where elements are structured. Single numbers mean there what the
+          semiring's `weight` says.
         - A sparse array or matrix of SciPy or PyData: an absent entry is a non-edge, an explicit 0 is an edge (but not in the formats that
           pad with zeros, BSR and DIA). Duplicates add up, because that is what such an array means to SciPy.
         - A graph of NetworkX, igraph, rustworkx, networkit or PyTorch Geometric: vertices keep their labels; an edge without a weight
@@ -96,6 +98,8 @@ class GivenMatrix:
         Whether block rows can be read from it where it lies.
     place : str
         Where it lies: "cpu", "disk", or "cuda:0" and so on.
+    weights : ArrayLike or None
+        One matrix of ordinary weights, from which the components will be made: `inputs` have their dtypes alone.
     """
 
     inputs: tuple[ArrayLike, ...]
@@ -105,6 +109,7 @@ class GivenMatrix:
     form: Form
     plain: bool
     place: str
+    weights: ArrayLike | None = None
 
     @classmethod
     def of(cls, graph: Any, semiring: Semiring, reading: Reading) -> GivenMatrix:
@@ -117,8 +122,9 @@ class GivenMatrix:
         arrays = square_arrays(graph, semiring)
         if arrays is not None:
             inputs = tuple(map(ArrayLike, arrays))
-        elif width > 1 and (not isinstance(graph, tuple | list) or len(graph) != width):
-            raise ShapeError(f"a matrix over {semiring.name} is a tuple of {width} equally shaped arrays")
+        elif width > 1 and not lists_components(graph, semiring):
+            require_weight(semiring, f"a matrix over {semiring.name} is a tuple of {width} equally shaped arrays")
+            return cls._of_weights(as_array_like(graph), semiring, reading)
         else:
             inputs = tuple(map(as_array_like, graph if width > 1 else (graph,)))
         devices = {device_of(s.array) for s in inputs}
@@ -126,6 +132,14 @@ class GivenMatrix:
             raise GraphError(f"the components of the matrix lie on {' and '.join(sorted(devices))}; bring them to one device")
         place = "disk" if arrays is not None and any(map(is_on_disk, arrays)) else devices.pop()
         return cls(inputs, semiring, reading, matrix_shape(inputs), matrix_form(inputs, semiring, reading), arrays is not None, place)
+
+    @classmethod
+    def _of_weights(cls, weights: ArrayLike, semiring: Semiring, reading: Reading) -> GivenMatrix:
+        """One matrix of ordinary weights, where elements are tuples."""
+        shape, place = matrix_shape((weights,)), device_of(weights.array)
+        with on_device(place):
+            inputs = matrix_of(replace(weights, array=weights.array[..., :0, :0], missing=None), semiring)  # for the dtypes
+        return cls(inputs, semiring, reading, shape, matrix_form(inputs, semiring, reading), False, place, weights)
 
     @property
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
@@ -140,6 +154,10 @@ class GivenMatrix:
     def read(self, *, overwrite: bool | None = None) -> Graph:
         """The matrix over the semiring, with its zero for every missing edge."""
         reading = self.reading if overwrite is None else self.reading._replace(overwrite=overwrite)
+        if self.weights is not None:
+            with on_device(self.place):
+                inputs = matrix_of(self.weights, self.semiring, warn=reading.check and reading.nonedge is None)
+                return read_dense(inputs, self.semiring, reading, self.form)
         if self.place == "cpu":
             return read_dense(self.inputs, self.semiring, reading, self.form)
         # Zarr's arrays have not been read yet.
@@ -154,6 +172,8 @@ class GivenMatrix:
     def uploaded(self, device: str) -> GivenMatrix | None:
         """A copy on a GPU, to be read there, which takes the host as long as the closure takes a GPU; None where only the host can."""
         wanted = self.reading.dtype
+        if self.weights is not None:
+            return None
         for s in self.inputs:
             if type(s.array) is not np.ndarray or s.array.dtype not in _READ_ANYWHERE or (wanted is not None and s.array.dtype != wanted):
                 return None
@@ -198,6 +218,8 @@ def reading_of(
         For a `nonedge` that is no single element.
     """
     width = semiring.components
+    if width > 1 and semiring.weight is not None and nonedge is not None and not isinstance(nonedge, tuple | list | np.ndarray):
+        nonedge = element_of(nonedge, semiring)
     if width > 1 and nonedge is not None and (not isinstance(nonedge, tuple) or len(nonedge) != width):
         raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")
     if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):

@@ -143,7 +143,7 @@ class TestNonEdges:
         assert [v.tolist() for v in graph.values] == [[[0, INF], [2, 0]], [[0, INF], [1, 0]]]
         assert not read_graph((length, hops), DISTANCE_HOPS).owned
 
-    @pytest.mark.parametrize("nonedge", [0, (0,), (0, 0, 0)])
+    @pytest.mark.parametrize("nonedge", [[0, 1], (0,), (0, 0, 0)])
     def test_structured_nonedge_is_an_element(self, nonedge: Any) -> None:
         with pytest.raises(GraphError, match="a tuple of 2 numbers"):
             read_graph((ROADS, ROADS), DISTANCE_HOPS, nonedge=nonedge)
@@ -390,8 +390,9 @@ class TestShapesAndElements:
 
     @pytest.mark.parametrize("graph", [ROADS, (ROADS,), (ROADS, ROADS, ROADS)])
     def test_structured_needs_a_tuple(self, graph: Any) -> None:
-        with pytest.raises(ShapeError, match="a tuple of 2 equally shaped arrays"):
-            read_graph(graph, DISTANCE_HOPS)
+        pairs = Semiring("pairs", min, lambda a, b: (a[0] + b[0], a[1] + b[1]), (INF, INF), (0, 0))
+        with pytest.raises(GraphError, match="a tuple of 2 equally shaped arrays"):
+            read_graph(graph, pairs)
 
     @pytest.mark.parametrize("entry", [math.nan, -INF])
     def test_outside_the_carrier(self, entry: float) -> None:

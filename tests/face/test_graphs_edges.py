@@ -15,6 +15,7 @@ import pytest
 
 import semiring as sr
 from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, GF2, MAX_MIN, MAX_PLUS, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.definition import Semiring
 from semiring.common.errors import DomainError, DTypeError, GraphError, ShapeError
 from semiring.graphs import edges, read_graph
 
@@ -111,7 +112,7 @@ class TestEdgeLists:
         graph = read_graph(flights, DISTANCE_COUNT)
         assert [v.tolist() for v in graph.values] == [[[INF, 3], [1, INF]], [[0, 3], [1, 0]]]
         with pytest.raises(GraphError, match="edge 0 from 'a' to 'b' needs a weight of 2 components"):
-            read_graph(edges([("a", "b", 3.0)]), DISTANCE_COUNT)
+            read_graph(edges([("a", "b", 3.0), ("a", "b", (3.0, 1))]), DISTANCE_COUNT)
 
     def test_exact_weights(self) -> None:
         third = edges([(0, 1, Fraction(1, 3)), (0, 1, Fraction(1, 2))])
@@ -414,8 +415,9 @@ class TestSciPy:
             read_graph(sparse.csr_array(np.eye(2, dtype=complex)), MIN_PLUS)
         with pytest.raises(DomainError, match=r"graph\[1, 0\]"):
             read_graph(sparse.csr_array(np.array([[0, 1], [math.nan, 0]])), MIN_PLUS)
-        with pytest.raises(GraphError, match=r"semiring\.edges"):
-            read_graph(sparse.csr_array(np.eye(2)), DISTANCE_HOPS)
+        pairs = Semiring("pairs", min, lambda a, b: (a[0] + b[0], a[1] + b[1]), (INF, INF), (0, 0))
+        with pytest.raises(GraphError, match="a sparse array holds single numbers"):
+            read_graph(sparse.csr_array(np.eye(2)), pairs)
 
     def test_empty(self, sparse: Any) -> None:
         assert matrix(sparse.csr_array((2, 2))) == [[INF, INF], [INF, INF]]

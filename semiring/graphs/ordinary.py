@@ -1,0 +1,111 @@
+"""Ordinary weights over a semiring whose elements are tuples: what each of them means there, as the semiring says by its `weight`."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import ops
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import evaluate, nodes
+from semiring.arrays.conversion import Array
+from semiring.arrays.devices import namespace
+from semiring.common.errors import DTypeError, GraphError
+from semiring.graphs.array_like import ArrayLike
+from semiring.graphs.dense import warn_of_zeros, zeros_may_mean_missing
+from semiring.graphs.graph import matches
+
+__all__ = ["element_of", "elements_of", "lists_components", "matrix_of", "require_weight"]
+
+_EXACT_IN_FLOAT64 = 1 << 53
+
+
+def require_weight(semiring: Semiring, what: str) -> None:
+    """Refuse ordinary weights where the semiring does not say what they mean."""
+    if semiring.weight is None:
+        raise GraphError(
+            f"{what}; for ordinary weights, where {semiring.name} is defined say what one means: weight=lambda w: (w, …), a tuple of "
+            f"{semiring.components}"
+        )
+
+
+def lists_components(graph: Any, semiring: Semiring) -> bool:
+    """Whether a dense graph is a matrix for each component of an element; otherwise it is one of ordinary weights."""
+    if not isinstance(graph, tuple | list) or len(graph) != semiring.components:
+        return False
+    # A list of as many rows of numbers is a nested list.
+    rows = isinstance(graph, list) and isinstance(graph[0], list | tuple) and not any(isinstance(v, list | tuple) for v in graph[0])
+    return not rows
+
+
+def matrix_of(given: ArrayLike, semiring: Semiring, *, warn: bool = False) -> tuple[ArrayLike, ...]:
+    """A dense matrix of ordinary weights as one for each component; zeros that may be missing edges are warned of.
+
+    A loop that would change nothing, as of length 0, is none: where paths are counted it would count again and again.
+    """
+    array = given.array
+    if given.missing is not None and array.dtype.kind == "O":
+        array = np.where(given.missing, 1, array)
+    parts, carried = _parts(array, semiring)
+    missing = _hold(parts, carried, semiring.zero, numbers=given.numbers)
+    if given.missing is not None:
+        missing = missing | given.missing
+    loops = namespace(array).eye(array.shape[-1], dtype=bool)
+    if warn and not missing.any() and any(zeros_may_mean_missing(semiring.zero[c], semiring.one[c]) for c in carried):
+        warn_of_zeros(int((matches(array, 0) & ~loops).sum()), semiring.zero[carried[0]])
+    missing = missing | (loops & _hold(parts, carried, semiring.one, numbers=given.numbers))
+    return tuple(replace(given, array=part, missing=missing if missing.any() else None) for part in parts)
+
+
+def element_of(weight: Any, semiring: Semiring) -> tuple[Any, ...]:
+    """What one weight means."""
+    return tuple(part[()] for part in _parts(np.asarray(weight), semiring)[0])
+
+
+def elements_of(weights: Array, semiring: Semiring) -> tuple[Array, ...]:
+    """The elements of listed edges, by their weights, in an array for each component."""
+    parts, carried = _parts(weights, semiring)
+    missing = _hold(parts, carried, semiring.zero, numbers=True)
+    if not missing.any():
+        return parts
+    return tuple(np.where(missing, np.array(z, dtype=p.dtype), p) for p, z in zip(parts, semiring.zero, strict=True))
+
+
+def _parts(weights: Array, semiring: Semiring) -> tuple[tuple[Array, ...], list[int]]:
+    """The components of what weights mean, and which of them depend on the weights."""
+    expressions = semiring.recorded_weight
+    carried = [c for c, e in enumerate(expressions) if any(x.op == "var" for x in nodes(e))]
+    if weights.dtype.kind == "O":
+        assert semiring.weight is not None
+        return np.frompyfunc(semiring.weight, 1, semiring.components)(weights), carried
+    if weights.dtype.kind in "iu" and any(expressions[c].op != "var" for c in carried):  # integers might wrap
+        if (abs(weights.astype(np.float64)) > _EXACT_IN_FLOAT64).any():
+            raise DTypeError(f"the weights are integers beyond 2⁵³, which {semiring.name} would round; pass floats to accept that")
+        weights = weights.astype(np.float64)
+    parts = evaluate(expressions, (weights,), (), ops.TABLE)
+    return tuple(p if c in carried else _full(weights, p) for c, p in enumerate(parts)), carried
+
+
+def _full(weights: Array, value: Any) -> Array:
+    """One value everywhere, in the dtype of the weights if that has it."""
+    dtype = np.result_type(weights.dtype, np.min_scalar_type(value)) if weights.dtype.kind in "iuf" else None
+    full: Array = namespace(weights).full(weights.shape, value, dtype=dtype)
+    return full
+
+
+def _hold(parts: Sequence[Array], carried: Sequence[int], element: tuple[Any, ...], *, numbers: bool) -> Array:
+    """Where the components that depend on weights are those of an element: the weights that mean it to whoever sees no others."""
+    return functools.reduce(operator.and_, [_equal(parts[c], element[c], numbers=numbers) for c in carried])
+
+
+def _equal(part: Array, value: Any, *, numbers: bool) -> Array:
+    """Where a component has a value; the largest value of an integer dtype is ∞, if it is no number of Python's."""
+    if part.dtype.kind in "iu" and isinstance(value, float) and math.isinf(value) and not numbers:
+        value = np.iinfo(part.dtype).max if value > 0 else np.iinfo(part.dtype).min
+    return matches(part, value)
