@@ -34,7 +34,7 @@ import numpy as np
 
 from semiring.arrays.pieces import HOST, slices
 
-__all__ = ["close_condensed", "close_groups", "condense", "groups", "permute", "share", "weak"]
+__all__ = ["close_condensed", "close_groups", "condense", "groups", "permute", "share", "weak", "weak_of_edges"]
 
 Array = np.ndarray[Any, Any]
 
@@ -68,10 +68,16 @@ def weak(values: tuple[Array, ...], zero: tuple[Any, ...]) -> Array | None:
     return label
 
 
-def share(n: int, tails: Array, heads: Array) -> float:
-    """The steps of a closure by weakly connected components, beside the n³ of the whole matrix; from both ends of all edges."""
+def weak_of_edges(n: int, tails: Array, heads: Array) -> Array:
+    """The weakly connected component of each vertex, as its lowest vertex; from both ends of all edges."""
     label = np.arange(n, dtype=np.int32)
     _unite(label, tails, heads)
+    return label
+
+
+def share(n: int, tails: Array, heads: Array) -> float:
+    """The steps of a closure by weakly connected components, beside the n³ of the whole matrix; from both ends of all edges."""
+    label = weak_of_edges(n, tails, heads)
     found = float(((np.bincount(label) / n) ** 3).sum())
     return found if 2 * found <= 1 else 1.0
 

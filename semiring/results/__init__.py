@@ -6,6 +6,8 @@
     construction.py     the store of a construction matrix, out of which paths are expanded
     trees.py            the store of predecessor trees, one for each source (or of next hops, one for each target)
     farthest.py       the farthest pairs and the center, out of a store
+    pictures.py       a graph with its best paths, and elements as a heat map, drawn by Matplotlib
+    layout.py         where the vertices of a graph are drawn
     views.py          a store as SciPy, NetworkX, pandas and Jupyter would have it
     saving.py         a store to a file and back, by `semiring.files.formats`
 

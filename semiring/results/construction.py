@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ import numpy as np
 from semiring.algorithms.extraction import expand
 from semiring.algorithms.predecessors import next_hops, predecessors
 from semiring.arrays.devices import host
+from semiring.arrays.pieces import GPU
 from semiring.results.store import ClosedMatrix, Store, Values
 
 __all__ = ["ConstructionMatrix"]
@@ -48,6 +49,11 @@ class ConstructionMatrix(Store):
     def dense(self) -> Values | None:
         """The matrix that was closed, where it still exists."""
         return self.kept()
+
+    def edges(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Those of the matrix, or where that is gone or large those that are best paths themselves."""
+        kept = self.kept() if self.names.n**2 <= GPU else None  # to read it once more may take as much memory as it does
+        return self._nonzero(self.values, self.via) if kept is None else self._nonzero(kept)
 
     def _grown(self, grow: Callable[..., Any]) -> Any:
         """Trees that are grown on this construction matrix, or on each of a batch."""

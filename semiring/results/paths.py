@@ -474,6 +474,88 @@ class Paths:
         return views.to_frame(self._store, paths=paths)
 
     @raised_here
+    def plot(self, pos: Any = None, *, highlight: Any = None, ax: Any = None) -> Any:
+        """Draw the graph with Matplotlib, and best paths in it.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)]), paths=True)
+        >>> ax = paths.plot(highlight=("a", "c"))  # doctest: +SKIP
+        >>> ax = paths.plot({"a": (0, 0), "b": (1, 1), "c": (2, 0)}, highlight=[("a", "b"), ("b", "c")])  # doctest: +SKIP
+
+        Parameters
+        ----------
+        pos : dict of (x, y), or array of shape (n, 2), optional
+            Where each vertex is drawn. By default where distances in the picture are about those in the graph, along its edges in either
+            direction: their lengths for min-plus if none is negative, else their number.
+        highlight : (source, target), or list of such pairs, optional
+            Whose best paths are drawn in colours, with the names of their vertices and a legend of their lengths.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default in a new figure without a background, for pages light and dark.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        SemiringError
+            Without Matplotlib, and for the paths of a batch.
+        GraphError
+            For vertices that are not there, and a `pos` without a place for each vertex.
+
+        Notes
+        -----
+        The edges are those of the matrix that was closed, or those that are best paths themselves where it was overwritten or has more than
+        2,000 vertices. Up to 50 vertices have their names, and edges that go one way have arrows; from 2,000 on vertices and edges are
+        points and lines in a raster, and more than 200,000 edges are left out. Without `pos`, up to 500 vertices are placed by all
+        distances between them, in a second, and more by those from 50 of them.
+        """
+        self._require_one()
+        from semiring.results.pictures import plot
+
+        return plot(self._store, pos, highlight, ax)
+
+    @raised_here
+    def heatmap(self, ax: Any = None) -> Any:
+        """Draw the elements as a heat map with Matplotlib, with the vertices along its sides; what has no path is hatched.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True)
+        >>> ax = paths.heatmap()  # doctest: +SKIP
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default in a new figure without a background, for pages light and dark.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        SemiringError
+            Without Matplotlib.
+        DTypeError
+            For elements that are no numbers, such as symbols.
+        GraphError
+            For the paths of a batch.
+
+        Notes
+        -----
+        Of more than 600 rows or columns (128 in a file), so many are drawn, evenly spread, and only these elements are read. Structured
+        elements are shown by their first component, infinite ones in the colour of the nearest finite one.
+        """
+        self._require_one()
+        from semiring.results.pictures import heatmap
+
+        return heatmap(self._store, ax)
+
+    @raised_here
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that `load` needs to answer the same questions: elements, construction matrix, names of the vertices, semiring.
 

@@ -122,6 +122,10 @@ class Store(ABC):
         """The matrix that was closed, as arrays, where it still exists."""
 
     @abstractmethod
+    def edges(self) -> Iterator[tuple[Array, Array, Array]]:
+        """The edges of the graph that was closed, some at a time: tails, heads, and the first component of weights. For one matrix."""
+
+    @abstractmethod
     def _simple(self, rows: Array, columns: Array) -> Iterable[list[int] | None]:
         """A simple path for each of several pairs that have one of at least one edge; None where rounding has bent it into a circle."""
 
@@ -238,6 +242,15 @@ class Store(ABC):
             return tuple(v.diagonal(0, -2, -1) for v in self.values)
         rows, columns = map(namespace(self.values[0]).asarray, np.nonzero(self.sources.numbers[:, None] == self.targets.numbers))
         return tuple(v[..., rows, columns] for v in self.values)
+
+    def _nonzero(self, matrix: Values, direct: Any = None) -> Iterator[tuple[Array, Array, Array]]:
+        """The entries of a matrix of all vertices that are not zero, a stripe at a time; if `direct` is given, where it is negative."""
+        for rows in slices(self.names.n, self.names.n, GPU):
+            with self.device():
+                there = self.there(tuple(v[rows] for v in matrix))
+                tails, heads = np.nonzero(host(there if direct is None else there & (direct[rows] < 0)))
+            tails += rows.start
+            yield tails, heads, entries(matrix[0], tails, heads)
 
     def pairs(self) -> Iterator[tuple[Array, Array]]:
         """The rows and columns of connected vertices, a stripe at a time; empty paths do not count. For one matrix."""

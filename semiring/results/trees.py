@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.csr import CSR, SparseArray
 from semiring.algorithms.predecessors import NONE
 from semiring.arrays.devices import host, namespace
 from semiring.common.errors import GraphError
@@ -66,6 +66,15 @@ class PredecessorTrees(Store):
     def dense(self) -> Values | None:
         """The matrix of the graph; None for a rectangle."""
         return None if self.graph is None else self.graph.dense()
+
+    def edges(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Those of the graph."""
+        matrix = self.kept() or ()
+        if matrix and isinstance(matrix[0], SparseArray):
+            edges = matrix[0].edges
+            yield edges.tails, edges.heads, edges.weights[0]
+        elif matrix:
+            yield from self._nonzero(matrix)
 
     @cached_property
     def _whole(self) -> ConstructionMatrix | None:

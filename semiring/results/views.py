@@ -22,7 +22,7 @@ from semiring.common.errors import DTypeError, SemiringError
 from semiring.common.html import beside, code, escape, faint, grid, short, table
 from semiring.results.store import Store, squeezed
 
-__all__ = ["as_floats", "paths_html", "to_frame", "to_networkx", "to_scipy"]
+__all__ = ["COLOURS", "as_floats", "library", "number", "paths_html", "sampled", "to_frame", "to_networkx", "to_scipy"]
 
 Array = np.ndarray[Any, Any]
 
@@ -60,7 +60,7 @@ def to_scipy(found: Store) -> tuple[Array, Array]:
 def to_networkx(found: Store) -> Any:
     """See `Paths.to_networkx`."""
     nodes, via = found.names.nodes, found.construction()
-    graph = _library("networkx", "to_networkx").DiGraph()
+    graph = library("networkx", "to_networkx").DiGraph()
     graph.add_nodes_from(nodes)
     for sources, targets in found.pairs():
         middles = entries(via, sources, targets).tolist()
@@ -76,7 +76,7 @@ def to_networkx(found: Store) -> Any:
 def to_frame(found: Store, *, paths: bool) -> Any:
     """See `Paths.to_frame`."""
     nodes, labelled = found.names.nodes, found.names.labels is not None
-    pandas = _library("pandas", "to_frame")
+    pandas = library("pandas", "to_frame")
     pieces = list(found.pairs())
     rows, columns = (np.concatenate([piece[axis] for piece in pieces] or [np.empty(0, np.intp)]) for axis in (0, 1))
     sources, targets = found.ends(rows, columns)
@@ -91,11 +91,12 @@ def to_frame(found: Store, *, paths: bool) -> Any:
     return pandas.DataFrame(table)
 
 
-def _library(name: str, method: str) -> Any:
-    """A library that need not be installed."""
+def library(module: str, method: str) -> Any:
+    """A module of a library that need not be installed."""
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(module)
     except ImportError:
+        name = module.partition(".")[0]
         raise SemiringError(f"{method} needs {name}, which is not installed: pip install {name}") from None
 
 
@@ -105,24 +106,20 @@ _SIDE, _SIDE_ON_DISK = 160, 64
 _NARROW = 16
 """Pixels of the shorter side, at least."""
 
-_COLOURS = ((63, 91, 212), (42, 157, 143), (138, 184, 74), (233, 196, 106), (231, 111, 81))
+COLOURS = ((63, 91, 212), (42, 157, 143), (138, 184, 74), (233, 196, 106), (231, 111, 81))
 """From the least element to the greatest, none near black or white; what is no element is transparent, so that the page shows."""
 
-_LEGEND = f"linear-gradient(to right,{','.join(f'rgb{c}' for c in _COLOURS)})"
+_LEGEND = f"linear-gradient(to right,{','.join(f'rgb{c}' for c in COLOURS)})"
 """The same for CSS."""
 
 
-def _sampled(found: Store) -> tuple[Array, Array]:
-    """Some elements of a matrix, evenly spread: the first component as floats, and which are not zero. Nothing else of it is read."""
-    side = _SIDE_ON_DISK if isinstance(found.values[0], np.memmap) else _SIDE
-    places = [np.linspace(0, max(0, size - 1), min(size, side)).astype(np.intp) for size in found.shape]
+def sampled(found: Store, side: int, side_on_disk: int) -> tuple[tuple[Array, ...], Array]:
+    """Some elements of a matrix, evenly spread, so many of a side at most, and which are not zero. Nothing else of it is read."""
+    most = side_on_disk if isinstance(found.values[0], np.memmap) else side
+    places = [np.linspace(0, max(0, size - 1), min(size, most)).astype(np.intp) for size in found.shape]
     rows, columns = np.meshgrid(*places, indexing="ij")
     values = tuple(entries(v, rows, columns) for v in found.values)
-    there = found.there(values)
-    try:
-        return as_floats(values[0], found.semiring), there
-    except DTypeError:  # symbols
-        return np.zeros(there.shape), there
+    return values, found.there(values)
 
 
 def _shades(values: Array, there: Array) -> tuple[Array, tuple[float, float] | None]:
@@ -139,7 +136,7 @@ def _shades(values: Array, there: Array) -> tuple[Array, tuple[float, float] | N
 def _png(shade: Array) -> bytes:
     """A PNG image of 256 colours, of which the first is transparent."""
     # These lines are the smallest way: 160 × 160 elements are 27 kB of PNG, 1.5 MB as cells of SVG or HTML, or another dependency.
-    anchors = np.array(_COLOURS, dtype=float)
+    anchors = np.array(COLOURS, dtype=float)
     at = np.linspace(0, len(anchors) - 1, 255)
     ramp = np.stack([np.interp(at, np.arange(len(anchors)), anchors[:, c]) for c in range(3)], axis=1)
     palette = np.vstack([np.zeros((1, 3)), ramp]).astype(np.uint8)
@@ -159,7 +156,11 @@ def _png(shade: Array) -> bytes:
 
 def _thumbnail(found: Store) -> str:
     """The picture of one matrix with its legend, as HTML."""
-    values, there = _sampled(found)
+    elements, there = sampled(found, _SIDE, _SIDE_ON_DISK)
+    try:
+        values = as_floats(elements[0], found.semiring)
+    except DTypeError:  # symbols
+        values = np.zeros(there.shape)
     shade, ends = _shades(values, there)
     image = base64.b64encode(_png(shade)).decode()
     height, width = (max(_NARROW, _SIDE * length // max(found.shape)) for length in found.shape)
@@ -216,12 +217,12 @@ def _corner(found: Store) -> str:
     def cell(i: int, j: int) -> str:
         if not there[i, j]:
             return faint("–")
-        return escape(short(", ".join(_number(p[i, j]) for p in parts), _WIDTH))
+        return escape(short(", ".join(number(p[i, j]) for p in parts), _WIDTH))
 
     lines = [(name, [*(cell(i, j) for j in range(len(targets))), *right]) for i, name in enumerate(sources)]
     return grid("", [*targets, *right], [*lines, *((dot, [dot] * (len(targets) + len(right))) for dot in below)])
 
 
-def _number(value: Any) -> str:
+def number(value: Any) -> str:
     """An element as text."""
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)

@@ -56,8 +56,8 @@ def test_paths_show_facts_elements_and_a_heat_map() -> None:
     image = picture(sr.apsp(a, paths=True))
     assert image.shape == (3, 3, 4)
     np.testing.assert_array_equal(image[..., 3] > 0, np.triu(np.ones((3, 3), dtype=bool)))
-    assert tuple(image[0, 0, :3]) == views._COLOURS[0]
-    assert tuple(image[0, 2, :3]) == views._COLOURS[-1]
+    assert tuple(image[0, 0, :3]) == views.COLOURS[0]
+    assert tuple(image[0, 2, :3]) == views.COLOURS[-1]
 
 
 @pytest.mark.parametrize("chosen", [{"sources": ["a"]}, {"targets": "c"}, {"sources": ["c", "a"], "targets": ["b", "c"]}, {"sources": []}])

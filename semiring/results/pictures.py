@@ -1,0 +1,282 @@
+"""Paths on a map of their graph, and elements as a heat map, drawn by Matplotlib for pages light and dark.
+
+Nothing has a background, and what is no colour of its own is a grey that is read on white and on black.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.divergence import is_min_plus
+from semiring.common.errors import GraphError, printable
+from semiring.common.html import short
+from semiring.results.layout import layout
+from semiring.results.store import Store
+from semiring.results.views import COLOURS, as_floats, library, number, sampled
+
+__all__ = ["heatmap", "plot"]
+
+Array = np.ndarray[Any, Any]
+
+_GREY, _BLUE = "#808080", "#6489c5"
+_ROUTES = ("#e76f51", "#2a9d8f", "#d9a520", "#b565c9", "#8ab84a", "#e0629a")
+
+_MANY = 2000
+"""Vertices from which on they are points in a raster, which no file is too small for."""
+
+_NAMED, _ARROWS, _DRAWN, _READ = 50, 400, 200_000, 1 << 22
+"""Vertices up to which each has its name; edges up to which they have arrows, are drawn at all, and are read for a layout."""
+
+_STOPS = 12
+"""Vertices up to which all of a path have their names; else its ends."""
+
+_BEND = 0.2
+"""How far an edge bends around a vertex, beside its length."""
+
+_SIDES = 600, 128
+"""Rows and columns of a heat map at most, in memory and in a file."""
+
+_TICKS = 16
+"""Names along a side of a heat map, at most."""
+
+
+def plot(found: Store, pos: Any, highlight: Any, ax: Any) -> Any:
+    """See `Paths.plot`."""
+    routes = _routes(found, highlight)
+    places = None if pos is None else _given(found, pos)
+    edges = _edges(found)
+    if places is None:
+        if edges is None:
+            raise GraphError(f"a layout is found for up to {_READ:,} edges, and there are more; pass pos=, a place for each vertex")
+        places = layout(found.names.n, edges[0], edges[1], _lengths(found, edges[2]))
+    ax = _axes(ax, "plot", (7, 5))
+    ax.set_axis_off()
+    ax.set_aspect("equal")
+    _room(ax, places)
+    if edges is not None:
+        _draw_edges(ax, places, edges[0], edges[1])
+    n = found.names.n
+    on_routes = {v for path in routes.values() for v in path}
+    others = np.setdiff1d(np.arange(n), np.array(sorted(on_routes), dtype=np.intp))
+    size = float(np.clip(2000 / max(n, 1), 2, 40))
+    ax.scatter(*places[others].T, s=size, color=_BLUE, linewidths=0, zorder=2, rasterized=n > _MANY)
+    if n <= _NAMED:
+        _write_names(ax, found, places, others.tolist(), _GREY)
+    if routes:
+        _draw_routes(ax, found, places, routes)
+    return ax
+
+
+def _axes(ax: Any, method: str, size: tuple[float, float]) -> Any:
+    """The caller's axes, or those of a new figure, which are transparent."""
+    pyplot = library("matplotlib.pyplot", method)
+    if ax is not None:
+        return ax
+    _, ax = pyplot.subplots(figsize=size, layout="constrained", facecolor="none")
+    ax.patch.set_alpha(0)
+    return ax
+
+
+def _routes(found: Store, highlight: Any) -> dict[tuple[int, int], list[int]]:
+    """The paths of the pairs that are to be seen, by the row and column of each."""
+    if highlight is None:
+        return {}
+    names = found.names
+    wrong = f"highlight is {highlight!r}; pass a pair of vertices, (source, target), or a list of pairs"
+    if isinstance(highlight, str) or not isinstance(highlight, Iterable):
+        raise GraphError(wrong)
+    pairs = list(highlight)
+    if len(pairs) == 2 and all(node in names for node in pairs):
+        pairs = [(pairs[0], pairs[1])]
+    single = [not isinstance(pair, Sequence) or isinstance(pair, str) for pair in pairs]
+    if len(pairs) == 2 and all(single):  # one of which is no vertex
+        found.place(*pairs)
+    if any(single) or any(len(pair) != 2 for pair in pairs):
+        raise GraphError(wrong)
+    placed = [found.place(*pair) for pair in pairs]
+    ends = np.array(placed, dtype=np.intp).reshape(-1, 2)
+    return dict(zip(placed, found.find(ends[:, 0], ends[:, 1]), strict=True))
+
+
+def _given(found: Store, pos: Any) -> Array:
+    """The places that the caller gives."""
+    names = found.names
+    if isinstance(pos, Mapping):
+        for node in names.nodes:
+            if node not in pos:
+                raise GraphError(f"pos has no place for the vertex {node!r}; it needs one, (x, y), for each of the {names.n}")
+        pos = [pos[node] for node in names.nodes]
+    try:
+        places = np.asarray(pos, dtype=np.float64)
+    except (TypeError, ValueError):
+        places = np.empty(0)
+    if names.n == 0 and not places.size:
+        return np.empty((0, 2))
+    if places.shape != (names.n, 2) or not np.isfinite(places).all():
+        raise GraphError(f"pos needs a place for each vertex: a dict of (x, y), or an array of shape ({names.n}, 2), of finite numbers")
+    return places
+
+
+def _edges(found: Store) -> tuple[Array, Array, Array] | None:
+    """The edges between different vertices; None where they are too many to be held."""
+    parts, count = [], 0
+    for tails, heads, weights in found.edges():
+        apart = tails != heads
+        parts.append((tails[apart], heads[apart], weights[apart]))
+        count += len(parts[-1][0])
+        if count > _READ:
+            return None
+    if not parts:
+        none = np.empty(0, np.intp)
+        return none, none, none
+    tails, heads, weights = map(np.concatenate, zip(*parts, strict=True))
+    return tails, heads, weights
+
+
+def _lengths(found: Store, weights: Array) -> Array:
+    """How long edges should be: their weights, where these are lengths, and else all the same."""
+    if is_min_plus(found.semiring) and weights.dtype.kind in "iuf" and (weights >= 0).all() and (weights > 0).any():
+        return weights.astype(np.float64)
+    return np.ones(len(weights))
+
+
+def _room(ax: Any, places: Array) -> None:
+    """Axes around all vertices that are neither flat nor narrow, where the caller has not said which they are."""
+    if not len(places):
+        return
+    low, high = places.min(axis=0), places.max(axis=0)
+    half = np.maximum((high - low) / 2, (high - low).max() * 0.2 or 1.0)
+    middle = (low + high) / 2
+    ax.update_datalim([middle - half, middle + half])
+    ax.margins(0.08)
+    ax.autoscale_view()
+
+
+def _draw_edges(ax: Any, places: Array, tails: Array, heads: Array) -> None:
+    """Straight lines, with an arrow for those that go one way; where they are few, bent around vertices that are in their way."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.patches import FancyArrowPatch
+
+    n = len(places)
+    low, high = np.minimum(tails, heads), np.maximum(tails, heads)
+    keys, first, counts = np.unique(low.astype(np.int64) * n + high, return_index=True, return_counts=True)
+    tails, heads, both = tails[first], heads[first], counts > 1
+    if not 0 < len(keys) <= _DRAWN:
+        return
+    start, end = places[tails], places[heads]
+    ink = np.hypot(*(end - start).T).sum() / max(np.ptp(places, axis=0).max(), 1e-300)  # in lines across the picture
+    style: dict[str, Any] = {"color": _GREY, "alpha": float(np.clip(50 / max(ink, 1), 0.06, 0.65)), "zorder": 1}
+    if n > _NAMED or len(keys) > _ARROWS:
+        lines: Any = np.stack([start, end], axis=1)
+        ax.add_collection(LineCollection(lines, linewidths=0.6, rasterized=n > _MANY, **style), autolim=False)
+        return
+    bends = np.where(_obstructed(places, tails, heads), _BEND, 0)
+    if bends.any():  # the middle of a bent edge may lie outside of all vertices
+        ax.update_datalim((start + end) / 2 + (end - start)[:, ::-1] * (1, -1) * bends[:, None] / 2)
+        ax.autoscale_view()
+    for p, q, mutual, bend in zip(start, end, both.tolist(), bends.tolist(), strict=True):
+        ax.add_patch(
+            FancyArrowPatch(
+                p, q, arrowstyle="-" if mutual else "-|>", mutation_scale=9, shrinkA=3.5, shrinkB=3.5, linewidth=1,
+                connectionstyle=f"arc3,rad={bend}", **style,
+            )
+        )  # fmt: skip
+
+
+def _obstructed(places: Array, tails: Array, heads: Array) -> Array:
+    """Which of few edges pass over a vertex that is not theirs."""
+    start, along = places[tails], places[heads] - places[tails]
+    length = np.maximum((along**2).sum(axis=1), 1e-300)
+    offset = places[None] - start[:, None]
+    share = np.clip((offset * along[:, None]).sum(axis=2) / length[:, None], 0, 1)
+    apart = ((offset - share[..., None] * along[:, None]) ** 2).sum(axis=2)
+    edge = np.arange(len(tails))
+    apart[edge, tails] = apart[edge, heads] = np.inf
+    reach = 0.02 * np.ptp(places, axis=0).max()
+    return np.asarray(apart.min(axis=1) < reach**2)
+
+
+def _write_names(ax: Any, found: Store, places: Array, vertices: Iterable[int], colour: str, **style: Any) -> None:
+    """The names of some vertices beside them."""
+    vertices = list(vertices)
+    for v, node in zip(vertices, found.names.of(vertices), strict=True):
+        ax.annotate(
+            _text(node), places[v], xytext=(4, 4), textcoords="offset points", fontsize="small", color=colour, zorder=5,
+            annotation_clip=True, parse_math=False, **style,
+        )  # fmt: skip
+
+
+def _text(node: Any) -> str:
+    """The name of a vertex in a picture."""
+    return short(printable(node), 24)
+
+
+def _draw_routes(ax: Any, found: Store, places: Array, routes: dict[tuple[int, int], list[int]]) -> None:
+    """The paths, with the names of their vertices, and a legend of their lengths."""
+    lines, texts, named = [], [], set[int]()
+    for i, ((row, column), path) in enumerate(routes.items()):
+        colour = _ROUTES[i % len(_ROUTES)]
+        ends = [int(end[0]) for end in found.ends(np.array([row]), np.array([column]))]
+        stops = path or ends
+        named_here = stops if len(stops) <= _STOPS else ends
+        lines += ax.plot(
+            *places[stops].T, linestyle="-" if path else "", color=colour, linewidth=2.2, marker="o", markersize=5.5, zorder=4, alpha=0.9,
+            markevery=None if named_here is stops else [0, -1], solid_joinstyle="round",
+        )  # fmt: skip
+        _write_names(ax, found, places, [v for v in named_here if v not in named], colour, fontweight="bold")
+        named |= {*named_here}
+        element = found.element(row, column)
+        length = ", ".join(map(number, element)) if path else "no path"
+        texts.append(f"{' → '.join(map(_text, found.names.of(ends)))}: {length}")
+    legend = ax.legend(lines, [" "] * len(lines), loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
+    for entry, text in zip(legend.get_texts(), texts, strict=True):  # so that a name may begin with _, or have a $
+        entry.set(text=text, parse_math=False, color=_GREY)
+
+
+def heatmap(found: Store, ax: Any) -> Any:
+    """See `Paths.heatmap`."""
+    elements, there = sampled(found, *_SIDES)
+    values = as_floats(elements[0], found.semiring)
+    ax = _axes(ax, "heatmap", (5.6, 4.6))
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.patches import Patch
+
+    rows, columns = found.shape
+    square = rows == columns or not values.size
+    colours = LinearSegmentedColormap.from_list("semiring", np.array(COLOURS) / 255).with_extremes(bad="none")
+    finite = values[there & np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    image = ax.imshow(
+        np.ma.masked_array(np.clip(values, low, high), ~there), cmap=colours, vmin=low, vmax=high, interpolation="nearest",
+        extent=(-0.5, max(columns, 1) - 0.5, max(rows, 1) - 0.5, -0.5), aspect="equal" if square else "auto",
+    )  # fmt: skip
+    hatch: dict[str, Any] = {"facecolor": "none", "edgecolor": (0.5, 0.5, 0.5, 0.4), "hatch": "////", "linewidth": 0}
+    if not there.all():
+        ax.patch.set(alpha=None, **hatch)
+        legend = ax.legend(handles=[Patch(label="no path", **hatch)], loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
+        legend.get_texts()[0].set_color(_GREY)
+    _name_axes(ax, found)
+    if low < high:
+        bar = ax.figure.colorbar(image, ax=ax)
+        bar.set_label("distance" if is_min_plus(found.semiring) else found.semiring.name, color=_GREY, parse_math=False)
+        bar.ax.tick_params(colors=_GREY)
+        bar.outline.set_visible(False)
+    return ax
+
+
+def _name_axes(ax: Any, found: Store) -> None:
+    """Vertices along both sides, no more than are read, in a grey for every page."""
+    ends = zip((ax.yaxis, ax.xaxis), found.shape, (found.sources, found.targets), ("source", "target"), strict=True)
+    for axis, size, vertices, what in ends:
+        every = -(-size // _TICKS) if size else 1
+        at = np.arange(0, size, every)
+        texts = [short(printable(node), 12) for node in found.names.of(vertices.numbers[at].tolist())]
+        long = axis is ax.xaxis and sum(map(len, texts)) > 40
+        axis.set_ticks(at, texts, parse_math=False, rotation=90 if long else 0)
+        axis.set_label_text(what, color=_GREY)
+    ax.tick_params(colors=_GREY)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
