@@ -57,7 +57,7 @@ def plot(found: Store, pos: Any, highlight: Any, ax: Any) -> Any:
     ax.set_aspect("equal")
     _room(ax, places)
     if edges is not None:
-        _draw_edges(ax, places, edges[0], edges[1])
+        _draw_edges(ax, places, edges[0], edges[1], behind=bool(routes))
     n = found.names.n
     on_routes = {v for path in routes.values() for v in path}
     others = np.setdiff1d(np.arange(n), np.array(sorted(on_routes), dtype=np.intp))
@@ -155,8 +155,8 @@ def _room(ax: Any, places: Array) -> None:
     ax.autoscale_view()
 
 
-def _draw_edges(ax: Any, places: Array, tails: Array, heads: Array) -> None:
-    """Straight lines, with an arrow for those that go one way; where they are few, bent around vertices that are in their way."""
+def _draw_edges(ax: Any, places: Array, tails: Array, heads: Array, *, behind: bool) -> None:
+    """Straight lines, fainter behind paths; where they are few, with an arrow if they go one way, and bent around what is in their way."""
     from matplotlib.collections import LineCollection
     from matplotlib.patches import FancyArrowPatch
 
@@ -168,7 +168,7 @@ def _draw_edges(ax: Any, places: Array, tails: Array, heads: Array) -> None:
         return
     start, end = places[tails], places[heads]
     ink = np.hypot(*(end - start).T).sum() / max(np.ptp(places, axis=0).max(), 1e-300)  # in lines across the picture
-    style: dict[str, Any] = {"color": _GREY, "alpha": float(np.clip(50 / max(ink, 1), 0.06, 0.65)), "zorder": 1}
+    style: dict[str, Any] = {"color": _GREY, "alpha": float(np.clip((20 if behind else 50) / max(ink, 1), 0.05, 0.65)), "zorder": 1}
     if n > _NAMED or len(keys) > _ARROWS:
         lines: Any = np.stack([start, end], axis=1)
         ax.add_collection(LineCollection(lines, linewidths=0.6, rasterized=n > _MANY, **style), autolim=False)
