@@ -18,7 +18,7 @@ from semiring.arrays.memory import fits
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, noted, raised_here
-from semiring.common.html import Shown, beside
+from semiring.common.html import BAR, Shown, beside
 from semiring.execution.closure import close_edges, solve
 from semiring.execution.rows import block_of_rows
 from semiring.graphs import Graph, read_edges, read_graph
@@ -34,9 +34,6 @@ Array = np.ndarray[Any, Any]
 
 _BINS = 64
 """Bins of the histogram at most, where nobody names them, and bars of its picture."""
-
-_BAR = "rgb(42,157,143)"
-"""Their colour, on pages light and dark."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,7 +139,7 @@ class Statistics(Shown):
 
 def _bar(part: float) -> str:
     """The style of a bar that is so high beside the highest one; a single pair is seen too."""
-    return f";height:{100 * part:.3g}%;min-height:1px;background:{_BAR}" if part else ""
+    return f";height:{100 * part:.3g}%;min-height:1px;background:{BAR}" if part else ""
 
 
 @raised_here

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Code", "Shown", "beside", "code", "escape", "faint", "folded", "grid", "short", "table"]
+__all__ = ["BAR", "Code", "Shown", "bars", "beside", "code", "escape", "faint", "folded", "grid", "short", "table"]
+
+BAR = "rgb(42,157,143)"
+"""The colour of bars, on pages light and dark."""
 
 _PLAIN = "background:none;color:inherit"
 _LINE = "1px solid rgba(128,128,128,0.35)"
@@ -44,6 +47,20 @@ def grid(corner: str, columns: Iterable[str], rows: Iterable[tuple[str, Iterable
         for name, cells in rows
     )
     return f"<table style='{_TABLE}'><thead><tr style='{_PLAIN};border:none'>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def bars(rows: Iterable[tuple[str, float, str]]) -> str:
+    """Bars below each other: names, lengths from 0 on, and what they stand for, as plain text."""
+    rows = list(rows)
+    longest = max((length for _, length, _ in rows), default=0) or 1
+    body = "".join(
+        f"<tr style='{_PLAIN};border:none'><td style='{_CELL};padding-left:0;white-space:nowrap'>{escape(name)}</td>"
+        f"<td style='{_CELL};padding-left:0;width:8em;vertical-align:middle'>"
+        f"<div style='height:0.6em;min-width:1px;width:{100 * length / longest:.3g}%;background:{BAR}'></div></td>"
+        f"<td style='{_CELL};padding-left:0;white-space:nowrap'>{escape(text)}</td></tr>"
+        for name, length, text in rows
+    )
+    return f"<table style='{_TABLE};margin:0'><tbody>{body}</tbody></table>"
 
 
 def beside(*parts: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import is_gpu
 from semiring.common.forks import cached_property
-from semiring.common.html import Shown
+from semiring.common.html import Shown, bars, escape, faint, table
 from semiring.common.units import duration, format_bytes, step_rate
 from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import BlockSides, KernelDescription, describe, sides_of
@@ -194,6 +194,15 @@ class Plan(Shown):
         if len(self.considered) > 1:
             facts.append(("considered", ", ".join(f"{name} {duration(seconds)}" for name, seconds in self.considered)))
         return self._title(), [*facts, *(("note", note) for note in self.notes)]
+
+    def _repr_html_(self) -> str:
+        title, facts = self.facts()
+        rows = ((faint(name), self._bars() if name == "considered" else escape(text)) for name, text in facts)
+        return table(escape(title), rows)
+
+    def _bars(self) -> str:
+        """The strategies that were considered, the fastest first."""
+        return bars((name, seconds, duration(seconds)) for name, seconds in sorted(self.considered, key=lambda each: each[1]))
 
     def _title(self) -> str:
         """What is computed, in a line."""

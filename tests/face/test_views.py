@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from scipy import sparse
 
 import semiring as sr
 from semiring.common.html import Code
@@ -153,6 +154,21 @@ def test_tiles_plans_and_progress_show() -> None:
         title, rows = shown.facts()
         assert title in text_of(shown)
         assert all(name in text_of(shown) and fact in text_of(shown) for name, fact in rows)
+
+
+def test_a_plan_shows_what_was_considered_as_bars() -> None:
+    graph = sr.edges([(v, v + 1) for v in range(3000)])
+    for plan in (sr.explain(graph), sr.csgraph.explain(sparse.eye_array(3000, k=1, format="csr"))):
+        shown = text_of(plan)
+        title, facts = plan.facts()
+        assert title in shown
+        assert all(name in shown and (text in shown or name == "considered") for name, text in facts)
+        order = sorted(plan.considered, key=lambda each: each[1])
+        assert len(order) > 1
+        rows = re.findall(r">([^<]+)</td><td[^>]+><div style='[^']*width:([0-9.e+-]+)%", plan._repr_html_())
+        assert [name for name, _ in rows] == [name for name, _ in order]
+        assert [float(width) for _, width in rows] == pytest.approx([100 * seconds / order[-1][1] for _, seconds in order], rel=0.01)
+    assert text_of(sr.explain(500, device="cpu"))
 
 
 def test_statistics_show_figures_and_a_histogram() -> None:
