@@ -2,6 +2,7 @@
 
     paths.py          `Paths`: elements and best paths, asked by the names of vertices
     paths_between.py  `PathsBetween`: the same between chosen sources and targets
+    exports.py        what both give to other programs: tables, graphs, pictures, files
     store.py          `Store`, what both ask: a rectangle of elements, and what holds the best paths of its pairs
     construction.py     the store of a construction matrix, out of which paths are expanded
     trees.py            the store of predecessor trees, one for each source (or of next hops, one for each target)
