@@ -1,4 +1,4 @@
-"""`statistics`: the eccentricities, sums and counts of all distances."""
+"""`statistics`: the eccentricities, sums and counts of all distances, and the farthest pair."""
 
 from __future__ import annotations
 
@@ -36,6 +36,13 @@ def _check(case: Case) -> Complaint | None:
     n = len(distances)
     others = distances[~np.eye(n, dtype=bool)]
     finite = others[np.isfinite(others)]
+    far = found.result.farthest
+    if far is None if len(finite) else far is not None:
+        return Complaint("farthest", f"the farthest pair is {far}, and {len(finite)} pairs are connected")
+    if far is not None:
+        i, j = map(found.result.nodes.index, far[:2])
+        if i == j or not far.distance == distances[i, j] == finite.max():
+            return Complaint("farthest", f"the farthest pair is {far}, and the largest distance {finite.max()}")
     np.fill_diagonal(distances, -np.inf if n > 1 else 0)
     want = {"eccentricities": distances.max(axis=1, initial=-np.inf), "connected": len(finite), "total": finite.sum()}
     for name, value in want.items():
