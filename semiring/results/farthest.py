@@ -165,7 +165,8 @@ def _symmetric(found: Store) -> bool:
         return False
     values, n = found.values[0], found.shape[0]
     xp, floats = namespace(values), values.dtype.kind == "f"
-    rounding = min(n * np.finfo(values.dtype).eps, np.sqrt(np.finfo(values.dtype).eps)) if floats else 0
+    eps = float(np.finfo(values.dtype).eps) if floats else 0.0
+    rounding = min(n * eps, math.sqrt(eps))
     parts = list(slices(n, math.isqrt(GPU), GPU))
     with np.errstate(all="ignore"):
         for i, rows in enumerate(parts):
