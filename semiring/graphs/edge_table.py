@@ -210,7 +210,8 @@ def column(values: Any, what: str) -> Array:
     if array.dtype.kind not in "mM" or isinstance(values, np.ndarray):
         # Not tolist(), which makes integers of nanoseconds.
         return _filled(list(array) if array.dtype.kind in "mM" else array.tolist())
-    return _filled(values.to_list() if hasattr(values, "to_list") else values.to_pylist())
+    of_library: Any = values
+    return _filled(of_library.to_list() if hasattr(values, "to_list") else of_library.to_pylist())
 
 
 def _of_objects(values: list[Any]) -> Array:
