@@ -110,6 +110,7 @@ def closure(
     task = Task(engine, check, *steps_for(semiring, dtypes, method, block, reflexive, via is not None, semiring.running(dtypes)))
     if 0 in values[0].shape:
         return
+    _expect(engine, values[0].size * values[0].shape[-1] * (2 if task.eliminate and not reflexive else 1))
     name = int if names is None else names.__getitem__
     if type(values[0]) is not np.ndarray and on_gpu(values[0]):
         close_asynchronously(task, values, via, verify, lambda vertex: _close_on_host(task, values, via, kept(), names, vertex))
@@ -133,6 +134,12 @@ def closure(
             raise
 
 
+def _expect(engine: Engine, steps: int) -> None:
+    """Tell the engine's meter of so many steps more, or fewer, than it knew of."""
+    if engine.meter is not None:
+        engine.meter.expect(steps)
+
+
 def _close_matrix(task: Task, values: Values, via: Array | None, statistics: Sequence[ValueStatistics], diagnosis: Diagnosis) -> None:
     """One matrix on the host: component by component where that saves work, between the two looks of its guard."""
     engine, n = task.engine, len(values[0])
@@ -145,6 +152,7 @@ def _close_matrix(task: Task, values: Values, via: Array | None, statistics: Seq
     if via is None and is_reachability(engine.semiring, engine.dtypes):
         condensed = components.condense(values[0]) if n >= machine.CONDENSED else None
         if condensed is not None:
+            _expect(engine, len(condensed[1]) ** 3 - n**3)
             components.close_condensed(values[0], *condensed, partial(_close_block, task, diagnosis))
             return
     elif n >= machine.COMPONENTS:
@@ -154,6 +162,7 @@ def _close_matrix(task: Task, values: Values, via: Array | None, statistics: Seq
     if found is None:
         _close_block(task, diagnosis, values, via, np.arange(n), doubtful=doubtful)
     else:
+        _expect(engine, sum([(r.stop - r.start) ** 3 for r in found[1]]) - n**3)
         components.close_groups(values, via, *found, partial(_close_block, task, diagnosis))
     guard.after(values, via)
 
@@ -201,6 +210,7 @@ def _mend(task: Task, values: Values, via: Array | None, p: Values, diagnosis: D
         via = np.full(values[0].shape, -1, dtype=np.int32)
     elif kept is not None:
         via[...] = -1
+    _expect(engine, len(vertices) ** 3)
     close_by_potentials(engine.semiring, values, via, edges, p, back, task.accumulate)
     if task.reflexive:
         A = engine.load(values)
@@ -217,6 +227,7 @@ def _close_on_host(task: Task, values: Values, via: Array | None, given: Values 
     arrays = tuple(v.copy() for v in edges)
     on_host = None if via is None else np.full(via.shape, -1, dtype=np.int32)
     engine = engine_for(semiring, dtypes, "auto", witness=via is not None)
+    engine.meter = task.engine.meter
     closure(engine, arrays, on_host, reflexive=task.reflexive, kept=lambda: edges, names=names)
     for v, w in zip(values, arrays, strict=True):
         v[...] = to_gpu(w)
@@ -343,6 +354,8 @@ def close_asynchronously(
             task.run_elimination(values)
         else:
             task.accumulate(values, via)
+        if engine.meter is not None:
+            engine.meter.wait()
         if soon:
             statistics = verified()
         if not statistics or may_improve(engine.semiring, statistics):  # else no pivot diverges, and nothing has to be waited for

@@ -42,6 +42,7 @@ from semiring.algorithms.divergence import Diagnosis, exact_weight, extremum_of,
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
+from semiring.common.progress import Meter
 from semiring.kernels.operations import Operations, operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.select import searches_for
@@ -75,6 +76,7 @@ def rows_of_edges(
     name: Callable[[int], Any] = int,
     searches: Searches | None = None,
     order: Order | None = None,
+    meter: Meter | None = None,
 ) -> Values:
     """Best paths from each source: rows of A*, or of A⁺, the elements from it to all vertices.
 
@@ -96,6 +98,8 @@ def rows_of_edges(
         The compiled ones, where there are any: see `searches_for`.
     order : {"best", "levels", "rounds"}, optional
         What `search_order` says, where that is known.
+    meter : Meter, optional
+        Told of n + m steps for each search that is done.
 
     Returns
     -------
@@ -122,12 +126,14 @@ def rows_of_edges(
     shape = len(sources), edges.n
     if len(edges.heads) and searches is not None:
         results = tuple([np.empty(shape, d) for d in edges.dtypes])
-        left = [slice(i, i + 1) for i in search.compiled(searches, sources, results, tree)]
+        left = [slice(i, i + 1) for i in search.compiled(searches, sources, results, tree, meter)]
     else:
         results = tuple([filled(shape, z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True)])
         left = list(slices(len(sources), max(edges.n, len(edges.heads)), HOST))
     for rows in left:
         search.run(sources[rows], tuple(v[rows] for v in results), None if tree is None else tree[rows])
+        if meter is not None:
+            meter.add((rows.stop - rows.start) * (edges.n + len(edges.heads)))
     guard.after(results, tree)
     return results
 
@@ -204,10 +210,10 @@ class _Search:
         """Of NumPy, which compiled searches leave little to."""
         return operations_for(self.semiring, self.edges.dtypes)
 
-    def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None) -> range:
+    def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None, meter: Meter | None = None) -> range:
         """Fill rows by compiled searches, and give those that are zeros because something may be wrong."""
         graph, best_first = (self.edges.starts, self.edges.heads, self.edges.weights), self.order == "best"
-        how = {"best_first": best_first, "backward": self.backward, "reflexive": self.reflexive}
+        how: dict[str, Any] = {"best_first": best_first, "backward": self.backward, "reflexive": self.reflexive, "meter": meter}
         complete, self.seen = searches.rows(graph, sources, results, tree, **how)
         if complete == len(sources):
             return range(0)

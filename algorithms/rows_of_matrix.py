@@ -85,8 +85,11 @@ def rows_of_matrix(
         spent += float(s) * len(active) * n
         if spent > steps:
             return None
+        parts = _parts(active, n)
+        if engine.meter is not None:
+            engine.meter.expect(s * n * (n if parts == [slice(None)] else len(active)))
         before = tuple(v.copy() for v in results)
-        for chosen in _parts(active, n):
+        for chosen in parts:
             _lengthen(engine, delta, A, results, chosen, tree, backward=backward)
         changed = xp.zeros(shape, dtype=bool)
         for new, old in zip(results, before, strict=True):

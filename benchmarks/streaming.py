@@ -27,7 +27,7 @@ import numpy as np
 import semiring as sr
 from benchmarks.gpu_large import Graph
 from benchmarks.measure import print_table
-from semiring.streaming.progress import Progress
+from semiring.common.progress import Progress
 
 
 class Rounds:
@@ -96,9 +96,9 @@ def measure(n: int, options: argparse.Namespace, folder: Path, *, paths: bool) -
     found, peak = peak_of(lambda: sr.apsp(matrix, **arguments), size)
     seconds = time.perf_counter() - start
     graph.check(*((found.distances, found.via) if paths else (found,)))
-    if rounds.last is None:
+    if rounds.last is None or rounds.last.plan.rows is None:
         return [f"{n:,}", "", f"{seconds:.2f}", "", "", "", f"{n**3 / seconds / 1e12:.3g}", f"{peak / 2**30:.2f}"]
-    plan, inner = rounds.last.plan, rounds.last.seconds
+    plan, inner = rounds.last.plan.rows, rounds.last.seconds
     print(plan, flush=True)
     return [
         f"{n:,}{' with paths' if paths else ''}", f"{plan.side:,}", f"{seconds:.2f}", f"{inner:.2f}", f"{plan.seconds:.2f}",

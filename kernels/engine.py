@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.common.progress import Meter
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.operations import Operations
 
@@ -183,6 +184,9 @@ class Engine(Primitives, Protocol):
         What the numbers of the matrix are, if that is known. Set it before the first operation.
     asynchronous : bool
         Whether no operation may wait for a GPU: what only the numbers tell the GPU itself finds out, or variants for any numbers run.
+    meter : Meter or None
+        Told of the steps of products and pivot blocks as they are done. Large products are then cut, where that changes neither the bits
+        of the result nor how long it takes. Set it before the first operation.
     """
 
     semiring: Semiring
@@ -194,6 +198,7 @@ class Engine(Primitives, Protocol):
     signed: bool
     statistics: ValueStatistics | None
     asynchronous: bool
+    meter: Meter | None
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
         """The block that stands for `values` while an algorithm runs: the arrays themselves, or a copy in another form.
@@ -235,6 +240,7 @@ class Immediate(ABC):
     sweep = block = 0
     signed = asynchronous = False
     statistics: ValueStatistics | None = None
+    meter: Meter | None = None
 
     @abstractmethod
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:

@@ -45,6 +45,7 @@ class ReferenceEngine(ArrayEngine):
             column = tuple(v[..., :, k, None] for v in A.values)
             row = tuple(v[..., k, None, :] for v in B.values)
             self._update(C, self._operations.mul(column, row), A.column + k)
+            self._count(C.values[0].size)
 
     def _update(self, C: Block, candidate: tuple[Any, ...], k: int) -> None:
         """C ← C ⊕ candidate, with `via` = k wherever that changes C."""
@@ -56,6 +57,11 @@ class ReferenceEngine(ArrayEngine):
             C.via[changed] = k
         for new, old in zip(better, C.values, strict=True):
             old[...] = new
+
+    def _count(self, steps: int) -> None:
+        """So many steps are done."""
+        if self.meter is not None:
+            self.meter.add(steps)
 
     def _say_what_it_rests_on(self) -> None:
         """Warn of what was taken to hold of SymPy's symbols since the last warning."""
@@ -77,6 +83,7 @@ class ReferenceEngine(ArrayEngine):
             column = tuple(v[..., :, k, None].copy() for v in A.values)
             row = tuple(v[..., k, None, :].copy() for v in A.values)
             self._update(A, self._operations.mul(column, row), A.row + k)
+            self._count(A.values[0].size)
         self._say_what_it_rests_on()
 
     def eliminate(self, A: Block) -> None:
@@ -101,6 +108,7 @@ class ReferenceEngine(ArrayEngine):
                 v[..., others, k] = left[c][..., 0]
                 v[..., k, others] = right[c][..., 0, :]
                 v[..., k, k] = star[c]
+            self._count(A.values[0].size)
         self._say_what_it_rests_on()
 
 

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from semiring.common.errors import ShapeError as ShapeError
     from semiring.common.errors import TooLargeError as TooLargeError
     from semiring.common.errors import TraceError as TraceError
+    from semiring.common.progress import Progress as Progress
     from semiring.config import show_config as show_config
     from semiring.explanation import explain as explain
     from semiring.files.reading import read_edges as read_edges
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
     from semiring.solve import closure as closure
     from semiring.solve import power as power
     from semiring.solve import transitive_closure as transitive_closure
-    from semiring.streaming.progress import Progress as Progress
     from semiring.summary import Statistics as Statistics
     from semiring.summary import statistics as statistics
 
@@ -96,6 +96,7 @@ _HOMES = {
     "semiring.algebra.catalogue": _CATALOGUE,
     "semiring.algebra.definition": "Semiring",
     "semiring.common.errors": _ERRORS,
+    "semiring.common.progress": "Progress",
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
     "semiring.explanation": "explain",
@@ -107,7 +108,6 @@ _HOMES = {
     "semiring.results.paths": "Paths",
     "semiring.results.paths_between": "PathsBetween",
     "semiring.solve": "apsp closure power transitive_closure",
-    "semiring.streaming.progress": "Progress",
     "semiring.summary": "Statistics statistics",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -20,9 +20,10 @@ from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, noted, raised_here
 from semiring.common.html import BAR, Shown, beside
 from semiring.execution.closure import close_edges, solve
+from semiring.execution.reporting import reporting
 from semiring.execution.rows import block_of_rows
 from semiring.graphs import Graph, read_edges, read_graph
-from semiring.planning import closure_problem, edges_problem, plan
+from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import ComputationOptions, Options, takes
 from semiring.results.farthest import FarthestPair, Greatest
 from semiring.results.views import as_floats
@@ -219,23 +220,23 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
     if listed is not None:
         read: Any = listed[0]
         n, labels = read.n, listed[1]
-        whole = forced or _whole_is_the_way(read, options)
+        how = None if forced else _planned(read, options)
     elif forced:
-        read, labels, n, whole = None, None, -1, True
+        read, labels, n, how = None, None, -1, None
     else:
         read = read_graph(graph, MIN_PLUS, **reading)
         if read.batch:
             raise GraphError(f"statistics are of one graph, not of a batch of shape {read.batch}; pass one at a time")
         n, labels = read.n, read.labels
-        whole = _whole_is_the_way(read, options)
-    if not whole:
-        return labels, n, ((some.start, block_of_rows(read, MIN_PLUS, options, range(n)[some])) for some in slices(n, n, HOST))
+        how = _planned(read, options)
+    if how is not None and not _whole_is_the_way(how):
+        return labels, n, _blocks(read, how, options)
     # What is read already need not be read again.
     if isinstance(read, CSR):
         found = close_edges(read, labels, MIN_PLUS, options, reflexive=True)
     else:
-        given, how = (read.values[0], options._replace(nonedge=None, dtype=None)) if isinstance(read, Graph) else (graph, options)
-        found = solve(given, MIN_PLUS, how, reflexive=True)
+        given, rest = (read.values[0], options._replace(nonedge=None, dtype=None)) if isinstance(read, Graph) else (graph, options)
+        found = solve(given, MIN_PLUS, rest, reflexive=True)
     if listed is None and forced and hasattr(found, "to_numpy"):  # a DataFrame
         labels, found = tuple(found.index), found.to_numpy()
     if len(found.shape) != 2:
@@ -244,15 +245,29 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
     return labels, n, ((some.start, found[some]) for some in slices(n, n, HOST))
 
 
-def _whole_is_the_way(graph: CSR | Graph, options: Options) -> bool:
-    """Whether the closure of all vertices is the way to all of its rows: it is planned for them, and fits half of the free memory."""
+def _blocks(graph: CSR | Graph, how: Plan, options: Options) -> Iterator[tuple[int, Any]]:
+    """The distances from some vertices at a time, with the first of these."""
+    n = graph.n
+    steps = n + (len(graph.heads) if isinstance(graph, CSR) else n * n)
+    with reporting(options.progress, how) as meter:
+        if meter is not None:
+            meter.expect(n * steps)
+        for some in slices(n, n, HOST):
+            yield some.start, block_of_rows(graph, MIN_PLUS, options, range(n)[some])
+            if meter is not None:
+                meter.add((some.stop - some.start) * steps)
+
+
+def _planned(graph: CSR | Graph, options: Options) -> Plan:
+    """The plan for the closure of all vertices."""
     if isinstance(graph, CSR):
-        place, problem = "cpu", edges_problem(MIN_PLUS, graph, options)
-    else:
-        place = device_of(graph.values[0])
-        problem = closure_problem(MIN_PLUS, graph.dtypes, (graph.n, graph.n), options, place=place)
-    how = plan(problem)
-    return how.strategy != "search" and fits(2 * how.problem.result_bytes, place)
+        return plan(edges_problem(MIN_PLUS, graph, options))
+    return plan(closure_problem(MIN_PLUS, graph.dtypes, (graph.n, graph.n), options, place=device_of(graph.values[0])))
+
+
+def _whole_is_the_way(how: Plan) -> bool:
+    """Whether the closure of all vertices is the way to all of its rows: it is planned for them, and fits half of the free memory."""
+    return how.strategy != "search" and fits(2 * how.problem.result_bytes, how.problem.place)
 
 
 class _Reduction:

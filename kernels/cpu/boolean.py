@@ -316,9 +316,9 @@ class BooleanEngine(Immediate, Threaded):
         product, places = _functions()["bits_product"], (address(groups), address(b), address(c))
         b_rows, c_rows = b.strides[0], c.strides[0]
 
-        def work(task: tuple[int, int], _: int) -> None:
+        def work(task: tuple[int, int], worker: int) -> None:
             i, j = task
-            rows = min(_ROWS, m - i)
+            rows, across = min(_ROWS, m - i), min(wide, words - j)
             scratch = take_scratch(TABLE_SPACE + rows * STRIP // 8)
             _call(
                 product,
@@ -326,10 +326,12 @@ class BooleanEngine(Immediate, Threaded):
                     *(places[0] + 8 * i, m),
                     *(places[1] + 8 * j, b_rows // 8),
                     *(places[2] + i * c_rows + 8 * j, c_rows // 8),
-                    *(rows, min(wide, words - j), k, scratch.address, scratch.address + TABLE_SPACE),
+                    *(rows, across, k, scratch.address, scratch.address + TABLE_SPACE),
                 ),
             )
             return_scratch(scratch)
+            if self.meter is not None:
+                self.meter.add(rows * across * 64 * k, tell=worker == 0)
 
         run(work, [(i, j) for j in range(0, words, wide) for i in range(0, m, _ROWS)], threads)
 
@@ -342,6 +344,8 @@ class BooleanEngine(Immediate, Threaded):
     def close(self, A: Block) -> None:
         """A ← A ∪ A² ∪ …; every pivot is harmless."""
         self._square("bits_close", A.values[0])
+        if self.meter is not None:
+            self.meter.add(A.values[0].size * A.shape[0] * 64)
 
     def eliminate(self, A: Block) -> None:
         """A ← A*."""

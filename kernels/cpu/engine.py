@@ -226,8 +226,22 @@ class CpuEngine(ArrayEngine, Threaded):
             self._product_with_copies(A, B, C, fresh, threads)
         elif True in held:
             self._run(A, B, C, fresh, threads, *held)
-        else:
-            launch.run(kernel, places, A.column)
+        elif self.meter is None or not self._product_in_slabs(A, B, C, fresh, threads, self.meter.piece):
+            launch.run(kernel, places, A.column, self.meter)
+
+    def _product_in_slabs(self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, most: int) -> bool:
+        """A product of more than so many steps in slabs of its depth, one after the other, as the kernel has them within itself.
+
+        Others, whose operands or witnesses take so much scratch memory, are cut into many tasks in any case: then there are none.
+        """
+        (m, n), k, depth = C.shape, A.shape[1], self._kernels.tile.depth
+        slab = -(-most // (m * n * depth)) * depth
+        if C.via is not None or slab >= k:
+            return False
+        everything = slice(None)
+        for steps in (slice(start, start + slab) for start in range(0, k, slab)):
+            self._product(A[everything, steps], B[steps, everything], C, fresh=fresh and steps.start == 0, threads=threads)
+        return True
 
     def _launch(
         self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, hold_a: bool = False, hold_b: bool = False
@@ -270,7 +284,7 @@ class CpuEngine(ArrayEngine, Threaded):
     def _run(self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, hold_a: bool = False, hold_b: bool = False) -> None:
         """One product whose matrices lie as the kernels need them."""
         kernel, launch, places = self._launch(A, B, C, fresh, threads, hold_a, hold_b)
-        launch.run(kernel, places, A.column)
+        launch.run(kernel, places, A.column, self.meter)
 
     def _products(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
         """The products of a batch: many small ones side by side, large ones one by one."""
@@ -306,3 +320,5 @@ class CpuEngine(ArrayEngine, Threaded):
         self._kernels.function(name)(words.buffer_info()[0])
         if words[STATUS] >= 0:
             raise DivergentPivot(A.row + words[STATUS])
+        if self.meter is not None:
+            self.meter.add(n**3)

@@ -16,6 +16,7 @@ from itertools import accumulate
 from semiring.arrays.overlap import Layout, extent, share
 from semiring.arrays.pieces import CPU_SCRATCH
 from semiring.arrays.threads import return_scratch, run, take_scratch
+from semiring.common.progress import Meter
 from semiring.kernels.cpu.emitter import KernelArguments, KernelWords, MatrixWords, pack
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
@@ -100,6 +101,7 @@ _RELATIONS = 512
 
 _SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "transposed")))
 _FIRST, _VIA = map(KernelWords._fields.index, ("first", "via"))
+_SIDES = tuple(map(KernelWords._fields.index, ("m", "n", "k")))
 _WITNESS = 4
 """Bytes of a witness."""
 
@@ -164,15 +166,17 @@ class Launch:
         words[_FIRST] = first
         return words
 
-    def run(self, kernel: Callable[[int], None], places: Sequence[int], first: int) -> None:
-        """All tasks."""
+    def run(self, kernel: Callable[[int], None], places: Sequence[int], first: int, meter: Meter | None = None) -> None:
+        """All tasks, of whose steps a meter is told."""
 
-        def work(task: array[int], _: int) -> None:
+        def work(task: array[int], worker: int) -> None:
             words, scratch = self.arguments(places, first, task), take_scratch(self._scratch)
             for slot in _SCRATCH:
                 words[slot] += scratch.address
             kernel(words.buffer_info()[0])
             return_scratch(scratch)
+            if meter is not None:
+                meter.add(math.prod([words[side] for side in _SIDES]), tell=worker == 0)
 
         if len(self._tasks) == 1:
             work(self._tasks[0], 0)

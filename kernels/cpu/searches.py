@@ -10,6 +10,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
+from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cpu.emitter import pack
 from semiring.kernels.cpu.engine import kernels_for
@@ -57,6 +58,7 @@ class Searches(Threaded):
         best_first: bool,
         backward: bool,
         reflexive: bool = True,
+        meter: Meter | None = None,
     ) -> tuple[int, int]:
         """Fill rows with what the walks from their sources give.
 
@@ -78,6 +80,8 @@ class Searches(Threaded):
             Multiply by edges from the left.
         reflexive : bool
             Whether the empty walk counts.
+        meter : Meter, optional
+            Told of as many steps as the graph has vertices and edges for each search that is done.
         """
         sources = np.ascontiguousarray(sources, np.int64)
         starts, heads = np.ascontiguousarray(graph[0], np.int64), np.ascontiguousarray(graph[1], np.int64)
@@ -97,7 +101,7 @@ class Searches(Threaded):
         threads = self.threads if bound >= machine.SEARCH_SERIAL else 1
         step = max(1, min(_TOGETHER // (n + m), -(-count // (_SHARES * threads)) if threads > 1 else count))
 
-        def search(first: int, _: int = 0, many: int = step) -> None:
+        def search(first: int, worker: int = 0, many: int = step) -> None:
             nonlocal complete, seen
             if first > complete:
                 return
@@ -110,6 +114,8 @@ class Searches(Threaded):
                 seen += words[_SEEN]
                 if words[_COMPLETE] < words[_LAST]:
                     complete = min(complete, words[_COMPLETE])
+            if meter is not None:
+                meter.add((words[_COMPLETE] - first) * (n + m), tell=worker == 0)
 
         first = 0
         if bound < machine.SEARCH_PROBED:  # other threads are woken once searches have turned out to be long

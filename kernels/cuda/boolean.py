@@ -19,6 +19,7 @@ from semiring.kernels.cuda.arguments import Bits, Truths, parameters
 from semiring.kernels.cuda.blocks import copy_into, copy_rows, shares, stacked
 from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.compiler import Kernel
+from semiring.kernels.cuda.events import launched
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import Device, device
 
@@ -273,6 +274,7 @@ class CudaBooleanEngine(Immediate):
         grid = -(-m // tile.rows) * -(-n // tile.columns) * batch
         arguments = (*_matrix(A), *_matrix(transposed), *_matrix(C), m, n, k, int(fresh))
         self._kernels.function("product", tile)((grid, 1, 1), (tile.threads, 1, 1), arguments, tile.shared_bytes)
+        self._launched(m * n * k * batch)
 
     def _transposed(self, B: Block) -> PackedBlock:
         """The transpose of a block."""
@@ -291,6 +293,12 @@ class CudaBooleanEngine(Immediate):
         if n and batch:
             words = next(w for w in PIVOT_WORDS if n <= 32 * w)
             self._kernels.function("close", words=words)((batch, 1, 1), (32 * words, 1, 1), (*_matrix(A), n))
+            self._launched(n**3 * batch)
+
+    def _launched(self, steps: int) -> None:
+        """Tell the meter of steps that have been launched."""
+        if self.meter is not None:
+            launched(self.meter, steps)
 
     def eliminate(self, A: Block) -> None:
         """A ← A*."""
@@ -307,11 +315,14 @@ class CudaBooleanEngine(Immediate):
         """``schedule(A)``; where launches would take longer than the work, as a CUDA graph from its second use on."""
         recorded = None
         if A.shape[0] > self.pivot and A.values[0].nbytes <= _SMALL and not compiler.rehearsing():
+            meter, self.meter = self.meter, None  # what is recorded is done when it is played
             recorded = recording(("bits", self.number, A.values[0].shape, A.shape, name), A, schedule)
+            self.meter = meter
         if recorded is None:
             compiler.run(lambda: schedule(A), lambda: schedule(A))
         else:
             recorded.play(A)
+            self._launched(A.shape[0] ** 3 * len(A.values[0]))
 
 
 def _copied(words: Any) -> Any:

@@ -26,6 +26,7 @@ from semiring.kernels.cuda.elements import (
     restore_infinity,
     zeros,
 )
+from semiring.kernels.cuda.events import launched
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
 from semiring.kernels.cuda.statistics import begin
@@ -150,7 +151,9 @@ class CudaEngine(CudaProducts):
         # The kernels themselves are in the key, so that they live as long as what launches them.
         key = (self._kernels, A.values[0].shape, A.via is None, self._ordered_bits, name)
         small = not compiler.rehearsing() and self.pivot < A.shape[0] and sum([v.nbytes for v in A.values]) <= _SMALL
+        meter, self.meter = self.meter, None if small else self.meter  # what is recorded is done when it is played
         recorded = recording(key, A, lambda block: self._divergence_of(schedule, block)) if small else None
+        self.meter = meter
         if recorded is None:
             compiler.run(lambda: self._tested(schedule, A), lambda: self._divergence_of(schedule, A))
         else:
@@ -161,6 +164,7 @@ class CudaEngine(CudaProducts):
                 self._divergent = recorded.divergent
             else:
                 earliest_divergence(self._found(len(A.values[0])), recorded.divergent, A.row)
+            self._closed(A)
 
     def _divergence_of(self, schedule: Callable[[Block], None], A: Block) -> Any:
         """Where ``schedule(A)``, while it is recorded, tells of divergent pivots."""
@@ -190,6 +194,12 @@ class CudaEngine(CudaProducts):
             function = self._kernels.function(name, ordered_bits=self._ordered_bits, side=side)
             arguments = (*flat(matrix_of(A)), n, *via_of(A, A.row), self._found(count).data.ptr, *more)
             function((count, 1, 1), (pivot_threads(self._representation, side), 1, 1), arguments)
+            self._closed(A)
+
+    def _closed(self, A: Block) -> None:
+        """Tell the meter of closures that have been launched."""
+        if self.meter is not None:
+            launched(self.meter, A.values[0].size * A.shape[0])
 
     def _tested(self, schedule: Callable[[Block], None], A: Block) -> None:
         """``schedule(A)``, and tell `verify` of loops that rounding made divergent after their pivot was tested."""

@@ -11,10 +11,12 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.cuda_stream import Strided
 from semiring.arrays.pieces import GPU_SCRATCH
+from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.arguments import Predicate
 from semiring.kernels.cuda.blocks import BATCH, access, aligned_copy, batches, matrix_of, row_slices, same_block, shares
+from semiring.kernels.cuda.events import launched
 from semiring.kernels.cuda.kernels import GROUP, PLAIN_THREADS, kernels_for, problem_for, reads_vectors
 from semiring.kernels.cuda.launches import (
     ALWAYS,
@@ -40,6 +42,9 @@ _BLOCK = 64
 
 _PLANS = 4096
 """Launches that are kept."""
+
+_ROWS = 1024
+"""Rows that those of a part of a product are a multiple of, so that it begins at an address as good, and its last tiles waste little."""
 
 ProductPlan = LaunchPlan | SplitKPlan
 
@@ -67,6 +72,7 @@ class CudaProducts:
         self._representation = self._kernels.representation
         self._ordered_bits = self._kernels.ordered_bits
         self.signs: Any = None
+        self.meter: Meter | None = None
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B."""
@@ -77,6 +83,7 @@ class CudaProducts:
         plan = self._planned(products, fresh=False, together=True) if products else None
         if plan is not None:
             plan.start(addresses(products))
+            self._launched(products)
         else:
             for operands in products:
                 self.multiply_add(*operands)
@@ -113,12 +120,18 @@ class CudaProducts:
         """One launch, or one for each part of C for which copies of operands fit the scratch memory."""
         if C.values[0].size == 0:
             return
+        parts = [] if self.meter is None else self._parts(A, B, C, self.meter.piece)
+        if parts:
+            for rows in parts:
+                self._product(A[rows, :], B, C[rows, :], fresh=fresh)
+            return
         plans = [(self._planned([(A, B, C)], fresh=fresh, together=False), predicate) for predicate in self._variants()]
         if all(plan is not None for plan, _ in plans):
             own = addresses([(A, B, C)])
             for plan, predicate in plans:
                 assert plan is not None
                 plan.start(own, predicate)
+            self._launched([(A, B, C)])
         elif len(C.values[0]) > BATCH:
             # No part may change what another one reads.
             A, B = (aligned_copy(X) if shares(X, C) and not same_block(X, C) else X for X in (A, B))
@@ -261,6 +274,20 @@ class CudaProducts:
                 self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh)], transposed).start(own, predicate)
             else:
                 self._split_plan(problem, tile, split, operands, fresh=fresh).start(own, predicate)
+        self._launched([operands])
+
+    def _parts(self, A: Block, B: Block, C: Block, most: int) -> list[slice]:
+        """Rows of C that take about so many steps each, where a product of many more would be launched at once; none where it is not."""
+        (m, n), k = C.shape, A.shape[1]
+        rows = -(-most // (n * max(k, 1) * _ROWS)) * _ROWS
+        if len(C.values[0]) > 1 or 2 * rows > m or shares(A, C) or shares(B, C):
+            return []
+        return [slice(start, start + rows) for start in range(0, m, rows)]
+
+    def _launched(self, products: Sequence[Operands]) -> None:
+        """Tell the meter of products that have been launched."""
+        if self.meter is not None:
+            launched(self.meter, sum([A.shape[1] * C.values[0].size for A, _, C in products]))
 
     def _split_plan(self, problem: TileProblem, tile: Tile, split: SplitK, operands: Operands, *, fresh: bool) -> SplitKPlan:
         """The launches of a product of which the last rows are sums of parts."""

@@ -3,6 +3,7 @@
 errors.py   the exceptions of the library, and how their messages name values
 forks.py    locks that no child of a fork finds held, and `cached_property` without one
 html.py     small tables for Jupyter
+progress.py how far a computation is
 units.py    times, speeds and sizes in words
 
 Nothing here imports from the other packages.

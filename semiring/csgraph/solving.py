@@ -25,8 +25,10 @@ from semiring.arrays.devices import device_of, host, namespace, on_device, on_gp
 from semiring.arrays.memory import fits, with_scratch
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import OverflowRiskError, callers_level, noted
+from semiring.common.progress import Meter
 from semiring.csgraph.call import AsBoth, Call, Request, cut, read_call
 from semiring.csgraph.reading import Array, as_scipys, in_dtype, is_held, require_held, some, with_root
+from semiring.execution.reporting import reporting
 from semiring.execution.rows import rows_by_products
 from semiring.execution.whole import close_whole
 from semiring.graphs import Graph
@@ -60,7 +62,8 @@ def _answer(call: Call) -> tuple[Any, ...]:
         elif plan.strategy == "rows by products":
             answer = by_products(call)
         else:
-            answer = by_searches(call, scipys=plan.strategy == "SciPy")
+            with reporting(None, plan) as meter:
+                answer = by_searches(call, scipys=plan.strategy == "SciPy", meter=meter)
     except OverflowRiskError:
         if call.request.device != "auto" or there or call.in_place:
             raise
@@ -152,8 +155,8 @@ def by_products(call: Call) -> tuple[Array, ...]:
     return tuple(array.reshape(*call.shape, call.graph.n) for array in answer)
 
 
-def by_searches(call: Call, *, scipys: bool) -> tuple[Any, ...]:
-    """Distances from some sources, or all of them, by a search from each: of this library, or SciPy's."""
+def by_searches(call: Call, *, scipys: bool, meter: Meter | None = None) -> tuple[Any, ...]:
+    """Distances from some sources, or all of them, by a search from each: of this library, whose steps a meter counts, or SciPy's."""
     request, n = call.request, call.graph.n
     if not scipys and request.method != "FW" and is_held(call.csr, call.dtype):
         csr = call.csr  # searches of this library look only where paths lead, and tell of loops themselves
@@ -171,7 +174,7 @@ def by_searches(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     if request.min_only:
         return _nearest(call, csr, sources, paths=paths)
     if not scipys:
-        answer = _here(call, csr, sources, paths=paths)
+        answer = _here(call, csr, sources, meter, paths=paths)
     elif call.dtype == np.float64 and not call.in_place:
         answer = _by_scipy(call, as_scipys(csr, call.graph), sources, paths=paths)
     else:
@@ -179,11 +182,14 @@ def by_searches(call: Call, *, scipys: bool) -> tuple[Any, ...]:
     return tuple([array.reshape(*call.shape, n) for array in answer])
 
 
-def _here(call: Call, csr: CSR, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+def _here(call: Call, csr: CSR, sources: Array, meter: Meter | None, *, paths: bool) -> tuple[Array, ...]:
     """Distances from some sources by the searches of this library, and the predecessors if they are wanted."""
     edges = call.searched if csr is call.csr else in_dtype(csr, call.dtype)
     tree = np.full((len(sources), csr.n), NONE, dtype=np.int32) if paths else None
-    found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, searches=call.plan.searches, order=call.plan.problem.order)
+    if meter is not None:
+        meter.expect(len(sources) * (edges.n + len(edges.heads)))
+    how: dict[str, Any] = {"searches": call.plan.searches, "order": call.plan.problem.order, "meter": meter}
+    found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, **how)
     if tree is not None:
         if (tree == -1).any():  # from rows that were not searched by compiled code; to look takes a sixth of the time
             tree[tree < 0] = NONE

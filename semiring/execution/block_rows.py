@@ -14,7 +14,9 @@ import numpy as np
 
 from semiring.arrays.devices import device_of, gpu_number, namespace, on_device, on_gpu
 from semiring.arrays.memory import require_memory
+from semiring.common.progress import Meter
 from semiring.common.units import duration
+from semiring.execution.reporting import reporting
 from semiring.execution.whole import paths_of, shares
 from semiring.graphs import Graph
 from semiring.graphs.by_rows import GivenRows, RunningStatistics
@@ -29,7 +31,6 @@ from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
 from semiring.streaming.layout import BlockRows
 from semiring.streaming.pipeline import DevicePipeline
-from semiring.streaming.progress import reporting
 from semiring.streaming.storage import Matrix, Rows, rows_of
 
 __all__ = ["close_by_rows"]
@@ -111,7 +112,7 @@ class _Work:
             pipelines = [stack.enter_context(pipeline) for pipeline in self.pipelines(matrix, rows)]
             statistics = self.statistics(pipelines, rows, checkpoint)
             start = time.perf_counter()
-            with reporting(options.progress, rows) as progress:
+            with reporting(options.progress, plan) as meter:
                 closure_by_rows(
                     pipelines,
                     rows.rows,
@@ -121,7 +122,7 @@ class _Work:
                     reflexive=reflexive,
                     snapshot=functools.cache(lambda: None if in_place else given.whole()),
                     names=names,
-                    progress=progress,
+                    progress=None if meter is None else functools.partial(_tell, meter, rows.n**3),
                     journal=checkpoint,
                 )
             if checkpoint is not None:
@@ -180,6 +181,11 @@ class _Work:
         if checkpoint is not None:
             checkpoint.begin(rows.side, {"seen": found.statistics})
         return found.statistics
+
+
+def _tell(meter: Meter, steps: int, done: int, total: int) -> None:
+    """Tell how far a closure of so many steps is, by its updates of block rows."""
+    meter.reach(steps * done // total, steps)
 
 
 def _with_whole_rows(given: GivenRows) -> GivenRows:

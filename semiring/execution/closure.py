@@ -50,7 +50,8 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         read = read_whole(how, given)
         subject = read.values
         returns = how.gpu and not how.problem.there
-        return close_whole(how, read, lambda: given.read(overwrite=False), reflexive=reflexive, returns=returns, check=options.check)
+        more: dict[str, Any] = {"reflexive": reflexive, "returns": returns, "check": options.check, "progress": options.progress}
+        return close_whole(how, read, lambda: given.read(overwrite=False), **more)
     except SemiringError as error:
         about(error, "the closure", semiring, subject)
         raise
@@ -63,10 +64,11 @@ def close_edges(edges: CSR, labels: Any, semiring: Semiring, options: Options, *
     if how.strategy == "search":
         from semiring.execution.rows import search_all
 
-        return search_all(how, edges, labels, reflexive=reflexive)
+        return search_all(how, edges, labels, options.progress, reflexive=reflexive)
     graph = made_of_edges(how, edges, labels)
     if how.strategy == "whole":
-        return close_whole(how, graph, lambda: Graph(edges.dense(), owned=True), reflexive=reflexive, returns=how.gpu, check=options.check)
+        more: dict[str, Any] = {"reflexive": reflexive, "returns": how.gpu, "check": options.check, "progress": options.progress}
+        return close_whole(how, graph, lambda: Graph(edges.dense(), owned=True), **more)
     from semiring.execution.block_rows import close_by_rows
 
     return close_by_rows(how, rows_of_graph(graph), graph, options._replace(overwrite=True), reflexive=reflexive)

@@ -19,7 +19,9 @@ from semiring.arrays.devices import device_of, holds_symbols, host, is_gpu, name
 from semiring.arrays.memory import entry_bytes, fits, free_on, require_memory
 from semiring.common.errors import SemiringError, TooLargeError, noted
 from semiring.common.forks import cached_property
+from semiring.common.progress import Meter, Watcher
 from semiring.common.units import format_bytes
+from semiring.execution.reporting import reporting
 from semiring.graphs import Graph, read_edges
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.graphs.vertices import Vertices, chosen
@@ -109,8 +111,8 @@ def solve_between(graph: Any, semiring: Semiring, options: Options, *, reflexive
 
 
 def block_of_rows(graph: CSR | Graph, semiring: Semiring, options: Options, sources: range) -> Any:
-    """Rows of the closure, of a graph that was read once for several of them."""
-    options = options._replace(sources=sources)
+    """Rows of the closure, of a graph that was read once for several of them; whoever asks for these tells how far all is."""
+    options = options._replace(sources=sources, progress=False)
 
     def ask(n: int, labels: Any) -> _Task:
         ends = Vertices(np.array(sources, dtype=np.intp)), Vertices.all_of(n)
@@ -121,12 +123,13 @@ def block_of_rows(graph: CSR | Graph, semiring: Semiring, options: Options, sour
     return _of_graph(replace(graph, restore=None), ask(graph.n, graph.labels))
 
 
-def search_all(how: Plan, edges: CSR, labels: Sequence[Hashable] | None, *, reflexive: bool) -> Any:
+def search_all(how: Plan, edges: CSR, labels: Sequence[Hashable] | None, progress: Watcher, *, reflexive: bool) -> Any:
     """All rows of the closure of a sparse graph, edge by edge."""
     every = Vertices.all_of(edges.n)
     task = _Task(how.semiring, Options(threads=how.problem.threads), reflexive, how.paths, edges.n, labels, every, every, backward=False)
     with noted("the closure", how.semiring, edges.arrays()):
-        values, tree = _by_searches(task, edges, how)
+        with reporting(progress, how) as meter:
+            values, tree = _by_searches(task, edges, how, meter)
         if tree is None:
             return Graph((), owned=True).answer(*values)
         names = Names(labels, edges.n)
@@ -142,13 +145,16 @@ def rows_by_products(how: Plan, matrix: Array, sources: Array, statistics: Seque
     task = _Task(how.semiring, Options(threads=how.problem.threads), True, how.paths, n, None, Vertices(sources), Vertices.all_of(n), False)
     with noted("the closure", how.semiring, matrix):
         require_rows(task.shape, how.dtypes, "cpu", paths=how.paths, backward=False)
-        (values,), tree = _of_matrix((matrix,), task, how, statistics or statistics_of(how.semiring, (matrix,)))
+        with reporting(None, how) as meter:
+            (values,), tree = _of_matrix((matrix,), task, how, statistics or statistics_of(how.semiring, (matrix,)), meter)
     own = _positions(task.roots, task.sources)
     return _part(values, own, None), None if tree is None else _part(tree, own, None)
 
 
-def _by_searches(task: _Task, edges: CSR, plan: Plan) -> tuple[Values, Any]:
+def _by_searches(task: _Task, edges: CSR, plan: Plan, meter: Meter | None) -> tuple[Values, Any]:
     """Rows of the closure of a sparse graph, and the trees of their paths."""
+    if meter is not None:
+        meter.expect(len(task.roots) * (edges.n + len(edges.heads)))
     tree = np.full((len(task.roots), edges.n), -1, dtype=np.int32) if task.paths else None
     how: dict[str, Any] = {
         "reflexive": task.reflexive,
@@ -157,6 +163,7 @@ def _by_searches(task: _Task, edges: CSR, plan: Plan) -> tuple[Values, Any]:
         "name": task.name,
         "searches": plan.searches,
         "order": plan.problem.order,
+        "meter": meter,
     }
     values = rows_of_edges(task.semiring, edges, task.roots, **how)
     if task.backward:
@@ -168,22 +175,29 @@ def _of_edges(edges: CSR, labels: Sequence[Hashable] | None, ask: Callable[[int,
     """The answer for a sparse graph, which stays sparse where few sources are asked."""
     task = ask(edges.n, labels)
     how = plan(edges_problem(task.semiring, edges, task.options, len(task.roots)))
-    if how.strategy == "search":
-        require_rows(task.shape, edges.dtypes, "cpu", paths=task.paths, backward=task.backward)
-        values, tree = _by_searches(task, edges, how)
-    else:
-        if _all_suffice(task, edges.statistics):
-            values, tree = _of_closure(task, edges.dense, task.roots, task.labels, how)
+    with reporting(task.options.progress, how) as meter:
+        if how.strategy == "search":
+            require_rows(task.shape, edges.dtypes, "cpu", paths=task.paths, backward=task.backward)
+            values, tree = _by_searches(task, edges, how, meter)
+        elif _all_suffice(task, edges.statistics):
+            values, tree = _of_closure(task, edges.dense, task.roots, task.labels, how, meter)
         else:
             vertices = (edges.transposed() if task.backward else edges).reachable(task.roots)
             require_memory(len(vertices), edges.dtypes, via=task.paths)
-            values, tree = _reached(task, edges.induced(vertices).dense, vertices, edges.zero, how)
+            values, tree = _reached(task, edges.induced(vertices).dense, vertices, edges.zero, how, meter)
     return _answer(task, Graph((), owned=True, labels=None if labels is None else tuple(labels)), values, tree, edges.arrays)
 
 
 def _of_graph(g: Graph, task: _Task) -> Any:
     """The answer for a dense matrix, or for a batch of them."""
     how = task.plan(g.values, batch=g.batch, place=device_of(g.values[0]))
+    with reporting(task.options.progress, how) as meter:
+        values, tree = _of_matrices(g, task, how, meter)
+    return _answer(task, g, values, tree, lambda: g.values)
+
+
+def _of_matrices(g: Graph, task: _Task, how: Plan, meter: Meter | None) -> tuple[Values, Any]:
+    """Rows of each of the matrices, and the trees of their paths."""
     where = how.device
     shape = (*g.batch, *task.shape)
     require_rows(shape, g.dtypes, where, paths=task.paths, backward=task.backward)
@@ -202,7 +216,7 @@ def _of_graph(g: Graph, task: _Task) -> Any:
         tree = xp.empty(shape, dtype=np.int32) if task.paths else None
         for index in np.ndindex(g.batch):
             try:
-                found, grown = _of_matrix(tuple(v[index] for v in given), task, how, statistics)
+                found, grown = _of_matrix(tuple(v[index] for v in given), task, how, statistics, meter)
             except SemiringError as error:
                 if g.batch:
                     error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
@@ -213,25 +227,27 @@ def _of_graph(g: Graph, task: _Task) -> Any:
                 tree[index] = grown
         if sent:
             values, tree = tuple(map(host, values)), None if tree is None else host(tree)
-        return _answer(task, g, values, tree, lambda: g.values)
+    return values, tree
 
 
-def _of_matrix(values: Values, task: _Task, how: Plan, statistics: Sequence[ValueStatistics]) -> tuple[Values, Any]:
+def _of_matrix(
+    values: Values, task: _Task, how: Plan, statistics: Sequence[ValueStatistics], meter: Meter | None = None
+) -> tuple[Values, Any]:
     """Rows of one matrix, and the trees of their paths."""
     dtypes, where = how.dtypes, how.device
     if how.strategy == "rows by products":
         whole, speed = dict(how.considered).get("whole", math.inf), how.speed
         most = math.inf if speed is None else whole * speed.steps  # what takes as long as the closure
-        found = _by_products(values, task, where, statistics, steps=most)
+        found = _by_products(values, task, where, statistics, meter, steps=most)
         if found is not None:
             return found
     zero, _ = task.semiring.identities(dtypes)
     if _all_suffice(task, statistics):
-        return _of_closure(task, lambda: tuple(v.copy() for v in values), task.roots, task.labels, how, statistics)
+        return _of_closure(task, lambda: tuple(v.copy() for v in values), task.roots, task.labels, how, meter, statistics)
     vertices = reachable(values, zero, task.roots, backward=task.backward)
     require_memory(len(vertices), dtypes, via=task.paths, device=where)
     index = namespace(values[0]).asarray(vertices)
-    return _reached(task, lambda: tuple(v[index[:, None], index] for v in values), vertices, zero, how)
+    return _reached(task, lambda: tuple(v[index[:, None], index] for v in values), vertices, zero, how, meter)
 
 
 def _all_suffice(task: _Task, statistics: Sequence[ValueStatistics]) -> bool:
@@ -240,7 +256,7 @@ def _all_suffice(task: _Task, statistics: Sequence[ValueStatistics]) -> bool:
 
 
 def _by_products(
-    values: Values, task: _Task, where: str, statistics: Sequence[ValueStatistics], *, steps: float
+    values: Values, task: _Task, where: str, statistics: Sequence[ValueStatistics], meter: Meter | None, *, steps: float
 ) -> tuple[Values, Any] | None:
     """Rows of a dense matrix by themselves, and the trees of their paths; None where so many steps do not suffice."""
     dtypes = tuple(v.dtype for v in values)
@@ -248,7 +264,7 @@ def _by_products(
     statistics = statistics or statistics_of(task.semiring, values)
     guard.before(statistics)
     engine = engine_for(task.semiring, dtypes, where, task.options.threads, witness=True)
-    engine.signed, engine.statistics = guard.signed, statistics[0]
+    engine.signed, engine.statistics, engine.meter = guard.signed, statistics[0], meter
     tree = namespace(values[0]).full(task.shape, -1, dtype=np.int32) if task.paths else None
     found = rows_of_matrix(engine, values, task.roots, reflexive=task.reflexive, backward=task.backward, tree=tree, steps=steps)
     if found is None:
@@ -257,7 +273,9 @@ def _by_products(
     return found, tree
 
 
-def _reached(task: _Task, part: Callable[[], Values], vertices: Array, zero: tuple[Any, ...], how: Plan) -> tuple[Values, Any]:
+def _reached(
+    task: _Task, part: Callable[[], Values], vertices: Array, zero: tuple[Any, ...], how: Plan, meter: Meter | None
+) -> tuple[Values, Any]:
     """Rows of the whole closure of the part that the roots reach, which nothing else can change, in place of that part.
 
     Parameters
@@ -270,9 +288,10 @@ def _reached(task: _Task, part: Callable[[], Values], vertices: Array, zero: tup
     zero : tuple
         The element of all other entries.
     how : Plan
+    meter : Meter or None
     """
     names = vertices.tolist() if task.labels is None else [task.labels[v] for v in vertices.tolist()]
-    found, grown = _of_closure(task, part, np.searchsorted(vertices, task.roots), names, how)
+    found, grown = _of_closure(task, part, np.searchsorted(vertices, task.roots), names, how, meter)
     xp = namespace(found[0])
     columns, every = xp.asarray(vertices), xp.arange(len(task.roots))
     target = (columns[:, None], every) if task.backward else (every[:, None], columns)
@@ -295,6 +314,7 @@ def _of_closure(
     roots: Array,
     names: Sequence[Hashable] | None,
     how: Plan,
+    meter: Meter | None,
     statistics: Sequence[ValueStatistics] = (),
 ) -> tuple[Values, Any]:
     """Rows of the whole closure of a matrix, and the trees of their paths.
@@ -309,6 +329,7 @@ def _of_closure(
     names : sequence or None
         The caller's names of its vertices.
     how : Plan
+    meter : Meter or None
     statistics : sequence of ValueStatistics
         What its numbers are, where that is known.
     """
@@ -316,7 +337,9 @@ def _of_closure(
     xp = namespace(values[0])
     via = xp.full(values[0].shape, -1, dtype=np.int32) if task.paths else None
     options: dict[str, Any] = {"method": task.options.method, "block": task.options.block, "reflexive": task.reflexive}
-    close(how.engine(), values, via, kept=matrix, names=names, verify=lambda: statistics, **options)
+    engine = how.engine()
+    engine.meter = meter
+    close(engine, values, via, kept=matrix, names=names, verify=lambda: statistics, **options)
     rows = (slice(None), xp.asarray(roots)) if task.backward else (xp.asarray(roots),)
     found = tuple([v[rows] for v in values])
     if via is None:

@@ -14,6 +14,8 @@ from semiring.algorithms.csr import CSR
 from semiring.arrays.devices import namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, require_memory, with_scratch
 from semiring.common.errors import SemiringError
+from semiring.common.progress import Meter, Watcher
+from semiring.execution.reporting import reporting
 from semiring.graphs import Graph
 from semiring.graphs.read import GivenMatrix
 from semiring.planning import Plan
@@ -41,7 +43,9 @@ def made_of_edges(plan: Plan, edges: CSR, labels: Any) -> Graph:
         return Graph(edges.dense(device), owned=True, labels=labels)
 
 
-def close_whole(plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: bool, returns: bool, check: bool = True) -> Any:
+def close_whole(
+    plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: bool, returns: bool, check: bool = True, progress: Watcher = None
+) -> Any:
     """The closure of matrices, in the caller's own kind, or its `Paths`.
 
     Parameters
@@ -54,9 +58,18 @@ def close_whole(plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: b
     reflexive : bool
     returns : bool
         Whether results go from a GPU to the host.
-    check : bool
+    check, progress
         See `semiring.apsp`.
     """
+    with reporting(progress, plan) as meter:
+        values, via, kept = _closed(plan, g, read, meter, reflexive=reflexive, returns=returns, check=check)
+    return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
+
+
+def _closed(
+    plan: Plan, g: Graph, read: Callable[[], Graph], meter: Meter | None, *, reflexive: bool, returns: bool, check: bool
+) -> tuple[Any, Any, Callable[[], Any]]:
+    """The values of the closure, its construction matrix, and what gives the matrix as it was."""
     if plan.gpu:
         with on_device(plan.device), ExitStack() as stack:
             values = tuple(map(_row_major, g.working())) if on_gpu(g.values[0]) else _uploaded(g.values)
@@ -66,24 +79,28 @@ def close_whole(plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: b
                 g.verify = lambda: statistics
             via = _no_paths(values[0].shape) if plan.paths else None
             arrive = _arrivals(values, via, stack) if returns else None
-            _close(plan, g, values, via, kept, reflexive=reflexive, check=check)
+            _close(plan, g, values, via, kept, meter, reflexive=reflexive, check=check)
             if arrive is not None:
                 values, via = arrive()
-            return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
+            return values, via, kept
     values = tuple(map(_row_major, g.values)) if g.owned else tuple([np.array(v, order="C") for v in g.values])
     kept = _kept(g, values, read)
     via = None
     if plan.paths:
         via = np.empty(values[0].shape, np.int32)
         via.fill(-1)
-    _close(plan, g, values, via, kept, reflexive=reflexive, check=check)
-    return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
+    _close(plan, g, values, via, kept, meter, reflexive=reflexive, check=check)
+    return values, via, kept
 
 
-def _close(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool, check: bool) -> None:
+def _close(
+    plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], meter: Meter | None, *, reflexive: bool, check: bool
+) -> None:
     """Everything between the matrices and their closure, in their place."""
+    engine = plan.engine()
+    engine.meter = meter
     how: dict[str, Any] = {"method": plan.algorithm, "block": plan.block, "reflexive": reflexive, "check": check}
-    close(plan.engine(), values, via, kept=kept, names=g.labels, verify=g.verify, **how)
+    close(engine, values, via, kept=kept, names=g.labels, verify=g.verify, **how)
 
 
 def paths_of(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> Any:

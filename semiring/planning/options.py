@@ -18,7 +18,7 @@ from semiring.arrays.devices import gpu_name, gpu_number, gpus, is_gpu, why_no_g
 from semiring.common.errors import SemiringError, similar
 
 if TYPE_CHECKING:
-    from semiring.streaming.progress import Progress
+    from semiring.common.progress import Progress
 
 __all__ = ["ClosureOptions", "ComputationOptions", "Options", "named_device", "named_gpus", "size_of", "takes"]
 

@@ -12,6 +12,7 @@ from semiring.arrays.devices import is_gpu
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown, bars, escape, faint, table
 from semiring.common.units import duration, format_bytes, step_rate
+from semiring.kernels import machine
 from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import BlockSides, KernelDescription, describe, sides_of
 from semiring.kernels.engine import Engine, fresh_engine
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
 __all__ = ["Plan"]
+
+_BRIEF = 0.1
+"""Predicted seconds up to which nobody counts steps unasked: far less than anyone waits for, as predictions may be wrong."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,6 +153,12 @@ class Plan(Shown):
         """The sides of the engine's blocks."""
         packed = self.strategy == "whole" and is_packed(self.semiring, self.dtypes, witness=self.paths)
         return sides_of(self.semiring, self.dtypes, self.device, packed=packed)
+
+    @cached_property
+    def brief(self) -> bool:
+        """Whether it is predicted to be over before anyone asks how far it is."""
+        seconds = self.problem.matrices * self.n**3 / machine.EXACT_STEPS if self.seconds is None else self.seconds
+        return seconds < _BRIEF
 
     @property
     def method(self) -> str:

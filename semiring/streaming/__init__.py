@@ -14,7 +14,6 @@ The order of the computation is in `semiring.algorithms.block_rows`. Here it is 
     journal.py     what is written ahead, so that an update that was cut short can be done again
     checkpoint.py  the folder with a journal and the matrix that is worked on
     identity.py    which closure a checkpoint belongs to: digests; and the lock of the one process that works on it
-    progress.py    how far it is, on a bar or told to the caller
 
 A closure goes from the top down: `close_by_rows`, the executor in `semiring.execution.block_rows` → `closure_by_rows` → `run_workers` →
 `DevicePipeline` → `DeviceMemory` → `Rows`.

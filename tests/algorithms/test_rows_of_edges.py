@@ -20,6 +20,7 @@ from semiring.algebra.laws import is_selective
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.common.errors import NegativeCycleError, OverflowRiskError, SemiringError
+from semiring.common.progress import Meter
 from semiring.kernels.cpu import searches
 from semiring.kernels.cpu.searches import Searches
 from semiring.kernels.operations import Operations
@@ -338,9 +339,10 @@ def test_what_is_searched_best_first(weights: tuple[float, float], best_first: b
             best_first: bool,
             backward: bool,
             reflexive: bool = True,
+            meter: Meter | None = None,
         ) -> tuple[int, int]:
             asked.append(best_first)
-            return super().rows(graph, sources, values, tree, best_first=best_first, backward=backward, reflexive=reflexive)
+            return super().rows(graph, sources, values, tree, best_first=best_first, backward=backward, reflexive=reflexive, meter=meter)
 
     edges = min_plus(3, [(0, 1, weights[0]), (1, 2, weights[1])])
     found = rows_of_edges(sr.MIN_PLUS, edges, np.array([0]), searches=Spy(sr.MIN_PLUS, edges.dtypes))

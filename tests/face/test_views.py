@@ -19,6 +19,7 @@ from scipy import sparse
 
 import semiring as sr
 from semiring.common.html import Code
+from semiring.common.progress import Progress
 from semiring.kernels import source
 from semiring.kernels.cpu.engine import kernels_for
 from semiring.kernels.cuda import boolean
@@ -27,7 +28,6 @@ from semiring.kernels.machine import Speed
 from semiring.results import views
 from semiring.results.store import Store
 from semiring.streaming.layout import streamed_rows
-from semiring.streaming.progress import Progress
 
 INF = np.inf
 EVIL = "<script>alert('&')</script>"
@@ -149,7 +149,7 @@ def test_tiles_plans_and_progress_show() -> None:
     for shown in (
         kernels_for(sr.MIN_PLUS, (np.dtype("f4"),)).tile, candidate_tiles(problem)[0], *boolean.candidate_bit_tiles(90),
         *boolean.candidate_bit_tiles(120), PLAN,
-        Progress(1, 4, 0, 0.5, PLAN),
+        Progress(1, 4, 0, 0.5, sr.explain(5000, device="cpu")),
     ):  # fmt: skip
         title, rows = shown.facts()
         assert title in text_of(shown)

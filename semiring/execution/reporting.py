@@ -1,0 +1,161 @@
+"""Who is told how far a call is: a function of the caller's, a bar of tqdm's, or a few lines."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from semiring.common.progress import Meter, Progress, Watcher
+from semiring.common.units import step_rate
+from semiring.kernels import machine
+
+if TYPE_CHECKING:
+    from semiring.planning import Plan
+
+__all__ = ["reporting", "why_no_bar"]
+
+_log = logging.getLogger("semiring")
+
+_LONG = 2.0
+"""Seconds after which a bar is shown unasked."""
+
+_PIECE = 0.25
+"""Predicted seconds of a product that is never cut."""
+
+_LINES = 20
+"""Lines that are printed where a bar is asked for and tqdm is not installed."""
+
+_UNWATCHED: AbstractContextManager[None] = nullcontext()
+
+
+def reporting(progress: Watcher, plan: Plan) -> AbstractContextManager[Meter | None]:
+    """A context that gives what counts the steps of a call, and None where nobody is told of them.
+
+    Parameters
+    ----------
+    progress : Watcher
+    plan : Plan
+    """
+    if progress is False or (progress is None and plan.brief):
+        return _UNWATCHED
+    if callable(progress):
+        return _metered(progress, plan)
+    reason = why_no_bar(plan)
+    if progress:
+        if reason is None:
+            return _metered(_Bar(plan, after=0.0, leave=True), plan)
+        print(f"semiring: no progress bar: {reason}", file=sys.stderr)
+        return _metered(_Lines(), plan)
+    # Whoever left the results on a GPU goes on meanwhile, and should not wait for a bar that is never shown.
+    if plan.problem.there and (plan.seconds or 0) < _LONG:
+        return _UNWATCHED
+    if reason is None and not _is_seen():
+        reason = "stderr is no terminal; progress=True shows one"
+    if reason is None:
+        return _metered(_Bar(plan, after=_LONG, leave=False), plan)
+    if (plan.seconds or 0) >= _LONG:
+        _log.info("no progress bar: %s", reason)
+    return _UNWATCHED
+
+
+def why_no_bar(plan: Plan) -> str | None:
+    """What keeps a call from having a bar, whoever asks for it; None where nothing does."""
+    if plan.strategy == "SciPy":
+        return "SciPy's own searches do not tell how far they are"
+    if importlib.util.find_spec("tqdm") is None:
+        return "tqdm is not installed (pip install 'semiring[progress]')"
+    return None
+
+
+def _is_seen() -> bool:
+    """Whether someone looks at what is shown: on a terminal, or in a notebook."""
+    return _in_notebook() or bool(getattr(sys.stderr, "isatty", bool)())
+
+
+def _in_notebook() -> bool:
+    """Whether this is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return hasattr(shell, "kernel")
+
+
+@contextmanager
+def _metered(show: Any, plan: Plan) -> Iterator[Meter]:
+    """What counts the steps of a call and shows them, until it ends."""
+    start, lock = time.monotonic(), threading.Lock()
+    begun: int | None = None
+
+    def tell(done: int, total: int) -> None:
+        nonlocal begun
+        with lock:  # by block rows whichever thread is through tells
+            begun = done if begun is None else begun
+            show(Progress(done, total, begun, time.monotonic() - start, plan))
+
+    speed = plan.speed
+    meter = Meter(tell, int(_PIECE * (machine.EXACT_STEPS if speed is None else speed.steps)))
+    with show if isinstance(show, _Bar) else nullcontext():
+        yield meter
+        meter.finish()
+
+
+class _Bar:
+    """A bar of tqdm's, which is imported and shown once a call has taken so many seconds."""
+
+    def __init__(self, plan: Plan, *, after: float, leave: bool) -> None:
+        self._plan, self._after, self._leave = plan, after, leave
+        self._bar: Any = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def __call__(self, now: Progress) -> None:
+        if self._bar is None:
+            if now.seconds < self._after or (self._after and now.done == now.total):
+                return
+            self._bar = self._opened(now)
+        self._bar.set_postfix_str(step_rate(now.steps_per_second), refresh=False)
+        self._bar.update(now.done / now.total - self._bar.n)
+
+    def _opened(self, now: Progress) -> Any:
+        """The bar: of shares of the whole, since what there is to be done may change."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that ipywidgets are missing: then it is a line of text
+            if _in_notebook():
+                from tqdm.auto import tqdm
+            else:
+                from tqdm import tqdm
+            bar = tqdm(
+                desc=f"closure of {self._plan.n:,} vertices",
+                total=1.0,
+                initial=now.begun / now.total,
+                bar_format="{l_bar}{bar}| {elapsed}, {remaining} left{postfix}",
+                leave=self._leave,
+                dynamic_ncols=True,
+                miniters=0,
+                smoothing=0,
+            )
+        bar.start_t = time.time() - now.seconds
+        return bar
+
+
+class _Lines:
+    """Lines on stderr."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, now: Progress) -> None:
+        if now.done >= self._next * now.total:
+            print(now, file=sys.stderr)
+            self._next = (now.done * _LINES // now.total + 1) / _LINES
