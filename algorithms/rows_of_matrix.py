@@ -87,7 +87,7 @@ def rows_of_matrix(
             return None
         parts = _parts(active, n)
         if engine.meter is not None:
-            engine.meter.expect(s * n * (n if parts == [slice(None)] else len(active)))
+            engine.meter.expect(s * n * (n if isinstance(parts[0], slice) else len(active)))
         before = tuple(v.copy() for v in results)
         for chosen in parts:
             _lengthen(engine, delta, A, results, chosen, tree, backward=backward)

@@ -128,6 +128,11 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--nonedge", type=_number, metavar="VALUE", help="matrix entries of this value are no edges (0, inf, nan, …)")
         command.add_argument("--method", default="auto", choices=("auto", "iterative", "blocked", "recursive"))
         command.add_argument("--dtype", help="float64, float32, int32, …")
+        command.add_argument(
+            "--progress",
+            action=argparse.BooleanOptionalAction,
+            help="a bar that shows how far it is (by default on a terminal, once it has taken two seconds)",
+        )
 
     demo = commands.add_parser("demo", help="all shortest routes of the US airport network")
     demo.set_defaults(run=lambda _: _demo())
@@ -189,7 +194,7 @@ def _apsp(options: argparse.Namespace) -> None:
     ends = [None if end is None else _vertex(end, labels, options.file) for end in (options.source, options.target)]
     some = ends != [None, None]
     wanted = options.paths or some
-    settings = {"nonedge": options.nonedge, "dtype": options.dtype, "method": options.method}
+    settings = {"nonedge": options.nonedge, "dtype": options.dtype, "method": options.method, "progress": options.progress}
     if some and options.output is None:  # where no matrix is to be written, a search does for what is printed
         settings |= {name: None if end is None else [labels[end]] for name, end in zip(("sources", "targets"), ends, strict=True)}
     start = time.perf_counter()
@@ -214,7 +219,7 @@ def _closure(options: argparse.Namespace) -> None:
 
     graph, labels = _read(options)
     semiring = options.semiring
-    settings = {"nonedge": options.nonedge, "dtype": options.dtype, "method": options.method}
+    settings = {"nonedge": options.nonedge, "dtype": options.dtype, "method": options.method, "progress": options.progress}
     start = time.perf_counter()
     # Reachability asks only where the edges are, so that weighted graphs are welcome.
     values = transitive_closure(graph, reflexive=True, **settings) if semiring == BOOLEAN else closure(graph, semiring, **settings)

@@ -12,6 +12,7 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.memory import require_memory
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, TooLargeError, noted, raised_here, refuse_arrays
+from semiring.execution.reporting import noting_the_bar
 from semiring.graphs import read_edges
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.planning import Plan, Problem, closure_problem, edges_problem, plan
@@ -105,7 +106,7 @@ def explain(
         with noted("the plan", semiring, graph):
             problem = _of_graph(graph, semiring, options)
     planned = plan(problem._replace(hypothetical=True))
-    return replace(planned, notes=(*planned.notes, *_obstacles(planned)))
+    return noting_the_bar(replace(planned, notes=(*planned.notes, *_obstacles(planned))))
 
 
 def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:

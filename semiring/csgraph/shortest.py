@@ -12,6 +12,7 @@ from semiring.common.errors import raised_here
 from semiring.csgraph.call import AsBoth, Request, read_call
 from semiring.csgraph.reading import as_scipys, read
 from semiring.csgraph.solving import solve
+from semiring.execution.reporting import noting_the_bar
 from semiring.planning import Plan
 
 __all__ = ["bellman_ford", "dijkstra", "explain", "floyd_warshall", "johnson", "shortest_path", "yen"]
@@ -405,4 +406,4 @@ def explain(
         As `shortest_path`, but for what only the computation finds.
     """
     request = Request(method, directed, return_predecessors, unweighted, overwrite, indices, limit, min_only, dtype=dtype, device=device)
-    return read_call(csgraph, request).plan
+    return noting_the_bar(read_call(csgraph, request).plan)

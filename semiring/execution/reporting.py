@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import logging
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from semiring.common.progress import Meter, Progress, Watcher
@@ -19,9 +19,7 @@ from semiring.kernels import machine
 if TYPE_CHECKING:
     from semiring.planning import Plan
 
-__all__ = ["reporting", "why_no_bar"]
-
-_log = logging.getLogger("semiring")
+__all__ = ["noting_the_bar", "reporting", "why_no_bar"]
 
 _LONG = 2.0
 """Seconds after which a bar is shown unasked."""
@@ -61,8 +59,16 @@ def reporting(progress: Watcher, plan: Plan) -> AbstractContextManager[Meter | N
     if reason is None:
         return _metered(_Bar(plan, after=_LONG, leave=False), plan)
     if (plan.seconds or 0) >= _LONG:
-        _log.info("no progress bar: %s", reason)
+        import logging  # where there is something to be said, as it takes milliseconds
+
+        logging.getLogger("semiring").info("no progress bar: %s", reason)
     return _UNWATCHED
+
+
+def noting_the_bar(plan: Plan) -> Plan:
+    """The plan, with a note why a call that takes long has no bar."""
+    reason = why_no_bar(plan) if (plan.seconds or 0) >= _LONG else None
+    return plan if reason is None else replace(plan, notes=(*plan.notes, f"no progress bar: {reason}"))
 
 
 def why_no_bar(plan: Plan) -> str | None:
