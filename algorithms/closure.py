@@ -110,7 +110,8 @@ def closure(
     task = Task(engine, check, *steps_for(semiring, dtypes, method, block, reflexive, via is not None, semiring.running(dtypes)))
     if 0 in values[0].shape:
         return
-    _expect(engine, values[0].size * values[0].shape[-1] * (2 if task.eliminate and not reflexive else 1))
+    if engine.meter is not None:
+        engine.meter.expect(values[0].size * values[0].shape[-1] * (2 if task.eliminate and not reflexive else 1))
     name = int if names is None else names.__getitem__
     if type(values[0]) is not np.ndarray and on_gpu(values[0]):
         close_asynchronously(task, values, via, verify, lambda vertex: _close_on_host(task, values, via, kept(), names, vertex))

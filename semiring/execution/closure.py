@@ -50,8 +50,8 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         read = read_whole(how, given)
         subject = read.values
         returns = how.gpu and not how.problem.there
-        more: dict[str, Any] = {"reflexive": reflexive, "returns": returns, "check": options.check, "progress": options.progress}
-        return close_whole(how, read, lambda: given.read(overwrite=False), **more)
+        again, check, progress = lambda: given.read(overwrite=False), options.check, options.progress
+        return close_whole(how, read, again, reflexive=reflexive, returns=returns, check=check, progress=progress)
     except SemiringError as error:
         about(error, "the closure", semiring, subject)
         raise
@@ -67,8 +67,8 @@ def close_edges(edges: CSR, labels: Any, semiring: Semiring, options: Options, *
         return search_all(how, edges, labels, options.progress, reflexive=reflexive)
     graph = made_of_edges(how, edges, labels)
     if how.strategy == "whole":
-        more: dict[str, Any] = {"reflexive": reflexive, "returns": how.gpu, "check": options.check, "progress": options.progress}
-        return close_whole(how, graph, lambda: Graph(edges.dense(), owned=True), **more)
+        again, check, progress = lambda: Graph(edges.dense(), owned=True), options.check, options.progress
+        return close_whole(how, graph, again, reflexive=reflexive, returns=how.gpu, check=check, progress=progress)
     from semiring.execution.block_rows import close_by_rows
 
     return close_by_rows(how, rows_of_graph(graph), graph, options._replace(overwrite=True), reflexive=reflexive)

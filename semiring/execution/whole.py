@@ -44,7 +44,15 @@ def made_of_edges(plan: Plan, edges: CSR, labels: Any) -> Graph:
 
 
 def close_whole(
-    plan: Plan, g: Graph, read: Callable[[], Graph], *, reflexive: bool, returns: bool, check: bool = True, progress: Watcher = None
+    plan: Plan,
+    g: Graph,
+    read: Callable[[], Graph],
+    *,
+    reflexive: bool,
+    returns: bool,
+    check: bool = True,
+    progress: Watcher = None,
+    meter: Meter | None = None,
 ) -> Any:
     """The closure of matrices, in the caller's own kind, or its `Paths`.
 
@@ -60,16 +68,12 @@ def close_whole(
         Whether results go from a GPU to the host.
     check, progress
         See `semiring.apsp`.
+    meter : Meter, optional
+        Counts the steps, where that has been asked for already.
     """
-    with reporting(progress, plan) as meter:
-        values, via, kept = _closed(plan, g, read, meter, reflexive=reflexive, returns=returns, check=check)
-    return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
-
-
-def _closed(
-    plan: Plan, g: Graph, read: Callable[[], Graph], meter: Meter | None, *, reflexive: bool, returns: bool, check: bool
-) -> tuple[Any, Any, Callable[[], Any]]:
-    """The values of the closure, its construction matrix, and what gives the matrix as it was."""
+    if progress is not False and not (progress is None and plan.brief):  # asked here, as a context takes a while beside a small closure
+        with reporting(progress, plan) as meter:
+            return close_whole(plan, g, read, reflexive=reflexive, returns=returns, check=check, progress=False, meter=meter)
     if plan.gpu:
         with on_device(plan.device), ExitStack() as stack:
             values = tuple(map(_row_major, g.working())) if on_gpu(g.values[0]) else _uploaded(g.values)
@@ -82,7 +86,7 @@ def _closed(
             _close(plan, g, values, via, kept, meter, reflexive=reflexive, check=check)
             if arrive is not None:
                 values, via = arrive()
-            return values, via, kept
+            return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
     values = tuple(map(_row_major, g.values)) if g.owned else tuple([np.array(v, order="C") for v in g.values])
     kept = _kept(g, values, read)
     via = None
@@ -90,7 +94,7 @@ def _closed(
         via = np.empty(values[0].shape, np.int32)
         via.fill(-1)
     _close(plan, g, values, via, kept, meter, reflexive=reflexive, check=check)
-    return values, via, kept
+    return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
 
 
 def _close(
