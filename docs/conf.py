@@ -28,7 +28,7 @@ project = "semiring"
 author = "the semiring authors"
 version = release = semiring.__version__
 
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton", "sphinx_design"]
 
 # Single backticks in docstrings name Python objects; those that are documented here become links.
 default_role = "py:obj"
@@ -40,12 +40,20 @@ numpydoc_show_class_members = False
 
 html_math_renderer = "mathml"
 nb_execution_mode = "off"  # shown as they are stored; the tests execute them
-myst_enable_extensions = ["dollarmath", "substitution"]
-myst_substitutions = {"networkx_functions": ", ".join(f"`{name}`" for name in get_info()["functions"])}
+nb_code_prompt_show = "Show the code of this picture"
+nb_code_prompt_hide = "Hide the code"
+myst_enable_extensions = ["colon_fence", "dollarmath", "substitution"]
+myst_substitutions = {"networkx_functions": ", ".join(f"`{name}`" for name in get_info()["functions"]), "version": version}
 myst_heading_anchors = 3
 
+# What is copied are the lines that were typed, without their prompts, and no output of a notebook.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_selector = ":not(.output) > div.highlight > pre"
+
 html_theme = "furo"
-html_title = "semiring"
+html_title = f"semiring {version}"
+html_favicon = "static/icon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
@@ -67,7 +75,9 @@ def _links_to_code(app: Sphinx, doctree: nodes.document) -> None:
     page = Path(app.env.docname)
     folder = (REPOSITORY if page.parts[0] in COPIED else HERE) / page.parent
     for link in [*doctree.findall(pending_xref)]:
-        if link["reftype"] == "myst" and link["refdomain"] != "doc" and (folder / link["reftarget"]).exists():
+        # Parts of README.md and CONTRIBUTING.md are included in pages, with links as they stand at the root.
+        there = (folder / link["reftarget"]).exists() or (REPOSITORY / link["reftarget"]).exists()
+        if link["reftype"] == "myst" and link["refdomain"] != "doc" and there:
             link.replace_self(link.children)
 
 
