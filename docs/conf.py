@@ -54,8 +54,10 @@ copybutton_selector = ":not(.output) > div.highlight > pre"
 html_theme = "furo"
 html_title = f"semiring {version}"
 html_favicon = "static/icon.svg"
+pygments_dark_style = "github-dark"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_domain_indices = html_use_index = False  # the reference lists what there is
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False

@@ -17,7 +17,7 @@ import semiring as sr
 from semiring.demo import Array, load_airports
 
 PICTURE = Path(__file__).parents[1] / "static" / "airports.svg"
-ROUTES = {("BRW", "EYW"): "#d9485f", ("ADK", "PQI"): "#2f8fd0", ("STC", "PIR"): "#d98a1f"}
+ROUTES = {("BRW", "EYW"): "#d9485f", ("ADK", "PQI"): "#2f8fd0", ("STC", "PIR"): "#c67a12"}
 GREY = "#7c8490"
 WIDTH, MARGIN = 860, 24
 WEST, EAST = "LIH", "STX"  # the map reaches from Hawaii to the Virgin Islands
@@ -28,12 +28,23 @@ def project(latitude: Array, longitude: Array, centre: tuple[float, float] = (48
     phi, theta, phi0 = np.radians(latitude), np.radians(np.subtract(longitude, centre[1])), np.radians(centre[0])
     cosine = np.sin(phi0) * np.sin(phi) + np.cos(phi0) * np.cos(phi) * np.cos(theta)
     scale = np.sqrt(2 / (1 + cosine))
-    return np.array([scale * np.cos(phi) * np.sin(theta), scale * (np.sin(phi0) * np.cos(phi) * np.cos(theta) - np.cos(phi0) * np.sin(phi))])
+    north = np.cos(phi0) * np.sin(phi) - np.sin(phi0) * np.cos(phi) * np.cos(theta)
+    return np.array([scale * np.cos(phi) * np.sin(theta), -scale * north])
 
 
 def line(points: Iterable[Array]) -> str:
     """Points as the path of an SVG, to half a unit."""
     return "M" + "L".join(f"{round(2 * x) / 2:g} {round(2 * y) / 2:g}" for x, y in points)
+
+
+def dot(place: Array, radius: float) -> str:
+    """An airport."""
+    return f'<circle cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="{radius:.1f}"/>'
+
+
+def name(place: Array, label: str) -> str:
+    """The name of an airport, beside it."""
+    return f'<text x="{place[0] + 6:.1f}" y="{place[1] - 6:.1f}" font-weight="bold">{label}</text>'
 
 
 def thinned(points: Array, apart: float = 1.5) -> list[Array]:
@@ -75,7 +86,7 @@ def picture() -> str:
 
     def on_page(points: Array) -> Array:
         """Points as projected, of shape (2, n), on the page, of shape (n, 2)."""
-        return scale * (points - np.array([[left], [top]])).T + MARGIN
+        return np.asarray(scale * (points - np.array([[left], [top]])).T + MARGIN)
 
     at = on_page(places)
     land = [thinned(on_page(project(latitude, longitude))) for longitude, latitude in outlines()]
@@ -89,15 +100,16 @@ def picture() -> str:
     ]
     for level in sorted(set(strength.values())):
         legs = "".join(line(at[list(leg)]) for leg in sorted(strength) if strength[leg] == level)
-        body.append(f'<path stroke="{GREY}" stroke-opacity="{0.05 + 0.06 * level:.2f}" stroke-width="{0.5 + 0.2 * level:.1f}" d="{legs}"/>')
-    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{1.2 + through[i] ** 0.5 / 26:.1f}"/>' for i, (x, y) in enumerate(at) if inside[i])
+        faint = f"{0.05 + 0.06 * level:.2f}"
+        body.append(f'<path stroke="{GREY}" stroke-opacity="{faint}" stroke-width="{0.5 + 0.2 * level:.1f}" d="{legs}"/>')
+    dots = "".join(dot(place, 1.2 + through[airport] ** 0.5 / 26) for airport, place in enumerate(at) if inside[airport])
     body.append(f'<g fill="{GREY}">{dots}</g>')
     named: set[int] = set()
     for row, ((source, target), colour) in enumerate(ROUTES.items()):
         ends = labels.index(source), labels.index(target)
         route = shortest.path(*ends)
-        stops = "".join(f'<circle cx="{at[stop, 0]:.1f}" cy="{at[stop, 1]:.1f}" r="4"/>' for stop in route)
-        names = "".join(f'<text x="{at[stop, 0] + 6:.1f}" y="{at[stop, 1] - 6:.1f}" font-weight="bold">{labels[stop]}</text>' for stop in route if stop not in named)
+        stops = "".join(dot(at[stop], 4) for stop in route)
+        names = "".join(name(at[stop], labels[stop]) for stop in route if stop not in named)
         named.update(route)
         said = " → ".join(labels[stop] for stop in route) + f": {shortest.distances[ends]:,.0f} km"
         body.append(f'<g fill="{colour}"><path fill="none" stroke="{colour}" stroke-width="2.5" d="{line(at[route])}"/>{stops}{names}')

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 STATIC = Path(__file__).parents[1] / "static"
-GREY, COLOUR, OTHER = "#7c8490", "#2f8fd0", "#d98a1f"
+GREY, COLOUR, OTHER = "#7c8490", "#2f8fd0", "#c67a12"
 
 
 def box(x: float, y: float, width: float, height: float, colour: str, opacity: float = 1) -> str:
@@ -67,7 +67,8 @@ def notebooks() -> str:
 
 def drop_in() -> str:
     """The line that changes."""
-    return text(6, 22, "- from scipy.sparse", GREY, 11) + text(6, 40, "+ from semiring", COLOUR, 11) + text(19, 58, "import csgraph", GREY, 11)
+    changed = text(6, 40, "+ from semiring", COLOUR, 11)
+    return text(6, 22, "- from scipy.sparse", size=11) + changed + text(19, 58, "import csgraph", size=11)
 
 
 def icon() -> str:
