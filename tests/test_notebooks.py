@@ -22,6 +22,13 @@ def test_it_is_stored_as_it_ran_from_top_to_bottom(path: Path) -> None:
     assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_code_of_pictures_is_folded_on_the_site(path: Path) -> None:
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    drawing = [cell for cell in cells if any("image/png" in output.get("data", {}) for output in cell.outputs)]
+    assert not [cell.source for cell in drawing if "hide-input" not in cell.metadata.get("tags", ()) and cell.source.count("\n") > 3]
+
+
 @pytest.mark.exhaustive
 @pytest.mark.notebook
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
