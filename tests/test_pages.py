@@ -73,3 +73,10 @@ def exists(dotted: str) -> bool:
         except ImportError:
             return False
     return True
+
+
+def test_none_of_the_ten_tasks_takes_more_than_three_lines() -> None:
+    _, *tasks = (ROOT / "docs/howto/ten-tasks.md").read_text(encoding="utf-8").split("\n## ")
+    assert len(tasks) == 10
+    for task in tasks:
+        assert 1 <= sum(line.startswith((">>> ", "... ")) for line in task.splitlines()) <= 3, task
