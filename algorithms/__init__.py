@@ -32,4 +32,6 @@ What calls what:
     └─ extraction             single paths out of it
     block_rows                the order of the steps of `blocked` by block rows, on devices that need not hold the matrix
     power                     A^k by repeated squaring
+    recorder                  in the place of an engine: what each call of a primitive reads, writes and changes
+    phases                    which phase of which algorithm a call is, and its equation
 """

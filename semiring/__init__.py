@@ -11,6 +11,7 @@ What users call, by module; `planning` shows how a call is computed, and `execut
     product.py       matmul
     summary.py       statistics
     explanation.py   explain, the plan of a call
+    watching.py      watch, a closure step by step
     testing.py       random matrices, a closure by brute force, and checks of paths, for tests of one's own
     config.py        show_config
     cli.py, demo.py  python -m semiring
@@ -76,12 +77,14 @@ if TYPE_CHECKING:
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.paths import Paths as Paths
     from semiring.results.paths_between import PathsBetween as PathsBetween
+    from semiring.results.recording import Recording as Recording
     from semiring.solve import apsp as apsp
     from semiring.solve import closure as closure
     from semiring.solve import power as power
     from semiring.solve import transitive_closure as transitive_closure
     from semiring.summary import Statistics as Statistics
     from semiring.summary import statistics as statistics
+    from semiring.watching import watch as watch
 
 
 _CATALOGUE = """
@@ -107,8 +110,10 @@ _HOMES = {
     "semiring.results.farthest": "FarthestPair",
     "semiring.results.paths": "Paths",
     "semiring.results.paths_between": "PathsBetween",
+    "semiring.results.recording": "Recording",
     "semiring.solve": "apsp closure power transitive_closure",
     "semiring.summary": "Statistics statistics",
+    "semiring.watching": "watch",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _MODULES = ("algebra", "algorithms", "csgraph", "graphs", "kernels", "ops", "testing")

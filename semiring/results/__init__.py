@@ -11,6 +11,10 @@
     layout.py         where the vertices of a graph are drawn
     views.py          a store as SciPy, NetworkX, pandas and Jupyter would have it
     saving.py         a store to a file and back, by `semiring.files.formats`
+    recording.py      `Recording`: a closure step by step, as `watch` gives it
+    frames.py               its frames: what each phase read and wrote, and the matrix after it
+    recording_pictures.py   they in Jupyter, with a slider or as a page of HTML without scripts
+    recording_plots.py      they by Matplotlib
 
 `semiring.execution` makes the stores. How a path is found in a construction matrix, and a tree in many, is in `semiring.algorithms`.
 """

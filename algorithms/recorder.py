@@ -1,0 +1,212 @@
+"""A recorder between an algorithm and its engine: which areas of the matrix each call of a primitive reads and writes, and what it changes.
+
+The algorithms know nothing of it. They are given a `Recorder` in the place of an engine, and close the matrix as they always do.
+
+Examples
+--------
+>>> from semiring import MIN_PLUS
+>>> from semiring.algorithms.blocked import blocked
+>>> inf = np.inf
+>>> a = np.array([[0, 3, inf, 7], [8, 0, 2, inf], [5, inf, 0, 1], [2, inf, inf, 0]])
+>>> recorder = Recorder(MIN_PLUS, (a.dtype,), (a,))
+>>> blocked(recorder, recorder.load((a,)), 2)
+>>> for call, change in recorder.calls[:3]:
+...     print(call.operation, *call.reads, "→", call.writes, "changes", len(change.places))
+close → [0:2, 0:2] changes 0
+multiply_add [0:2, 0:2] [0:2, 2:4] → [0:2, 2:4] changes 2
+multiply_add [2:4, 0:2] [0:2, 0:2] → [2:4, 0:2] changes 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.kernels.engine import Block
+from semiring.kernels.reference import ReferenceEngine
+
+__all__ = ["Area", "Call", "Change", "Recorder"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Area(NamedTuple):
+    """Rows top … bottom − 1 and columns left … right − 1 of a matrix.
+
+    Attributes
+    ----------
+    top, bottom, left, right : int
+
+    Examples
+    --------
+    >>> area = Area(0, 2, 1, 3)
+    >>> print(area, area.size)
+    [0:2, 1:3] 4
+    >>> np.eye(3)[area.rows, area.columns]
+    array([[0., 0.],
+           [1., 0.]])
+    """
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+    @classmethod
+    def of(cls, block: Block) -> Area:
+        """Where a block lies."""
+        rows, columns = block.shape
+        return cls(block.row, block.row + rows, block.column, block.column + columns)
+
+    @property
+    def rows(self) -> slice:
+        """Its rows."""
+        return slice(self.top, self.bottom)
+
+    @property
+    def columns(self) -> slice:
+        """Its columns."""
+        return slice(self.left, self.right)
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return (self.bottom - self.top) * (self.right - self.left)
+
+    def __str__(self) -> str:
+        return f"[{self.top}:{self.bottom}, {self.left}:{self.right}]"
+
+
+class Call(NamedTuple):
+    """One call of a primitive.
+
+    Attributes
+    ----------
+    operation : str
+        "multiply_add", "multiply", "close" or "eliminate" (see `semiring.kernels.engine.Primitives`), "add_identity", or "repeat" where a
+        closure was repeated with potentials because of rounding.
+    reads : tuple of Area
+        The operands of a product, in order; none for the others.
+    writes : Area
+    """
+
+    operation: str
+    reads: tuple[Area, ...]
+    writes: Area
+
+    @property
+    def depth(self) -> int:
+        """How many updates of one element follow each other."""
+        if self.operation == "add_identity":
+            return 0
+        first = self.reads[0] if self.reads else self.writes
+        return first.right - first.left
+
+    @property
+    def steps(self) -> int:
+        """How many times it does one ⊗ followed by one ⊕."""
+        return self.writes.size * self.depth
+
+
+class Change(NamedTuple):
+    """The elements that a call changed.
+
+    Attributes
+    ----------
+    places : int array
+        Where they are, row after row: i·n + j.
+    values : tuple of arrays
+        What they are now, an array for each component.
+    via : array or None
+        The same of the construction matrix.
+    """
+
+    places: Array
+    values: tuple[Array, ...]
+    via: Array | None
+
+
+class Recorder(ReferenceEngine):
+    """The reference engine, which also writes down every call with what it changed.
+
+    Parameters
+    ----------
+    semiring, dtypes
+        As for `ReferenceEngine`.
+    values : tuple of arrays of shape (n, n)
+        The matrix that will be closed, as it is before.
+    via : int32 array of shape (n, n), optional
+        Its construction matrix.
+
+    Attributes
+    ----------
+    calls : list of (Call, Change)
+    """
+
+    pivot = 1 << 30  # what a schedule closes as one block is one call, whatever its side
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], values: tuple[Array, ...], via: Array | None = None) -> None:
+        super().__init__(semiring, dtypes)
+        self.calls: list[tuple[Call, Change]] = []
+        self._last = Block(tuple(v.copy() for v in values), None if via is None else via.copy())
+        self._recording = True
+
+    def _record(self, operation: str, operands: tuple[Block, ...], C: Block) -> None:
+        """Write down a call that was made, and what is not as it was after the last one."""
+        if not self._recording:
+            return
+        call = Call(operation, tuple(map(Area.of, operands)), Area.of(C))
+        area = self._last[call.writes.rows, call.writes.columns]
+        different = np.zeros(C.shape, dtype=bool)
+        for new, old in zip(C.values, area.values, strict=True):
+            different |= (new != old).astype(bool)
+        i, j = np.nonzero(different)
+        for new, old in zip(C.values, area.values, strict=True):
+            old[different] = new[different]
+        if C.via is not None:
+            area.via[different] = C.via[different]
+        places = (i + C.row) * self._last.shape[1] + j + C.column
+        change = Change(places, tuple(v[different] for v in C.values), None if C.via is None else C.via[different])
+        self.calls.append((call, change))
+
+    def multiply_add(self, A: Block, B: Block, C: Block) -> None:
+        """C ← C ⊕ A⊗B."""
+        super().multiply_add(A, B, C)
+        self._record("multiply_add", (A, B), C)
+
+    def multiply(self, A: Block, B: Block, C: Block) -> None:
+        """C ← A⊗B."""
+        super().multiply(A, B, C)
+        self._record("multiply", (A, B), C)
+
+    def close(self, A: Block) -> None:
+        """A ← A ⊕ A² ⊕ …."""
+        super().close(A)
+        self._record("close", (), A)
+
+    def eliminate(self, A: Block) -> None:
+        """A ← A*."""
+        super().eliminate(A)
+        self._record("eliminate", (), A)
+
+    def add_identity(self, A: Block) -> None:
+        """A ← I ⊕ A."""
+        super().add_identity(A)
+        self._record("add_identity", (), A)
+
+    def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
+        """``schedule(A)``. Only the first is recorded: where rounding made a cycle improve, another one closes a matrix of potentials."""
+        try:
+            schedule(A)
+        finally:
+            self._recording = False
+
+    def finish(self, values: tuple[Array, ...], via: Array | None) -> None:
+        """Compare the result with what was recorded; what is different comes from repeating the closure with potentials."""
+        self._recording = True
+        self._record("repeat", (), Block(values, via))
+        if not len(self.calls[-1][1].places):
+            self.calls.pop()

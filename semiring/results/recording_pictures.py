@@ -1,0 +1,304 @@
+"""What Jupyter shows of a recording: a picture for each frame, with a slider, or as a page of HTML that steps and plays without any script.
+
+The pictures have the page's own colours for text and lines, light or dark; blue, orange and purple (of Okabe and Ito) are told apart by
+those who see few colours too, and what is read has a dashed border. Where a page strips styles, as JupyterLab does for notebooks that it
+does not trust, one still picture is left.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import sys
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.recorder import Area
+from semiring.common.errors import printable
+from semiring.common.html import escape, short
+from semiring.results.frames import Frame, Frames
+
+__all__ = ["COLOURS", "NUMBERED", "Drawing", "elements", "roles", "split", "stepper", "with_slider"]
+
+Array = np.ndarray[Any, Any]
+
+IDLE, WRITTEN, READ, CLOSED = range(4)
+
+COLOURS = {WRITTEN: "#e69f00", READ: "#0072b2", CLOSED: "#cc79a7"}
+"""Of the roles that an element has in a frame."""
+
+NUMBERED = 24
+"""Vertices of the largest matrix whose elements and vertices are all written out."""
+
+_CHARACTERS, _NAME = 8, 12
+"""Of an element, and of a vertex, at most."""
+
+_SIDE = 440
+"""Pixels of a matrix whose elements are not written out."""
+
+_BUDGET = 3_000_000
+"""Characters of a page, beyond which no more frames are put into it."""
+
+
+def roles(frame: Frame) -> Array:
+    """What each element is to a frame: written, read, closed, or none of these. An element that is read and written is drawn as read."""
+    picture = np.full(frame.changed.shape, IDLE, dtype=np.int8)
+    if frame.number:
+        for kind, areas in ((WRITTEN, frame.writes), (READ, frame.reads), (CLOSED, frame.pivots)):
+            for area in areas:
+                picture[area.rows, area.columns] = kind
+    return picture
+
+
+def elements(recording: Frames, frame: Frame) -> list[list[str]]:
+    """The elements after a frame as short texts; a dot for the semiring's zero."""
+    values = frame.values
+    parts = values if isinstance(values, tuple) else (values,)
+    zero, _ = recording.semiring.identities(tuple(v.dtype for v in parts))
+    there = np.zeros(parts[0].shape, dtype=bool)
+    for part, nothing in zip(parts, zero, strict=True):
+        there |= (part != nothing).astype(bool)
+    span = range(recording.n)
+    return [[short(",".join(_number(p[i, j]) for p in parts), _CHARACTERS) if there[i, j] else "·" for j in span] for i in span]
+
+
+def _number(value: Any) -> str:
+    """One component of an element."""
+    if isinstance(value, bool | np.bool_):
+        return str(int(value))
+    text = f"{value:.3g}" if isinstance(value, float | np.floating) else printable(value)
+    return text.replace("inf", "∞")
+
+
+def split(equation: str) -> list[tuple[str, str]]:
+    """An equation as texts, each with its subscript: "A_KK*" is A with KK, and a star."""
+    pieces = re.split(r"([Aa])_?([KIJ]{2}|[ijk]{2}|[12]{2})", equation)
+    found = [(pieces[0], "")]
+    for letter, subscript, text in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+        found += [(letter, subscript), (text, "")]
+    return found
+
+
+class Drawing:
+    """The pictures of a recording, all of one size.
+
+    Parameters
+    ----------
+    recording : Frames
+    """
+
+    def __init__(self, recording: Frames) -> None:
+        self.recording, n = recording, recording.n
+        self.numbered = n <= NUMBERED
+        names = [short(printable(node), _NAME) for node in recording.nodes]
+        step = 1 if self.numbered else next(s for s in (5, 10, 25, 50) if n <= 12 * s)
+        self.names = {i: name for i, name in enumerate(names) if i % step == 0}
+        longest = max(map(len, self.names.values()), default=0)
+        if self.numbered:
+            written = max((len(text) for frame in recording for row in elements(recording, frame) for text in row), default=1)
+            self.width, self.height = max(26, 7 * written + 8), 24
+        else:
+            self.width = self.height = max(1, _SIDE // n)
+        self.upright = (self.numbered and 7 * longest + 4 > self.width) or (not self.numbered and longest > 4)
+        self.left = 7 * longest + 10
+        self.top = (7 * longest if self.upright else 14) + 6
+
+    def svg(self, frame: Frame, *, alone: bool = False) -> str:
+        """The picture of a frame; `alone` as a file of its own, with grey for the colour of the page's text."""
+        n, right = self.recording.n, self.left + self.width * self.recording.n + 2
+        bottom = self.top + self.height * n + 2
+        ink = "#808080" if alone else "currentColor"
+        own = "xmlns='http://www.w3.org/2000/svg' " if alone else ""
+        size = f"width='{right}' height='{bottom}' viewBox='0 0 {right} {bottom}'"
+        style = f"max-width:100%;height:auto;color:{ink};background:none" if alone else "max-width:100%;height:auto;background:none"
+        label = escape(f"frame {frame.number}, {frame}: {np.count_nonzero(frame.changed)} elements changed")
+        parts = [*self._areas(frame), self._grid(), self._changed(frame), *self._axes(), *(self._texts(frame) if self.numbered else [])]
+        return (
+            f"<svg {own}{size} style='{style}' role='img' aria-label='{label}' font-family='sans-serif' font-size='12' "
+            f"fill='currentColor'>{''.join(parts)}</svg>"
+        )
+
+    def _at(self, i: int, j: int) -> tuple[int, int]:
+        return self.left + self.width * j, self.top + self.height * i
+
+    def _areas(self, frame: Frame) -> Iterable[str]:
+        """Each element in the colour of its role, and a border around each area."""
+        picture = roles(frame)
+        for kind, colour in COLOURS.items():
+            path = self._runs(picture == kind)
+            if path:
+                yield f"<path d='{path}' fill='{colour}' fill-opacity='0.45' shape-rendering='crispEdges'/>"
+        if not frame.number:
+            return
+        borders = [(WRITTEN, a) for a in frame.writes if a not in frame.pivots]
+        borders += [(CLOSED, a) for a in frame.pivots] + [(READ, a) for a in frame.reads]
+        if (within := frame.within) != Area(0, len(picture), 0, len(picture)):
+            yield f"<path d='{self._rectangle(within)}' fill='none' stroke='currentColor' stroke-opacity='0.6' stroke-width='2'/>"
+        for kind, area in borders:
+            dashes = " stroke-dasharray='5 3'" if kind == READ else ""
+            yield f"<path d='{self._rectangle(area)}' fill='none' stroke='{COLOURS[kind]}' stroke-width='2'{dashes}/>"
+
+    def _rectangle(self, area: Area) -> str:
+        x, y = self._at(area.top, area.left)
+        width, height = self.width * (area.right - area.left), self.height * (area.bottom - area.top)
+        return f"M{x} {y}h{width}v{height}h{-width}z"
+
+    def _runs(self, mask: Array) -> str:
+        """The elements of a mask as a path, from left to right as long as they go on."""
+        edges = np.diff(np.pad(mask.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+        starts, stops = np.argwhere(edges == 1).tolist(), np.argwhere(edges == -1)[:, 1].tolist()
+        return "".join(self._rectangle(Area(i, i + 1, left, right)) for (i, left), right in zip(starts, stops, strict=True))
+
+    def _grid(self) -> str:
+        """Lines between the elements, or a frame where there would be too many."""
+        n, (x, y) = self.recording.n, self._at(0, 0)
+        width, height = self.width * n, self.height * n
+        inner = range(1, n) if self.numbered else range(0)
+        lines = "".join(f"M{x} {y + self.height * i}h{width}M{x + self.width * i} {y}v{height}" for i in inner)
+        return f"<path d='{self._rectangle(Area(0, n, 0, n))}{lines}' fill='none' stroke='currentColor' stroke-opacity='0.25'/>"
+
+    def _changed(self, frame: Frame) -> str:
+        """A border around each element that changed, or a shade where elements are small."""
+        if not self.numbered:
+            return f"<path d='{self._runs(frame.changed)}' fill-opacity='0.6' shape-rendering='crispEdges'/>"
+        places = np.argwhere(frame.changed).tolist()
+        corners = (self._at(i, j) for i, j in places)
+        width, height = self.width - 6, self.height - 6
+        path = "".join(f"M{x + 3} {y + 3}h{width}v{height}h{-width}z" for x, y in corners)
+        return f"<path d='{path}' fill='none' stroke='currentColor' stroke-width='1.5'/>"
+
+    def _axes(self) -> Iterable[str]:
+        """The names of the vertices."""
+        for i, name in self.names.items():
+            text = escape(name)
+            x, y = self._at(i, i)
+            yield f"<text x='{self.left - 6}' y='{y + self.height // 2 + 4}' text-anchor='end' opacity='0.7'>{text}</text>"
+            x += self.width // 2
+            if self.upright:
+                turned = f"transform='rotate(-90 {x + 4} {self.top - 6})'"
+                yield f"<text x='{x + 4}' y='{self.top - 6}' opacity='0.7' {turned}>{text}</text>"
+            else:
+                yield f"<text x='{x}' y='{self.top - 6}' text-anchor='middle' opacity='0.7'>{text}</text>"
+
+    def _texts(self, frame: Frame) -> Iterable[str]:
+        """The elements, those that changed in bold."""
+        for i, row in enumerate(elements(self.recording, frame)):
+            x, y = self._at(i, 0)
+            bold = [" font-weight='bold'" if changed else "" for changed in frame.changed[i]]
+            cells = "".join(
+                f"<tspan x='{x + self.width * j + self.width // 2}'{bold[j]}>{escape(text)}</tspan>" for j, text in enumerate(row)
+            )
+            yield f"<text y='{y + self.height // 2 + 4}' text-anchor='middle'>{cells}</text>"
+
+    def caption(self, frame: Frame) -> str:
+        """A line on what the frame does."""
+        equation = "".join(f"{escape(text)}<sub>{sub}</sub>" if sub else escape(text) for text, sub in split(frame.equation))
+        changed = np.count_nonzero(frame.changed)
+        return (
+            f"<b>{frame.number}</b> of {len(self.recording) - 1} · {escape(frame.where)} · <b>{equation}</b> · "
+            f"{changed:,} {'element' if changed == 1 else 'elements'} changed"
+        )
+
+    def legend(self) -> str:
+        """What the colours mean."""
+        box = "display:inline-block;width:1em;height:0.8em;margin:0 0.4em 0 0"
+        parts = [
+            f"<span style='{box};background:{COLOURS[kind]}80;border:2px {line} {COLOURS[kind]}'></span>{name}"
+            for kind, name, line in ((READ, "read", "dashed"), (WRITTEN, "written", "solid"), (CLOSED, "closed: the pivot", "solid"))
+        ]
+        changed = "border:1.5px solid currentColor" if self.numbered else "background:currentColor;opacity:0.6"
+        parts.append(f"<span style='{box};{changed}'></span>changed")
+        if self.numbered:
+            parts.append("<b>·</b> no path yet")
+        inside = "".join(f"<span style='white-space:nowrap;margin-right:1.2em'>{part}</span>" for part in parts)
+        return f"<div style='font-size:90%;margin:0.3em 0'>{inside}</div>"
+
+
+def _still(drawing: Drawing) -> str:
+    """One picture, for where nothing can be stepped through: the first in which something is read."""
+    frames = drawing.recording.frames
+    frame = next((f for f in frames if f.reads), frames[0])
+    image = base64.b64encode(drawing.svg(frame, alone=True).encode()).decode()
+    alternative = escape(f"frame {frame.number}, {frame}")
+    return f"<img alt='{alternative}' src='data:image/svg+xml;base64,{image}'/><div>{drawing.caption(frame)}</div>"
+
+
+def stepper(recording: Frames) -> str:
+    """A page of HTML with a radio button for each frame, to step by keys or clicks, and one that plays them. It has no script."""
+    drawing, name = Drawing(recording), f"watch-{uuid.uuid4().hex[:12]}"
+    pictures, left = list[str](), _BUDGET
+    for frame in recording:
+        picture = drawing.svg(frame)
+        left -= len(picture)
+        if left < 0 and pictures:
+            break
+        pictures.append(picture)
+    count = len(pictures)
+    buttons, figures = [], []
+    for frame, picture in zip(recording, pictures, strict=False):
+        i, checked = frame.number, "" if frame.number else " checked='checked'"
+        label = escape(f"frame {i}, {frame}")
+        buttons.append(f"<input type='radio' name='{name}' id='{name}-{i}' title='{label}' aria-label='{label}'{checked}/>")
+        arrows = "".join(
+            f"<label for='{name}-{to}' title='{what}'>{arrow}</label>"
+            for to, what, arrow in (((i - 1) % count, "back", "◀"), ((i + 1) % count, "on", "▶"))
+        )
+        figures.append(f"<div><p>{arrows}{drawing.caption(frame)}</p>{picture}</div>")
+    more = f"<p>Frames from {count} on are left out of this page; recording[i] shows each.</p>" if count < len(recording) else ""
+    play = f"<input type='checkbox' id='{name}-play'/><label for='{name}-play'>play</label>"
+    stage = f"{play}{''.join(buttons)}<div class='frames'>{''.join(figures)}</div>{drawing.legend()}{more}"
+    title = f"<div style='font-weight:bold'>{escape(_capital(recording.title))}</div>"
+    still = f"<div class='still'>{_still(drawing)}{drawing.legend()}</div>"
+    return f"<div id='{name}'>{_style(name, count)}{title}{still}<div class='live' hidden='hidden'>{stage}</div></div>"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _style(name: str, count: int) -> str:
+    """The rules by which buttons show frames. Where they are stripped, the still picture is left."""
+    shown = ",".join(f"#{name}-{i}:checked~.frames>:nth-child({i + 1})" for i in range(count))
+    # Each frame is on its turn for a second; that it began before the page was opened puts it in its place.
+    turns = "".join(f"#{name}-play:checked~.frames>:nth-child({i + 1}){{animation-delay:{i - count}s}}" for i in range(count))
+    rules = (
+        f"#{name} .still{{display:none}}#{name} .live{{display:block}}"
+        f"#{name} input{{margin:0 1px;accent-color:{COLOURS[READ]};vertical-align:middle}}"
+        f"#{name} label{{cursor:pointer;margin:0 0.8em 0 0.2em}}#{name} p{{margin:0.4em 0}}"
+        f"#{name} .frames{{display:grid;overflow-x:auto}}#{name} .frames>div{{grid-area:1/1;visibility:hidden}}"
+        f"{shown}{{visibility:visible}}"
+        f"@keyframes {name}{{0%{{visibility:visible}}{100 / count:.6f}%,100%{{visibility:hidden}}}}"
+        f"#{name}-play:checked~.frames>div{{animation:{name} {count}s steps(1,end) infinite}}{turns}"
+    )
+    return f"<style>{rules}</style>"
+
+
+_WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def with_slider(recording: Frames) -> dict[str, Any]:
+    """What a Jupyter with ipywidgets shows instead of HTML: a slider, a button that plays, and the picture, which the kernel draws."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if getattr(shell, "kernel", None) is None:
+        return {}
+    try:
+        import ipywidgets
+    except ImportError:
+        return {}
+    drawing, last = Drawing(recording), len(recording) - 1
+
+    def figure(number: int) -> str:
+        return f"<div>{drawing.caption(recording[number])}</div>{drawing.svg(recording[number])}"
+
+    play = ipywidgets.Play(min=0, max=last, interval=1000, description="play")
+    slider = ipywidgets.IntSlider(min=0, max=last, description="frame")
+    picture = ipywidgets.HTML(figure(0))
+    ipywidgets.jslink((play, "value"), (slider, "value"))
+    slider.observe(lambda change: setattr(picture, "value", figure(change["new"])), names="value")
+    title = ipywidgets.HTML(f"<b>{escape(_capital(recording.title))}</b>")
+    box = ipywidgets.VBox([title, ipywidgets.HBox([play, slider]), picture, ipywidgets.HTML(drawing.legend())])
+    bundle: dict[str, Any] = box._repr_mimebundle_()
+    return {_WIDGET: bundle[_WIDGET]} if _WIDGET in bundle else {}

@@ -1,0 +1,167 @@
+"""`watch`: a closure step by step, for people who want to see how the algorithms go about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algebra.definition import Semiring, require_semiring
+from semiring.algorithms.closure import closure as close
+from semiring.algorithms.phases import phases
+from semiring.algorithms.recorder import Recorder
+from semiring.algorithms.schedules import eliminates, require_method, settled
+from semiring.arrays.devices import device_of, host, on_device, on_gpu, to_gpu
+from semiring.common.docstrings import described_by
+from semiring.common.errors import ShapeError, TooLargeError, noted
+from semiring.graphs import Graph, read_edges
+from semiring.graphs.read import GivenMatrix, reading_of
+from semiring.results.paths import Paths
+from semiring.results.recording import Recording
+from semiring.solve import apsp
+
+__all__ = ["watch"]
+
+_LIMIT = 256
+"""Vertices, at most: the frames of a closure of so many take up to a few hundred megabytes."""
+
+_ROUNDS = 4
+"""Pivot blocks of a recording, unless the caller says otherwise."""
+
+
+@described_by(apsp)
+def watch(
+    graph: Any,
+    semiring: Semiring = MIN_PLUS,
+    *,
+    method: str = "blocked",
+    block: int | None = None,
+    paths: bool = False,
+    reflexive: bool = True,
+    nonedge: Any = None,
+    dtype: Any = None,
+) -> Recording:
+    """A closure step by step: what each phase of an algorithm reads and writes, and the matrix after it.
+
+    In Jupyter the recording is a picture with a slider (with ipywidgets, and without it a page of HTML that steps and plays by itself),
+    and printed it is a table. It is for small matrices, and for looking at the algorithms: they are the library's own, on its reference
+    engine.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> inf = np.inf
+    >>> roads = np.array([[0, 3, inf, 7], [8, 0, 2, inf], [5, inf, 0, 1], [2, inf, inf, 0]])
+    >>> recording = sr.watch(roads, method="blocked", block=2)
+    >>> print(recording)
+    The closure of 4 vertices over min-plus, blocked with block=2
+       round  phase  equation                 reads                  writes      changed
+    0                A ← I ⊕ A                                                         0
+    1      0      1  A_KK ← A_KK ⊕ A_KK² ⊕ …                         [0:2, 0:2]        0
+    2      0      2  A_KJ ← A_KJ ⊕ A_KK A_KJ  [0:2, 0:2]             [0:2, 2:4]        2
+    3      0      3  A_IK ← A_IK ⊕ A_IK A_KK  [0:2, 0:2]             [2:4, 0:2]        2
+    4      0      4  A_IJ ← A_IJ ⊕ A_IK A_KJ  [2:4, 0:2] [0:2, 2:4]  [2:4, 2:4]        1
+    5      1      1  A_KK ← A_KK ⊕ A_KK² ⊕ …                         [2:4, 2:4]        0
+    6      1      2  A_KJ ← A_KJ ⊕ A_KK A_KJ  [2:4, 2:4]             [2:4, 0:2]        2
+    7      1      3  A_IK ← A_IK ⊕ A_IK A_KK  [2:4, 2:4]             [0:2, 2:4]        2
+    8      1      4  A_IJ ← A_IJ ⊕ A_IK A_KJ  [0:2, 2:4] [2:4, 0:2]  [0:2, 0:2]        1
+    >>> bool((recording[-1].values == recording.result).all())
+    True
+
+    Parameters
+    ----------
+    graph : array of shape (n, n), sparse array, NetworkX graph, or whatever else `closure` takes
+        Of at most 256 vertices.
+    semiring : Semiring
+    method : {"blocked", "recursive", "iterative", "auto"}
+        "auto" is recursive.
+    block : int, optional
+        Side of the pivot blocks (blocked) or of the base case (recursive). By default a quarter of n, so that there are four rounds.
+    paths : bool
+        Record the construction matrix too; the result is a `Paths`.
+    reflexive : bool
+        A*, with the empty path from each vertex to itself, or A⁺ without.
+    nonedge, dtype
+        As for `apsp`.
+
+    Returns
+    -------
+    Recording
+        A sequence of frames, of which each has ``equation``, ``reads``, ``writes``, ``changed`` and ``values``; its ``result`` is what
+        `closure` returns with the same method and block (up to rounding, where ⊕ adds floats).
+
+    Raises
+    ------
+    TooLargeError
+        More than 256 vertices.
+    ShapeError
+        Several matrices at once.
+    SemiringError
+        And the errors of `closure`.
+
+    Notes
+    -----
+    n³ steps of NumPy, and memory for what changes: the matrix, and for each frame the elements that are not as they were.
+    """
+    require_semiring(semiring)
+    require_method(method, block)
+    paths = bool(paths or semiring.witness)
+    with noted("the closure", semiring, graph):
+        g = _read(graph, semiring, nonedge, dtype, paths)
+        with on_device(device_of(g.values[0])):
+            return _record(g, semiring, method, block or max(1, -(-g.n // _ROUNDS)), paths, reflexive)
+
+
+def _read(graph: Any, semiring: Semiring, nonedge: Any, dtype: Any, paths: bool) -> Graph:
+    """The matrix of a graph, if it is small enough."""
+    listed = read_edges(graph, semiring, nonedge=nonedge, dtype=dtype)
+    if listed is not None:
+        edges, labels = listed
+        _require_small(edges.n)
+        return Graph(edges.dense(), owned=True, labels=labels)
+    given = GivenMatrix.of(graph, semiring, reading_of(semiring, nonedge, dtype, paths=paths))
+    *batch, n, _ = given.shape
+    if batch:
+        raise ShapeError(f"a recording is of one matrix, and there are {' × '.join(map(str, batch))}; pass one of them")
+    _require_small(n)
+    return given.read(overwrite=False)
+
+
+def _require_small(n: int) -> None:
+    """Refuse a graph of which all steps would take too much memory."""
+    if n > _LIMIT:
+        raise TooLargeError(
+            f"watch keeps every step, of at most {_LIMIT} vertices, and the graph has {n:,}; watch a part of it, such as a subgraph or "
+            f"matrix[:32, :32]. closure computes the whole, and explain tells how"
+        )
+
+
+def _record(g: Graph, semiring: Semiring, method: str, block: int, paths: bool, reflexive: bool) -> Recording:
+    """The closure of a graph by a recorder in the place of an engine."""
+    there, given = on_gpu(g.values[0]), tuple(map(host, g.values))
+    values = tuple(np.array(v, order="C") for v in given)
+    before = np.full(values[0].shape, -1, dtype=np.int32) if paths else None
+    via = None if before is None else before.copy()
+    recorder = Recorder(semiring, g.dtypes, values, via)
+
+    def kept() -> tuple[Any, ...]:
+        return given
+
+    close(recorder, values, via, method=method, block=block, reflexive=reflexive, kept=kept, names=g.labels, verify=g.verify)
+    recorder.finish(values, via)
+    eliminate = eliminates(semiring, g.dtypes, paths=paths)
+    algorithm, base = settled(method, block, g.n, recorder, eliminate=eliminate)
+    text = {"recursive": "recursive", "blocked": "blocked", "iterative": "blocked" if eliminate else "iterative"}[algorithm]
+    text += "_elimination" if eliminate else ""
+    named = tuple(phases([call for call, _ in recorder.calls], text, g.n, base))
+    results = tuple(to_gpu(v) for v in values) if there else values
+    if via is None:
+        result = g.answer(*results)
+    else:
+        construction = to_gpu(via) if there else via
+        result = Paths(
+            semiring, results, construction, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore, library=g.library
+        )
+    side = None if algorithm == "iterative" else base
+    return Recording(semiring, algorithm, side, given, before, recorder.calls, named, g.labels, result)
