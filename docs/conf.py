@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from docutils import nodes
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 from sphinx.addnodes import pending_xref
 from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.docutils import SphinxDirective
 
 import semiring
 from semiring.networkx_backend.info import get_info
 
 if TYPE_CHECKING:
-    from docutils import nodes
     from sphinx.application import Sphinx
     from sphinx.writers.html5 import HTML5Translator
 
@@ -125,8 +127,24 @@ def _formula(page: HTML5Translator, node: nodes.math | nodes.math_block) -> None
     raise SkipNode
 
 
+class Shown(SphinxDirective):
+    """Python code, and below it what Jupyter would show of its last line. The code blocks of a page are one session."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """What stands in the page."""
+        session = self.env.temp_data.setdefault("session", {})
+        *statements, last = ast.parse("\n".join(self.content)).body
+        exec(compile(ast.Module(statements, []), self.env.docname, "exec"), session)
+        shown = eval(compile(ast.unparse(last), self.env.docname, "eval"), session)
+        text = "\n".join(self.content)
+        return [nodes.literal_block(text, text, language="python"), nodes.raw("", shown._repr_html_(), format="html")]
+
+
 def setup(app: Sphinx) -> None:
     """Sphinx calls this."""
+    app.add_directive("shown", Shown)
     app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
     app.connect("doctree-read", _links_to_code)
     app.connect("autodoc-process-signature", _names_of_defaults)

@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algebra.definition import Semiring, require_semiring
+from semiring.algebra.catalogue import MIN_PLUS, as_semiring
+from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.phases import phases
 from semiring.algorithms.recorder import Recorder
 from semiring.algorithms.schedules import eliminates, require_method, settled
 from semiring.arrays.devices import device_of, host, on_device, on_gpu, to_gpu
 from semiring.common.docstrings import described_by
-from semiring.common.errors import ShapeError, TooLargeError, noted
+from semiring.common.errors import ShapeError, TooLargeError, noted, raised_here
 from semiring.graphs import Graph, read_edges
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.results.paths import Paths
 from semiring.results.recording import Recording
-from semiring.solve import apsp
+from semiring.solve import apsp, closure
 
 __all__ = ["watch"]
 
@@ -30,15 +30,17 @@ _ROUNDS = 4
 """Pivot blocks of a recording, unless the caller says otherwise."""
 
 
-@described_by(apsp)
+@raised_here
+@described_by(apsp, closure)
 def watch(
     graph: Any,
-    semiring: Semiring = MIN_PLUS,
+    semiring: Semiring | str = MIN_PLUS,
     *,
     method: str = "blocked",
     block: int | None = None,
     paths: bool = False,
     reflexive: bool = True,
+    weight: str | float | None = None,
     nonedge: Any = None,
     dtype: Any = None,
 ) -> Recording:
@@ -73,7 +75,8 @@ def watch(
     ----------
     graph : array of shape (n, n), sparse array, NetworkX graph, or whatever else `closure` takes
         Of at most 256 vertices.
-    semiring : Semiring
+    semiring
+        As for `closure`.
     method : {"blocked", "recursive", "iterative", "auto"}
         "auto" is recursive.
     block : int, optional
@@ -82,7 +85,7 @@ def watch(
         Record the construction matrix too; the result is a `Paths`.
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
-    nonedge, dtype
+    weight, nonedge, dtype
         As for `apsp`.
 
     Returns
@@ -104,18 +107,18 @@ def watch(
     -----
     n³ steps of NumPy, and memory for what changes: the matrix, and for each frame the elements that are not as they were.
     """
-    require_semiring(semiring)
+    semiring = as_semiring(semiring)
     require_method(method, block)
     paths = bool(paths or semiring.witness)
     with noted("the closure", semiring, graph):
-        g = _read(graph, semiring, nonedge, dtype, paths)
+        g = _read(graph, semiring, weight, nonedge, dtype, paths)
         with on_device(device_of(g.values[0])):
             return _record(g, semiring, method, block or max(1, -(-g.n // _ROUNDS)), paths, reflexive)
 
 
-def _read(graph: Any, semiring: Semiring, nonedge: Any, dtype: Any, paths: bool) -> Graph:
+def _read(graph: Any, semiring: Semiring, weight: Any, nonedge: Any, dtype: Any, paths: bool) -> Graph:
     """The matrix of a graph, if it is small enough."""
-    listed = read_edges(graph, semiring, nonedge=nonedge, dtype=dtype)
+    listed = read_edges(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
     if listed is not None:
         edges, labels = listed
         _require_small(edges.n)

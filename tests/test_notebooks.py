@@ -20,6 +20,16 @@ def test_it_is_stored_as_it_ran_from_top_to_bottom(path: Path) -> None:
     outputs = [output for cell in cells for output in cell.outputs]
     assert any("image/png" in output.get("data", {}) for output in outputs)
     assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
+    # Widgets need a kernel; what is stored beside them needs none.
+    assert not [output for output in outputs if any("widget" in kind for kind in output.get("data", {}))]
+
+
+def test_the_first_picture_of_the_algorithms_is_on_the_first_screen() -> None:
+    cells = nbformat.read(next(path for path in NOTEBOOKS if path.stem.startswith("03")), as_version=4).cells
+    title, picture = cells[:2]
+    assert len(title.source.splitlines()) <= 3
+    assert len(picture.source.splitlines()) <= 10
+    assert "<svg" in picture.outputs[0].data["text/html"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from semiring.algorithms.recorder import Area
 from semiring.results.frames import Frames
 
 __all__ = ["Recording"]
+
+
+def _listed(areas: Sequence[Area]) -> str:
+    """The first of some areas, as many as a line has room for."""
+    return " ".join([*map(str, areas[:2]), *(["…"] * (len(areas) > 2))])
 
 
 class Recording(Frames):
@@ -55,7 +62,7 @@ class Recording(Frames):
         lines: list[tuple[str, ...]] = [("", "round", "phase", "equation", "reads", "writes", "changed")]
         for f in self.frames:
             numbers = ("" if number is None else str(number) for number in (f.round, f.phase))
-            areas = (" ".join(map(str, areas)) for areas in (f.reads, f.writes if f.number else ()))
+            areas = (_listed(areas) for areas in (f.reads, f.writes if f.number else ()))
             lines.append((str(f.number), *numbers, f.equation, *areas, f"{np.count_nonzero(f.changed):,}"))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         right = (0, 1, 2, 6)
