@@ -300,5 +300,5 @@ def with_slider(recording: Frames) -> dict[str, Any]:
     slider.observe(lambda change: setattr(picture, "value", figure(change["new"])), names="value")
     title = ipywidgets.HTML(f"<b>{escape(_capital(recording.title))}</b>")
     box = ipywidgets.VBox([title, ipywidgets.HBox([play, slider]), picture, ipywidgets.HTML(drawing.legend())])
-    bundle: dict[str, Any] = box._repr_mimebundle_()
+    bundle: dict[str, Any] = box._repr_mimebundle_() or {}
     return {_WIDGET: bundle[_WIDGET]} if _WIDGET in bundle else {}

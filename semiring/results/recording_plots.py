@@ -15,8 +15,8 @@ from semiring.results.views import library
 
 __all__ = ["animate", "plot"]
 
-_INK = "#808080"
-"""Of text and lines, which are seen on a light and on a dark page."""
+_INK, _DARK = "#808080", "#222222"
+"""Of text and lines: where the page shows, which may be light or dark, and on the colours of the roles."""
 
 
 def plot(recording: Frames, frame: Frame, ax: Any = None) -> Any:
@@ -29,15 +29,18 @@ def plot(recording: Frames, frame: Frame, ax: Any = None) -> Any:
     patches, n = library("matplotlib.patches", "plot"), recording.n
     ax.set_facecolor("none")
     if n:
-        shades = np.array([(0, 0, 0, 0), *(colours.to_rgba(colour, 0.45) for colour in COLOURS.values())])
+        light = [0.45 * np.array(colours.to_rgba(colour)) + 0.55 for colour in COLOURS.values()]
+        shades = np.array([np.zeros(4), *light])
         ax.imshow(shades[roles(frame)], extent=(0, n, n, 0), interpolation="nearest")
     for area in (*frame.writes, *frame.reads) if frame.number else ():
         style = "--" if area in frame.reads else "-"
         colour = COLOURS[3 if area in frame.pivots else 2 if area in frame.reads else 1]
         corner, size = (area.left, area.top), (area.right - area.left, area.bottom - area.top)
         ax.add_patch(patches.Rectangle(corner, *size, fill=False, edgecolor=colour, linestyle=style, linewidth=1.5))
+    filled = roles(frame) > 0
     for i, j in np.argwhere(frame.changed).tolist():
-        cell = {"fill": False, "edgecolor": _INK} if n <= NUMBERED else {"facecolor": _INK, "edgecolor": "none"}
+        ink = _DARK if filled[i, j] else _INK
+        cell = {"fill": False, "edgecolor": ink} if n <= NUMBERED else {"facecolor": ink, "edgecolor": "none"}
         ax.add_patch(patches.Rectangle((j + 0.12, i + 0.12), 0.76, 0.76, **cell))
     if n <= NUMBERED:
         _write(recording, frame, ax)
@@ -56,11 +59,13 @@ def _inches(recording: Frames) -> float:
 
 def _write(recording: Frames, frame: Frame, ax: Any) -> None:
     """Elements and vertices, where they are few."""
+    filled = roles(frame) > 0
     for i, row in enumerate(elements(recording, frame)):
         for j, text in enumerate(row):
+            ink = _DARK if filled[i, j] else _INK
             weight = "bold" if frame.changed[i, j] else "normal"
             size = 8 if len(text) < 4 else 6
-            ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", color=_INK, fontsize=size, fontweight=weight, parse_math=False)
+            ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", color=ink, fontsize=size, fontweight=weight, parse_math=False)
     names = [short(printable(node), 12).replace("$", r"\$") for node in recording.nodes]
     places = np.arange(recording.n) + 0.5
     ax.set_xticks(places, names, rotation=90 if max(map(len, names), default=0) > 3 else 0, fontsize=8)
