@@ -14,6 +14,6 @@ The templates, which take the struct as ``S``:
 
 Calling them: `engine` is `Engine`, on `products`, which decides on copies and on split-K, and `launches`, which keeps what was decided
 for operands that lie alike; `blocks` says where operands lie, and copies them. `boolean` is the engine on bits. `capture` records
-schedules as CUDA graphs, `elements` has elementwise kernels, `statistics` value statistics, `paths` paths, and `transfer` copies between
-host and GPU.
+schedules as CUDA graphs, `events` tell how far the GPU has come, `elements` has elementwise kernels, `statistics` value statistics, `paths`
+paths, and `transfer` copies between host and GPU.
 """

@@ -84,6 +84,7 @@ class Mark(Protocol):
     @property
     def done(self) -> bool:
         """Whether the device has come so far."""
+        ...
 
     def synchronize(self) -> None:
         """Wait until it has."""

@@ -6,6 +6,7 @@
     rows.py         rows of a closure by searches of a sparse graph, by products, or out of the closure of what they reach
     product.py      `multiply`: from whatever the caller calls matrices to their product
     operands.py     the operands of a product: its form, their components as arrays, and where the result is put
+    reporting.py    who is told how far a call is: a function, a bar, or nobody
 
 `semiring.solve` and `semiring.product` call `solve` and `multiply`. These read, ask `semiring.planning` for the plan, and call what
 runs it.

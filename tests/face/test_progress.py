@@ -243,7 +243,10 @@ class TestBars:
 
     def test_csgraph(self, bars: list[Bar], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(reporting, "_LONG", 1e-9)
-        for given, how in ((DENSE, {}), (SPARSE, {"dtype": np.float32}), (DENSE, {"indices": [1], "device": "cpu"})):
+        calls: list[tuple[Any, dict[str, Any]]] = [
+            (DENSE, {}), (SPARSE, {"dtype": np.float32}), (DENSE, {"indices": [1], "device": "cpu"}),
+        ]  # fmt: skip
+        for given, how in calls:
             bars.clear()
             csgraph.shortest_path(given, **how)
             assert len(bars) == (csgraph.explain(given, **how).strategy != "SciPy")
@@ -343,4 +346,4 @@ class TestGPU:
             told: list[sr.Progress] = []
             found = sr.apsp(given, progress=told.append)
             assert told[-1].done == told[-1].total
-        np.testing.assert_array_equal(found.get(), sr.apsp(given).get())
+            np.testing.assert_array_equal(found.get(), sr.apsp(given).get())
