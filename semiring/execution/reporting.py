@@ -126,12 +126,15 @@ class _Bar:
             self._bar.close()
 
     def __call__(self, now: Progress) -> None:
-        if self._bar is None:
+        opens = self._bar is None
+        if opens:
             if now.seconds < self._after or (self._after and now.done == now.total):
                 return
             self._bar = self._opened(now)
         self._bar.set_postfix_str(step_rate(now.steps_per_second), refresh=False)
         self._bar.update(now.done / now.total - self._bar.n)
+        if opens:  # as it began with what was done before the call
+            self._bar.refresh()
 
     def _opened(self, now: Progress) -> Any:
         """The bar: of shares of the whole, since what there is to be done may change."""

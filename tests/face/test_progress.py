@@ -178,6 +178,9 @@ class Bar:
         self.n += more
         self.moves.append(self.n)
 
+    def refresh(self) -> None:
+        assert len(self.moves) == 1
+
     def close(self) -> None:
         self.open = False
 
