@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -204,13 +205,26 @@ def _apsp(options: argparse.Namespace) -> None:
     if options.output is not None:
         _write(options.output, values, labels, MIN_PLUS, result.via if wanted else None)
     if some:
-        _print_paths(result, labels, *ends)
+        source, target = ends
+        _print_paths(result, labels, source, target)
+        if source is not None and target is not None and not result.path(labels[source], labels[target]):
+            _say_if_directed(graph, labels[source], labels[target])
         return
     _print_matrix(values, labels, MIN_PLUS)
     if options.paths and len(labels) <= _TABLE:
         _print_paths(result, labels, None, None)
         print()
     _print_summary(graph, values, labels, MIN_PLUS, options.nonedge, seconds)
+
+
+def _say_if_directed(graph: Any, source: Hashable, target: Hashable) -> None:
+    """Say that there would be a path if the edges of a list went both ways, where that is so."""
+    from semiring.solve import transitive_closure
+
+    if not isinstance(graph, EdgeList) or not graph.directed:
+        return
+    if transitive_closure(replace(graph, directed=False), sources=[source], targets=[target]).any():
+        _say("its edges are directed; with --undirected there is a path", file=sys.stderr)
 
 
 def _closure(options: argparse.Namespace) -> None:

@@ -225,7 +225,14 @@ class noted:
 
 def about(error: SemiringError, operation: str, semiring: Any, *operands: Any) -> None:
     """Add to the error what was being computed; see `noted`."""
+    if isinstance(error, DivergenceError) and len(error.cycle or ()) == 2 and any(map(_is_undirected, operands)):
+        error.add_note("the graph is undirected, so that each edge is a cycle, there and back")
     error.add_note(f"in {operation} of {' and '.join(map(_described, operands))} over {semiring.name}")
+
+
+def _is_undirected(graph: Any) -> bool:
+    """Whether edges of a graph, of this library or NetworkX's, lead both ways."""
+    return getattr(graph, "directed", True) is False or (hasattr(graph, "is_directed") and not graph.is_directed())
 
 
 def _described(operand: Any) -> str:

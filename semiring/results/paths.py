@@ -171,8 +171,9 @@ class Paths(Exports):
         Returns
         -------
         list
-            Empty where there is no path. From a vertex to itself it is that vertex alone, or a cycle that ends where it begins if the
-            closure was not reflexive. No other vertex comes twice.
+            Empty where there is no path, such as against the direction of edges (``directed=False`` of `edges` makes them lead both ways).
+            From a vertex to itself it is that vertex alone, or a cycle that ends where it begins if the closure was not reflexive. No other
+            vertex comes twice.
 
         Raises
         ------
@@ -472,6 +473,8 @@ class Paths(Exports):
         size = f"{store.names.n} vertices" if store.complete else chosen
         many = f", batch of {' × '.join(map(str, store.batch))}" if store.batch else ""
         connected = f", {store.connected():,} pairs connected" if store.countable else ""
+        if store.complete and store.countable and (alone := store.one_way()):
+            connected += f", {alone:,} of them one way only"
         return f"<paths over {self.semiring.name}: {size}{many}{connected}>"
 
     def _repr_html_(self) -> str:

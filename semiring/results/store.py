@@ -236,6 +236,16 @@ class Store(ABC):
                 total = total + self.there(tuple(v[..., rows, :] for v in self.values)).sum()
             return int(total - self.there(self._own()).sum())
 
+    def one_way(self) -> int:
+        """How many pairs of all vertices are connected in one direction alone."""
+        total: Any = 0
+        with self.device():
+            for some in self._stripes():
+                there = self.there(tuple(v[..., some, :] for v in self.values))
+                back = self.there(tuple(v[..., :, some] for v in self.values)).swapaxes(-2, -1)
+                total = total + (there & ~back).sum()
+            return int(total)
+
     def _own(self) -> Values:
         """The elements between a vertex and itself."""
         if self.complete:

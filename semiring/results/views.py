@@ -188,6 +188,8 @@ def paths_html(found: Store) -> str:
     facts.append(("elements", ", ".join(map(str, found.dtypes))))
     if found.countable:
         facts.append(("connected pairs", f"{found.connected():,}"))
+        if found.complete and (alone := found.one_way()):
+            facts.append(("one way only", f"{alone:,} of them (with directed=False edges lead both ways)"))
     facts.append(("a vertex and itself", "connected by the empty path" if found.reflexive else "only by a cycle"))
     facts.append(("in", _place(found.values[0])))
     parts = [table(f"paths over {escape(found.semiring.name)}", ((faint(name), escape(text)) for name, text in facts))]

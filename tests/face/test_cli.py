@@ -113,7 +113,12 @@ class TestAPSP:
     def test_no_path_and_no_vertex(self, run: Run, tmp_path: Path) -> None:
         path = tmp_path / "one_way.txt"
         path.write_text("7 9\n")
-        assert run("apsp", path, "--from", "9", "--to", "7") == (0, "no path from 9 to 7\n", "")
+        hint = "its edges are directed; with --undirected there is a path\n"
+        assert run("apsp", path, "--from", "9", "--to", "7") == (0, "no path from 9 to 7\n", hint)
+        assert run("apsp", path, "--from", "9", "--to", "7", "--undirected")[1:] == ("1: 9 → 7\n", "")
+        path.write_text("7 9\n8 10\n")
+        assert run("apsp", path, "--from", "9", "--to", "8") == (0, "no path from 9 to 8\n", "")
+        path.write_text("7 9\n")
         code, _, err = run("apsp", path, "--from", "8")
         assert code == 2
         assert "there is no vertex '8'; there are 7, 9" in err

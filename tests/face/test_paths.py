@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 import sympy
@@ -121,8 +122,34 @@ def test_distances_are_for_min_plus() -> None:
     assert hops.distance(0, 0) == (0, 0)
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n", [0, 1, 2, 9])
+def test_pairs_that_are_connected_one_way_only_are_counted(n: int, seed: int) -> None:
+    a = np.where(np.random.default_rng(seed).random((n, n)) < 0.2, 1.0, INF)
+    reached = sr.transitive_closure(a, nonedge=INF, reflexive=True)
+    paths = sr.apsp(a, paths=True)
+    expected = int((reached & ~reached.T).sum())
+    assert paths._store.one_way() == expected
+    assert repr(paths).endswith(f", {expected} of them one way only>" if expected else f" {reached.sum() - n} pairs connected>")
+
+
+def test_an_undirected_edge_of_negative_weight_is_said_to_be_a_cycle() -> None:
+    edges = [("a", "b", 2.0), ("b", "c", -1.0)]
+    listed, theirs = sr.edges(edges, directed=False), nx.Graph()
+    theirs.add_weighted_edges_from(edges)
+    note = "the graph is undirected, so that each edge is a cycle, there and back"
+    for graph in (listed, theirs):
+        for sources in (None, "a"):
+            with pytest.raises(sr.NegativeCycleError) as caught:
+                sr.apsp(graph, sources=sources)
+            assert caught.value.__notes__.count(note) == 1
+    with pytest.raises(sr.NegativeCycleError) as caught:
+        sr.apsp(sr.edges([*edges, ("c", "b", 0.5)]))
+    assert note not in caught.value.__notes__
+
+
 def test_text_and_html(flights: sr.Paths) -> None:
-    assert repr(flights) == "<paths over min-plus: 4 vertices, 3 pairs connected>"
+    assert repr(flights) == "<paths over min-plus: 4 vertices, 3 pairs connected, 3 of them one way only>"
     assert "min-plus" in flights._repr_html_()
     assert "batch of 2" in repr(sr.apsp(np.zeros((2, 3, 3)), paths=True, nonedge=5))
     assert "0 vertices" in repr(sr.apsp(np.zeros((0, 0)), paths=True))

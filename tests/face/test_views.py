@@ -52,8 +52,20 @@ def picture(paths: sr.Paths) -> np.ndarray[Any, Any]:
 def test_paths_show_facts_elements_and_a_heat_map() -> None:
     a = np.array([[0, 3, INF], [INF, 0, 4.5], [INF, INF, 0]])
     shown = text_of(sr.apsp(a, paths=True))
-    for part in ("paths over min-plus", "vertices 3", "connected pairs 3", "float64", "7.5", "–", "blank: no path", "memory"):
+    for part in (
+        "paths over min-plus",
+        "vertices 3",
+        "connected pairs 3",
+        "one way only 3 of them",
+        "directed=False",
+        "float64",
+        "7.5",
+        "–",
+        "blank: no path",
+        "memory",
+    ):
         assert part in shown
+    assert "one way only" not in text_of(sr.apsp(np.minimum(a, a.T), paths=True))
     image = picture(sr.apsp(a, paths=True))
     assert image.shape == (3, 3, 4)
     np.testing.assert_array_equal(image[..., 3] > 0, np.triu(np.ones((3, 3), dtype=bool)))
