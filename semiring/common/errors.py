@@ -232,7 +232,7 @@ def about(error: SemiringError, operation: str, semiring: Any, *operands: Any) -
 
 def _is_undirected(graph: Any) -> bool:
     """Whether edges of a graph, of this library or NetworkX's, lead both ways."""
-    return getattr(graph, "directed", True) is False or (hasattr(graph, "is_directed") and not graph.is_directed())
+    return getattr(graph, "directed", True) is False or (hasattr(type(graph), "is_directed") and not graph.is_directed())
 
 
 def _described(operand: Any) -> str:

@@ -25,6 +25,9 @@ _SHOWN, _WIDTH = 5, 40
 _SEQUENCES = (list, tuple, range)
 """What is no array for sure."""
 
+_TEXTS = (str, bytes)
+"""What is one name, though it has parts."""
+
 
 @dataclass(frozen=True, eq=False)
 class Vertices:
@@ -111,7 +114,7 @@ def _looked_up(label: Any, index: Mapping[Hashable, int]) -> int | None:
 
 
 def _numbers(given: Any, n: int, what: str) -> Vertices:
-    single = isinstance(given, str | bytes) or (type(given) not in _SEQUENCES and not isinstance(given, Iterable))
+    single = type(given) in _TEXTS or (type(given) not in _SEQUENCES and not isinstance(given, Iterable))
     numbers = []
     vertices: Iterable[Any] = [given] if single else given
     for vertex in vertices:
