@@ -36,7 +36,7 @@ from benchmarks.problems import Problem, draw, graph
 from semiring import csgraph
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import rows_of_matrix
-from semiring.graphs import read_edges, read_graph
+from semiring.graphs import edges_of, read_graph
 from semiring.kernels.select import engine_for, searches_for
 from semiring.planning import Plan
 
@@ -111,7 +111,7 @@ def _closure(p: Problem, g: Any, which: Any) -> Callable[[], object]:
 
 def _searches(p: Problem, g: Any, which: Any) -> Callable[[], object]:
     def work() -> object:
-        listed = read_edges(g, sr.MIN_PLUS, nonedge=None, dtype=p.dtype, presence=False)
+        listed = edges_of(g, sr.MIN_PLUS, nonedge=None, dtype=p.dtype, presence=False)
         assert listed is not None
         tree = np.full((len(which), p.n), -1, dtype=np.int32) if p.paths else None
         return rows_of_edges(sr.MIN_PLUS, listed[0], which, tree=tree, searches=searches_for(sr.MIN_PLUS, listed[0].dtypes, "cpu", None))

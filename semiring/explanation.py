@@ -13,7 +13,7 @@ from semiring.arrays.memory import require_memory
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, TooLargeError, noted, raised_here, refuse_arrays
 from semiring.execution.reporting import noting_the_bar
-from semiring.graphs import read_edges
+from semiring.graphs import edges_of
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.planning import Plan, Problem, closure_problem, edges_problem, plan
 from semiring.planning.options import Options
@@ -123,7 +123,7 @@ def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:
 def _of_graph(graph: Any, semiring: Semiring, options: Options) -> Problem:
     """The closure of a graph, of which no more is read than planning needs."""
     reading: dict[str, Any] = {"nonedge": options.nonedge, "dtype": options.dtype, "weight": options.weight}
-    listed = read_edges(graph, semiring, presence=semiring.on_truth_values, **reading)
+    listed = edges_of(graph, semiring, presence=semiring.on_truth_values, **reading)
     if listed is not None:
         edges, labels = listed
         return edges_problem(semiring, edges, options, _searches(options, edges.n, labels))

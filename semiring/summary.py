@@ -22,7 +22,7 @@ from semiring.common.html import BAR, Shown, beside
 from semiring.execution.closure import close_edges, solve
 from semiring.execution.reporting import reporting
 from semiring.execution.rows import block_of_rows
-from semiring.graphs import Graph, read_edges, read_graph
+from semiring.graphs import Graph, edges_of, read_graph
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import ComputationOptions, Options, takes
 from semiring.results.farthest import FarthestPair, Greatest
@@ -215,7 +215,7 @@ def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int,
         lent = borrowed(graph)
         graph, options = lent.array, options._replace(overwrite=options.overwrite and not lent.constant)
     reading: dict[str, Any] = {"weight": options.weight, "nonedge": options.nonedge, "dtype": options.dtype}
-    listed = read_edges(graph, MIN_PLUS, **reading)
+    listed = edges_of(graph, MIN_PLUS, **reading)
     forced = options.overwrite or options.needs_block_rows
     if listed is not None:
         read: Any = listed[0]

@@ -15,7 +15,7 @@ from semiring.algorithms.schedules import eliminates, require_method, settled
 from semiring.arrays.devices import device_of, host, on_device, on_gpu, to_gpu
 from semiring.common.docstrings import described_by
 from semiring.common.errors import ShapeError, TooLargeError, noted, raised_here
-from semiring.graphs import Graph, read_edges
+from semiring.graphs import Graph, edges_of
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.results.paths import Paths
 from semiring.results.recording import Recording
@@ -118,7 +118,7 @@ def watch(
 
 def _read(graph: Any, semiring: Semiring, weight: Any, nonedge: Any, dtype: Any, paths: bool) -> Graph:
     """The matrix of a graph, if it is small enough."""
-    listed = read_edges(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
+    listed = edges_of(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
     if listed is not None:
         edges, labels = listed
         _require_small(edges.n)

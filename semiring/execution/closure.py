@@ -9,7 +9,7 @@ from semiring.algorithms.csr import CSR
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import SemiringError, about, refuse_arrays
 from semiring.execution.whole import close_whole, made_of_edges, read_whole
-from semiring.graphs import Graph, read_edges
+from semiring.graphs import Graph, edges_of
 from semiring.graphs.by_rows import rows_of_graph
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.planning import Plan, closure_problem, edges_problem, plan
@@ -38,7 +38,7 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         return solve_between(graph, semiring, options, reflexive=reflexive, presence=presence)
     subject = graph
     try:
-        listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence, weight=options.weight)
+        listed = edges_of(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence, weight=options.weight)
         if listed is not None:
             return close_edges(*listed, semiring, options, reflexive=reflexive)
         paths = bool(options.paths or semiring.witness)

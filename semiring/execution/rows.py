@@ -22,7 +22,7 @@ from semiring.common.forks import cached_property
 from semiring.common.progress import Meter, Watcher
 from semiring.common.units import format_bytes
 from semiring.execution.reporting import reporting
-from semiring.graphs import Graph, read_edges
+from semiring.graphs import Graph, edges_of
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.limits import ValueStatistics
@@ -101,7 +101,7 @@ def solve_between(graph: Any, semiring: Semiring, options: Options, *, reflexive
         return _Task(semiring, options, reflexive, paths, n, labels, sources, targets, backward)
 
     with noted("the closure", semiring, graph):
-        listed = read_edges(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence, weight=options.weight)
+        listed = edges_of(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=presence, weight=options.weight)
         if listed is not None:
             return _of_edges(*listed, task)
         reading = reading_of(semiring, options.nonedge, options.dtype, overwrite=options.overwrite, presence=presence)

@@ -14,6 +14,6 @@ read, and what is no edge. `vertices` finds the vertices that `sources=` and `ta
 
 from semiring.graphs.edge_list import EdgeList, edges
 from semiring.graphs.graph import Graph, NonEdgeWarning
-from semiring.graphs.read import read_edges, read_graph
+from semiring.graphs.read import edges_of, read_graph
 
-__all__ = ["EdgeList", "Graph", "NonEdgeWarning", "edges", "read_edges", "read_graph"]
+__all__ = ["EdgeList", "Graph", "NonEdgeWarning", "edges", "edges_of", "read_graph"]

@@ -1,6 +1,6 @@
 """Reading: whatever a caller calls a graph, as a matrix over a semiring.
 
-`read_graph` makes it dense, whatever it was. `read_edges` keeps what lists its edges in compressed rows, and says None of a dense matrix;
+`read_graph` makes it dense, whatever it was. `edges_of` keeps what lists its edges in compressed rows, and says None of a dense matrix;
 of that, a `GivenMatrix` tells shape, dtypes and place before any entry is read, and reads it as a whole, by block rows, or on a GPU.
 """
 
@@ -23,7 +23,7 @@ from semiring.graphs.dense import Form, matrix_form, matrix_shape, read_dense
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.ordinary import element_of, lists_components, matrix_of, require_weight
 
-__all__ = ["GivenMatrix", "read_edges", "read_graph", "reading_of"]
+__all__ = ["GivenMatrix", "edges_of", "read_graph", "reading_of"]
 
 _READ_ANYWHERE = frozenset(map(np.dtype, "?hilqBHILQfd"))
 """What a GPU reads as the host does."""
@@ -186,7 +186,7 @@ class GivenMatrix:
         return replace(self, inputs=inputs, reading=self.reading._replace(overwrite=True), plain=False, place=device)
 
 
-def read_edges(
+def edges_of(
     graph: Any, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, presence: bool = False, weight: Any = None
 ) -> tuple[CSR, tuple[Hashable, ...] | None] | None:
     """The edges of what lists them, and the labels; None for a dense matrix. See `read_graph`."""

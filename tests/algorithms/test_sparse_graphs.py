@@ -14,13 +14,13 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.components import share
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import reach, search_order
-from semiring.graphs import read_edges
+from semiring.graphs import edges_of
 
 
 def _edges(weights: list[float], semiring: Semiring = sr.MIN_PLUS, dtype: str = "float64") -> CSR:
     n = len(weights)
     graph = sp.csr_array((np.array(weights, dtype), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
-    listed = read_edges(graph, semiring, dtype=dtype)
+    listed = edges_of(graph, semiring, dtype=dtype)
     assert listed is not None
     return listed[0]
 
@@ -41,7 +41,7 @@ def test_statistics_tell_the_order_that_the_operations_tell(semiring: Semiring, 
 def test_statistics_are_those_of_the_weights_that_are_kept() -> None:
     parallel = sp.coo_array(([5.0, -7.0, 3.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
     for graph in (parallel, parallel.tocsr(), sr.edges([(0, 1, 5.0), (0, 1, -7.0), (1, 0, 3.0)])):
-        listed = read_edges(graph, sr.MIN_PLUS)
+        listed = edges_of(graph, sr.MIN_PLUS)
         assert listed is not None
         edges = listed[0]
         if edges.statistics:
@@ -62,7 +62,7 @@ def test_edges_are_the_same_whether_or_not_nothing_about_them_has_to_change() ->
     for dtype in ("float64", "float32", "int32"):
         graph: Any = sp.random_array((30, 30), density=0.2, rng=rng, format="csr").astype(dtype) * 100
         graph.sum_duplicates()
-        fast, slow = (read_edges(g, sr.MIN_PLUS, dtype=dtype) for g in (graph.astype(dtype), graph.astype(dtype).tocoo()))
+        fast, slow = (edges_of(g, sr.MIN_PLUS, dtype=dtype) for g in (graph.astype(dtype), graph.astype(dtype).tocoo()))
         assert fast is not None and slow is not None  # noqa: PT018  # for the types
         assert fast[0].statistics == slow[0].statistics
         for name in ("starts", "heads", "zero", "n"):
@@ -76,7 +76,7 @@ def test_searches_reach_what_they_find(device: str) -> None:
     ring = _edges([1.0] * 200)
     assert reach(sr.MIN_PLUS, ring, 200, "best", device) == (1, 1 if device == "cpu" else None)
     halves = sp.block_diag([sp.csr_array(np.roll(np.eye(100), 1, axis=1))] * 2, format="csr")
-    listed = read_edges(halves, sr.MIN_PLUS)
+    listed = edges_of(halves, sr.MIN_PLUS)
     assert listed is not None
     assert reach(sr.MIN_PLUS, listed[0], 200, "levels", device) == (0.5, 0.5 if device == "cpu" else None)
     assert reach(sr.MIN_PLUS, listed[0], 64, "levels", device) == (1, None)  # which is not worth a search

@@ -13,7 +13,7 @@ from semiring.algorithms.csr import CSR
 from semiring.arrays import memory
 from semiring.arrays.devices import device_of, on_gpu
 from semiring.execution.whole import made_of_edges
-from semiring.graphs import read_edges
+from semiring.graphs import edges_of
 from semiring.planning import Plan, closure_problem, plan
 from semiring.planning.options import Options
 
@@ -28,7 +28,7 @@ def graph(n: int, degree: float, seed: int = 0) -> Any:
 
 
 def planned(graph: Any, **changed: Any) -> tuple[Plan, CSR]:
-    listed = read_edges(graph, sr.MIN_PLUS)
+    listed = edges_of(graph, sr.MIN_PLUS)
     assert listed is not None
     edges, options = listed[0], ANYWHERE._replace(**changed)
     return plan(closure_problem(sr.MIN_PLUS, edges.dtypes, (edges.n, edges.n), options, edges=len(edges.heads))), edges

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import semiring as sr
 from semiring import csgraph
 from semiring.algorithms.rows_of_edges import Reach, reach
-from semiring.graphs import read_edges
+from semiring.graphs import edges_of
 from semiring.kernels import machine
 from semiring.planning import Problem, costs, edges_problem
 from semiring.planning.options import Options
@@ -34,7 +34,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def problem(graph: Any, searches: int | None = None) -> Problem:
-    listed = read_edges(graph, sr.MIN_PLUS)
+    listed = edges_of(graph, sr.MIN_PLUS)
     assert listed is not None
     return edges_problem(sr.MIN_PLUS, listed[0], Options(threads=2), searches)
 
@@ -70,12 +70,12 @@ def test_a_trial_tells_how_often_rounds_look_at_an_edge() -> None:
     v = np.arange(n)
     i, j = np.concatenate([v, v]), np.concatenate([(v + 1) % n, (v * 7 + 3) % n])
     ring = sp.csr_array((np.random.default_rng(2).integers(1, 1000, 2 * n) + 0.0, (i, j)), shape=(n, n))
-    once, often = (reach(sr.MIN_PLUS, listed[0], n, "rounds") for g in (path, ring) if (listed := read_edges(g, sr.MIN_PLUS)))
+    once, often = (reach(sr.MIN_PLUS, listed[0], n, "rounds") for g in (path, ring) if (listed := edges_of(g, sr.MIN_PLUS)))
     assert once.seen is not None
     assert often.seen is not None
     assert once.seen <= 1
     assert often.seen > 1.2
-    first, second = (reach(sr.MIN_PLUS, listed[0], n, "rounds") for _ in range(2) if (listed := read_edges(ring, sr.MIN_PLUS)))
+    first, second = (reach(sr.MIN_PLUS, listed[0], n, "rounds") for _ in range(2) if (listed := edges_of(ring, sr.MIN_PLUS)))
     assert first == second
     asked = problem(path)._replace(order="rounds")
     seconds = [costs.search_seconds(asked._replace(reach=found), compiled=True) for found in (Reach(1, 1), Reach(1, 4), Reach(0.2, 0.1))]
