@@ -240,7 +240,7 @@ class Store(ABC):
         """How many pairs of all vertices are connected in one direction alone."""
         total: Any = 0
         with self.device():
-            for some in self._stripes():
+            for some in self.stripes():
                 there = self.there(tuple(v[..., some, :] for v in self.values))
                 back = self.there(tuple(v[..., :, some] for v in self.values)).swapaxes(-2, -1)
                 total = total + (there & ~back).sum()
