@@ -36,10 +36,6 @@ Array = np.ndarray[Any, Any]
 class Area(NamedTuple):
     """Rows top … bottom − 1 and columns left … right − 1 of a matrix.
 
-    Attributes
-    ----------
-    top, bottom, left, right : int
-
     Examples
     --------
     >>> area = Area(0, 2, 1, 3)
@@ -48,6 +44,10 @@ class Area(NamedTuple):
     >>> np.eye(3)[area.rows, area.columns]
     array([[0., 0.],
            [1., 0.]])
+
+    Attributes
+    ----------
+    top, bottom, left, right : int
     """
 
     top: int

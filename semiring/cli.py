@@ -29,6 +29,7 @@ from semiring.files.tables import OUTPUTS, require_writable, write_file
 from semiring.graphs import EdgeList, NonEdgeWarning
 from semiring.graphs.graph import matches, nonedges
 from semiring.graphs.vertices import unknown_vertex
+from semiring.graphs.weights import weighted
 
 __all__ = ["main"]
 
@@ -251,6 +252,8 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
     directed = False if options.undirected else None
     graph = read_file(options.file, weight=_weight(options.weight), directed=directed, encoding=options.encoding)
     if isinstance(graph, EdgeList):
+        if options.weight in graph.columns:  # which may be called like a number
+            graph = weighted(graph, options.weight, warns=True, listed=True)
         return graph, graph.labels
     if graph.ndim != 2:
         raise GraphError(f"{options.file}: a graph is a square matrix, not an array of shape {graph.shape}")

@@ -88,7 +88,7 @@ def apsp(
 
     Notes
     -----
-    n³ steps, or searches where these are faster; `explain` tells. More: Reference, Options; How it works, Accuracy (error bounds).
+    n³ steps, or searches. More: Reference, Options; How it works, Accuracy.
     """
     return solve(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
 
@@ -131,9 +131,7 @@ def closure(
         As for `apsp`. It needs a selective ⊕; a semiring with its witness (`Semiring.with_witness`) gives them unasked.
     sources, targets, weight
         As for `apsp`.
-    nonedge
-        As for `apsp`. It stands for the semiring's zero.
-    dtype
+    nonedge, dtype
         As for `apsp`.
 
     Returns
@@ -157,8 +155,7 @@ def closure(
 
     Notes
     -----
-    n³ steps, or searches, as for `apsp`. Where ⊕ is not idempotent the closure is by elimination with ``star``, over `PLUS_TIMES` without
-    pivoting. More: Reference, Options; How it works, Papers; How it works, Accuracy.
+    n³ steps, or searches. Where ⊕ is not idempotent, by elimination with ``star``. More: Reference, Options; How it works, Papers.
     """
     return solve(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)
 

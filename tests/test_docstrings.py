@@ -26,6 +26,7 @@ SECTIONS = [
 PUBLIC = ["semiring", "semiring.algebra.ops", "semiring.csgraph", "semiring.kernels", "semiring.testing"]
 
 ONE_LINE_SAYS_IT = {
+    "semiring.EdgeList.edge_name": "for messages",
     "semiring.Plan.engine": "for executors",
     "semiring.Plan.facts": "for Jupyter",
     "semiring.Progress.facts": "for Jupyter",

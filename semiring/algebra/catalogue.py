@@ -129,15 +129,15 @@ def semirings() -> dict[str, Semiring]:
 def as_semiring(value: Semiring | str) -> Semiring:
     """A semiring that a caller passed, or named: by a name in `semirings`, or as the constant is called, in capitals or not.
 
-    Raises
-    ------
-    SemiringError
-        Where there is none of that name, and for what is no semiring.
-
     Examples
     --------
     >>> as_semiring("max-min") is as_semiring("MAX_MIN") is MAX_MIN
     True
+
+    Raises
+    ------
+    SemiringError
+        Where there is none of that name, and for what is no semiring.
     """
     if isinstance(value, Semiring):
         return value

@@ -16,7 +16,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import evaluate, nodes
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import namespace
-from semiring.common.errors import DTypeError, GraphError
+from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.dense import warn_of_zeros, zeros_may_mean_missing
 from semiring.graphs.graph import matches
@@ -36,8 +36,18 @@ def require_weight(semiring: Semiring, what: str) -> None:
 
 
 def lists_components(graph: Any, semiring: Semiring) -> bool:
-    """Whether a dense graph is a matrix for each component of an element; otherwise it is one of ordinary weights."""
+    """Whether a dense graph is a matrix for each component of an element; otherwise it is one of ordinary weights.
+
+    Raises
+    ------
+    ShapeError
+        For a tuple of more or fewer matrices.
+    """
     if not isinstance(graph, tuple | list) or len(graph) != semiring.components:
+        if isinstance(graph, tuple) and any(len(getattr(part, "shape", ())) > 1 for part in graph):
+            raise ShapeError(
+                f"a matrix over {semiring.name} is a tuple of {semiring.components} equally shaped arrays, not of {len(graph)}"
+            )
         return False
     # A list of as many rows of numbers is a nested list.
     rows = isinstance(graph, list) and isinstance(graph[0], list | tuple) and not any(isinstance(v, list | tuple) for v in graph[0])

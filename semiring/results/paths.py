@@ -381,7 +381,7 @@ class Paths(Exports):
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     sr.apsp([[0, 2], [None, 0]], paths=True).save(f"{folder}/paths.npz")
         ...     sr.Paths.load(f"{folder}/paths.npz")
-        <paths over min-plus: 2 vertices, 1 pairs connected>
+        <paths over min-plus: 2 vertices, 1 pairs connected, 1 of them one way only>
 
         Parameters
         ----------

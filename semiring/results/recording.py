@@ -23,21 +23,6 @@ class Recording(Frames):
 
     `semiring.watch` makes it. In Jupyter it is a picture with a slider, on paper a table of its frames.
 
-    Attributes
-    ----------
-    frames : tuple of Frame
-        What each phase read and wrote, and the matrix after it. The first is the matrix that was given.
-    result : array of shape (n, n), tuple of arrays, or Paths
-        The closure, as `semiring.closure` returns it.
-    semiring : Semiring
-    method : {"iterative", "blocked", "recursive"}
-    block : int or None
-        Side of the pivot blocks (blocked) or of the base case (recursive).
-    nodes : tuple
-        The names of the vertices in the order of the rows.
-    given : tuple of arrays of shape (n, n)
-        The matrix before the closure, an array for each component of an element.
-
     Examples
     --------
     >>> import numpy as np, semiring as sr
@@ -53,6 +38,21 @@ class Recording(Frames):
            [ 2.,  5.,  7.,  0.]])
     >>> [str(area) for area in recording[4].writes], np.argwhere(recording[4].changed).tolist()
     (['[2:4, 2:4]'], [[3, 2]])
+
+    Attributes
+    ----------
+    frames : tuple of Frame
+        What each phase read and wrote, and the matrix after it. The first is the matrix that was given.
+    result : array of shape (n, n), tuple of arrays, or Paths
+        The closure, as `semiring.closure` returns it.
+    semiring : Semiring
+    method : {"iterative", "blocked", "recursive"}
+    block : int or None
+        Side of the pivot blocks (blocked) or of the base case (recursive).
+    nodes : tuple
+        The names of the vertices in the order of the rows.
+    given : tuple of arrays of shape (n, n)
+        The matrix before the closure, an array for each component of an element.
     """
 
     def __repr__(self) -> str:
@@ -72,6 +72,12 @@ class Recording(Frames):
 
     def plot(self, frame: int = -1, ax: Any = None) -> Any:
         """Draw a frame with Matplotlib: what it read and wrote, and the elements after it.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> recording = sr.watch([[0, 3, 9], [8, 0, 2], [5, 7, 0]], block=1)
+        >>> axes = recording.plot(4)  # doctest: +SKIP
 
         Parameters
         ----------
@@ -95,6 +101,12 @@ class Recording(Frames):
 
     def animate(self, interval: float = 1.0) -> Any:
         """An animation of all frames by Matplotlib, which writes GIFs and films: ``recording.animate().save("closure.gif")``.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> recording = sr.watch([[0, 3, 9], [8, 0, 2], [5, 7, 0]], block=1)
+        >>> recording.animate().save("closure.gif")  # doctest: +SKIP
 
         Parameters
         ----------

@@ -228,7 +228,7 @@ def test_what_is_no_semiring_is_refused_alike(call: Any, wrong: Any) -> None:
 
 def test_structured_input_of_the_wrong_form() -> None:
     a = np.zeros((2, 2))
-    for bad in (a, (a,), (a, np.zeros((3, 3))), (a, a, a)):
+    for bad in ((a,), (a, np.zeros((3, 3))), (a, a, a)):
         with pytest.raises(sr.ShapeError):
             sr.closure(bad, sr.DISTANCE_HOPS)
 

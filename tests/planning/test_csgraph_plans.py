@@ -94,9 +94,9 @@ def test_what_explain_says_is_what_happens(monkeypatch: pytest.MonkeyPatch) -> N
         ran.append("whole")
         return really_closed(call)
 
-    def searched(call: Any, *, scipys: bool) -> Any:
+    def searched(call: Any, *, scipys: bool, meter: Any) -> Any:
         ran.append("SciPy" if scipys else "search")
-        return really_searched(call, scipys=scipys)
+        return really_searched(call, scipys=scipys, meter=meter)
 
     monkeypatch.setattr(solving, "by_closure", closed)
     monkeypatch.setattr(solving, "by_searches", searched)
