@@ -45,9 +45,8 @@ def lists_components(graph: Any, semiring: Semiring) -> bool:
     """
     if not isinstance(graph, tuple | list) or len(graph) != semiring.components:
         if isinstance(graph, tuple) and any(len(getattr(part, "shape", ())) > 1 for part in graph):
-            raise ShapeError(
-                f"a matrix over {semiring.name} is a tuple of {semiring.components} equally shaped arrays, not of {len(graph)}"
-            )
+            count = semiring.components
+            raise ShapeError(f"a matrix over {semiring.name} is a tuple of {count} equally shaped arrays, not of {len(graph)}")
         return False
     # A list of as many rows of numbers is a nested list.
     rows = isinstance(graph, list) and isinstance(graph[0], list | tuple) and not any(isinstance(v, list | tuple) for v in graph[0])
