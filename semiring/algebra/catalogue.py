@@ -10,7 +10,7 @@ from typing import Any
 
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
-from semiring.common.errors import DivergenceError, SemiringError, similar
+from semiring.common.errors import DivergenceError, SemiringError, or_similar
 
 __all__ = [
     "BITSET", "BOOLEAN", "DISTANCE_COUNT", "DISTANCE_HOPS", "GF2", "LOG", "MAX_MIN", "MAX_PLUS", "MAX_TIMES", "MIN_MAX", "MIN_PLUS",
@@ -146,9 +146,7 @@ def as_semiring(value: Semiring | str) -> Semiring:
     name = value.strip().lower().replace("_", "-")
     named = _by_name()
     if name not in named:
-        there = f"those of the library are {', '.join(sorted(semirings()))}"
-        for other in similar(name, named):
-            there = f"did you mean {other!r}? T{there[1:]}"
+        there = or_similar(name, named, f"those of the library are {', '.join(sorted(semirings()))}")
         raise SemiringError(f"there is no semiring {value!r}; {there}")
     return named[name]
 

@@ -12,10 +12,12 @@ from collections.abc import Callable, Collection, Sequence
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
+from semiring.common.html import short
+
 __all__ = [
     "AssumptionWarning", "CheckpointError", "DTypeError", "DivergenceError", "DivergentPivot", "DomainError", "GraphError", "LawError",
     "NegativeCycleError", "OverflowRiskError", "SemiringError", "ShapeError", "TooLargeError", "TraceError", "brief", "callers_level",
-    "noted", "printable", "raised_here", "refuse_arrays", "similar",
+    "described", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays", "similar",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -26,6 +28,9 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u206
 
 _COMPARED = 10_000
 """Names that are compared letter by letter, at most."""
+
+_WIDTH = 40
+"""The most characters of a value that a message shows."""
 
 
 class SemiringError(Exception):
@@ -129,6 +134,41 @@ def brief(value: Any) -> str:
     return f"({', '.join(map(brief, value))})" if isinstance(value, tuple) else repr(value)
 
 
+def described(value: Any) -> str:
+    """An argument as a message shows it: the beginning of a long one, and of an array its shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> described("roads.csv"), described(np.zeros(3))
+    ("'roads.csv'", 'an array of shape (3,)')
+    """
+    shape = getattr(value, "shape", ())
+    return f"an array of shape {tuple(shape)}" if shape else short(repr(value), _WIDTH)
+
+
+def listing(names: Sequence[Any], most: int = 12) -> str:
+    """Names as a message shows them: the first ones.
+
+    Examples
+    --------
+    >>> listing(["from", "to", "km"]), listing(range(100), most=3), listing([])
+    ("'from', 'to', 'km'", '0, 1, 2, …', 'none')
+    """
+    return ", ".join([short(repr(name), _WIDTH) for name in names[:most]]) + ", …" * (len(names) > most) or "none"
+
+
+def or_similar(given: Any, known: Collection[Any], there: str) -> str:
+    """What there is in the place of a name that there is not, after the one that is probably meant.
+
+    Examples
+    --------
+    >>> or_similar("bern", ["Basel", "Bern"], "there are Basel and Bern"), or_similar("Rom", ["Basel"], "there is Basel")
+    ("did you mean 'Bern'? There are Basel and Bern", 'there is Basel')
+    """
+    return "".join(f"did you mean {other!r}? {there[:1].upper()}{there[1:]}" for other in similar(given, known)) or there
+
+
 def similar(given: Any, known: Collection[Any]) -> list[Any]:
     """Which one of the known names is probably meant by one that is none of them; empty where none looks like it.
 
@@ -149,7 +189,7 @@ def similar(given: Any, known: Collection[Any]) -> list[Any]:
 
     # Letter by letter a million names would take minutes: these have about the same length, the same first or last letter, and the others.
     ends, letters = (plain[:1], plain[-1:]), {*plain}
-    texts = (name for name in known if isinstance(name, str) and abs(len(name) - len(plain)) <= 3)
+    texts = (name for name in known if isinstance(name, str) and 4 * abs(len(name) - len(plain)) <= len(name) + len(plain))
     plains = ((text, name) for name in texts if (text := _plain(name))[:1] == ends[0] or text[-1:] == ends[1])
     near = ((text, name) for text, name in plains if 5 * len(letters & {*text}) >= 3 * len(letters))
     compared = dict(itertools.islice(near, _COMPARED))
@@ -227,7 +267,7 @@ def about(error: SemiringError, operation: str, semiring: Any, *operands: Any) -
     """Add to the error what was being computed; see `noted`."""
     if isinstance(error, DivergenceError) and len(error.cycle or ()) == 2 and any(map(_is_undirected, operands)):
         error.add_note("the graph is undirected, so that each edge is a cycle, there and back")
-    error.add_note(f"in {operation} of {' and '.join(map(_described, operands))} over {semiring.name}")
+    error.add_note(f"in {operation} of {' and '.join(map(_operand, operands))} over {semiring.name}")
 
 
 def _is_undirected(graph: Any) -> bool:
@@ -235,7 +275,8 @@ def _is_undirected(graph: Any) -> bool:
     return getattr(graph, "directed", True) is False or (hasattr(type(graph), "is_directed") and not graph.is_directed())
 
 
-def _described(operand: Any) -> str:
+def _operand(operand: Any) -> str:
+    """What was being computed with: its shape and dtypes."""
     parts = operand if isinstance(operand, tuple) else (operand,)
     shape = getattr(parts[0], "shape", None) if parts else None
     if not isinstance(shape, tuple) or not shape:

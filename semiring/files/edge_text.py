@@ -12,9 +12,9 @@ from collections.abc import Hashable, Iterable, Iterator, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from semiring.common.errors import GraphError
+from semiring.common.errors import GraphError, listing
 from semiring.graphs import EdgeList, edges
-from semiring.graphs.edge_table import SOURCES, TARGETS, listed_names, meant
+from semiring.graphs.edge_table import SOURCES, TARGETS, no_such_column
 
 __all__ = ["HeaderWarning", "Named", "WrongLine", "number", "numbers_for_names", "numbers_of", "parse"]
 
@@ -332,7 +332,7 @@ def _named_columns(lines: list[Line], named: Named) -> _Columns:
     """The columns of a header, of which a caller names at least one."""
     at, fields = lines[0]
     if (named.source is None) != (named.target is None):
-        raise WrongLine(at, f"name both, source= and target=; the columns are {listed_names(fields)}")
+        raise WrongLine(at, f"name both, source= and target=; the columns are {listing(fields)}")
     wanted = {what: _column(at, fields, what, title) for what, title in named.columns.items()}
     if "source" not in wanted:
         sources, targets = _named(fields, SOURCES), _named(fields, TARGETS)
@@ -341,7 +341,7 @@ def _named_columns(lines: list[Line], named: Named) -> _Columns:
         elif len(fields) == 3:
             wanted["source"], wanted["target"] = (i for i in range(3) if i != wanted["weight"])
         else:
-            raise WrongLine(at, f"no columns are called source and target; name them, by source= and target=, of {listed_names(fields)}")
+            raise WrongLine(at, f"no columns are called source and target; name them, by source= and target=, of {listing(fields)}")
     source, target, weight = wanted["source"], wanted["target"], wanted.get("weight")
     if source == target:
         raise WrongLine(at, f"source= and target= name one column, {fields[source]!r}")
@@ -354,7 +354,7 @@ def _column(at: int, fields: list[str], what: str, title: Any) -> int:
     """The only column of a title."""
     found = [i for i, field in enumerate(fields) if field == title]
     if not found:
-        raise WrongLine(at, f"{what}={title!r}: there is no such column{meant(title, fields)}; there are {listed_names(fields)}")
+        raise WrongLine(at, no_such_column(what, title, fields))
     return _only(at, fields, found, what)
 
 

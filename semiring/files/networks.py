@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from semiring.common.errors import AssumptionWarning, GraphError, SemiringError, callers_level
+from semiring.common.errors import SemiringError
 from semiring.files.edge_text import numbers_for_names, numbers_of
 from semiring.graphs import EdgeList, edges
-from semiring.graphs.edge_table import counts_alike, listed_names, meant, unweighted
+from semiring.graphs.edge_list import require_weights
+from semiring.graphs.foreign import edges_of_library
+from semiring.graphs.weights import weighted
 
 __all__ = ["NETWORKS", "listed", "read_network"]
 
@@ -63,35 +64,20 @@ def read_network(path: Path, suffix: str, content: bytes, directed: bool) -> Any
 
 def listed(path: Path, graph: Any, weight: str | float | None, nodes: Iterable[Hashable] | None) -> EdgeList:
     """The edges of a graph of NetworkX, with all their attributes; names that are all integers are numbers."""
-    triples = list(graph.edges(data=True))
-    columns = {name: _column([data.get(name) for *_, data in triples]) for name in dict.fromkeys(k for *_, d in triples for k in d)}
-    names = list(graph)
-    numbers = numbers_for_names(names) if all(isinstance(name, str) for name in names) else names
-    label = dict(zip(names, numbers, strict=True))
-    weights = _weights(path, columns, weight, len(triples))
+    found = edges_of_library(graph)
+    assert found is not None
+    names: list[Any] = list(found.labels)
+    labels = numbers_for_names(names) if all(isinstance(name, str) for name in names) else names
     if nodes is None:
-        nodes = sorted(numbers) if numbers is not names else names
-    found = [(label[u], label[v], w) for (u, v, _), w in zip(triples, weights, strict=True)]
-    return replace(edges(found, directed=graph.is_directed(), nodes=nodes), columns=columns)
-
-
-def _weights(path: Path, columns: dict[str, list[Any]], weight: str | float | None, m: int) -> list[Any]:
-    """The weights of m edges, None for those that have none among others, and a warning of what may not be meant."""
-    if counts_alike(weight, columns):
-        return [weight] * m
-    name = "weight" if weight is None else weight
-    if name in columns:
-        weights = columns[str(name)]
-        if missing := weights.count(None):
-            warnings.warn(
-                f"{path}: {missing:,} of the {m:,} edges have no {name!r} and count 1", AssumptionWarning, stacklevel=callers_level()
-            )
-        return weights
-    if weight is not None and m:
-        raise GraphError(f"{path}: no edge has an attribute {weight!r}{meant(weight, columns)}; there are {listed_names(list(columns))}")
-    if others := [name for name, values in columns.items() if name != "id" and all(map(_is_number, values))]:  # which GraphML gives edges
-        warnings.warn(f"{path}: {unweighted(others)}", AssumptionWarning, stacklevel=callers_level())
-    return [1] * m
+        nodes = sorted(labels) if labels is not names else labels
+    ends = [(labels[u], labels[v]) for u, v in zip(found.sources.tolist(), found.targets.tolist(), strict=True)]
+    columns = {name: _column(list(values)) for name, values in found.columns.items()}
+    named = replace(edges(ends, directed=found.directed, nodes=nodes), weights=columns.get("weight", found.weights), columns=columns)
+    named = weighted(named, weight, warns=True, listed=False, where=f"{path}: ")
+    require_weights(named.weights, named.edge_name)
+    if all(value is None for value in named.weights):
+        named = replace(named, weights=[1] * len(ends))  # as has been warned of
+    return named
 
 
 def _column(values: list[Any]) -> list[Any]:
@@ -101,8 +87,3 @@ def _column(values: list[Any]) -> list[Any]:
         return values
     each = iter(numbers)
     return [None if value is None else next(each) for value in values]
-
-
-def _is_number(value: Any) -> bool:
-    """Whether an attribute may be a weight."""
-    return isinstance(value, int | float) and not isinstance(value, bool)

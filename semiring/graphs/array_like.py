@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
@@ -13,9 +14,9 @@ import numpy as np
 
 from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import borrowed, lends_memory, lists_numbers, name_of
-from semiring.common.errors import GraphError, ShapeError
+from semiring.common.errors import GraphError, ShapeError, listing
 
-__all__ = ["ArrayLike", "as_array_like", "comes_from", "graph_library", "is_pydata", "is_sparse", "to_scipy"]
+__all__ = ["ArrayLike", "as_array_like", "comes_from", "graph_library", "is_pydata", "is_sparse", "refuse_name", "to_scipy"]
 
 _GRAPHS = {
     "networkx": "adj",
@@ -82,6 +83,21 @@ def is_sparse(value: Any) -> bool:
 def is_pydata(value: Any) -> bool:
     """Whether this is an array of PyData's sparse, which is not imported for that."""
     return comes_from(value, "sparse") and hasattr(value, "from_scipy_sparse")
+
+
+def refuse_name(value: Any, wanted: str) -> None:
+    """Refuse the name of a file where something else is wanted.
+
+    Raises
+    ------
+    GraphError
+        Saying what reads such a file.
+    """
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        readers = {".npy": "numpy.load", ".npz": "scipy.sparse.load_npz", ".zarr": "zarr.open"}
+        reader = readers.get(os.path.splitext(path)[1], "sr.read_edges")
+        raise GraphError(f"{wanted} is expected, and not the name of a file; {reader}({path!r}) reads one")
 
 
 def to_scipy(value: Any) -> Any:
@@ -190,8 +206,8 @@ def _data_frame(frame: Any) -> ArrayLike:
         raise GraphError("the index of the DataFrame names a vertex twice")
     if labels != tuple(frame.columns):
         if set(labels) != set(frame.columns) or len(frame.columns) != len(labels):
-            only = set(labels) ^ set(frame.columns)
-            raise GraphError(f"the index and the columns of the DataFrame must name the same vertices; {_some(only)} differ")
+            only = listing(sorted(set(labels) ^ set(frame.columns), key=repr), 3)
+            raise GraphError(f"the index and the columns of the DataFrame must name the same vertices; {only} differ")
         frame = frame[list(labels)]
     return replace(_objects(frame.to_numpy()), labels=labels, restore=_Framed(type(frame), frame.index, frame.index))
 
@@ -215,8 +231,3 @@ class _Framed:
         if result.ndim == 0:
             return result[()]
         return frame.iloc[0] if len(self.rows) == 1 and len(self.columns) == result.size else frame.iloc[:, 0]
-
-
-def _some(labels: set[Hashable]) -> str:
-    shown = ", ".join(sorted(map(repr, labels))[:3])
-    return shown + (", …" if len(labels) > 3 else "")

@@ -7,7 +7,6 @@ to change.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from semiring.algorithms.csr import CSR, combine_runs, in_order, in_range
 from semiring.arrays.conversion import Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
-from semiring.graphs.array_like import is_sparse, to_scipy
+from semiring.graphs.array_like import is_sparse, refuse_name, to_scipy
 from semiring.graphs.edge_list import EdgeList, require_weights
 from semiring.graphs.foreign import edges_of_library
 from semiring.graphs.graph import Graph, Reading, entry_name, nonedges
@@ -214,19 +213,10 @@ def coordinates(graph: Any, semiring: Semiring, weight: Any, *, presence: bool) 
     if listed is not None:
         warns = not (presence or semiring.on_truth_values)
         return _of_edge_list(weighted(listed, weight, warns=warns, listed=listed is graph), semiring)
-    if isinstance(graph, str | os.PathLike):
-        _refuse_name(graph)
+    refuse_name(graph, "a graph")
     if weight is not None:
         refuse_weight(graph, weight)
     return _of_scipy(to_scipy(graph), semiring) if is_sparse(graph) else None
-
-
-def _refuse_name(name: str | os.PathLike[Any]) -> None:
-    """Refuse the name of a file in the place of a graph."""
-    path = os.fspath(name)
-    readers = {".npy": "numpy.load", ".npz": "scipy.sparse.load_npz", ".zarr": "zarr.open"}
-    reader = readers.get(os.path.splitext(path)[1], "sr.read_edges")
-    raise GraphError(f"a graph is expected, and not the name of a file; {reader}({path!r}) reads one")
 
 
 def _of_scipy(graph: Any, semiring: Semiring) -> COO:

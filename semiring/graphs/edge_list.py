@@ -17,10 +17,10 @@ import numpy as np
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory, name_of
-from semiring.common.errors import DTypeError, GraphError, raised_here
+from semiring.common.errors import DTypeError, GraphError, described, raised_here
 from semiring.common.html import code, faint, short, table
-from semiring.graphs.array_like import graph_library, is_sparse
-from semiring.graphs.edge_table import Columns, column, columns_of, described, is_missing_type, is_table, require_present
+from semiring.graphs.array_like import graph_library, is_sparse, refuse_name
+from semiring.graphs.edge_table import Columns, column, columns_of, is_missing_type, is_table, require_present
 
 __all__ = ["EdgeList", "edges", "numbered", "require_weights"]
 
@@ -374,8 +374,7 @@ def _items(edge_list: Any) -> Iterable[Any]:
     if lends_memory(edge_list):
         rows: list[Any] = host(borrowed(edge_list).array).tolist()
         return rows
-    if isinstance(edge_list, str):
-        raise GraphError(f"{described(edge_list)} is a text, and no list of edges; sr.read_edges({described(edge_list)}) reads a file")
+    refuse_name(edge_list, "a list of edges")
     if is_sparse(edge_list) or graph_library(edge_list) or isinstance(edge_list, EdgeList):
         raise GraphError(f"a graph of type {name_of(edge_list)} is no list of edges; pass it as it is, in the place of one")
     if isinstance(edge_list, Mapping) and not isinstance(edge_list, Set):  # a view of NetworkX's edges is both

@@ -10,7 +10,7 @@ import datetime
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal
-from numbers import Real
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,21 +19,19 @@ import numpy as np
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory, name_of
-from semiring.common.errors import AssumptionWarning, GraphError, SemiringError, callers_level
-from semiring.common.html import short
+from semiring.common.errors import AssumptionWarning, GraphError, SemiringError, callers_level, described, listing, or_similar
 from semiring.graphs.array_like import comes_from
 
 __all__ = [
-    "SOURCES", "TARGETS", "Columns", "column", "columns_of", "counts_alike", "described", "is_missing_type", "is_table", "listed_names",
-    "meant", "require_present", "unweighted",
+    "SOURCES", "TARGETS", "Columns", "column", "columns_of", "is_missing_type", "is_number", "is_table", "no_such_column",
+    "require_present", "warn_of_unweighted",
 ]  # fmt: skip
 
 SOURCES = frozenset({"source", "src", "from", "u", "tail", "start", "origin"})
 TARGETS = frozenset({"target", "dst", "to", "v", "head", "end", "destination", "dest"})
 """Names of columns, in small letters, that say which end of an edge they hold."""
 
-_WIDTH, _NAMES = 40, 12
-"""The most characters of a value, and the most names, that a message shows."""
+_NUMBERS = (int, float, Fraction, np.integer, np.floating)
 
 _MAY_BE_MISSING = (float, np.floating, Decimal, datetime.date, np.datetime64, np.timedelta64)
 """Types with a value that is not equal to itself: pandas' NaT is a date."""
@@ -80,15 +78,15 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
     tails, heads = _ends(names, source, target, table)
     if weight is None and "weight" in names:
         weight = "weight"
-    named = weight is not None and not counts_alike(weight, names)
+    named = weight is not None and (not is_number(weight) or weight in names)
     if named:
         _require(names, "weight", weight)
     found = {name: column(values, f"the column {name!r}") for name, values in series.items()}
     for name in (tails, heads, weight) if named else (tails, heads):
         require_present(found[name], f"the column {name!r}")
     others = {name: values for name, values in found.items() if name not in (tails, heads)}
-    if weight is None and (numbers := [name for name, values in others.items() if values.dtype.kind in "iuf"]):
-        warnings.warn(unweighted(numbers), AssumptionWarning, stacklevel=callers_level())
+    if weight is None:
+        warn_of_unweighted(others)
     ends = found[tails], found[heads]
     return Columns(*ends, found[weight] if named else np.full(len(ends[0]), 1 if weight is None else weight), others)
 
@@ -131,53 +129,59 @@ def _ends(names: list[Any], source: Hashable | None, target: Hashable | None, ta
             raise GraphError(f"source= and target= name one column, {source!r}")
         return source, target
     if source is not None or target is not None:
-        raise GraphError(f"name both, source= and target=; the columns are {listed_names(names)}")
+        raise GraphError(f"name both, source= and target=; the columns are {listing(names)}")
     sources, targets = ([name for name in names if str(name).lower() in known] for known in (SOURCES, TARGETS))
     if len(sources) == len(targets) == 1:
         return sources[0], targets[0]
     levels = [level for level in getattr(getattr(table, "index", None), "names", ()) if level is not None]
-    index = f"; {listed_names(levels)} of the index are columns after reset_index()" if levels else ""
+    index = f"; {listing(levels)} of the index are columns after reset_index()" if levels else ""
     raise GraphError(
         f"which columns hold the two ends of each edge? Name them, as in sr.edges(table, source='from', target='to', weight='km'); "
-        f"the columns are {listed_names(names)}{index}"
+        f"the columns are {listing(names)}{index}"
     )
 
 
 def _require(names: list[Any], argument: str, name: Hashable) -> None:
     """Refuse a name that no column has."""
     if not (isinstance(name, Hashable) and name in names):
-        raise GraphError(f"{argument}={described(name)}: there is no such column{meant(name, names)}; there are {listed_names(names)}")
+        raise GraphError(no_such_column(argument, name, names))
 
 
-def meant(name: Any, names: Iterable[Any]) -> str:
-    """What a message adds where one of the names is nearly this one."""
-    from difflib import get_close_matches
-
-    known = {str(other).lower(): other for other in names}
-    near = get_close_matches(str(name).lower(), list(known), 1, 0.7)
-    return f" (did you mean {known[near[0]]!r}?)" if near else ""
+def no_such_column(argument: str, name: Any, names: Sequence[Any]) -> str:
+    """Says that an argument names no column."""
+    return f"{argument}={described(name)}: there is no such column; {or_similar(name, names, f'there are {listing(names)}')}"
 
 
-def listed_names(names: Sequence[Any]) -> str:
-    """Names as a message shows them."""
-    return ", ".join(map(repr, names[:_NAMES])) + (", …" if len(names) > _NAMES else "") if names else "none"
+def is_number(weight: Any) -> bool:
+    """Whether `weight` is a number that every edge may count."""
+    return isinstance(weight, _NUMBERS) and not isinstance(weight, bool)
 
 
-def described(value: Any) -> str:
-    """An argument as a message shows it: of an array its shape."""
-    shape = getattr(value, "shape", ())
-    return f"an array of shape {tuple(shape)}" if shape else short(repr(value), _WIDTH)
+def warn_of_unweighted(columns: Mapping[Any, Sequence[Any] | Array], where: str = "") -> None:
+    """Warn that each edge counts 1, if columns, other than the numbers of the edges, hold a number for each: these may be meant.
+
+    Parameters
+    ----------
+    columns : mapping
+        Without weights.
+    where : str
+        What the message begins with.
+    """
+    if others := [name for name in columns if name != "id" and _are_numbers(columns[name])]:  # as GraphML calls the number of an edge
+        which = f"pass {'' if len(others) == 1 else 'one of them, as '}weight={others[0]!r}{' to count that' * (len(others) == 1)}"
+        warnings.warn(
+            f"{where}each edge counts 1, as none has a 'weight'; all have {listing(others)}: {which}, or weight=1 to count edges",
+            AssumptionWarning,
+            stacklevel=callers_level(),
+        )
 
 
-def counts_alike(weight: Any, names: Iterable[Any]) -> bool:
-    """Whether `weight` is a number that every edge counts, and not the name of a column."""
-    return isinstance(weight, Real) and not isinstance(weight, bool) and weight not in names
-
-
-def unweighted(names: Sequence[Any]) -> str:
-    """A warning that each edge counts 1, though these columns hold numbers."""
-    which = f"pass weight={names[0]!r} to count that" if len(names) == 1 else f"pass one of {listed_names(names)}, as weight={names[0]!r}"
-    return f"each edge counts 1, as nothing is called 'weight'; {which}, or weight=1 to count edges"
+def _are_numbers(values: Sequence[Any] | Array) -> bool:
+    """Whether all of them are numbers, and no truth values."""
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return values.dtype.kind in "iuf"
+    kinds = set(map(type, values))
+    return bool(kinds) and all(issubclass(kind, _NUMBERS) and kind is not bool for kind in kinds)
 
 
 def column(values: Any, what: str) -> Array:

@@ -12,15 +12,14 @@ import numpy as np
 
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory
-from semiring.common.errors import GraphError, similar
-from semiring.common.html import short
+from semiring.common.errors import GraphError, described, listing, or_similar
 
 __all__ = ["Vertices", "chosen", "unknown_vertex"]
 
 Array = np.ndarray[Any, Any]
 
-_SHOWN, _WIDTH = 5, 40
-"""Vertices that a message names, and the most characters of each."""
+_SHOWN = 5
+"""Vertices that a message names."""
 
 _SEQUENCES = (list, tuple, range)
 """What is no array for sure."""
@@ -142,7 +141,5 @@ def unknown_vertex(vertex: Any, labels: Sequence[Hashable], where: str = "") -> 
     elif isinstance(labels, range):
         there = f"vertices are the numbers from 0 to {len(labels) - 1}"
     else:
-        there = f"there are {', '.join(short(repr(v), _WIDTH) for v in labels[:_SHOWN])}{', …' if len(labels) > _SHOWN else ''}"
-    for other in similar(vertex, labels):
-        there = f"did you mean {other!r}? {there[0].upper()}{there[1:]}"
-    return GraphError(f"{where}there is no vertex {short(repr(vertex), _WIDTH)}; {there}")
+        there = f"there are {listing(labels, _SHOWN)}"
+    return GraphError(f"{where}there is no vertex {described(vertex)}; {or_similar(vertex, labels, there)}")

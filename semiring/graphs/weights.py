@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import name_of
-from semiring.common.errors import AssumptionWarning, GraphError, callers_level
+from semiring.common.errors import AssumptionWarning, GraphError, callers_level, listing, or_similar
 from semiring.graphs.array_like import as_array_like, is_sparse
 from semiring.graphs.edge_list import EdgeList
+from semiring.graphs.edge_table import is_number, warn_of_unweighted
 
 __all__ = ["refuse_weight", "weighted"]
 
-_SHOWN = 5
-"""Names in a message."""
 
-_NUMBERS = (int, float, Fraction, np.integer, np.floating)
-
-
-def weighted(graph: EdgeList, weight: Any, *, warns: bool, listed: bool) -> EdgeList:
+def weighted(graph: EdgeList, weight: Any, *, warns: bool, listed: bool, where: str = "") -> EdgeList:
     """The graph with the weights that a caller asks for; an edge without one, which is None, counts 1.
 
     Parameters
@@ -37,6 +32,8 @@ def weighted(graph: EdgeList, weight: Any, *, warns: bool, listed: bool) -> Edge
         Whether to tell of edges that count 1: nobody asks for weights where all that matters is whether there is an edge.
     listed : bool
         Whether the caller has listed the edges, so that one without a weight is meant to have none.
+    where : str
+        What messages begin with.
 
     Raises
     ------
@@ -45,42 +42,36 @@ def weighted(graph: EdgeList, weight: Any, *, warns: bool, listed: bool) -> Edge
     """
     if weight is None:
         if warns and len(graph.weights) and (not listed or graph.columns):
-            _warn_of_missing(graph, listed)
+            _warn_of_missing(graph, listed, where)
         return graph
     _require_name(weight)
     m = len(graph.weights)
-    if isinstance(weight, _NUMBERS):
-        return replace(graph, weights=[weight] * m)
     values: Sequence[Any] | Array | None = graph.columns.get(weight)
     if values is None:
         values = graph.weights if weight == "weight" else [None] * m
-    if m and len(_missing(values)) == m:
-        raise GraphError(f"no edge has the attribute or column {weight!r}{_instead_of(weight, graph)}")
+    if len(_missing(values)) == m:
+        if m and not is_number(weight):
+            raise GraphError(f"{where}no edge has the attribute or column {weight!r}{_instead_of(weight, graph)}")
+        return replace(graph, weights=[weight if is_number(weight) else None] * m)
     found = replace(graph, weights=values if isinstance(values, np.ndarray) else list(values))
     if warns:
-        _warn_of_some(found, weight)
+        _warn_of_some(found, weight, where)
     return found
 
 
-def _warn_of_missing(graph: EdgeList, listed: bool) -> None:
+def _warn_of_missing(graph: EdgeList, listed: bool, where: str) -> None:
     """Warn of edges without a weight: of all, if they have something else that could be meant, or of some."""
-    if len(_missing(graph.weights)) < len(graph.weights):
-        if not listed:
-            _warn_of_some(graph, "weight")
-    elif others := [name for name in graph.columns if _are_numbers(graph.columns[name])]:
-        which = f"pass weight={others[0]!r} to count that" if len(others) == 1 else "pass one of them, as weight=" + repr(others[0])
-        warnings.warn(
-            f"each edge counts 1, as none has the attribute 'weight'; all have {_listed(others)}: {which}, or weight=1 to count edges",
-            AssumptionWarning,
-            stacklevel=callers_level(),
-        )
+    if len(_missing(graph.weights)) == len(graph.weights):
+        warn_of_unweighted(graph.columns, where)
+    elif not listed:
+        _warn_of_some(graph, "weight", where)
 
 
-def _warn_of_some(graph: EdgeList, weight: Any) -> None:
+def _warn_of_some(graph: EdgeList, weight: Any, where: str) -> None:
     """Warn of edges without a weight beside others."""
     if missing := _missing(graph.weights):
         warnings.warn(
-            f"edges without {weight!r} count 1: {len(missing):,} of {len(graph.weights):,}, such as {graph.edge_name(missing[0])}; "
+            f"{where}edges without {weight!r} count 1: {len(missing):,} of {len(graph.weights):,}, such as {graph.edge_name(missing[0])}; "
             f"give each a {weight!r} to settle it",
             AssumptionWarning,
             stacklevel=callers_level(),
@@ -92,24 +83,11 @@ def _missing(weights: Sequence[Any] | Array) -> list[int]:
     return [] if isinstance(weights, np.ndarray) else [position for position, weight in enumerate(weights) if weight is None]
 
 
-def _are_numbers(values: Sequence[Any] | Array) -> bool:
-    """Whether all of them are numbers, and no truth values."""
-    if isinstance(values, np.ndarray) and values.dtype != object:
-        return values.dtype.kind in "iuf"
-    return all(issubclass(kind, _NUMBERS) and kind is not bool for kind in set(map(type, values)))
-
-
 def _instead_of(weight: Any, graph: EdgeList) -> str:
     """What could be passed in the place of a name that there is not."""
-    names: Iterable[Any] = graph.columns
-    if len(_missing(graph.weights)) < len(graph.weights):
-        names = dict.fromkeys(["weight", *names])
-    if not (names := list(names)):
-        return ""
-    from difflib import get_close_matches
-
-    meant = get_close_matches(weight, [name for name in names if isinstance(name, str)], 1) if isinstance(weight, str) else []
-    return f"; did you mean {meant[0]!r}? Edges have {_listed(names)}" if meant else f"; edges have {_listed(names)}"
+    has_weights = len(_missing(graph.weights)) < len(graph.weights)
+    names = list(dict.fromkeys([*(["weight"] * has_weights), *graph.columns]))
+    return f"; {or_similar(weight, names, f'edges have {listing(names)}')}" if names else ""
 
 
 def _require_name(weight: Any) -> None:
@@ -117,14 +95,6 @@ def _require_name(weight: Any) -> None:
     if isinstance(weight, bool | np.bool_) or callable(weight) or not isinstance(weight, Hashable):
         shown = weight if isinstance(weight, bool | np.bool_) else f"a {name_of(weight)}"
         raise GraphError(f"weight is {shown}; pass the name of an attribute of edges, or a number that every edge counts")
-
-
-def _listed(names: list[Any]) -> str:
-    """Names for a message."""
-    shown = [repr(name) for name in names[:_SHOWN]]
-    if len(names) > _SHOWN:
-        return f"{', '.join(shown)}, …"
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def refuse_weight(graph: Any, weight: Any) -> None:

@@ -194,7 +194,7 @@ class TestColumns:
             roads = sr.edges(FRAME.drop(columns="minutes"))
         assert caught[0].filename == __file__
         assert list(roads.weights) == [1, 1, 1]
-        with pytest.warns(sr.AssumptionWarning, match=r"one of 'km', 'minutes', as weight='km'"):
+        with pytest.warns(sr.AssumptionWarning, match=r"all have 'km', 'minutes': pass one of them, as weight='km'"):
             sr.edges(FRAME)
 
     def test_what_is_meant_is_no_warning(self) -> None:
@@ -216,7 +216,7 @@ class TestColumns:
             (
                 FRAME,
                 {"weight": "KM"},
-                r"weight='KM': there is no such column \(did you mean 'km'\?\); there are 'from', 'to', 'km', 'minutes'",
+                r"weight='KM': there is no such column; did you mean 'km'\? There are 'from', 'to', 'km', 'minutes'",
             ),
             (FRAME, {"weight": "weight"}, r"weight='weight': there is no such column"),
             (FRAME, {"weight": True}, r"weight=True: there is no such column"),

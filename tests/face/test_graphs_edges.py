@@ -214,7 +214,7 @@ class TestEdgeLists:
             (np.zeros((2, 2, 2)), r"no array of shape \(2, 2, 2\)"),
             (np.array([5, 6]), "edge 0 is 5"),
             (np.zeros((1, 4)), r"edge 0 is \[0.0, 0.0"),
-            ("roads.csv", r"'roads\.csv' is a text, .*sr\.read_edges\('roads\.csv'\)"),
+            ("roads.csv", r"a list of edges is expected, and not the name of a file; sr\.read_edges\('roads\.csv'\)"),
             (np.ma.array([[0, 1, 2]], mask=np.array([[False, False, True]])), "masked"),
             ([(np.array(1), np.array(2))], "hashable"),
         ],

@@ -58,8 +58,7 @@ class TestEveryCall:
         assert found[0].category is sr.AssumptionWarning
         assert found[0].filename == __file__
         assert str(found[0].message) == (
-            "each edge counts 1, as none has the attribute 'weight'; all have 'length': pass weight='length' to count that, "
-            "or weight=1 to count edges"
+            "each edge counts 1, as none has a 'weight'; all have 'length': pass weight='length' to count that, or weight=1 to count edges"
         )
 
     def test_counts_edges_where_that_is_meant(self, call: str) -> None:
@@ -69,7 +68,7 @@ class TestEveryCall:
 
     def test_refuses_a_name_that_no_edge_has(self, call: str) -> None:
         with pytest.raises(
-            sr.GraphError, match="no edge has the attribute or column 'lenght'; did you mean 'length'\\? Edges have 'length' and 'name'"
+            sr.GraphError, match="no edge has the attribute or column 'lenght'; did you mean 'length'\\? Edges have 'length', 'name'"
         ):
             CALLS[call](streets(), weight="lenght")
 
@@ -156,10 +155,22 @@ class TestWhatIsWarnedOf:
             assert sr.apsp(replace(sr.edges([]), columns={"km": []})).shape == (0, 0)
 
     def test_several(self) -> None:
-        with pytest.warns(sr.AssumptionWarning, match="all have 'a' and 'b': pass one of them, as weight='a', or weight=1"):
+        with pytest.warns(sr.AssumptionWarning, match="all have 'a', 'b': pass one of them, as weight='a', or weight=1"):
             sr.apsp(table(a=[1, 2], b=[1.5, 2], c=["x", "y"]))
-        with pytest.warns(sr.AssumptionWarning, match="all have 'a', 'b', 'c', 'd', 'e', …: pass one of them"):
-            sr.apsp(table(**{name: [1, 2] for name in "abcdefg"}))
+        with pytest.warns(sr.AssumptionWarning, match="all have 'a', 'b', .* 'k', 'l', …: pass one of them"):
+            sr.apsp(table(**{name: [1, 2] for name in "abcdefghijklm"}))
+
+    def test_numbers_of_edges_are_no_weights(self) -> None:
+        assert sr.apsp(table(id=[0, 1]))[0, 2] == 2
+        with pytest.warns(sr.AssumptionWarning, match="all have 'km': pass weight='km' to count that"):
+            sr.apsp(table(id=[0, 1], km=[3, 4]))
+
+    def test_a_number_that_is_the_name_of_a_column(self) -> None:
+        """As it is where a table is read."""
+        columns: Any = {2: [3, 4]}
+        graph = replace(table(), columns=columns)
+        assert sr.apsp(graph, weight=2)[0, 2] == 7
+        assert sr.apsp(graph, weight=3)[0, 2] == 6
 
     def test_a_weight_settles_it(self) -> None:
         weighted = streets()
