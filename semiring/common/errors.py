@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import math
 import os
@@ -17,7 +18,7 @@ from semiring.common.html import short
 __all__ = [
     "AssumptionWarning", "CheckpointError", "DTypeError", "DivergenceError", "DivergentPivot", "DomainError", "GraphError", "LawError",
     "NegativeCycleError", "OverflowRiskError", "SemiringError", "ShapeError", "TooLargeError", "TraceError", "brief", "callers_level",
-    "described", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays", "similar",
+    "described", "library", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays", "similar",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -225,6 +226,38 @@ def refuse_arrays(**arguments: Any) -> None:
     for name, value in arguments.items():
         if isinstance(shape := getattr(value, "shape", None), tuple) and shape:
             raise SemiringError(f"{name} is an array of shape {shape}, and no array belongs there")
+
+
+def library(module: str, what: str, install: str | None = None) -> Any:
+    """A module of a library that need not be installed.
+
+    Examples
+    --------
+    >>> library("networkx", "to_networkx").__name__
+    'networkx'
+    >>> library("no_such_library.plots", "plot")
+    Traceback (most recent call last):
+    ...
+    semiring.common.errors.SemiringError: plot needs no_such_library, which is not installed: pip install no_such_library
+
+    Parameters
+    ----------
+    module : str
+    what : str
+        What needs it, for the message.
+    install : str, optional
+        What pip installs, by default the library.
+
+    Raises
+    ------
+    SemiringError
+        Where it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise SemiringError(f"{what} needs {name}, which is not installed: pip install {install or name}") from None
 
 
 class noted:

@@ -9,7 +9,6 @@ their arrays with what is written here.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import json
 import math
@@ -28,7 +27,7 @@ import numpy as np
 
 from semiring.arrays.devices import host, on_gpu
 from semiring.arrays.pieces import DISK, slices
-from semiring.common.errors import GraphError, SemiringError
+from semiring.common.errors import GraphError, library
 from semiring.files.archives import FEW, Archive, Content, Damage, content_of_folder, naming, parts, require_announced
 
 __all__ = ["Format", "blocks", "format_for", "replacing", "rows_on_host"]
@@ -360,7 +359,4 @@ def _rows_of_chunks(array: Any, name: str, shape: tuple[int, ...], dtype: np.dty
 
 def _zarr(module: str) -> Any:
     """A module of Zarr's."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise SemiringError("files that end in .zarr or .zarr.zip need Zarr, which is not installed: pip install zarr") from None
+    return library(module, "a name that ends in .zarr or .zarr.zip")

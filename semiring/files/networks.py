@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from semiring.common.errors import SemiringError
+from semiring.common.errors import library
 from semiring.files.edge_text import numbers_for_names, numbers_of
 from semiring.graphs import EdgeList, edges
 from semiring.graphs.edge_list import require_weights
@@ -52,10 +52,7 @@ def read_network(path: Path, suffix: str, content: bytes, directed: bool) -> Any
     SemiringError
         Where NetworkX is not installed, and whatever it raises.
     """
-    try:
-        import networkx as nx
-    except ImportError:
-        raise SemiringError(f'{path}: {suffix} files need NetworkX: pip install "semiring[graphs]"') from None
+    nx = library("networkx", f"{path}: a {suffix} file", "'semiring[graphs]'")
     if suffix in _READERS:
         return _READERS[suffix](nx, content)
     kind = nx.MultiDiGraph if directed else nx.MultiGraph

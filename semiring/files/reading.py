@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from semiring.common.errors import GraphError, SemiringError, TooLargeError, raised_here
+from semiring.common.errors import GraphError, SemiringError, TooLargeError, library, raised_here
 from semiring.files.edge_text import Named, WrongLine, number, parse
 from semiring.files.networks import NETWORKS, listed, read_network
 from semiring.graphs import EdgeList, edges
@@ -219,13 +219,10 @@ def _numpy(path: Path) -> Any:
             return member
     if "format" not in names:
         raise GraphError(f"{path}: one array is wanted, but it holds {len(names)}: {', '.join(names)}")
-    try:
-        from scipy.sparse import load_npz
-    except ImportError:
-        raise GraphError(f'{path}: a SciPy sparse array needs SciPy: pip install "semiring[graphs]"') from None
+    sparse = library("scipy.sparse", f"{path}: a sparse array", "'semiring[graphs]'")
     with _told_as("a SciPy sparse array", path):
         with path.open("rb") as file:
-            matrix = load_npz(file)
+            matrix = sparse.load_npz(file)
         if matrix.format in ("csr", "csc", "bsr"):
             matrix.check_format(full_check=True)  # SciPy believes the indices in a file
         return matrix
@@ -233,13 +230,10 @@ def _numpy(path: Path) -> Any:
 
 def _matrix_market(path: Path, content: bytes) -> Any:
     """The matrix in a .mtx file."""
-    try:
-        from scipy.io import mmread
-    except ImportError:
-        raise GraphError(f'{path}: MatrixMarket files need SciPy: pip install "semiring[graphs]"') from None
+    io_of_scipy = library("scipy.io", f"{path}: a MatrixMarket file", "'semiring[graphs]'")
     with _told_as("a MatrixMarket file", path):
         _require_numbers(content)
-        return mmread(io.BytesIO(content), spmatrix=False)
+        return io_of_scipy.mmread(io.BytesIO(content), spmatrix=False)
 
 
 def _require_numbers(content: bytes) -> None:

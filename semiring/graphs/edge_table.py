@@ -19,7 +19,7 @@ import numpy as np
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory, name_of
-from semiring.common.errors import AssumptionWarning, GraphError, SemiringError, callers_level, described, listing, or_similar
+from semiring.common.errors import AssumptionWarning, GraphError, callers_level, described, library, listing, or_similar
 from semiring.graphs.array_like import comes_from
 
 __all__ = [
@@ -112,12 +112,10 @@ def _arrow(table: Any) -> Any:
     """What speaks one of the protocols as a table of pyarrow."""
     if comes_from(table, "pyarrow") and hasattr(table, "column_names"):
         return table
-    try:
-        import pyarrow  # type: ignore[import-untyped]  # it ships no types
-        from pyarrow.interchange import from_dataframe  # type: ignore[import-untyped]
-    except ImportError:
-        raise SemiringError(f"a {name_of(table)} is read by pyarrow, which is not installed: pip install pyarrow") from None
-    return pyarrow.table(table) if hasattr(table, "__arrow_c_stream__") else from_dataframe(table)
+    what = f"a {name_of(table)}"
+    if hasattr(table, "__arrow_c_stream__"):
+        return library("pyarrow", what).table(table)
+    return library("pyarrow.interchange", what).from_dataframe(table)
 
 
 def _ends(names: list[Any], source: Hashable | None, target: Hashable | None, table: Any) -> tuple[Any, Any]:

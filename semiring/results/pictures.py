@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.divergence import is_min_plus
-from semiring.common.errors import GraphError, printable
+from semiring.common.errors import GraphError, library, printable
 from semiring.common.html import short
 from semiring.results.layout import layout
 from semiring.results.store import Store
-from semiring.results.views import COLOURS, as_floats, library, number, sampled
+from semiring.results.views import COLOURS, as_floats, number, sampled
 
 __all__ = ["heatmap", "plot"]
 

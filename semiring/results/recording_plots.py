@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from semiring.common.errors import printable
+from semiring.common.errors import library, printable
 from semiring.common.html import short
 from semiring.results.frames import Frame, Frames
 from semiring.results.recording_pictures import COLOURS, NUMBERED, elements, roles, split
-from semiring.results.views import library
 
 __all__ = ["animate", "plot"]
 

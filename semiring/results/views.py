@@ -7,7 +7,6 @@ are, some elements, and a heat map with a pixel for an element, or for one of a 
 from __future__ import annotations
 
 import base64
-import importlib
 import math
 import struct
 import zlib
@@ -18,11 +17,11 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import is_min_plus
 from semiring.arrays.devices import device_of, entries, host, on_gpu
-from semiring.common.errors import DTypeError, SemiringError
+from semiring.common.errors import DTypeError, SemiringError, library
 from semiring.common.html import beside, code, escape, faint, grid, short, table
 from semiring.results.store import Store, squeezed
 
-__all__ = ["COLOURS", "as_floats", "library", "number", "paths_html", "sampled", "to_frame", "to_networkx", "to_scipy"]
+__all__ = ["COLOURS", "as_floats", "number", "paths_html", "sampled", "to_frame", "to_networkx", "to_scipy"]
 
 Array = np.ndarray[Any, Any]
 
@@ -89,15 +88,6 @@ def to_frame(found: Store, *, paths: bool) -> Any:
     if paths:
         table["path"] = pandas.Series(list(map(found.names.of, found.find(rows, columns))), dtype=object)
     return pandas.DataFrame(table)
-
-
-def library(module: str, method: str) -> Any:
-    """A module of a library that need not be installed."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        name = module.partition(".")[0]
-        raise SemiringError(f"{method} needs {name}, which is not installed: pip install {name}") from None
 
 
 _SIDE, _SIDE_ON_DISK = 160, 64
