@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import base64
+import html
+import io
 import re
 import shutil
 from pathlib import Path
@@ -139,7 +142,16 @@ class Shown(SphinxDirective):
         exec(compile(ast.Module(statements, []), self.env.docname, "exec"), session)
         shown = eval(compile(ast.unparse(last), self.env.docname, "eval"), session)
         text = "\n".join(self.content)
-        return [nodes.literal_block(text, text, language="python"), nodes.raw("", shown._repr_html_(), format="html")]
+        picture = shown._repr_html_() if hasattr(shown, "_repr_html_") else _drawn(shown.figure, text)
+        return [nodes.literal_block(text, text, language="python"), nodes.raw("", picture, format="html")]
+
+
+def _drawn(figure: Any, text: str) -> str:
+    """A figure of Matplotlib as an image of HTML."""
+    svg = io.BytesIO()
+    figure.savefig(svg, format="svg", bbox_inches="tight")
+    data = base64.b64encode(svg.getvalue()).decode()
+    return f'<p><img alt="What {html.escape(text.splitlines()[-1])} draws" src="data:image/svg+xml;base64,{data}"></p>'
 
 
 def setup(app: Sphinx) -> None:
