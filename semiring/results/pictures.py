@@ -253,7 +253,7 @@ def heatmap(found: Store, ax: Any) -> Any:
         np.ma.masked_array(np.clip(values, low, high), ~there), cmap=colours, vmin=low, vmax=high, interpolation="nearest",
         extent=(-0.5, max(columns, 1) - 0.5, max(rows, 1) - 0.5, -0.5), aspect="equal" if square else "auto",
     )  # fmt: skip
-    hatch: dict[str, Any] = {"facecolor": "none", "edgecolor": (0.5, 0.5, 0.5, 0.4), "hatch": "////", "linewidth": 0}
+    hatch: dict[str, Any] = {"facecolor": "none", "edgecolor": (0.5, 0.5, 0.5, 0.7), "hatch": "////", "linewidth": 0}
     if not there.all():
         ax.patch.set(alpha=None, **hatch)
         legend = ax.legend(handles=[Patch(label="no path", **hatch)], loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
