@@ -235,7 +235,7 @@ class CpuEngine(ArrayEngine, Threaded):
         Others, whose operands or witnesses take so much scratch memory, are cut into many tasks in any case: then there are none.
         """
         (m, n), k, depth = C.shape, A.shape[1], self._kernels.tile.depth
-        slab = -(-most // (m * n * depth)) * depth
+        slab = max(1, -(-most // (m * n * depth))) * depth
         if C.via is not None or slab >= k:
             return False
         everything = slice(None)

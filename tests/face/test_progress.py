@@ -42,7 +42,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "elimination": lambda **how: sr.closure(DENSE / 400, sr.PLUS_TIMES, **how),
     "elimination, A⁺": lambda **how: sr.closure(DENSE / 400, sr.PLUS_TIMES, reflexive=False, **how),
     "bits": lambda **how: sr.transitive_closure(DENSE < 0.01, **how),
-    "exact": lambda **how: sr.apsp([[Fraction(i * j % 7 + 1) for i in range(70)] for j in range(70)], **how),
+    "exact": lambda **how: sr.apsp([[Fraction(i * j % 7 + 1) for i in range(40)] for j in range(40)], **how),
     "batch": lambda **how: sr.apsp(DENSE[:, :90].reshape(3, 100, 90)[:, :90], **how),
     "block rows": lambda **how: sr.apsp(DENSE, memory_limit="64 MiB", checkpoint=None, device="cpu", block=64, **how),
     "components": lambda **how: sr.apsp(PARTS, **how),
@@ -105,7 +105,7 @@ def test_a_batch_is_one_call() -> None:
 def test_products_that_are_cut_give_the_same_bits(
     semiring: sr.Semiring, threads: int, monkeypatch: pytest.MonkeyPatch, *, paths: bool
 ) -> None:
-    n = 1100
+    n = 600 if semiring is sr.LOG else 1100  # exponentials take long
     if paths and semiring not in (sr.MIN_PLUS, sr.MAX_TIMES):
         pytest.skip("⊕ does not select")
     given: Any = (RNG.random((n, n)) / n).astype(np.float32 if semiring is sr.MIN_PLUS else np.float64)
