@@ -23,12 +23,16 @@ from semiring.arrays.pieces import pieces
 from semiring.common.errors import DomainError, DTypeError, brief
 
 __all__ = [
-    "Array", "Conversion", "Place", "conversions", "first", "nan", "outside", "refuse_nan", "require_inside", "widened", "written_as",
+    "EXACT_IN_FLOAT64", "Array", "Conversion", "Place", "conversions", "first", "nan", "outside", "refuse_nan", "require_inside", "widened",
+    "written_as",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 Place = Callable[[tuple[int, ...]], str]
 """How a message names an entry of the caller's."""
+
+EXACT_IN_FLOAT64 = 1 << 53
+"""The greatest integer up to which float64 holds all of them."""
 
 
 def first(mask: Array) -> tuple[int, ...]:

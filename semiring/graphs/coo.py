@@ -16,7 +16,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, nodes
 from semiring.algorithms.csr import CSR, combine_runs, in_order, in_range
-from semiring.arrays.conversion import Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
+from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
 from semiring.graphs.array_like import is_sparse, refuse_name, to_scipy
@@ -33,7 +33,6 @@ __all__ = ["COO", "coordinates", "csr_of_scipy"]
 
 Values = tuple[Array, ...]
 
-_EXACT_IN_FLOAT64 = 1 << 53
 _FLOAT64 = (np.dtype(np.float64),)
 
 
@@ -173,7 +172,7 @@ def _rounded(weights: Array) -> int | None:
         return next((position for position, w in enumerate(weights) if isinstance(w, int | np.integer) and _rounds(int(w))), None)
     if weights.dtype.kind not in "iu":
         return None
-    beyond = (weights > _EXACT_IN_FLOAT64) | (weights < -_EXACT_IN_FLOAT64)
+    beyond = (weights > EXACT_IN_FLOAT64) | (weights < -EXACT_IN_FLOAT64)
     return int(np.argmax(beyond)) if beyond.any() else None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.arrays.conversion import Array
+from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory, name_of
 from semiring.common.errors import DTypeError, GraphError, described, raised_here
@@ -35,8 +35,6 @@ _NO_WEIGHT = (
     *(datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64),
 )  # fmt: skip
 """What is no element of any semiring, nor a tuple of components."""
-
-_EXACT_IN_FLOAT64 = 2.0**53
 
 _WHAT_EDGES_TAKES = (
     "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), a table, or arrays: sr.edges(tails, heads, weights); "
@@ -270,7 +268,7 @@ def _whole(*columns: Array) -> list[Array]:
 def _are_whole(column: Array) -> bool:
     """Whether floats are integers, so small that none of them can have been rounded."""
     wide = column.astype(np.float64)
-    return bool(((np.abs(wide) <= _EXACT_IN_FLOAT64) & (np.trunc(wide) == wide)).all())
+    return bool(((np.abs(wide) <= EXACT_IN_FLOAT64) & (np.trunc(wide) == wide)).all())
 
 
 def _numbered_integers(tails: Array, heads: Array) -> tuple[tuple[Hashable, ...], Array, Array]:

@@ -14,7 +14,7 @@ import numpy as np
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import evaluate, nodes
-from semiring.arrays.conversion import Array
+from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.devices import namespace
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.graphs.array_like import ArrayLike
@@ -22,8 +22,6 @@ from semiring.graphs.dense import warn_of_zeros, zeros_may_mean_missing
 from semiring.graphs.graph import matches
 
 __all__ = ["element_of", "elements_of", "lists_components", "matrix_of", "require_weight"]
-
-_EXACT_IN_FLOAT64 = 1 << 53
 
 
 def require_weight(semiring: Semiring, what: str) -> None:
@@ -94,7 +92,7 @@ def _parts(weights: Array, semiring: Semiring) -> tuple[tuple[Array, ...], list[
         assert semiring.weight is not None
         return np.frompyfunc(semiring.weight, 1, semiring.components)(weights), carried
     if weights.dtype.kind in "iu" and any(expressions[c].op != "var" for c in carried):  # integers might wrap
-        if (abs(weights.astype(np.float64)) > _EXACT_IN_FLOAT64).any():
+        if (abs(weights.astype(np.float64)) > EXACT_IN_FLOAT64).any():
             raise DTypeError(f"the weights are integers beyond 2⁵³, which {semiring.name} would round; pass floats to accept that")
         weights = weights.astype(np.float64)
     parts = evaluate(expressions, (weights,), (), ops.TABLE)
