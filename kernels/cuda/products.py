@@ -279,7 +279,7 @@ class CudaProducts:
     def _parts(self, A: Block, B: Block, C: Block, most: int) -> list[slice]:
         """Rows of C that take about so many steps each, where a product of many more would be launched at once; none where it is not."""
         (m, n), k = C.shape, A.shape[1]
-        rows = -(-most // (n * max(k, 1) * _ROWS)) * _ROWS
+        rows = max(1, -(-most // (max(n * k, 1) * _ROWS))) * _ROWS
         if len(C.values[0]) > 1 or 2 * rows > m or shares(A, C) or shares(B, C):
             return []
         return [slice(start, start + rows) for start in range(0, m, rows)]
