@@ -20,11 +20,15 @@ from semiring.arrays.memory import entry_bytes, fits
 from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.dense import (
     has_infinity,
+    has_opposite_infinity,
     matrix_form,
     needs_no_change,
     overwritable,
     require_elements,
     rewrite,
+    opposite_infinities,
+    opposite_infinities_off_diagonal,
+    warn_of_infinities,
     warn_of_zeros,
     zeros_may_mean_missing,
 )
@@ -201,6 +205,8 @@ class RunningStatistics:
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, warn: bool) -> None:
         self._semiring, self._infinities = semiring, absorbing(semiring, dtypes)
         self._count_zeros = warn and semiring.components == 1 and zeros_may_mean_missing(semiring.zero, semiring.one)
+        self._count_infinities = warn and semiring.components == 1 and dtypes[0].kind == "f" and opposite_infinities(semiring)
+        self._opposite = 0
         self._lock = threading.Lock()
         self.statistics: tuple[ValueStatistics, ...] = tuple(ValueStatistics() for _ in dtypes)
 
@@ -214,11 +220,16 @@ class RunningStatistics:
         """
         found = value_statistics(values, self._infinities, off_diagonal_from=first if self._count_zeros else None)
         require_elements(self._semiring, values, found, first=first)
+        counts = self._count_infinities and has_opposite_infinity(found[0], self._semiring)
+        opposite = opposite_infinities_off_diagonal(values[0], self._semiring, first) if counts else 0
         with self._lock:
+            self._opposite += opposite
             self.statistics = tuple(old | new for old, new in zip(self.statistics, found, strict=True))
             self._count_zeros = self._count_zeros and not has_infinity(self.statistics[0], self._semiring)
 
     def warn(self) -> None:
-        """Warn of zeros where no entry is ∞."""
+        """Warn of zeros where no entry is ∞, and of infinities of the wrong sign."""
         if self._count_zeros:
             warn_of_zeros(self.statistics[0].zeros, self._semiring.zero)
+        if not has_infinity(self.statistics[0], self._semiring):
+            warn_of_infinities(self._opposite, self._semiring)

@@ -52,6 +52,8 @@ class Form(NamedTuple):
         Integers that stand for an infinite zero.
     zeros_may_mean_missing : bool
         Whether zeros off the diagonal deserve a warning where no entry is ∞.
+    infinities_may_mean_missing : bool
+        Whether infinities that are the semiring's one do, where none is its zero.
     """
 
     dtypes: DTypes
@@ -60,6 +62,7 @@ class Form(NamedTuple):
     needs_statistics: bool
     infinities: tuple[int, ...]
     zeros_may_mean_missing: bool
+    infinities_may_mean_missing: bool
 
 
 def matrix_form(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> Form:
@@ -83,9 +86,10 @@ def _usual_form(semiring: Semiring, own: DTypes) -> Form:
 
 def _form(semiring: Semiring, own: DTypes, dtypes: DTypes) -> Form:
     needs_statistics = _OBJECT not in dtypes and depends_on_values(semiring, dtypes)
-    warns = semiring.components == 1 and zeros_may_mean_missing(semiring.zero, semiring.one)
+    one = semiring.components == 1
+    warns = one and zeros_may_mean_missing(semiring.zero, semiring.one), one and dtypes[0].kind == "f" and opposite_infinities(semiring)
     zeros = _zeros(semiring, own, dtypes)
-    return Form(dtypes, zeros, own == dtypes, needs_statistics, absorbing(semiring, dtypes) if needs_statistics else (), warns)
+    return Form(dtypes, zeros, own == dtypes, needs_statistics, absorbing(semiring, dtypes) if needs_statistics else (), *warns)
 
 
 def read_dense(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading, form: Form | None = None) -> Graph:
@@ -106,27 +110,27 @@ def read_dense(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Readi
         shape, empty = matrix_shape(inputs), namespace(first.array).empty
         values, owned = tuple(s.array if in_place else empty(shape, d) for s, d in zip(inputs, dtypes, strict=True)), True
         rewrite(inputs, values, semiring, reading, form.zeros)
-    warns = reading.nonedge is None and form.zeros_may_mean_missing
+    warns = reading.nonedge is None and (form.zeros_may_mean_missing or form.infinities_may_mean_missing)
     if not reading.check:
         return Graph(values, owned, first.labels, first.restore, first.library)
     if not form.needs_statistics:
         require_elements(semiring, values)
-        if warns:
+        if warns and form.zeros_may_mean_missing:
             _warn_of_exact_zeros(values[0], semiring, form.zeros[0])
         return Graph(values, owned, first.labels, first.restore, first.library)
     if type(values[0]) is np.ndarray or not on_gpu(values[0]):
         statistics = value_statistics(values, form.infinities)
         require_elements(semiring, values, statistics)
-        if warns and statistics[0].zeros and not has_infinity(statistics[0], semiring):
-            warn_of_zeros(statistics[0].zeros - _zeros_on_diagonal(values[0]), semiring.zero)
+        if warns:
+            _warn_of_what_may_be_missing(values[0], semiring, statistics[0], form)
         return Graph(values, owned, first.labels, first.restore, first.library, lambda: statistics)
     begun = begin_statistics(values, form.infinities)
 
     def verify() -> Sequence[ValueStatistics]:
         statistics = begun()
         require_elements(semiring, values, statistics)
-        if warns and statistics[0].zeros and not has_infinity(statistics[0], semiring):
-            warn_of_zeros(statistics[0].zeros - _zeros_on_diagonal(values[0]), semiring.zero)
+        if warns:
+            _warn_of_what_may_be_missing(values[0], semiring, statistics[0], form)
         return statistics
 
     return Graph(values, owned, first.labels, first.restore, first.library, verify)
@@ -267,6 +271,47 @@ def _truth(chunk: Array, missing: Array, reading: Reading, where: Place) -> Arra
         raise DTypeError(f"{where(index)} is {chunk[index]}, neither 0 nor 1; pass nonedge=0 if every other number is an edge")
     present: Array = namespace(chunk).asarray(~equal(chunk, 0))
     return present
+
+
+def _warn_of_what_may_be_missing(matrix: Array, semiring: Semiring, statistics: ValueStatistics, form: Form) -> None:
+    """Warn of entries off the diagonal that look like missing edges, where no entry is the semiring's zero."""
+    if has_infinity(statistics, semiring):
+        return
+    if form.zeros_may_mean_missing and statistics.zeros:
+        warn_of_zeros(statistics.zeros - _zeros_on_diagonal(matrix), semiring.zero)
+    if form.infinities_may_mean_missing and has_opposite_infinity(statistics, semiring):
+        warn_of_infinities(opposite_infinities_off_diagonal(matrix, semiring), semiring)
+
+
+def opposite_infinities(semiring: Semiring) -> bool:
+    """Whether no edge and an edge without a limit are the two infinities, as for max-min, so that one is easily taken for the other."""
+    zero, one = semiring.zero, semiring.one
+    return isinstance(zero, float) and isinstance(one, float) and math.isinf(zero) and one == -zero
+
+
+def has_opposite_infinity(statistics: ValueStatistics, semiring: Semiring) -> bool:
+    """Whether there is one of the infinities that the semiring's zero is not."""
+    return statistics.negative_infinity if semiring.zero > 0 else statistics.positive_infinity
+
+
+def opposite_infinities_off_diagonal(rows: Array, semiring: Semiring, first: int = 0) -> int:
+    """How many entries off the diagonal are the semiring's one, in a matrix or in a block row that begins with row `first` of it."""
+    diagonal = rows[..., first : first + rows.shape[-2]].diagonal(0, -2, -1)
+    return sum(int(equal(rows[part], semiring.one).sum()) for part in row_slices(rows)) - int(equal(diagonal, semiring.one).sum())
+
+
+def warn_of_infinities(infinities: int, semiring: Semiring) -> None:
+    """Warn of so many infinities that are the semiring's one, if there are any."""
+    if infinities:
+        one, zero = ("∞", "−∞") if semiring.one > 0 else ("−∞", "∞")
+        names = {"∞": "math.inf", "−∞": "-math.inf"}
+        warnings.warn(
+            f"of the entries off the diagonal {infinities:,} are {one} and none is {zero}, which is no edge over {semiring.name}: each {one} "
+            f"counts as an edge without a limit. If {one} means 'no edge', pass nonedge={names[one]}; if these are edges, "
+            f"pass nonedge={names[zero]}",
+            NonEdgeWarning,
+            stacklevel=callers_level(),
+        )
 
 
 def _warn_of_exact_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:

@@ -148,4 +148,4 @@ def matches(entries: Array, nonedge: Any) -> Array:
 
 
 class NonEdgeWarning(UserWarning):
-    """A dense matrix has no missing edge, and zeros that look like missing edges."""
+    """A dense matrix has no missing edge, and zeros, or infinities of the other sign, that look like missing edges."""

@@ -182,6 +182,15 @@ class TestWarning:
         assert caught[0].filename == __file__  # it points at the caller's line
 
     @pytest.mark.parametrize(
+        ("semiring", "graph", "sign"),
+        [(MAX_MIN, [[INF, INF], [3, INF]], ""), (MAX_MIN, [[[0, 1.0], [1, 0]], [[0, INF], [3, 0]]], ""), (MIN_MAX, [[0, -INF], [3, 0]], "-")],
+    )
+    def test_infinities_of_the_other_sign_that_look_like_missing_edges(self, semiring: Semiring, graph: Any, sign: str) -> None:
+        with pytest.warns(NonEdgeWarning, match=f"off the diagonal 1 are .?∞ and none is .*'no edge', pass nonedge={sign}math.inf") as caught:
+            read_graph(np.array(graph), semiring)
+        assert caught[0].filename == __file__
+
+    @pytest.mark.parametrize(
         ("semiring", "graph", "options"),
         [
             (MIN_PLUS, [[0, 0.0], [3, 0]], {"nonedge": INF}),
@@ -192,6 +201,11 @@ class TestWarning:
             (MIN_PLUS, [[0]], {}),
             (MIN_PLUS, np.zeros((0, 0)), {}),
             (MAX_MIN, [[0, 0.0], [3, 0]], {}),
+            (MAX_MIN, [[INF, 0.0], [3, INF]], {}),  # what a closure gives
+            (MAX_MIN, [[INF, INF], [-INF, INF]], {}),
+            (MAX_MIN, [[0, INF], [3, 0]], {"nonedge": INF}),
+            (MAX_MIN, [[0, INF], [3, 0]], {"nonedge": -INF}),
+            (MIN_MAX, [[0, INF], [3, 0]], {}),
             (PLUS_TIMES, [[0, 0.0], [3, 0]], {}),
             (BOOLEAN, [[0, 0], [1, 0]], {}),
         ],
