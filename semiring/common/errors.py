@@ -346,7 +346,7 @@ def _on_purpose(error: Exception) -> bool:
         return True
     while trace.tb_next is not None:
         trace = trace.tb_next
-    if not isinstance(error, TypeError | ValueError | LookupError | AttributeError) or not _is_ours(trace.tb_frame):
+    if not isinstance(error, TypeError | ValueError | LookupError | AttributeError | OSError) or not _is_ours(trace.tb_frame):
         return False
     import dis
 

@@ -97,6 +97,8 @@ def rows_on_host(array: Any, index: tuple[Any, ...]) -> Array:
 def replacing(path: Path) -> Iterator[Path]:
     """A place for a new file or folder, which takes that of `path` once it is complete."""
     target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():  # before the name of a temporary folder is in the message
+        raise FileNotFoundError(f"there is no folder {target.parent}")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
         new, old = Path(folder, "new"), Path(folder, "old")
         yield new

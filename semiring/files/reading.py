@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -164,6 +165,8 @@ def _suffix(path: Path) -> str:
 
 def _content(path: Path) -> bytes:
     """All that is in a file."""
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     raw = path.read_bytes()
     if path.suffix.lower() != ".gz":
         return raw

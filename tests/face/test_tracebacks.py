@@ -35,6 +35,9 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "a length": lambda: len(PATHS),
     "distances of widths": lambda: sr.closure(GRAPH, sr.MAX_MIN, paths=True).distances,
     "a file": lambda: PATHS.save("paths.txt"),
+    "a file that is not there": lambda: sr.read_edges("nowhere.csv"),
+    "paths that are not there": lambda: sr.Paths.load("nowhere.npz"),
+    "a folder that is not there": lambda: PATHS.save("nowhere/paths.npz"),
     "a source": lambda: sr.apsp(GRAPH, sources=["Gnef"]),
     "NaN": lambda: sr.apsp(MATRIX),
     "another keyword": lambda: sr.apsp(MATRIX, sorces=1),  # type: ignore[call-arg]
@@ -81,6 +84,10 @@ def files(error: BaseException) -> list[str]:
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES.keys())
 def test_the_last_frame_is_the_users(mistake: Callable[[], Any]) -> None:
     assert files(raised(mistake)) == [__file__, __file__]  # in `raised`, and the line of the mistake
+
+
+def test_a_folder_that_is_not_there_is_named_as_the_user_did() -> None:
+    assert str(raised(MISTAKES["a folder that is not there"])) == f"there is no folder {Path('nowhere').resolve()}"
 
 
 def test_notes_and_causes_stay() -> None:
