@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from semiring.common.errors import GraphError, listing
+from semiring.common.errors import GraphError, callers_level, listing
 from semiring.graphs import EdgeList, edges
 from semiring.graphs.edge_table import SOURCES, TARGETS, no_such_column
 
@@ -161,7 +161,7 @@ def parse(
     except WrongLine as error:
         raise GraphError(f"{name}, line {error.line}: {error}") from None
     if columns.guessed:
-        warnings.warn(f"{name}, line {at} is read as a header: {', '.join(first)}", HeaderWarning, stacklevel=2)
+        warnings.warn(f"{name}, line {at} is read as a header: {', '.join(first)}", HeaderWarning, stacklevel=callers_level())
     tails, heads, weights = map(list, zip(*found, strict=True))
     further = _further(lines, columns)
     if columns.titles and columns.weight is not None:

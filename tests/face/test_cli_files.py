@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.common.errors import GraphError, SemiringError, TooLargeError
 from semiring.files.edge_text import HeaderWarning, parse
-from semiring.files.reading import read_file
+from semiring.files.reading import read_edges, read_file
 from semiring.graphs import EdgeList, read_graph
 
 INF = np.inf
@@ -143,6 +143,9 @@ def test_a_header_that_names_nothing_known_is_said(tmp_path: Path) -> None:
     for content, title in (("town,other,how far\na,b,3\n", "town, other, how far"), ("u,v\na,b\n", "u, v")):
         with pytest.warns(HeaderWarning, match=rf"a\.csv, line 1 is read as a header: {title}"):
             assert listed(read(tmp_path / "a.csv", content))[0][:2] == ("a", "b")
+    with pytest.warns(HeaderWarning) as caught:
+        read_edges(tmp_path / "a.csv")
+    assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize(

@@ -183,10 +183,16 @@ class TestWarning:
 
     @pytest.mark.parametrize(
         ("semiring", "graph", "sign"),
-        [(MAX_MIN, [[INF, INF], [3, INF]], ""), (MAX_MIN, [[[0, 1.0], [1, 0]], [[0, INF], [3, 0]]], ""), (MIN_MAX, [[0, -INF], [3, 0]], "-")],
+        [
+            (MAX_MIN, [[INF, INF], [3, INF]], ""),
+            (MAX_MIN, [[[0, 1.0], [1, 0]], [[0, INF], [3, 0]]], ""),
+            (MIN_MAX, [[0, -INF], [3, 0]], "-"),
+        ],
     )
     def test_infinities_of_the_other_sign_that_look_like_missing_edges(self, semiring: Semiring, graph: Any, sign: str) -> None:
-        with pytest.warns(NonEdgeWarning, match=f"off the diagonal 1 are .?∞ and none is .*'no edge', pass nonedge={sign}math.inf") as caught:
+        with pytest.warns(
+            NonEdgeWarning, match=f"off the diagonal 1 are .?∞ and none is .*'no edge', pass nonedge={sign}math.inf"
+        ) as caught:
             read_graph(np.array(graph), semiring)
         assert caught[0].filename == __file__
 
