@@ -207,7 +207,10 @@ def _data_frame(frame: Any) -> ArrayLike:
     if labels != tuple(frame.columns):
         if set(labels) != set(frame.columns) or len(frame.columns) != len(labels):
             only = listing(sorted(set(labels) ^ set(frame.columns), key=repr), 3)
-            raise GraphError(f"the index and the columns of the DataFrame must name the same vertices; {only} differ")
+            raise GraphError(
+                f"the index and the columns of the DataFrame must name the same vertices; {only} differ. "
+                "A table with a row for each edge is read by sr.edges(frame, source=…, target=…, weight=…)"
+            )
         frame = frame[list(labels)]
     return replace(_objects(frame.to_numpy()), labels=labels, restore=_Framed(type(frame), frame.index, frame.index))
 

@@ -33,6 +33,9 @@ TARGETS = frozenset({"target", "dst", "to", "v", "head", "end", "destination", "
 
 _NUMBERS = (int, float, Fraction, np.integer, np.floating)
 
+_NEARLY_ALL = 0.9
+"""The share of edges with a number that makes a column a likely weight: a few streets lack a length, or have a text for it."""
+
 _MAY_BE_MISSING = (float, np.floating, Decimal, datetime.date, np.datetime64, np.timedelta64)
 """Types with a value that is not equal to itself: pandas' NaT is a date."""
 
@@ -156,7 +159,7 @@ def is_number(weight: Any) -> bool:
 
 
 def warn_of_unweighted(columns: Mapping[Any, Sequence[Any] | Array], where: str = "") -> None:
-    """Warn that each edge counts 1, if columns, other than the numbers of the edges, hold a number for each: these may be meant.
+    """Warn that each edge counts 1, if columns, other than the numbers of the edges, hold a number for nearly each: these may be meant.
 
     Parameters
     ----------
@@ -165,21 +168,26 @@ def warn_of_unweighted(columns: Mapping[Any, Sequence[Any] | Array], where: str 
     where : str
         What the message begins with.
     """
-    if others := [name for name in columns if name != "id" and _are_numbers(columns[name])]:  # as GraphML calls the number of an edge
+    shares = {name: _share_of_numbers(columns[name]) for name in columns if name != "id"}  # as GraphML calls the number of an edge
+    of_all = [name for name, share in shares.items() if share == 1]
+    if others := of_all or [name for name, share in shares.items() if share >= _NEARLY_ALL]:
+        have = "all have" if of_all else "nearly all have a number as"
         which = f"pass {'' if len(others) == 1 else 'one of them, as '}weight={others[0]!r}{' to count that' * (len(others) == 1)}"
         warnings.warn(
-            f"{where}each edge counts 1, as none has a 'weight'; all have {listing(others)}: {which}, or weight=1 to count edges",
+            f"{where}each edge counts 1, as none has a 'weight'; {have} {listing(others)}: {which}, or weight=1 to count edges",
             AssumptionWarning,
             stacklevel=callers_level(),
         )
 
 
-def _are_numbers(values: Sequence[Any] | Array) -> bool:
-    """Whether all of them are numbers, and no truth values."""
+def _share_of_numbers(values: Sequence[Any] | Array) -> float:
+    """How many of them are numbers, and no truth values, among all."""
     if isinstance(values, np.ndarray) and values.dtype != object:
-        return values.dtype.kind in "iuf"
-    kinds = set(map(type, values))
-    return bool(kinds) and all(issubclass(kind, _NUMBERS) and kind is not bool for kind in kinds)
+        return float(values.dtype.kind in "iuf")
+    are_numbers = {kind: issubclass(kind, _NUMBERS) and kind is not bool for kind in set(map(type, values))}
+    if all(are_numbers.values()):
+        return float(bool(are_numbers))
+    return sum(are_numbers[type(value)] for value in values) / len(values)
 
 
 def column(values: Any, what: str) -> Array:

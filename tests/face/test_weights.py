@@ -154,6 +154,15 @@ class TestWhatIsWarnedOf:
             assert sr.apsp(table())[0, 2] == 2
             assert sr.apsp(replace(sr.edges([]), columns={"km": []})).shape == (0, 0)
 
+    @pytest.mark.parametrize("odd", [None, "7.25", [2, 3]])
+    def test_numbers_on_nearly_all_edges(self, odd: Any) -> None:
+        nx = pytest.importorskip("networkx")
+        graph = nx.MultiDiGraph()
+        for position in range(10):
+            graph.add_edge(position, position + 1, length=10.5 if position else odd, lanes="2")
+        with pytest.warns(sr.AssumptionWarning, match="nearly all have a number as 'length': pass weight='length' to count that"):
+            assert sr.apsp(graph)[0, 10] == 10
+
     def test_several(self) -> None:
         with pytest.warns(sr.AssumptionWarning, match="all have 'a', 'b': pass one of them, as weight='a', or weight=1"):
             sr.apsp(table(a=[1, 2], b=[1.5, 2], c=["x", "y"]))
@@ -268,6 +277,12 @@ class TestRefusals:
         pd = pytest.importorskip("pandas")
         with pytest.raises(sr.GraphError, match=r"of a table with a row for each edge pass sr\.edges\(frame, .*weight='km'\)"):
             sr.apsp(pd.DataFrame(np.eye(2)), weight="km")
+        roads = pd.DataFrame({"from": ["a"], "to": ["b"], "km": [3.0]})
+        for weight in (None, "km"):
+            with pytest.raises(sr.GraphError, match=r"A table with a row for each edge is read by sr\.edges\(frame"):
+                sr.apsp(roads, weight=weight)
+        with pytest.raises(sr.ShapeError, match=r"shape \(4, 3\); sr\.edges reads a list of edges"):
+            sr.apsp(np.ones((4, 3)))
 
     @pytest.mark.parametrize("graph", [None, 5, object()])
     def test_what_is_no_graph(self, graph: Any) -> None:
