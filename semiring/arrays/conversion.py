@@ -129,7 +129,8 @@ class Conversion:
         elif old.kind == "f" and old.itemsize == 2:  # a float16 of any byte order, which would make ∞ of the bounds of integers
             numbers = entries.astype(np.float32)
         if new.kind == "b":
-            self._refuse((numbers != 0) & (numbers != 1), entries, where, "neither 0 nor 1, so it is no truth value")
+            which = "neither 0 nor 1, so it is no truth value (transitive_closure takes any weight)"
+            self._refuse((numbers != 0) & (numbers != 1), entries, where, which)
             truths: Array = namespace(entries).asarray(numbers != 0)
             return truths
         special = [] if old.kind == "b" else [(numbers == code, infinity) for infinity, code in self.read.items()]

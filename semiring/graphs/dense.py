@@ -159,7 +159,8 @@ def matrix_shape(inputs: tuple[ArrayLike, ...]) -> tuple[int, ...]:
     if others and len(shapes := {*map(tuple, (shape, *others))}) > 1:
         raise ShapeError(f"the components of a matrix need one shape, not {' and '.join(map(str, sorted(shapes)))}")
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ShapeError(f"a graph is a square matrix (or several, of shape (…, n, n)), not an array of shape {tuple(shape)}")
+        advice = "; sr.edges reads a list of edges" if len(shape) == 2 and shape[1] in (2, 3) else ""
+        raise ShapeError(f"a graph is a square matrix (or several, of shape (…, n, n)), not an array of shape {tuple(shape)}{advice}")
     return tuple(shape)
 
 
@@ -284,7 +285,7 @@ def _warn_of_what_may_be_missing(matrix: Array, semiring: Semiring, statistics: 
 
 
 def opposite_infinities(semiring: Semiring) -> bool:
-    """Whether no edge and an edge without a limit are the two infinities, as for max-min, so that one is easily taken for the other."""
+    """Whether no edge and an edge without a limit are the two infinities, as for max-min, so that one may be taken for the other."""
     zero, one = semiring.zero, semiring.one
     return isinstance(zero, float) and isinstance(one, float) and math.isinf(zero) and one == -zero
 
@@ -306,8 +307,8 @@ def warn_of_infinities(infinities: int, semiring: Semiring) -> None:
         one, zero = ("∞", "−∞") if semiring.one > 0 else ("−∞", "∞")
         names = {"∞": "math.inf", "−∞": "-math.inf"}
         warnings.warn(
-            f"of the entries off the diagonal {infinities:,} are {one} and none is {zero}, which is no edge over {semiring.name}: each {one} "
-            f"counts as an edge without a limit. If {one} means 'no edge', pass nonedge={names[one]}; if these are edges, "
+            f"of the entries off the diagonal {infinities:,} are {one} and none is {zero}, which is no edge over {semiring.name}: "
+            f"each {one} counts as an edge without a limit. If {one} means 'no edge', pass nonedge={names[one]}; if these are edges, "
             f"pass nonedge={names[zero]}",
             NonEdgeWarning,
             stacklevel=callers_level(),

@@ -367,6 +367,19 @@ class TestErrors:
         with pytest.raises(sr.OverflowRiskError, match=r"use a wider dtype|use int32"):
             sr.apsp(w, memory_limit="24MB", device="cpu")
 
+    def test_infinities_that_may_mean_no_edge(self):
+        w = np.ones((N, N), np.float32)
+        np.fill_diagonal(w, np.inf)
+        w[5, 7] = w[N - 1, 0] = np.inf
+        how: dict[str, Any] = {"memory_limit": "24MB", "block": 128, "device": "cpu"}
+        with pytest.warns(sr.NonEdgeWarning, match="2 are ∞ and none is −∞") as caught:
+            sr.closure(w, sr.MAX_MIN, **how)
+        assert caught[0].filename == __file__
+        w[5, 7] = -np.inf
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            sr.closure(w, sr.MAX_MIN, **how)
+
     def test_zeros_that_may_mean_no_edge(self):
         w = np.ones((N, N), np.float32)
         w[5, 7] = 0
