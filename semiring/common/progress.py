@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from semiring.common.html import Shown
@@ -44,7 +44,7 @@ class Progress(Shown):
     total: int
     begun: int
     seconds: float
-    plan: Any
+    plan: Any = field(repr=False)
 
     @property
     def steps_per_second(self) -> float:

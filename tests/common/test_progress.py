@@ -36,6 +36,10 @@ def test_what_is_told() -> None:
     assert len(told) == 4
 
 
+def test_a_list_of_what_was_told_is_short() -> None:
+    assert repr(Progress(1, 2, 0, 0.5, plan=None)) == "Progress(done=1, total=2, begun=0, seconds=0.5)"
+
+
 def test_what_turns_out_otherwise() -> None:
     counted, told = meter()
     counted.expect(100)
