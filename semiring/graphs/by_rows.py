@@ -231,5 +231,5 @@ class RunningStatistics:
         """Warn of zeros where no entry is ∞, and of infinities of the wrong sign."""
         if self._count_zeros:
             warn_of_zeros(self.statistics[0].zeros, self._semiring.zero)
-        if not has_infinity(self.statistics[0], self._semiring):
+        if self._opposite and not has_infinity(self.statistics[0], self._semiring):
             warn_of_infinities(self._opposite, self._semiring)

@@ -57,7 +57,7 @@ def test_scipy_gets_batches_and_leaves_the_values_alone() -> None:
 
 def test_scipy_has_distances_only() -> None:
     with pytest.raises(sr.SemiringError, match="max-min"):
-        sr.closure(random_graph(4), sr.MAX_MIN, paths=True).to_scipy()
+        sr.closure(random_graph(4), sr.MAX_MIN, paths=True, nonedge=INF).to_scipy()
 
 
 def test_the_metric_closure_is_that_of_networkx() -> None:
