@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +15,7 @@ import numpy as np
 
 from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import borrowed, lends_memory, lists_numbers, name_of
-from semiring.common.errors import GraphError, ShapeError, listing
+from semiring.common.errors import AssumptionWarning, GraphError, ShapeError, callers_level, listing
 
 __all__ = ["ArrayLike", "as_array_like", "comes_from", "graph_library", "is_pydata", "is_sparse", "refuse_name", "to_scipy"]
 
@@ -171,6 +172,8 @@ def _objects(array: Array) -> ArrayLike:
 def _nested(rows: Any) -> ArrayLike:
     if len(rows) == 0:
         return ArrayLike(np.empty((0, 0)))
+    if isinstance(rows, list) and all(isinstance(row, tuple) and len(row) in (2, 3) for row in rows):
+        _warn_of_edges(rows)
     try:
         array = np.array(rows)
     except ValueError as error:
@@ -183,6 +186,18 @@ def _nested(rows: Any) -> ArrayLike:
     filled[found.missing] = 0
     typed = np.array(filled.tolist())
     return replace(found, array=typed if typed.shape == array.shape else filled)
+
+
+def _warn_of_edges(rows: list[tuple[Any, ...]]) -> None:
+    """Warn of a matrix that may be a list of edges, and refuse one that certainly is."""
+    if any(isinstance(end, str) for row in rows for end in row[:2]):
+        raise GraphError("a list of edges is no matrix; pass sr.edges of it")
+    if len(rows) == len(rows[0]):
+        warnings.warn(
+            f"{len(rows)} tuples are read as the rows of a matrix; if they are edges, pass sr.edges of them, and if not, lists",
+            AssumptionWarning,
+            stacklevel=callers_level(),
+        )
 
 
 def _sympy_matrix(matrix: Any) -> ArrayLike:

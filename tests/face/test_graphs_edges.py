@@ -422,3 +422,11 @@ class TestSciPy:
     def test_empty(self, sparse: Any) -> None:
         assert matrix(sparse.csr_array((2, 2))) == [[INF, INF], [INF, INF]]
         assert read_graph(sparse.coo_array((1, 1)), MIN_PLUS).n == 1
+
+
+def test_a_list_of_edges_in_the_place_of_a_matrix() -> None:
+    with pytest.raises(GraphError, match=r"a list of edges is no matrix; pass sr\.edges of it"):
+        sr.apsp([("a", "b", 5.0), ("b", "c", 6.0)])
+    with pytest.warns(sr.AssumptionWarning, match=r"3 tuples are read as the rows of a matrix; if they are edges, pass sr\.edges"):
+        sr.apsp([(1, 2, 5.0), (2, 3, 6), (4, 5, 6)])
+    assert sr.apsp([[0, 2], [1, 0]]).tolist() == [[0, 2], [1, 0]]
