@@ -93,7 +93,7 @@ def _once(weight: Any) -> Any:
     return weight, 1
 
 
-DISTANCE_COUNT = Semiring("distance-count", _shorter_counting, _lengthen_counting, (math.inf, 0), (0, 1), domain=_counts, weight=_once)
+DISTANCE_COUNT = Semiring("distance-count", _shorter_counting, _lengthen_counting, (math.inf, 0), (0, 1), domain=_counts, from_weight=_once)
 """(distance, number of shortest paths); an ordinary weight w is (w, 1), one path of that length. Counts are floats, exact up to 2⁵³."""
 
 
@@ -105,7 +105,7 @@ def _hops(a: Any) -> Any:
     return (a[0] > -math.inf) & (a[1] >= 0) & ((a[0] < math.inf) == (a[1] < math.inf))
 
 
-DISTANCE_HOPS = Semiring("distance-hops", min, _lengthen_hopping, (math.inf, math.inf), (0, 0), domain=_hops, weight=_once)
+DISTANCE_HOPS = Semiring("distance-hops", min, _lengthen_hopping, (math.inf, math.inf), (0, 0), domain=_hops, from_weight=_once)
 """(distance, edges): the shortest path with the fewest edges, compared in that order; an ordinary weight w is (w, 1), one edge."""
 
 TROPICAL_ARGMIN = MIN_PLUS.with_witness()

@@ -47,7 +47,7 @@ class Semiring(AlgebraicStructure):
         The carrier: an interval ``(low, high)``, a finite set, or a predicate on one element; for structured elements a tuple
         of one of these (or None) a component, or a predicate on the tuple. The laws are checked on it, and elements outside
         are refused, as NaN always is. Without it, every finite number is an element, and those infinities that are `zero` or `one`.
-    weight : callable, optional
+    from_weight : callable, optional
         What an ordinary weight means where elements are tuples: a function from a number to an element, such as ``lambda w: (w, 1)``.
         With it graphs whose weights are single numbers are closed as they are. It is recorded as the others are.
     witness : bool
@@ -57,8 +57,8 @@ class Semiring(AlgebraicStructure):
     ----------
     carrier : Carrier
         The domain, made explicit.
-    recorded_weight : tuple
-        The expression of each component of `weight`.
+    recorded_from_weight : tuple
+        The expression of each component of `from_weight`.
 
     Raises
     ------
@@ -72,20 +72,20 @@ class Semiring(AlgebraicStructure):
     are equal. `check` tries the laws. More: How it works, Generator.
     """
 
-    weight: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    from_weight: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     witness: bool = field(default=False, kw_only=True)
-    recorded_weight: tuple[Expr, ...] = field(default=(), init=False)
+    recorded_from_weight: tuple[Expr, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.weight is None:
+        if self.from_weight is None:
             return
-        if self.components == 1 or not callable(self.weight):
-            raise SemiringError(f"{self.name}: weight is a callable that gives for a number an element, where elements are tuples")
-        recorded = record(self.weight, 1, 1, what=f"{self.name}.weight", results=self.components).results
+        if self.components == 1 or not callable(self.from_weight):
+            raise SemiringError(f"{self.name}: from_weight is a callable that gives for a number an element, where elements are tuples")
+        recorded = record(self.from_weight, 1, 1, what=f"{self.name}.from_weight", results=self.components).results
         if not any(e.op == "var" for e in nodes(*recorded)):
-            raise SemiringError(f"{self.name}: weight gives the same element for every number")
-        object.__setattr__(self, "recorded_weight", recorded)
+            raise SemiringError(f"{self.name}: from_weight gives the same element for every number")
+        object.__setattr__(self, "recorded_from_weight", recorded)
 
     @raised_here
     def with_witness(self) -> Semiring:
@@ -142,7 +142,7 @@ class Semiring(AlgebraicStructure):
             )
 
     def _meaning(self) -> tuple[Any, ...]:
-        return (*super()._meaning(), self.recorded_weight, self.witness)
+        return (*super()._meaning(), self.recorded_from_weight, self.witness)
 
     def __repr__(self) -> str:
         return f"<semiring {self.name}: 0 = {self.zero!r}, 1 = {self.one!r}{', with witness' if self.witness else ''}>"
@@ -154,7 +154,7 @@ class Semiring(AlgebraicStructure):
             ("0", code(repr(self.zero))),
             ("1", code(repr(self.one))),
             ("a*", self._shown_star()),
-            *([("a weight a", code(f"({', '.join(map(show, self.recorded_weight))})"))] if self.weight is not None else []),
+            *([("a weight a", code(f"({', '.join(map(show, self.recorded_from_weight))})"))] if self.from_weight is not None else []),
             ("elements", code(self.carrier)),
             ("properties", self._shown_properties()),
         ]

@@ -266,7 +266,7 @@ def _weights(weights: list[Any] | Array, semiring: Semiring, where: Place) -> Va
         one = True if isinstance(semiring.zero, bool) else 1
         filled = [one if w is None else w for w in weights]
         return (_numbers(filled, where),)
-    if semiring.weight is not None and not any(isinstance(w, tuple) for w in weights):
+    if semiring.from_weight is not None and not any(isinstance(w, tuple) for w in weights):
         return elements_of(_numbers([1 if w is None else w for w in weights], where), semiring)
     for position, weight in enumerate(weights):
         if not isinstance(weight, tuple) or len(weight) != semiring.components:

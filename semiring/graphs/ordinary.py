@@ -1,4 +1,4 @@
-"""Ordinary weights over a semiring whose elements are tuples: what each of them means there, as the semiring says by its `weight`."""
+"""Ordinary weights over a semiring whose elements are tuples: what each of them means there, as the semiring says by its `from_weight`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ __all__ = ["element_of", "elements_of", "lists_components", "matrix_of", "requir
 
 def require_weight(semiring: Semiring, what: str) -> None:
     """Refuse ordinary weights where the semiring does not say what they mean."""
-    if semiring.weight is None:
+    if semiring.from_weight is None:
         raise GraphError(
-            f"{what}; for ordinary weights, where {semiring.name} is defined say what one means: weight=lambda w: (w, …), a tuple of "
+            f"{what}; for ordinary weights, where {semiring.name} is defined say what one means: from_weight=lambda w: (w, …), a tuple of "
             f"{semiring.components}"
         )
 
@@ -86,11 +86,11 @@ def elements_of(weights: Array, semiring: Semiring) -> tuple[Array, ...]:
 
 def _parts(weights: Array, semiring: Semiring) -> tuple[tuple[Array, ...], list[int]]:
     """The components of what weights mean, and which of them depend on the weights."""
-    expressions = semiring.recorded_weight
+    expressions = semiring.recorded_from_weight
     carried = [c for c, e in enumerate(expressions) if any(x.op == "var" for x in nodes(e))]
     if weights.dtype.kind == "O":
-        assert semiring.weight is not None
-        return np.frompyfunc(semiring.weight, 1, semiring.components)(weights), carried
+        assert semiring.from_weight is not None
+        return np.frompyfunc(semiring.from_weight, 1, semiring.components)(weights), carried
     if weights.dtype.kind in "iu" and any(expressions[c].op != "var" for c in carried):  # integers might wrap
         if (abs(weights.astype(np.float64)) > EXACT_IN_FLOAT64).any():
             raise DTypeError(f"the weights are integers beyond 2⁵³, which {semiring.name} would round; pass floats to accept that")

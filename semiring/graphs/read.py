@@ -218,7 +218,7 @@ def reading_of(
         For a `nonedge` that is no single element.
     """
     width = semiring.components
-    if width > 1 and semiring.weight is not None and nonedge is not None and not isinstance(nonedge, tuple | list | np.ndarray):
+    if width > 1 and semiring.from_weight is not None and nonedge is not None and not isinstance(nonedge, tuple | list | np.ndarray):
         nonedge = element_of(nonedge, semiring)
     if width > 1 and nonedge is not None and (not isinstance(nonedge, tuple) or len(nonedge) != width):
         raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")

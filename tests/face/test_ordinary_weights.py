@@ -140,21 +140,21 @@ def surprises(**more: Any) -> sr.Semiring:
 
 
 def test_a_semiring_of_ones_own_says_what_a_weight_means() -> None:
-    surprise = surprises(weight=lambda p: (-sr.ops.log(p), 1))
+    surprise = surprises(from_weight=lambda p: (-sr.ops.log(p), 1))
     dense = np.array([[1, 0.5, 0.125], [0, 1, 0.5], [0, 0, 1]])
     listed = sr.edges([(0, 1, 0.5), (0, 2, 0.125), (1, 2, 0.5), (2, 0, 0.0)])
     for graph in (dense, listed, sparse.csr_array(np.triu(dense, 1))):
         bits, hops = sr.closure(graph, surprise)
         np.testing.assert_allclose(bits / math.log(2), np.array([[0, 1, 2], [INF, 0, 1], [INF, INF, 0]]))
         assert hops.tolist() == [[0, 1, 2], [INF, 0, 1], [INF, INF, 0]]
-    doubled = surprises(weight=lambda w: (2 * w, 1))
+    doubled = surprises(from_weight=lambda w: (2 * w, 1))
     assert sr.closure(np.array([[0, 2**40], [7, 0]]), doubled)[0].tolist() == [[0, 2.0**41], [14, 0]]
     with pytest.raises(sr.DTypeError, match="beyond 2⁵³"):
         sr.closure(np.array([[0, 2**60], [7, 0]]), doubled)
     assert "2 * a" in doubled._repr_html_()
     assert doubled != surprises()
-    assert doubled == surprises(weight=lambda w: (2 * w, 1))
-    assert doubled.narrowed(None).weight is doubled.weight
+    assert doubled == surprises(from_weight=lambda w: (2 * w, 1))
+    assert doubled.narrowed(None).from_weight is doubled.from_weight
 
 
 @pytest.mark.parametrize(
@@ -174,12 +174,12 @@ def test_without_that_the_message_says_what_to_write(graph: Any, problem: str) -
 def test_what_is_no_such_function_is_refused() -> None:
     for wrong, problem in (
         (lambda w: w, "it returned"), (lambda w: (w, 1, 2), "a tuple of 2 scalars"), (lambda w: (0, 1), "the same element for every"),
-        (5, "weight is a callable"), (lambda a, b: (a, b), "raised TypeError"),
+        (5, "from_weight is a callable"), (lambda a, b: (a, b), "raised TypeError"),
     ):  # fmt: skip
         with pytest.raises(sr.SemiringError, match=problem):
-            surprises(weight=wrong)
+            surprises(from_weight=wrong)
     with pytest.raises(sr.SemiringError, match="where elements are tuples"):
-        sr.Semiring("x", min, max, 0, 1, weight=lambda w: w)
+        sr.Semiring("x", min, max, 0, 1, from_weight=lambda w: w)
     with pytest.raises(sr.GraphError, match=r"edge 1 from 'b' to 'c' needs a weight of 2 components .*; all edges"):
         sr.closure(sr.edges([("a", "b", (1, 1)), ("b", "c", 3.0)]), sr.DISTANCE_HOPS)
     with pytest.raises(sr.DomainError, match="nan"):
