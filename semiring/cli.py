@@ -196,7 +196,7 @@ def _apsp(options: argparse.Namespace) -> None:
     ends = [None if end is None else _vertex(end, labels, options.file) for end in (options.source, options.target)]
     some = ends != [None, None]
     wanted = options.paths or some
-    settings = {"nonedge": options.nonedge, "dtype": options.dtype, "method": options.method, "progress": options.progress}
+    settings = _settings(options)
     if some and options.output is None:  # where no matrix is to be written, a search does for what is printed
         settings |= {name: None if end is None else [labels[end]] for name, end in zip(("sources", "targets"), ends, strict=True)}
     start = time.perf_counter()
@@ -234,7 +234,7 @@ def _closure(options: argparse.Namespace) -> None:
 
     graph, labels = _read(options)
     semiring = options.semiring
-    settings = {"nonedge": options.nonedge, "dtype": options.dtype, "method": options.method, "progress": options.progress}
+    settings = _settings(options)
     start = time.perf_counter()
     # Reachability asks only where the edges are, so that weighted graphs are welcome.
     values = transitive_closure(graph, reflexive=True, **settings) if semiring == BOOLEAN else closure(graph, semiring, **settings)
@@ -243,6 +243,11 @@ def _closure(options: argparse.Namespace) -> None:
         _write(options.output, values, labels, semiring)
     _print_matrix(values, labels, semiring)
     _print_summary(graph, values, labels, semiring, options.nonedge, seconds)
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of a call that both commands have."""
+    return {"nonedge": options.nonedge, "dtype": options.dtype, "method": options.method, "progress": options.progress}
 
 
 def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:

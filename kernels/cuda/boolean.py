@@ -274,7 +274,7 @@ class CudaBooleanEngine(Immediate):
         grid = -(-m // tile.rows) * -(-n // tile.columns) * batch
         arguments = (*_matrix(A), *_matrix(transposed), *_matrix(C), m, n, k, int(fresh))
         self._kernels.function("product", tile)((grid, 1, 1), (tile.threads, 1, 1), arguments, tile.shared_bytes)
-        self._launched(m * n * k * batch)
+        launched(self.meter, m * n * k * batch)
 
     def _transposed(self, B: Block) -> PackedBlock:
         """The transpose of a block."""
@@ -293,12 +293,7 @@ class CudaBooleanEngine(Immediate):
         if n and batch:
             words = next(w for w in PIVOT_WORDS if n <= 32 * w)
             self._kernels.function("close", words=words)((batch, 1, 1), (32 * words, 1, 1), (*_matrix(A), n))
-            self._launched(n**3 * batch)
-
-    def _launched(self, steps: int) -> None:
-        """Tell the meter of steps that have been launched."""
-        if self.meter is not None:
-            launched(self.meter, steps)
+            launched(self.meter, n**3 * batch)
 
     def eliminate(self, A: Block) -> None:
         """A ← A*."""
@@ -322,7 +317,7 @@ class CudaBooleanEngine(Immediate):
             compiler.run(lambda: schedule(A), lambda: schedule(A))
         else:
             recorded.play(A)
-            self._launched(A.shape[0] ** 3 * len(A.values[0]))
+            launched(self.meter, A.shape[0] ** 3 * len(A.values[0]))
 
 
 def _copied(words: Any) -> Any:

@@ -164,7 +164,7 @@ class CudaEngine(CudaProducts):
                 self._divergent = recorded.divergent
             else:
                 earliest_divergence(self._found(len(A.values[0])), recorded.divergent, A.row)
-            self._closed(A)
+            launched(self.meter, A.values[0].size * A.shape[0])
 
     def _divergence_of(self, schedule: Callable[[Block], None], A: Block) -> Any:
         """Where ``schedule(A)``, while it is recorded, tells of divergent pivots."""
@@ -194,11 +194,6 @@ class CudaEngine(CudaProducts):
             function = self._kernels.function(name, ordered_bits=self._ordered_bits, side=side)
             arguments = (*flat(matrix_of(A)), n, *via_of(A, A.row), self._found(count).data.ptr, *more)
             function((count, 1, 1), (pivot_threads(self._representation, side), 1, 1), arguments)
-            self._closed(A)
-
-    def _closed(self, A: Block) -> None:
-        """Tell the meter of closures that have been launched."""
-        if self.meter is not None:
             launched(self.meter, A.values[0].size * A.shape[0])
 
     def _tested(self, schedule: Callable[[Block], None], A: Block) -> None:

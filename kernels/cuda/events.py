@@ -10,9 +10,9 @@ from semiring.kernels.cuda.compiler import rehearsing
 __all__ = ["launched"]
 
 
-def launched(meter: Meter, steps: int) -> None:
-    """Tell a meter of steps that are done when the GPU has come to here in the current stream."""
-    if not rehearsing():
+def launched(meter: Meter | None, steps: int) -> None:
+    """Tell a meter, if there is one, of steps that are done when the GPU has come to here in the current stream."""
+    if meter is not None and not rehearsing():
         meter.later(steps, _event)
 
 
