@@ -246,8 +246,8 @@ def _check_cycle(case: Case, answer: Answer, error: Any) -> Complaint | None:
     """The cycle that an error shows is one, and divergent."""
     if error.cycle is None or case.subject.closure == "star" or answer.slack:
         return None
-    n, labels = answer.edges[0].shape[-1], case.options.get("kind") in ("frame", "edges", "table", "networkx")
-    numbers = [labels_of(n).index(v) for v in error.cycle] if labels else list(error.cycle)
+    labels = labels_of(answer.edges[0].shape[-1])
+    numbers = [labels.index(v) if isinstance(v, str) else v for v in error.cycle]
     algebra, edge, weight = answer.algebra, answer.reached(answer.edges), None
     for u, v in zip(numbers, [*numbers[1:], numbers[0]], strict=True):
         if not edge[u, v]:
