@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from semiring.planning import Problem as Problem
     from semiring.product import Witnessed as Witnessed
     from semiring.product import matmul as matmul
+    from semiring.results.distributed import DistributedMatrix as DistributedMatrix
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.paths import Paths as Paths
     from semiring.results.paths_between import PathsBetween as PathsBetween
@@ -107,6 +108,7 @@ _HOMES = {
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
     "semiring.product": "Witnessed matmul",
+    "semiring.results.distributed": "DistributedMatrix",
     "semiring.results.farthest": "FarthestPair",
     "semiring.results.paths": "Paths",
     "semiring.results.paths_between": "PathsBetween",

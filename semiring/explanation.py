@@ -37,6 +37,8 @@ def explain(
     nonedge: Any = None,
     threads: int | None = None,
     memory_limit: int | str | None = None,
+    ranks: int = 0,
+    gpus: int = 0,
     method: str = "auto",
     block: int | None = None,
 ) -> Plan:
@@ -82,6 +84,10 @@ def explain(
     ----------------
     threads, memory_limit, method, block
         As for `apsp`.
+    ranks : int
+        The processes of a closure with ``comm=``; 0 for one without.
+    gpus : int
+        How many GPUs each rank has; 0 for ranks that compute on the CPU.
 
     Raises
     ------
@@ -105,8 +111,17 @@ def explain(
     else:
         with noted("the plan", semiring, graph):
             problem = _of_graph(graph, semiring, options)
+    if ranks:
+        problem = problem._replace(ranks=_whole(ranks, "ranks"), device=("cuda",) * _whole(gpus, "gpus") or "cpu")
     planned = plan(problem._replace(hypothetical=True))
     return noting_the_bar(replace(planned, notes=(*planned.notes, *_obstacles(planned))))
+
+
+def _whole(number: Any, name: str) -> int:
+    """A number of processes or devices."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+        raise SemiringError(f"{name} is {number!r}; it is a whole number from 0")
+    return int(number)
 
 
 def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:

@@ -173,13 +173,13 @@ class _Work:
     ) -> tuple[ValueStatistics, ...]:
         """The value statistics: by one pass now, or from when the checkpoint was begun, whose input may be half overwritten."""
         if checkpoint is not None and checkpoint.side is not None:
-            return tuple(ValueStatistics(None if finite is None else tuple(finite), *kinds) for finite, *kinds in checkpoint.found["seen"])
+            return checkpoint.statistics
         given = self.given
         found = RunningStatistics(self.plan.semiring, given.dtypes, warn=self.options.nonedge is None and not given.warned)
-        visit(pipelines, rows.rows, found.add)
+        visit(pipelines, [rows.rows[device :: len(pipelines)] for device in range(len(pipelines))], found.add)
         found.warn()
         if checkpoint is not None:
-            checkpoint.begin(rows.side, {"seen": found.statistics})
+            checkpoint.begin(rows.side, found.statistics)
         return found.statistics
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -226,6 +227,18 @@ class RunningStatistics:
             self._opposite += opposite
             self.statistics = tuple(old | new for old, new in zip(self.statistics, found, strict=True))
             self._count_zeros = self._count_zeros and not has_infinity(self.statistics[0], self._semiring)
+
+    @property
+    def state(self) -> tuple[tuple[ValueStatistics, ...], int, bool]:
+        """What another process needs to know of it."""
+        return self.statistics, self._opposite, self._count_zeros
+
+    def merge(self, states: Iterable[tuple[tuple[ValueStatistics, ...], int, bool]]) -> None:
+        """The value statistics of all rows, from the states of those who have seen some each."""
+        for statistics, opposite, counts in states:
+            self.statistics = tuple(old | new for old, new in zip(self.statistics, statistics, strict=True))
+            self._opposite += opposite
+            self._count_zeros &= counts
 
     def warn(self) -> None:
         """Warn of zeros where no entry is ∞, and of infinities of the wrong sign."""

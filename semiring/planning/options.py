@@ -37,6 +37,7 @@ class ComputationOptions(TypedDict, total=False):
     memory_limit: int | str | None
     checkpoint: str | os.PathLike[str] | None
     progress: Callable[[Progress], None] | bool | None
+    comm: Any
 
 
 class ClosureOptions(ComputationOptions, total=False):
@@ -66,6 +67,7 @@ class Options(NamedTuple):
     memory_limit: int | str | None = None
     checkpoint: str | os.PathLike[str] | None = None
     progress: Callable[[Progress], None] | bool | None = None
+    comm: Any = None
     method: str = "auto"
     block: int | None = None
 

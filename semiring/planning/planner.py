@@ -105,6 +105,9 @@ def _closure(problem: Problem) -> Plan:
             "memory_limit and checkpoint are for the closure of all vertices; with sources or targets memory is for their rows alone: "
             "leave them out, and name fewer at a time if that is too much"
         )
+    if problem.ranks:
+        require_closure_laws(problem.semiring, problem.dtypes, paths=problem.paths)
+        return _by_ranks(problem)
     shared = named_gpus(problem.device)
     if problem.needs_block_rows:
         _require_one_matrix_of_the_host(problem)
@@ -218,6 +221,29 @@ def _by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) 
     return cut(found, side)
 
 
+def _by_ranks(problem: Problem) -> Plan:
+    """The closure by block rows, distributed over the devices of several processes."""
+    if len(problem.shape) > 2 or problem.exact:
+        raise SemiringError("comm= is for one matrix of numbers, not for several or for exact entries")
+    if not is_idempotent(problem.semiring, problem.dtypes):
+        raise SemiringError(
+            f"closures over {problem.semiring.name} are eliminated, which takes the matrix as a whole, because ⊕ is not idempotent: leave "
+            f"out comm="
+        )
+    if problem.method not in ("auto", "blocked"):
+        raise SemiringError(f"method={problem.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")
+    devices = problem.device if isinstance(problem.device, tuple) else (str(problem.device),)
+    gpu, n = is_gpu(devices[0]), problem.n
+    row_bytes = n * problem.entry_bytes
+    left = [int(_OURS * free) for d in devices if d != "cuda" and (free := free_on(d)) is not None]
+    room = min(*left, sys.maxsize, sys.maxsize if problem.memory_limit is None else problem.memory_limit)
+    room = _beside_scratch(room, n * row_bytes, gpu=gpu)
+    side = _side(problem, row_bytes, gpu=gpu)
+    share = max(resident_bytes(block_rows(n, side), problem.ranks * len(devices), row_bytes))
+    resident = not problem.needs_block_rows and share <= room
+    return cut(Plan(problem, devices, "block rows", "blocked", side, room=room, resident=resident), side)
+
+
 def cut(found: Plan, side: int) -> Plan:
     """The plan of a closure by block rows of a side: as many at once as there is room for.
 
@@ -226,7 +252,8 @@ def cut(found: Plan, side: int) -> Plan:
     TooLargeError
         Where not even a few block rows fit.
     """
-    problem, count, speed = found.problem, len(found.devices), found.speed
+    problem, speed = found.problem, found.speed
+    count = max(1, problem.ranks) * len(found.devices)
     assert speed is not None
     row_bytes, size = problem.n * problem.entry_bytes, problem.result_bytes
     notes = found.notes

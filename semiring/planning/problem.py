@@ -64,6 +64,8 @@ class Problem(NamedTuple):
         Whether SciPy's searches are a strategy too.
     nearest : bool
         Whether only the best of all searches is wanted for each vertex, which is one search, and SciPy's.
+    ranks : int
+        The processes that compute it together, each on `device`; 0 where the caller's does it alone.
     hypothetical : bool
         Whether the plan is only to be looked at: then "cuda" is an NVIDIA H200 where there is no GPU, and what does not fit is a note.
     """
@@ -90,6 +92,7 @@ class Problem(NamedTuple):
     dense: bool = False
     scipy: bool = False
     nearest: bool = False
+    ranks: int = 0
     hypothetical: bool = False
 
     @property

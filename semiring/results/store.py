@@ -226,7 +226,8 @@ class Store(ABC):
     @property
     def countable(self) -> bool:
         """Whether `connected` takes no longer than someone waits who only wants to see what this is."""
-        return on_gpu(self.values[0]) or self.values[0].size <= _GLANCE
+        values = self.values[0]
+        return on_gpu(values) or (isinstance(values, np.ndarray) and values.size <= _GLANCE)
 
     def connected(self) -> int:
         """How many pairs of different vertices are connected, counted where the arrays lie."""

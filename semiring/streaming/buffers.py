@@ -7,15 +7,15 @@ a device that keeps the block rows it owns, so that a matrix is distributed over
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
 
-from semiring.streaming.storage import Matrix, RowAccess
+from semiring.streaming.storage import Matrix, RowAccess, memory_of
 
-__all__ = ["Buffer", "Buffers", "DeviceMemory", "HostMemory", "PeerMemory", "ResidentMemory"]
+__all__ = ["Buffer", "Buffers", "DeviceMemory", "HostMemory", "PanelMemory", "PeerMemory", "ResidentMemory"]
 
 Buffer = tuple[tuple[Any, ...], Any]
 """Memory for a block row: an array for each component, and one for the construction matrix or None."""
@@ -49,6 +49,12 @@ class DeviceMemory(Protocol):
 
     def restore(self, rows: slice, buffer: Any, columns: slice, source: RowAccess) -> None:
         """Copy columns of a buffer from a record. Waits until they are there."""
+
+    def copy(self, source: Any, target: Any, rows: slice) -> None:
+        """Copy the values of rows, which are all that products read of a row panel, from one buffer to another. Waits for that.
+
+        One of them may be on another device.
+        """
 
     def event(self) -> Callable[[], None]:
         """A function that waits for all that the calling thread has asked the device to do so far."""
@@ -115,15 +121,24 @@ class HostMemory(Buffers):
         """Nothing to wait for: an operation on the host is done when it returns."""
         return lambda: None
 
+    def view(self, rows: slice) -> Buffer | None:
+        """The rows themselves, if they are in memory and may be written to."""
+        arrays: list[Any] = [memory_of(m, rows, writable=True) for m in self._matrix.all]
+        if not all(isinstance(a, np.ndarray) and a.flags.writeable and a.strides[1] == a.itemsize for a in arrays):
+            return None
+        return tuple(arrays[: len(self._matrix.values)]), None if self._matrix.via is None else arrays[-1]
+
+    def copy(self, source: Buffer, target: Buffer, rows: slice) -> None:
+        """Copy the values of rows from one buffer to another."""
+        for there, here in zip(self.arrays(source, rows)[0], self.arrays(target, rows)[0], strict=True):
+            np.copyto(here, there)
+
 
 class PeerMemory(DeviceMemory, Protocol):
-    """A `DeviceMemory` that copies block rows from other devices too."""
+    """A `DeviceMemory` that may have the matrix itself."""
 
     def view(self, rows: slice) -> Any:
         """A buffer that is the rows of the matrix themselves, where they are in this memory already, or None."""
-
-    def copy(self, source: Any, target: Any, rows: slice) -> None:
-        """Copy the values of rows, which are all that products read of a row panel, from any device's buffer to one. Waits for that."""
 
 
 class ResidentMemory:
@@ -141,7 +156,7 @@ class ResidentMemory:
     def __init__(self, memory: PeerMemory, own: Sequence[slice], buffers: dict[int, Any]) -> None:
         self._memory, self._buffers = memory, buffers
         self.active, self.buffer, self.arrays, self.event = memory.active, memory.buffer, memory.arrays, memory.event
-        self.save, self.restore = memory.save, memory.restore
+        self.save, self.restore, self.copy = memory.save, memory.restore, memory.copy
         with memory.active():
             self._own = {rows.start: memory.view(rows) or memory.buffer(rows.stop - rows.start) for rows in own}
         buffers.update(self._own)
@@ -161,3 +176,35 @@ class ResidentMemory:
         """Copy own rows to the matrix the last time."""
         if last:
             self._memory.write_back(rows, buffer, last=True)
+
+
+class PanelMemory:
+    """A `DeviceMemory` that gets the row panels of other processes from where they arrive.
+
+    Parameters
+    ----------
+    memory : DeviceMemory
+        Of the block rows of this process.
+    slots : dict
+        Where the row panels of others arrive: a buffer for each, by their first row.
+    direct : bool
+        Whether the device computes with them there, and copies none.
+    """
+
+    def __init__(self, memory: DeviceMemory, slots: Mapping[int, Buffer], *, direct: bool) -> None:
+        self._memory, self._slots, self._direct = memory, slots, direct
+        self.active, self.buffer, self.arrays, self.event = memory.active, memory.buffer, memory.arrays, memory.event
+        self.save, self.restore, self.copy, self.write_back = memory.save, memory.restore, memory.copy, memory.write_back
+
+    def resident(self, rows: slice) -> Any:
+        """The buffer of own rows that stay, and of panels of others that are used where they arrive."""
+        arrived = self._slots.get(rows.start) if self._direct else None
+        return self._memory.resident(rows) if arrived is None else arrived
+
+    def load(self, rows: slice, buffer: Any, *, first: bool) -> None:
+        """Copy rows to a buffer, unless they are used where they are."""
+        arrived = self._slots.get(rows.start)
+        if arrived is None:
+            self._memory.load(rows, buffer, first=first)
+        elif not self._direct:
+            self._memory.copy(arrived, buffer, rows)

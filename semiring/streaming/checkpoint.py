@@ -11,20 +11,23 @@ import os
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import CheckpointError
+from semiring.kernels.limits import ValueStatistics
+from semiring.mpi.ranks import Ranks
 from semiring.streaming.identity import digests, identity_of, lock_file
 from semiring.streaming.journal import STATE, TEMPORARY, Record, State
 from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import FileRows, Matrix, Rows, rows_of
 
-__all__ = ["Checkpoint", "folder_of"]
+__all__ = ["Checkpoint", "folder_of", "side_in"]
 
 _FORMAT = 2
 _LOCK = "lock"
@@ -43,6 +46,15 @@ def folder_of(checkpoint: Any) -> Path:
     if not isinstance(named, str) or not named or "\0" in named:
         raise CheckpointError(f"checkpoint is {checkpoint!r}; pass the path of a folder to keep the work in, a string or a pathlib.Path")
     return Path(named)
+
+
+def side_in(checkpoint: Any) -> int | None:
+    """The rows of a block row of the closure that was begun in a folder; None where there is none, or no state that can be read."""
+    try:
+        state = State.read(folder_of(checkpoint))
+    except ValueError:
+        return None
+    return None if state is None else state.side
 
 
 class Checkpoint:
@@ -67,6 +79,11 @@ class Checkpoint:
         The rows of a block row that the caller asks for; those of the folder if there are some.
     threads : int, optional
         That read the input and the result for their digests.
+    ranks : Ranks, optional
+        The processes that work on it together; all of them see the folder. Each writes its own block rows and their records, and the first
+        one the state.
+    own : callable, optional
+        The block rows of this rank, of so many.
 
     Attributes
     ----------
@@ -109,9 +126,12 @@ class Checkpoint:
         overwrite: bool = False,
         block: int | None = None,
         threads: int | None = None,
+        ranks: Ranks | None = None,
+        own: Callable[[int], Collection[int]] = range,
     ) -> None:
         self.folder = folder_of(folder)
         self._given, self._n, self._threads = given, given[0].shape[0], threads
+        self._ranks, self._own_of, self._first = ranks, own, ranks is None or ranks.rank == 0
         self._overwritten = overwrite and all(isinstance(g, FileRows) and g.by_elements for g in given)
         closure: dict[str, Any] = {
             "format": _FORMAT,
@@ -121,27 +141,45 @@ class Checkpoint:
         self._entry = sum(g.dtype.itemsize for g in given) + (np.dtype(np.int32).itemsize if paths else 0)
         self._writing = threading.Lock()
         self._spares: defaultdict[int, list[Path]] = defaultdict(list)
+        self._lock: IO[Any] | None = None
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError):
-            raise CheckpointError(f"{folder} is a file, or would lie in one; name another folder") from None
-        lock = lock_file(self.folder / _LOCK)
-        if lock is None:
-            raise CheckpointError(f"another process is working on the checkpoint in {folder}; wait for it, or end it")
-        self._lock = lock
-        try:
-            self._state = self._settled(closure)
-            if block is not None and self.side not in (None, min(block, self._n)):
-                raise self._state.another(f"block: {self.side} there, {block} here")
+            self._in_turn(lambda: self._settle(closure))
+            with self._together():
+                if block is not None and self.side not in (None, min(block, self._n)):
+                    raise self._state.another(f"block: {self.side} there, {block} here")
             self.rows = block_rows(self._n, self.side or self._n)
-            keys = self._record_keys()
-            self.values, self.via, self.matrix = self._work_matrix(paths, begun=bool(keys) or self._state.round > 0)
-            self._require_same(keys)
+            self._keys = set[tuple[int, int]]()
+            self._in_turn(lambda: self._open(paths))
+            self._keys = self._gathered(self._keys)[0]
+            with self._together():
+                self._require_same(self._keys)
             self._begun: dict[tuple[int, int], Record] = {}
-            self.rounds = self._resume(keys)
+            self.rounds = self._resume(self._keys)
         except BaseException:
             self.close()
             raise
+
+    # Several ranks.
+
+    @property
+    def own(self) -> Collection[int]:
+        """The block rows of this rank."""
+        return self._own_of(len(self.rows))
+
+    def _together(self) -> AbstractContextManager[None]:
+        """What all ranks do, or each of them raises what one has raised."""
+        return nullcontext() if self._ranks is None else self._ranks.together()
+
+    def _in_turn(self, work: Callable[[], None]) -> None:
+        """The first rank does something before the others do it too."""
+        for first in (True, False) if self._ranks is not None else (True,):
+            with self._together():
+                if self._first == first:
+                    work()
+
+    def _gathered(self, value: Any) -> list[Any]:
+        """What each rank says."""
+        return [value] if self._ranks is None else self._ranks.allgather(value)
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -151,27 +189,33 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let another process go on."""
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
-    def begin(self, side: int, found: dict[str, Any]) -> None:
+    def begin(self, side: int, statistics: tuple[ValueStatistics, ...]) -> None:
         """Settle what stays the same when another process goes on.
 
         Parameters
         ----------
         side : int
             Rows of a block row: another cut could round floats in another way.
-        found : dict
-            What is known of the input, which may be overwritten when it is asked for again; of whatever JSON can keep.
+        statistics : tuple of ValueStatistics
+            Of the input, which may be overwritten when they are asked for again.
         """
         self.rows = block_rows(self._n, side)
-        self._state.side, self._state.found, self._state.entries = side, found, self._digests(self._given)
-        self._state.write()
+        self._state.side, self._state.found, self._state.entries = side, {"seen": statistics}, self._digests_of_all(self._given)
+        self._write_state()
         self.rounds = [0] * len(self.rows)
 
     def seal(self) -> None:
         """The result will not change any more: what takes its place later, such as another input in the same file, is refused."""
-        self._state.result = self._digests(self.matrix.all)
-        self._state.write()
+        self._state.result = self._digests_of_all(self.matrix.all)
+        self._write_state()
+
+    def _write_state(self) -> None:
+        with self._together():
+            if self._first:
+                self._state.write()
 
     @property
     def side(self) -> int | None:
@@ -179,9 +223,9 @@ class Checkpoint:
         return self._state.side
 
     @property
-    def found(self) -> dict[str, Any]:
-        """What was known of the input."""
-        return self._state.found
+    def statistics(self) -> tuple[ValueStatistics, ...]:
+        """The value statistics of the input, from when it was begun."""
+        return tuple(ValueStatistics(None if finite is None else tuple(finite), *kinds) for finite, *kinds in self._state.found["seen"])
 
     # The `Journal`.
 
@@ -189,6 +233,11 @@ class Checkpoint:
     def finished(self) -> bool:
         """Whether the result is there."""
         return self._state.round == len(self.rows)
+
+    @property
+    def round(self) -> int:
+        """How many rounds all block rows are known to be through."""
+        return self._state.round
 
     def record(self, i: int, k: int) -> Record:
         """The record of block row i in round k: A_IK, or all of the row."""
@@ -212,14 +261,15 @@ class Checkpoint:
             before = self._state.round
             if rounds > before:
                 self._state.round = rounds
-                self._state.write()
-                for i, k in itertools.product(range(len(self.rows)), range(before, rounds)):
+                if self._first:
+                    self._state.write()
+                for i, k in itertools.product(self.own, range(before, rounds)):
                     record = self.record(i, k)
                     if record.whole and i != k:
                         record.path.unlink(missing_ok=True)
                     elif record.path.exists():
                         record.spares.append(record.path)
-                if self.finished:
+                if self.finished and self._first:
                     self._record_keys()
 
     def describe(self) -> str:
@@ -229,21 +279,39 @@ class Checkpoint:
 
     # The folder.
 
-    def _settled(self, closure: dict[str, Any]) -> State:
-        """The state in the folder, if it is this closure's; a new one if there is none."""
+    def _settle(self, closure: dict[str, Any]) -> None:
+        """Take the folder, and the state in it, if it is this closure's; a new one if there is none."""
+        if self._first:
+            self._occupy()
         try:
             state = State.read(self.folder)
         except ValueError as error:
             raise self._refused(str(error)) from None
         if state is not None:
             state.require(closure)
-            return state
+            self._state = state
+            return
         strangers = sorted({p.name for p in self.folder.iterdir()} - {_LOCK, STATE + TEMPORARY})
         if strangers:
             raise CheckpointError(f"{self.folder} has {strangers[0]!r} in it and no checkpoint; use an empty folder, or a new one")
-        state = State(self.folder, closure)
-        state.write()
-        return state
+        self._state = State(self.folder, closure)
+        self._state.write()
+
+    def _occupy(self) -> None:
+        """Make the folder, and lock it."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise CheckpointError(f"{self.folder} is a file, or would lie in one; name another folder") from None
+        self._lock = lock_file(self.folder / _LOCK)
+        if self._lock is None:
+            raise CheckpointError(f"another process is working on the checkpoint in {self.folder}; wait for it, or end it")
+
+    def _open(self, paths: bool) -> None:
+        """The files of the work, which the first rank makes, and what is recorded there, as the first rank finds it."""
+        if self._first:
+            self._keys = self._record_keys()
+        self.values, self.via, self.matrix = self._work_matrix(paths, begun=bool(self._keys) or self._state.round > 0)
 
     def _refused(self, why: str) -> CheckpointError:
         lost = " (its input was to be overwritten: bring that back first)" if self._overwritten else ""
@@ -256,7 +324,7 @@ class Checkpoint:
 
         An input that is overwritten is the matrix that is worked on: its rows are what they were until they are begun.
         """
-        state, every = self._state, range(len(self.rows))
+        state, every = self._state, list(self.own)
         begun = {i for i, _ in keys} if state.round == 0 else set(every)
         own = [i for i in every if not self._overwritten or i not in begun] if state.entries else []
         if changed := self._changed(self._given, own, state.entries):
@@ -271,7 +339,7 @@ class Checkpoint:
 
         The last one is given another form afterwards.
         """
-        for k in {k for _, k in keys if k < len(self.rows) - 1}:
+        for k in {k for _, k in keys if k < len(self.rows) - 1 and k in self.own}:
             used, updated = any(i != k and r == k for i, r in keys), any(i == k and r > k for i, r in keys)
             if used and not updated:
                 for matrix, some, recorded in self._recorded(self.record(k, k), self.rows[k]):
@@ -280,9 +348,17 @@ class Checkpoint:
                     if found.tobytes() != recorded.tobytes():
                         raise self._refused(f"row {some.start} of the matrix that is worked on has been changed")
 
-    def _digests(self, matrices: Sequence[Rows], numbers: Iterable[int] | None = None) -> list[str]:
-        """The digests of block rows; of all of them unless they are numbered."""
-        return digests(matrices, self.rows if numbers is None else [self.rows[i] for i in numbers], self._threads)
+    def _digests(self, matrices: Sequence[Rows], numbers: Iterable[int]) -> list[str]:
+        """The digests of block rows."""
+        return digests(matrices, [self.rows[i] for i in numbers], self._threads)
+
+    def _digests_of_all(self, matrices: Sequence[Rows]) -> list[str]:
+        """The digests of all block rows, of which each rank reads its own."""
+        found = dict[int, str]()
+        with self._together():
+            found = dict(zip(self.own, self._digests(matrices, self.own), strict=True))
+        every = {i: digest for part in self._gathered(found) for i, digest in part.items()}
+        return [every[i] for i in range(len(self.rows))]
 
     def _changed(self, matrices: Sequence[Rows], numbers: Sequence[int], expected: list[str]) -> str:
         """The first block row of some whose digest is not the one expected; empty where there is none."""
@@ -331,7 +407,7 @@ class Checkpoint:
             named = _RECORD.fullmatch(path.name)
             key = (int(named[1]), int(named[2])) if named else None
             if path.suffix == TEMPORARY or (key and key[1] < self._state.round):
-                path.unlink()
+                path.unlink(missing_ok=True)  # another rank may be faster
             elif key:
                 keys.add(key)
         return keys
@@ -339,29 +415,32 @@ class Checkpoint:
     def _resume(self, keys: set[tuple[int, int]]) -> list[int]:
         """How many rounds each block row is through; those that are recorded as a whole are copied from there."""
         panels = {(k, k) for _, k in keys} | {(k, k) for k in [self._state.round] if 0 < k < len(self.rows)}
-        if missing := panels - keys:
-            raise self._refused(f"{self.record(*min(missing)).path.name} is missing")
         records = {key: self.record(*key) for key in keys}
-        for (i, k), record in records.items():
-            if i == k or not record.is_finished():
-                try:
-                    record.check()
-                except CheckpointError as error:
-                    raise self._refused(str(error)) from None
-        self._require_panels(keys)
+        finished = self._gathered({key for key, record in records.items() if record.is_finished()} if self._first else None)[0]
+        with self._together():
+            if missing := panels - keys:
+                raise self._refused(f"{self.record(*min(missing)).path.name} is missing")
+            for (i, k), record in records.items():
+                if i in self.own and (i == k or (i, k) not in finished):
+                    try:
+                        record.check()
+                    except CheckpointError as error:
+                        raise self._refused(str(error)) from None
+            self._require_panels(keys)
         rounds = [self._state.round] * len(self.rows)
         for i, k in sorted(keys):  # so that the last round of each block row comes last
             rounds[i] = k + 1
-        for i, after in enumerate(rounds):
-            begun = records.get((i, after - 1))
-            if begun is None or begun.is_finished():
-                continue
-            if begun.whole:
-                self._redo(begun, self.rows[i])
-                self.advance(i, after)
-            else:
-                self._begun[i, after - 1] = begun
-                rounds[i] = after - 1
+        with self._together():
+            for i, after in enumerate(rounds):
+                key = i, after - 1
+                if key not in records or key in finished:
+                    continue
+                if not records[key].whole:
+                    self._begun[key] = records[key]
+                    rounds[i] = after - 1
+                elif i in self.own:
+                    self._redo(records[key], self.rows[i])
+                    self.advance(i, after)
         return rounds
 
     def _redo(self, record: Record, rows: slice) -> None:

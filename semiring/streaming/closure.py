@@ -18,8 +18,8 @@ from semiring.common.errors import DivergentPivot
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.closures import guard_for
 from semiring.streaming.journal import Journal
-from semiring.streaming.pipeline import DevicePipeline
-from semiring.streaming.workers import run_workers
+from semiring.streaming.pipeline import DevicePipeline, nothing
+from semiring.streaming.workers import Share, run_workers
 
 __all__ = ["closure_by_rows", "visit"]
 
@@ -27,20 +27,28 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 
-def visit(pipelines: Sequence[DevicePipeline], rows: tuple[slice, ...], visitor: Callable[[int, Values], None]) -> None:
-    """Call ``visitor(first, values)`` for all block rows as the caller gave them, on all devices at once, distributed block-cyclically.
+def visit(
+    pipelines: Sequence[DevicePipeline],
+    owned: Sequence[Sequence[slice]],
+    visitor: Callable[[int, Values], None],
+    check: Callable[[], None] = nothing,
+) -> None:
+    """Call ``visitor(first, values)`` for the block rows of each device as the caller gave them, on all devices at once.
 
     Parameters
     ----------
     pipelines : sequence of DevicePipeline
-    rows : tuple of slice
+    owned : sequence of sequences of slice
+        The block rows of each.
     visitor : callable
         Gets the number of the first row, and the arrays of a block row on a device.
+    check : callable, optional
+        Called before each block row; what it raises ends this.
     """
     stopped = threading.Event()
 
     def share(device: int) -> None:
-        pipeline, own = pipelines[device], rows[device :: len(pipelines)]
+        pipeline, own = pipelines[device], owned[device]
         for some in own:
             pipeline.prefetch(some, first=True)
         with pipeline.memory.active():
@@ -48,6 +56,7 @@ def visit(pipelines: Sequence[DevicePipeline], rows: tuple[slice, ...], visitor:
                 loaded = pipeline.load()
                 if stopped.is_set():
                     return
+                check()
                 visitor(some.start, loaded.values)
                 pipeline.release(loaded)
             pipeline.drain()
@@ -73,6 +82,7 @@ def closure_by_rows(
     names: Sequence[Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
     journal: Journal | None = None,
+    share: Share | None = None,
 ) -> None:
     """values ← A* or A⁺, for an idempotent ⊕.
 
@@ -83,7 +93,7 @@ def closure_by_rows(
     rows : tuple of slice
         The block rows.
     values : tuple of arrays of shape (n, n)
-        Where the result is in the end; NumPy's, or what is indexed like them.
+        Where the result is in the end; NumPy's, or what is indexed like them. Of several ranks each has at least its own rows.
     via : array or None
     statistics : tuple of ValueStatistics
         What the numbers of each component are.
@@ -94,6 +104,7 @@ def closure_by_rows(
         The caller's names of the vertices, for errors.
     progress : callable, optional
     journal : Journal, optional
+    share : Share, optional
         See `run_workers`.
 
     Raises
@@ -110,18 +121,29 @@ def closure_by_rows(
     guard.before(statistics)
     for pipeline in pipelines:
         pipeline.engine.signed, pipeline.engine.statistics = guard.signed, statistics[0]
+    own = rows if share is None else tuple(rows[i] for i in share.own(len(rows)))
+    stopped = None
     try:
-        run_workers(pipelines, rows, reflexive=reflexive, progress=progress, journal=journal)
-        stopped = divergent_loop(semiring, tuple(np.concatenate([host(v[I, I].diagonal()) for I in rows]) for v in values))
+        run_workers(pipelines, rows, reflexive=reflexive, progress=progress, journal=journal, share=share)
+        if own:
+            loop = divergent_loop(semiring, tuple(np.concatenate([host(v[I, I].diagonal()) for I in own]) for v in values))
+            stopped = None if loop is None else int(np.concatenate([np.r_[I] for I in own])[loop])
     except DivergentPivot as stop:
         stopped = stop.vertex
+    if share is not None:
+        stopped = min((v for v in share.ranks.allgather(stopped) if v is not None), default=None)
 
     def on_host() -> Values | None:
-        return None if (given := snapshot()) is None else tuple(map(host, given))
+        return None if (given := snapshot()) is None else tuple(map(host, given)) if share is None else given
 
     if stopped is not None:
         _explain(Diagnosis(semiring, on_host, lambda v: v if names is None else names[v]), stopped, dtypes)
-    guard.after(values, via)
+    if share is None:
+        guard.after(values, via)
+        return
+    with share.ranks.together():
+        for I in own:
+            guard.after(tuple(v[I] for v in values), None if via is None else via[I])
 
 
 def _explain(diagnosis: Diagnosis, vertex: int, dtypes: tuple[np.dtype[Any], ...]) -> NoReturn:

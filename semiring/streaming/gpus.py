@@ -22,7 +22,7 @@ from semiring.kernels.cuda.transfer import locked
 from semiring.kernels.engine import Engine
 from semiring.streaming.buffers import Buffer, Buffers
 from semiring.streaming.pipeline import DevicePipeline, resident_pipelines
-from semiring.streaming.storage import ArrayRows, Matrix, RowAccess
+from semiring.streaming.storage import ArrayRows, Matrix, RowAccess, memory_of
 
 __all__ = ["CudaMemory", "PinnedOutput", "PinnedRows", "cuda_pipelines", "free_pools"]
 
@@ -72,8 +72,8 @@ class CudaMemory(Buffers):
     def view(self, rows: slice) -> Buffer | None:
         """The rows themselves, if the GPU has the whole matrix."""
         values, matrices = self._matrix.values, self._matrix.all
-        arrays = [m.array[rows] for m in matrices if isinstance(m, ArrayRows) and _copyable(m.array, m.dtype)]
-        if len(arrays) < len(matrices) or any(not on_gpu(a) or a.device.id != self._number for a in arrays):
+        arrays: list[Any] = [memory_of(m, rows) for m in matrices]
+        if not all(_copyable(a, m.dtype) and on_gpu(a) and a.device.id == self._number for a, m in zip(arrays, matrices, strict=True)):
             return None
         return tuple(arrays[: len(values)]), None if self._matrix.via is None else arrays[-1]
 
@@ -125,8 +125,10 @@ class CudaMemory(Buffers):
         return synchronize
 
     def _copy(self, matrix: RowAccess, rows: slice, array: Any, *, back: bool) -> None:
-        if isinstance(matrix, ArrayRows) and _copyable(matrix.array, array.dtype):
-            _copy_async(*(array, matrix.writable[rows]) if back else (matrix.array[rows], array), self._own.stream)
+        there = memory_of(matrix, rows, writable=back)
+        if _copyable(there, array.dtype):
+            source, target = (array, there) if back else (there, array)
+            _copy_async(source, target, self._own.stream)
             return
         step = max(1, _STAGE // (array.shape[1] * array.itemsize))
         for turn, start in enumerate(range(rows.start, rows.stop, step)):

@@ -131,6 +131,11 @@ class Journal(Protocol):
         """Whether there is nothing left to do."""
         ...
 
+    @property
+    def round(self) -> int:
+        """How many rounds all block rows are known to be through."""
+        ...
+
     def record(self, i: int, k: int) -> Record | None:
         """Where the part of block row i is recorded from which its update in round k can be done again, or all of it."""
 
@@ -157,7 +162,7 @@ class NoJournal:
         Block rows.
     """
 
-    finished = False
+    finished, round = False, 0
 
     def __init__(self, count: int) -> None:
         self.rounds: Sequence[int] = (0,) * count

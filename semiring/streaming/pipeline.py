@@ -19,12 +19,12 @@ from semiring.streaming.buffers import DeviceMemory, PeerMemory, ResidentMemory
 from semiring.streaming.journal import Record
 from semiring.streaming.layout import PANELS
 
-__all__ = ["DevicePipeline", "Loaded", "resident_pipelines"]
+__all__ = ["DevicePipeline", "Loaded", "nothing", "resident_pipelines"]
 
 Task = Callable[[], None]
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """Nothing to wait for, nobody to tell."""
 
 
@@ -61,7 +61,7 @@ class DevicePipeline:
         self._loading: deque[Future[Loaded]] = deque()
         self._writing: deque[Future[None]] = deque()
 
-    def prefetch(self, rows: slice, ready: Task = _nothing, loaded: Task = _nothing, *, first: bool, record: Record | None = None) -> None:
+    def prefetch(self, rows: slice, ready: Task = nothing, loaded: Task = nothing, *, first: bool, record: Record | None = None) -> None:
         """Begin to load rows as soon as there is a free buffer and `ready` returns, and then tell `loaded`.
 
         What is recorded of them comes from the record.
@@ -98,10 +98,11 @@ class DevicePipeline:
         keep: bool = False,
         last: bool = False,
         record: Record | None = None,
+        publish: Task = nothing,
     ) -> None:
-        """Begin to write rows back when they are computed and recorded, and then tell `done`; the buffer is free then, unless it is kept.
+        """Begin to write rows back when they are computed and recorded, `publish` them to other processes, and then tell `done`.
 
-        An error is told to `failed` at once, because all may be waiting for these rows.
+        The buffer is free then, unless it is kept. An error is told to `failed` at once, because all may be waiting for these rows.
         """
         computed = self.memory.event()
 
@@ -113,6 +114,7 @@ class DevicePipeline:
                         with record.writing() as target:
                             self.memory.save(row.rows, row.buffer, record.columns, target)
                     self.memory.write_back(row.rows, row.buffer, last=last)
+                    publish()
                 done()
             except BaseException as error:
                 failed(error)
@@ -123,13 +125,14 @@ class DevicePipeline:
 
         self._submit(write)
 
-    def release(self, row: Loaded) -> None:
-        """Free the buffer of rows that are no longer needed, when they are neither computed with nor being written back."""
+    def release(self, row: Loaded, done: Task = nothing) -> None:
+        """Free the buffer of rows that are not needed any more, when they are neither computed with nor being written back; tell `done`."""
         computed = self.memory.event()
 
         def free() -> None:
             computed()
             self._free_buffer(row)
+            done()
 
         self._submit(free)
 

@@ -1,21 +1,26 @@
 """Storage backends: matrices that are read and written by rows.
 
 `ArrayRows` are in memory, of the host or of a GPU, or in whatever is indexed like an array, such as Zarr's; `FileRows` are in a file of
-NumPy's, which need not be mapped into memory for that. A `Matrix` is what the caller gave, where the result goes, and the construction
-matrix, each in a backend of its own.
+NumPy's, which need not be mapped into memory for that; `OwnRows` are some rows in memory, where other processes have the others. A
+`Matrix` is what the caller gave, where the result goes, and the construction matrix, each in a backend of its own.
 """
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import mmap
 import os
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["ArrayRows", "FileRows", "Matrix", "RowAccess", "Rows", "rows_of"]
+from semiring.arrays.devices import on_gpu
+
+__all__ = ["ArrayRows", "FileRows", "Matrix", "OwnRows", "RowAccess", "Rows", "memory_of", "rows_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -119,6 +124,53 @@ class FileRows:
         while left:
             done = os.pwritev(self._file, [left[:_AT_ONCE]], at)
             left, at = left[done:], at + done
+
+
+class OwnRows:
+    """The rows of a matrix that one process owns, in its memory one after the other.
+
+    Parameters
+    ----------
+    n : int
+    rows : sequence of slice
+        The block rows that are its own, in ascending order.
+    dtype : numpy.dtype
+
+    Attributes
+    ----------
+    array : array of shape (m, n)
+    rows : tuple of slice
+    """
+
+    def __init__(self, n: int, rows: Sequence[slice], dtype: np.dtype[Any]) -> None:
+        self.shape, self.rows, self.dtype = (n, n), tuple(rows), np.dtype(dtype)
+        self._starts = [r.start for r in rows]
+        self._ends = list(itertools.accumulate((r.stop - r.start for r in rows), initial=0))
+        self.array = np.empty((self._ends[-1], n), dtype)
+
+    def __getitem__(self, key: slice | tuple[slice, slice]) -> Array:
+        """The memory of some rows of one of its block rows, or of some columns of them."""
+        rows, *columns = key if isinstance(key, tuple) else (key,)
+        number = bisect.bisect_right(self._starts, rows.start) - 1
+        first = self._ends[number] + rows.start - self._starts[number]
+        return self.array[(slice(first, first + rows.stop - rows.start), *columns)]
+
+    def read(self, rows: slice, out: Array) -> None:
+        """Copy some rows to an array of their shape."""
+        out[...] = self[rows]
+
+    def write(self, rows: slice, array: Array) -> None:
+        """Copy an array to some rows."""
+        self[rows][...] = array
+
+
+def memory_of(matrix: RowAccess, rows: slice, *, writable: bool = False) -> Any | None:
+    """The memory of some rows, on the host or a GPU, or None where they are elsewhere."""
+    if isinstance(matrix, OwnRows):
+        return matrix[rows]
+    if isinstance(matrix, ArrayRows) and (isinstance(matrix.array, np.ndarray) or on_gpu(matrix.array)):
+        return (matrix.writable if writable else matrix.array)[rows]
+    return None
 
 
 def rows_of(array: Any) -> Rows:

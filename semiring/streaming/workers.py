@@ -2,15 +2,21 @@
 
 What is done, and in which order, `semiring.algorithms.block_rows.steps` says. Here a step becomes an operation of a device's engine or of
 its pipeline. All loads are asked for ahead, and wait for room and for what they depend on in the pipeline's own thread.
+
+Where several ranks have devices, each has the threads of its own, and the row panels of the others come to it (`Share`) while the thread
+that made the call looks after them.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
 
 from semiring.algorithms.block_rows import (
     Broadcast,
@@ -29,17 +35,69 @@ from semiring.algorithms.block_rows import (
 from semiring.algorithms.schedules import Pivots
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.engine import Block
-from semiring.streaming.journal import Journal, NoJournal
-from semiring.streaming.pipeline import DevicePipeline, Loaded
+from semiring.mpi.panels import Local
+from semiring.mpi.ranks import Ranks, Stopped
+from semiring.streaming.buffers import Buffer
+from semiring.streaming.journal import Journal, NoJournal, Record
+from semiring.streaming.pipeline import DevicePipeline, Loaded, nothing
 
-__all__ = ["Stopped", "run_workers"]
+__all__ = ["Share", "Stopped", "owners", "run_workers"]
 
+Array = np.ndarray[Any, Any]
 StepsOfDevice = Callable[[], Iterator[Step]]
 """Yields the steps of a device, as often as they are asked for."""
 
 
-class Stopped(Exception):
-    """Another device has failed, or the caller has stopped the work."""
+class Panels(Protocol):
+    """How row panels come to other ranks, see `semiring.mpi.panels`."""
+
+    def slot(self, k: int) -> tuple[Any, ...]:
+        """Where row panel k arrives: an array for each component."""
+        ...
+
+    def run(self, local: Local, done: Callable[[], bool]) -> None:
+        """Bring all panels, and wait until all that this rank computes is `done`."""
+
+    def finish(self) -> None:
+        """Do what the other ranks wait for, after a failure."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one rank has of a closure that several do together.
+
+    Attributes
+    ----------
+    ranks : Ranks
+    devices : tuple of int
+        How many each rank has. They own block rows in a block-cyclic distribution over all of them.
+    panels : Panels
+    owners : dict of int to int
+        The rank that owns each row panel which others need.
+    direct : bool
+        Whether devices compute with a panel where it arrives.
+    """
+
+    ranks: Ranks
+    devices: tuple[int, ...]
+    panels: Panels
+    owners: dict[int, int]
+    direct: bool
+
+    @property
+    def first(self) -> int:
+        """The number of the first device of this rank."""
+        return sum(self.devices[: self.ranks.rank])
+
+    def own(self, count: int) -> list[int]:
+        """The block rows of this rank, of so many."""
+        return [i for i, owner in enumerate(owners(self.devices, count)) if owner == self.ranks.rank]
+
+
+def owners(devices: Sequence[int], count: int) -> list[int]:
+    """The rank that owns each of so many block rows, where each rank has so many devices."""
+    ranks = [rank for rank, some in enumerate(devices) for _ in range(some)]
+    return [ranks[i % len(ranks)] for i in range(count)]
 
 
 def run_workers(
@@ -49,6 +107,7 @@ def run_workers(
     reflexive: bool,
     progress: Callable[[int, int], None] | None = None,
     journal: Journal | None = None,
+    share: Share | None = None,
 ) -> None:
     """A ← A ⊕ A² ⊕ … or I ⊕ A ⊕ A² ⊕ …, for an idempotent ⊕.
 
@@ -63,10 +122,14 @@ def run_workers(
         Called with how many rounds block rows have been through, all of them together, and how many that will be: first at the beginning.
     journal : Journal, optional
         Where this is kept, for another process to go on.
+    share : Share, optional
+        Where other ranks have devices too.
 
     Raises
     ------
     DivergentPivot
+    BaseException
+        Whatever another rank has raised.
     KeyboardInterrupt
         When what was begun is done; a note says how to go on.
 
@@ -75,12 +138,13 @@ def run_workers(
     n³ steps. A device holds two row panels, the block row that it updates, and those that come and go; or its share of the matrix, and
     two row panels of other devices.
     """
-    count, devices = len(rows), len(pipelines)
+    count, here = len(rows), len(pipelines)
+    first, devices = (0, here) if share is None else (share.first, sum(share.devices))
     journal = NoJournal(count) if journal is None else journal
     begun = [i for i, k in enumerate(journal.rounds) if journal.begun(i, k) is not None]
-    owned = [block_cyclic(device, devices, count) for device in range(devices)]
+    owned = [block_cyclic(first + device, devices, count) for device in range(here)]
     programs: list[StepsOfDevice] = [partial(steps, journal.rounds, own, look_ahead=devices > 1, begun=begun) for own in owned]
-    dependencies = Dependencies(programs, journal, progress)
+    dependencies = Dependencies(programs, owned, journal, progress, share)
     if journal.finished:
         return
 
@@ -92,16 +156,29 @@ def run_workers(
             dependencies.stop(error)
             raise
 
-    workers = ThreadPoolExecutor(devices)
+    workers = ThreadPoolExecutor(here + 1)
     try:
-        wait([workers.submit(work, device) for device in range(devices)])
+        working = [workers.submit(work, device) for device in range(here)]
+        if share is None:
+            wait(working)
+        else:
+            working.append(workers.submit(dependencies.publish_recorded, rows))
+            share.panels.run(dependencies, lambda: all(done.done() for done in working))
     except BaseException as error:
         dependencies.stop(error)
     finally:
+        if share is not None and not isinstance(dependencies.error, Stopped | None):
+            share.ranks.tell_of_failure()
         workers.shutdown()
-    if dependencies.error is not None:
-        if not isinstance(dependencies.error, DivergentPivot):
-            dependencies.error.add_note(journal.describe())
+    if dependencies.error is not None and not isinstance(dependencies.error, DivergentPivot):
+        dependencies.error.add_note(journal.describe())
+    if share is not None:
+        try:
+            share.ranks.settle(dependencies.error)
+        except BaseException:
+            share.panels.finish()
+            raise
+    elif dependencies.error is not None:
         raise dependencies.error
     journal.complete(count)
 
@@ -111,27 +188,53 @@ class Dependencies:
 
     Parameters
     ----------
-    programs : iterable of StepsOfDevice
-        Of all devices.
+    programs : sequence of StepsOfDevice
+        Of all devices of this process.
+    owned : sequence of range
+        Their block rows.
     journal : Journal
     progress : callable, optional
+    share : Share, optional
     """
 
-    def __init__(self, programs: Iterable[StepsOfDevice], journal: Journal, progress: Callable[[int, int], None] | None) -> None:
-        self.journal, self._progress = journal, progress
+    def __init__(
+        self,
+        programs: Sequence[StepsOfDevice],
+        owned: Sequence[range],
+        journal: Journal,
+        progress: Callable[[int, int], None] | None,
+        share: Share | None = None,
+    ) -> None:
+        self.journal, self.share, self._progress = journal, share, progress
         self._rounds = list(journal.rounds)
+        self._own = sorted(i for own in owned for i in own)
+        self._elsewhere = sum(self._rounds) - sum(self._rounds[i] for i in self._own)
         self._receivers = [0] * len(self._rounds)
         for program in programs:
             for step in program():
                 if isinstance(step, Receive):
                     self._receivers[step.k] += 1
+        self._sent = set[int]() if share is None else {k for k, owner in share.owners.items() if owner == share.ranks.rank}
+        for k in self._sent:
+            self._receivers[k] += 1
+        self._arrived, self._writable, self._published = set[int](), set[int](), set[int]()
         self._changed = threading.Condition()
         self.error: BaseException | None = None
         self._report()
 
+    # What the devices of this process wait for, and tell.
+
+    def is_elsewhere(self, k: int) -> bool:
+        """Whether row panel k is another rank's."""
+        return self.share is not None and self.share.owners.get(k, self.share.ranks.rank) != self.share.ranks.rank
+
     def wait_for(self, i: int, rounds: int) -> None:
         """Until a block row has been through so many rounds."""
         self._until(lambda: self._rounds[i] >= rounds)
+
+    def wait_for_panel(self, k: int) -> None:
+        """Until block row k is a row panel, and here."""
+        self._until(lambda: k in self._arrived if self.is_elsewhere(k) else self._rounds[k] > k)
 
     def wait_for_receivers(self, i: int) -> None:
         """Until every device that needs it has the row panel that a block row was."""
@@ -144,15 +247,33 @@ class Dependencies:
             self._rounds[i] = rounds
             self._changed.notify_all()
             least = min(self._rounds)
-        if least < len(self._rounds):  # the last row panel is still to be given its own form
+        if self.share is None and least < len(self._rounds):  # the last row panel is still to be given its own form
             self.journal.complete(least)
         self._report()
 
     def received(self, i: int) -> None:
-        """A device has received a block row as a row panel."""
+        """A device has received a block row as a row panel, or used it where it arrived."""
         with self._changed:
             self._receivers[i] -= 1
             self._changed.notify_all()
+
+    def publish(self, k: int, copy: Callable[[Buffer], None]) -> None:
+        """Copy row panel k of this rank to its slot, for the other ranks, when there is room."""
+        if k in self._sent:
+            assert self.share is not None
+            self._until(lambda: k in self._writable)
+            copy((self.share.panels.slot(k), None))
+            with self._changed:
+                self._published.add(k)
+                self._receivers[k] -= 1
+                self._changed.notify_all()
+
+    def publish_recorded(self, rows: Sequence[slice]) -> None:
+        """Publish the row panels that were made before this process began."""
+        for k in sorted(self._sent):
+            record = self.journal.record(k, k)
+            if self.journal.rounds[k] > k and record is not None:
+                self.publish(k, partial(_read_panel, record, rows[k]))
 
     def stop(self, error: BaseException) -> None:
         """Let nobody wait any longer, nor begin another block row."""
@@ -165,15 +286,59 @@ class Dependencies:
         if self.error is not None:
             raise Stopped from self.error
 
+    # What the row panels of other ranks ask and tell: `semiring.mpi.panels.Local`.
+
+    def released(self, k: int) -> bool:
+        """Whether no device of this rank needs row panel k any more."""
+        return self._receivers[k] == 0
+
+    def progress(self) -> tuple[int, ...]:
+        """The least number of rounds of block rows here, the sum of them, and the rounds that the journal knows to be done everywhere."""
+        own = [self._rounds[i] for i in self._own]
+        return min(own, default=len(self._rounds)), sum(own), self.journal.round
+
+    def others(self, progress: Array) -> None:
+        """How far all ranks are."""
+        assert self.share is not None
+        self._elsewhere = int(progress[:, 1].sum() - progress[self.share.ranks.rank, 1])
+        # What is done everywhere the first rank writes down, and after that nobody needs what the rounds before have recorded.
+        done = int(progress[:, 0].min() if self.share.ranks.rank == 0 else progress[0, 2])
+        if done < len(self._rounds):
+            self.journal.complete(done)
+        self._report()
+
+    def writable(self, k: int) -> None:
+        """Row panel k may be copied to its slot."""
+        with self._changed:
+            self._writable.add(k)
+            self._changed.notify_all()
+
+    def published(self, k: int) -> bool:
+        """Whether row panel k is in its slot, for the others."""
+        return k in self._published
+
+    def arrived(self, k: int) -> None:
+        """Row panel k is in its slot, from another rank."""
+        with self._changed:
+            self._arrived.add(k)
+            self._changed.notify_all()
+
     def _report(self) -> None:
         """Tell how far all is."""
         if self._progress is not None:
-            self._progress(sum(self._rounds), len(self._rounds) ** 2)
+            self._progress(self._elsewhere + sum(self._rounds[i] for i in self._own), len(self._rounds) ** 2)
 
     def _until(self, true: Callable[[], bool]) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self.error is not None or true())
         self.check()
+
+
+def _read_panel(record: Record, rows: slice, target: Buffer) -> None:
+    """The values of a row panel that is recorded."""
+    with record.reading() as source:
+        for array in target[0]:
+            source.read(rows, array[: rows.stop - rows.start])
 
 
 @dataclass(frozen=True)
@@ -209,8 +374,9 @@ class _Worker:
                 ready = partial(self._wait_until_free, i, k)
                 self.pipeline.prefetch(self.rows[i], ready, first=k == 0, record=self.journal.begun(i, k))
             case Receive(k):
-                ready, loaded = partial(self.dependencies.wait_for, k, k + 1), partial(self.dependencies.received, k)
-                self.pipeline.prefetch(self.rows[k], ready, loaded, first=False, record=self.journal.record(k, k))
+                ready = partial(self.dependencies.wait_for_panel, k)
+                record = None if self.dependencies.is_elsewhere(k) else self.journal.record(k, k)
+                self.pipeline.prefetch(self.rows[k], ready, self._received(k, released=False), first=False, record=record)
 
     def _do(self, step: Step) -> None:
         match step:
@@ -248,7 +414,13 @@ class _Worker:
             case Store(i, k):
                 self._write_back(self.row, i, k, last=k == len(self.rows) - 1)
             case Release(k):
-                self.pipeline.release(self.panels.pop(k).loaded)
+                self.pipeline.release(self.panels.pop(k).loaded, self._received(k, released=True))
+
+    def _received(self, k: int, *, released: bool) -> Callable[[], None]:
+        """Says that the device has row panel k: where it computes with it in place, not before it is released."""
+        share = self.dependencies.share
+        in_place = share is not None and share.direct and self.dependencies.is_elsewhere(k)
+        return partial(self.dependencies.received, k) if in_place == released else nothing
 
     def _wait_until_free(self, i: int, k: int) -> None:
         """Until block row i is through the rounds before k, and every device has received it if it was the row panel of one of them."""
@@ -273,7 +445,12 @@ class _Worker:
             self.engine.store(row.block, row.loaded.values)
         record = None if last and i == k else self.journal.record(i, k)
         done = partial(self.dependencies.advance, i, k + 1)
-        self.pipeline.write_back(row.loaded, done, self.dependencies.stop, keep=keep, last=last, record=record)
+        publish = partial(self._publish, row, k) if i == k and not last else nothing
+        self.pipeline.write_back(row.loaded, done, self.dependencies.stop, keep=keep, last=last, record=record, publish=publish)
+
+    def _publish(self, row: _Row, k: int) -> None:
+        """Let other ranks have a row panel."""
+        self.dependencies.publish(k, lambda slot: self.pipeline.memory.copy(row.loaded.buffer, slot, self.rows[k]))
 
 
 def _beside(K: slice, n: int) -> list[slice]:

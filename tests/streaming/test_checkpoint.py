@@ -23,6 +23,7 @@ import pytest
 import semiring as sr
 from semiring.common.errors import CheckpointError, DivergentPivot
 from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.statistics import value_statistics
 from semiring.streaming import checkpoint, identity, journal, storage
 from semiring.streaming import journal as state_file
@@ -78,7 +79,7 @@ def resume(
     given = tuple(map(rows_of, matrices))
     with Checkpoint(folder, given, semiring, reflexive=reflexive, paths=paths, device=device, overwrite=overwrite) as state:
         if state.side is None:
-            state.begin(side, {})
+            state.begin(side, ())
         engines = [engine(semiring, dtypes, 1) for _ in range(devices)]
         run(engines, memory(state.matrix), state.rows, reflexive, progress, state, buffers)
         return tuple(map(np.array, state.values)), None if state.via is None else np.array(state.via)
@@ -307,7 +308,7 @@ def test_another_block_is_another_closure(tmp_path):
     Checkpoint(tmp_path / "state", given, sr.MIN_PLUS, reflexive=True, paths=False, block=8).close()
     opened(tmp_path / "large", block=100).close()
     with opened(tmp_path / "large", block=100) as state:
-        state.begin(5, {})
+        state.begin(5, ())
     opened(tmp_path / "large", block=100).close()
 
 
@@ -483,7 +484,7 @@ def test_every_bit_of_a_finished_result_counts(tmp_path, semiring, overwrite):
         return resume(folder, given, semiring, paths=True, overwrite=overwrite)
 
     with Checkpoint(folder, tuple(map(rows_of, given)), semiring, reflexive=True, paths=True, overwrite=overwrite) as state:
-        state.begin(4, {})
+        state.begin(4, ())
         run([CpuEngine(semiring, tuple(m.dtype for m in given), 1)], HostMemory(state.matrix), state.rows, True, None, state)
         state.seal()
     expected, rng = call(), np.random.default_rng(0)
@@ -570,9 +571,9 @@ def test_the_cut_and_what_is_known_of_the_input_are_kept(tmp_path):
         with opened(tmp_path / "a") as state:
             assert state.side is None
     with opened(tmp_path / "a") as state:
-        state.begin(2, {"largest": 0.1})
+        state.begin(2, (ValueStatistics((0.1, 2.5)),))
     with opened(tmp_path / "a") as state:
-        assert (state.side, state.found, state.rows) == (2, {"largest": 0.1}, block_rows(5, 2))
+        assert (state.side, state.statistics, state.rows) == (2, (ValueStatistics((0.1, 2.5)),), block_rows(5, 2))
 
 
 def spoil(path: Path, at: int = -20) -> None:

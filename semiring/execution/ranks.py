@@ -1,0 +1,256 @@
+"""The closure of one matrix by the processes of an MPI communicator, by block rows, or by searches whose sources they share out."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, nullcontext
+from typing import Any, cast
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import flat
+from semiring.arrays.devices import gpu_number, gpus, is_gpu
+from semiring.common.errors import SemiringError, described
+from semiring.execution.reporting import reporting
+from semiring.graphs.by_ranks import GivenByRanks
+from semiring.graphs.by_rows import GivenRows, RunningStatistics
+from semiring.graphs.read import reading_of
+from semiring.kernels.engine import Engine
+from semiring.kernels.limits import ValueStatistics
+from semiring.kernels.select import engine_for
+from semiring.mpi.panels import SharedPanels
+from semiring.mpi.ranks import Ranks
+from semiring.planning import Plan, closure_problem, plan
+from semiring.planning.options import Options, named_gpus
+from semiring.planning.planner import cut
+from semiring.results.distributed import DistributedMatrix
+from semiring.results.paths import Paths
+from semiring.streaming.buffers import Buffer, DeviceMemory, HostMemory, PanelMemory, PeerMemory, ResidentMemory
+from semiring.streaming.checkpoint import Checkpoint, side_in
+from semiring.streaming.closure import closure_by_rows, visit
+from semiring.streaming.layout import PANELS, BlockRows
+from semiring.streaming.pipeline import DevicePipeline
+from semiring.streaming.storage import Matrix, OwnRows
+from semiring.streaming.workers import Share, owners
+
+__all__ = ["solve_by_ranks"]
+
+Array = np.ndarray[Any, Any]
+
+_log = logging.getLogger("semiring")
+
+
+def solve_by_ranks(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> Any:
+    """The closure of a graph that the ranks of a communicator pass together: a `DistributedMatrix`, or `Paths` over one.
+
+    Parameters
+    ----------
+    graph, semiring, options, reflexive
+        See `semiring.closure`; the same on all ranks, but for the graph.
+    presence : bool
+        See `read_graph`.
+
+    Raises
+    ------
+    SemiringError
+        Where the ranks do not make the same call; and whatever one of them raises, on all.
+    """
+    ranks = Ranks.of(options.comm)
+    with ranks.together():
+        devices = _devices(ranks, options.device)
+    _require_one_call(ranks, semiring, options, reflexive=reflexive)
+    paths = bool(options.paths or semiring.witness)
+    reading = reading_of(semiring, options.nonedge, options.dtype, presence=presence, paths=paths)
+    given = GivenByRanks.of(ranks, graph, semiring, reading, options.weight)
+    if given.n == 0:
+        empty = [DistributedMatrix(ranks, OwnRows(0, [], d), [], []) for d in (*given.dtypes, np.dtype(np.int32))]
+        values: Any = tuple(empty[:-1])
+        if paths:
+            return Paths(semiring, values, cast(Any, empty[-1]), nodes=given.labels, reflexive=reflexive)
+        return values[0] if len(values) == 1 else values
+    with ranks.together():
+        options = options._replace(device=devices, comm=None)
+        how = plan(closure_problem(semiring, given.dtypes, (given.n, given.n), options, ranks=ranks.size))
+        _log.info("rank %d of %d: %s", ranks.rank, ranks.size, how.rows)
+    return _ByRanks(ranks, how, options).close(given, reflexive=reflexive)
+
+
+def _require_one_call(ranks: Ranks, semiring: Semiring, options: Options, *, reflexive: bool) -> None:
+    """All ranks have to mean the same: a semiring of the caller's own is made on each of them, by the same script."""
+    with ranks.together():
+        program = semiring.program
+        recorded = semiring.name, flat(program.add), flat(program.mul), repr((semiring.zero, semiring.one))
+        wanted = options._replace(
+            comm=None, device=None, progress=None, checkpoint=None if options.checkpoint is None else str(options.checkpoint)
+        )
+    ranks.same("the semiring", recorded)
+    for name, value in (*wanted._asdict().items(), ("reflexive", reflexive)):
+        ranks.same(name, described(value))
+
+
+def _devices(ranks: Ranks, device: Any) -> tuple[str, ...]:
+    """The devices of this rank: "cpu", or the GPUs that are named, or its share of those that the ranks of its host see."""
+    named = named_gpus(device) if device != "cuda:all" else None
+    if named is not None:
+        return named
+    name = str(device)
+    if name == "cpu" or (is_gpu(name) and name not in ("cuda", "cuda:all")):
+        return (name,)
+    if name not in ("auto", "cuda", "cuda:all"):
+        raise SemiringError(
+            f"device={device!r} has no closure by several processes; use 'auto', 'cpu', 'cuda', 'cuda:0', … or a list of GPUs"
+        )
+    if not gpus():
+        if name != "auto":
+            raise SemiringError(f"there is no GPU for device={device!r} on rank {ranks.rank}")
+        return ("cpu",)
+    return tuple(f"cuda:{number}" for number in range(ranks.host.rank % gpus(), gpus(), ranks.host.size))
+
+
+class _ByRanks:
+    """A closure by block rows on the devices of several ranks.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    plan : Plan
+        The same on all ranks but for the names of devices.
+    options : Options
+    """
+
+    def __init__(self, ranks: Ranks, how: Plan, options: Options) -> None:
+        self.ranks, self.plan, self.options = ranks, how, options
+        self.devices = tuple(ranks.allgather(len(how.devices)))
+
+    def close(self, given: GivenByRanks, *, reflexive: bool) -> Any:
+        """The values, and the paths if they are wanted: distributed, or in the files of a checkpoint."""
+        ranks, how, options = self.ranks, self.plan, self.options
+        ranks.same("where the closure is computed", "GPUs" if how.gpu else "the CPU")
+        if options.checkpoint is not None and (side := ranks.allgather(side_in(options.checkpoint))[0]) is not None:
+            how = self.plan = cut(how, side)
+        assert how.rows is not None
+        rows = how.rows.rows
+        owner_of = owners(self.devices, len(rows))
+        source = given.rows(owner_of, rows)
+        whole: Any = tuple(DistributedMatrix(ranks, r, rows, owner_of) for r in source.rows)
+        with ExitStack() as stack:
+            values, via, matrix, checkpoint = self.output(stack, source, owner_of, reflexive=reflexive)
+            begun = checkpoint is not None and checkpoint.side is not None
+            rounds = checkpoint.rounds if checkpoint is not None and begun else [0] * len(rows)
+            needed = [k for k in range(len(rows)) if any(done <= k for i, done in enumerate(rounds) if i != k)]
+            sent = {k: owner_of[k] for k in needed if ranks.size > 1}
+            panels = stack.enter_context(closing(SharedPanels(ranks, sent, how.rows.side, given.n, given.dtypes)))
+            share = Share(ranks, self.devices, panels, sent, direct=not how.gpu)
+            pipelines = self.pipelines(stack, matrix, how.rows, share)
+            statistics = self.statistics(pipelines, source, checkpoint, share)
+            with reporting(options.progress, how) if ranks.rank == 0 else nullcontext() as meter:
+                closure_by_rows(
+                    pipelines,
+                    rows,
+                    values,
+                    via,
+                    statistics,
+                    reflexive=reflexive,
+                    snapshot=lambda: whole,
+                    names=given.labels,
+                    progress=None if meter is None else functools.partial(_tell, meter, given.n**3),
+                    journal=checkpoint,
+                    share=share,
+                )
+            if checkpoint is not None:
+                checkpoint.seal()
+        return self.result(values, via, owner_of, given, whole, reflexive=reflexive)
+
+    def output(
+        self, stack: ExitStack, source: GivenRows, owner_of: Sequence[int], *, reflexive: bool
+    ) -> tuple[Any, Any, Matrix, Checkpoint | None]:
+        """Where the values and the construction matrix go: the memory of their owners, or the files of a checkpoint."""
+        ranks, how, options = self.ranks, self.plan, self.options
+        if options.checkpoint is not None:
+            made = Checkpoint(
+                options.checkpoint,
+                source.rows,
+                how.semiring,
+                reflexive=reflexive,
+                paths=how.paths,
+                device=how.device,
+                block=options.block,
+                threads=options.threads,
+                ranks=ranks,
+                own=lambda count: [i for i, owner in enumerate(owners(self.devices, count)) if owner == ranks.rank],
+            )
+            checkpoint = stack.enter_context(made)
+            return checkpoint.values, checkpoint.via, checkpoint.matrix, checkpoint
+        assert how.rows is not None
+        own = [r for r, owner in zip(how.rows.rows, owner_of, strict=True) if owner == ranks.rank]
+        with ranks.together():
+            stores = tuple(OwnRows(how.n, own, d) for d in how.dtypes)
+            via = OwnRows(how.n, own, np.dtype(np.int32)) if how.paths else None
+        return stores, via, Matrix(source.rows, stores, via), None
+
+    def result(self, values: Any, via: Any, owner_of: Sequence[int], given: GivenByRanks, whole: Any, *, reflexive: bool) -> Any:
+        """What the caller gets of the values and the construction matrix."""
+        assert self.plan.rows is not None
+        if self.options.checkpoint is None:
+            parts = *values, *(() if via is None else (via,))
+            made = [DistributedMatrix(self.ranks, part, self.plan.rows.rows, owner_of) for part in parts]
+            values, via = tuple(made[: len(values)]), None if via is None else made[-1]
+        if via is None:
+            return values[0] if len(values) == 1 else values
+        return Paths(self.plan.semiring, values, via, nodes=given.labels, reflexive=reflexive, kept=lambda: whole)
+
+    def pipelines(self, stack: ExitStack, matrix: Matrix, rows: BlockRows, share: Share) -> list[DevicePipeline]:
+        """One for each device of this rank."""
+        how, count = self.plan, sum(self.devices)
+        first = share.first
+        slots: dict[int, Buffer] = {
+            rows.rows[k].start: (share.panels.slot(k), None) for k, owner in share.owners.items() if owner != self.ranks.rank
+        }
+        buffers: dict[int, Any] = {}
+        made = []
+        with self.ranks.together():
+            for number, device in enumerate(how.devices):
+                engine: Engine = engine_for(how.semiring, how.dtypes, device, self.options.threads, witness=True)
+                memory: PeerMemory = _memory(matrix, device)
+                own = rows.rows[first + number :: count]
+                resident: DeviceMemory = ResidentMemory(memory, own, buffers) if how.resident else memory
+                room = (0 if share.direct else PANELS) if how.resident else rows.buffers
+                made.append(stack.enter_context(DevicePipeline(engine, PanelMemory(resident, slots, direct=share.direct), room, rows.side)))
+        return made
+
+    def statistics(
+        self, pipelines: Sequence[DevicePipeline], source: GivenRows, checkpoint: Checkpoint | None, share: Share
+    ) -> tuple[ValueStatistics, ...]:
+        """The value statistics of the whole matrix, of which each rank reads its own rows, or those from when the checkpoint was begun."""
+        if checkpoint is not None and checkpoint.side is not None:
+            return checkpoint.statistics
+        assert self.plan.rows is not None
+        warn = self.options.nonedge is None and not source.warned
+        found, merged = (RunningStatistics(self.plan.semiring, source.dtypes, warn=warn) for _ in range(2))
+        rows, count = self.plan.rows, sum(self.devices)
+        owned = [rows.rows[share.first + number :: count] for number in range(len(pipelines))]
+        self.ranks.working(lambda check: visit(pipelines, owned, found.add, check))
+        merged.merge(self.ranks.allgather(found.state))
+        with self.ranks.together():
+            if self.ranks.rank == 0:
+                merged.warn()
+        if checkpoint is not None:
+            checkpoint.begin(rows.side, merged.statistics)
+        return merged.statistics
+
+
+def _tell(meter: Any, steps: int, done: int, total: int) -> None:
+    """Tell how far a closure of so many steps is, by its updates of block rows."""
+    meter.reach(steps * done // total, steps)
+
+
+def _memory(matrix: Matrix, device: str) -> PeerMemory:
+    """Buffers on a device."""
+    if device == "cpu":
+        return HostMemory(matrix)
+    from semiring.streaming.gpus import CudaMemory
+
+    return CudaMemory(matrix, gpu_number(device))

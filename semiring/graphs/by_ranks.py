@@ -1,0 +1,250 @@
+"""Graphs that several processes pass together: a file that all see, one rank's graph, the same on all, or each rank's own rows.
+
+`GivenByRanks.of` finds out which of them it is, and that all ranks mean the same graph, before any entry is sent; `rows` then gives each
+rank the block rows that it owns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.csr import CSR
+from semiring.arrays.devices import on_gpu
+from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError, described, library
+from semiring.graphs.array_like import ArrayLike
+from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, rows_of_graph
+from semiring.graphs.graph import Reading
+from semiring.graphs.read import GivenMatrix, edges_of
+from semiring.mpi.ranks import Ranks
+from semiring.streaming.identity import digests
+from semiring.streaming.layout import block_rows
+from semiring.streaming.storage import OwnRows, Rows
+
+__all__ = ["GivenByRanks"]
+
+Array = np.ndarray[Any, Any]
+
+_AT_ONCE = 1024
+"""Rows of a digest."""
+
+
+@dataclass(frozen=True, eq=False)
+class GivenByRanks:
+    """A graph that ranks have passed together.
+
+    Attributes
+    ----------
+    ranks : Ranks
+    n : int
+    dtypes : tuple of numpy.dtype
+    labels : tuple or None
+        The vertices in the order of the rows; None where they are 0 … n − 1.
+    edges : CSR or None
+        The edges of what lists them, on every rank.
+    dense : GivenRows or None
+        Where a rank can read block rows by itself.
+    root : int or None
+        The only rank that can, if there is one.
+    """
+
+    ranks: Ranks
+    n: int
+    dtypes: tuple[np.dtype[Any], ...]
+    labels: tuple[Hashable, ...] | None
+    edges: CSR | None
+    dense: GivenRows | None
+    root: int | None
+
+    @classmethod
+    def of(cls, ranks: Ranks, graph: Any, semiring: Semiring, reading: Reading, weight: Any) -> GivenByRanks:
+        """What all ranks call a graph together.
+
+        Raises
+        ------
+        GraphError
+            Where they pass different things; and what reading it on one of them raises.
+        """
+        kinds = ranks.allgather(_kind(graph))
+        passing = [rank for rank, kind in enumerate(kinds) if kind is not None]
+        if not passing:
+            raise GraphError("no rank has passed a graph: pass it on one of them and None on the others, or on all")
+        root = passing[0] if len(passing) == 1 and ranks.size > 1 else None
+        first = passing[0]
+        for rank, kind in enumerate(kinds):
+            if root is None and kind != kinds[first]:
+                raise GraphError(
+                    f"rank {first} passes {kinds[first]}, and rank {rank} {kind or 'None'}: pass the same kind of graph on all ranks, or a "
+                    f"graph on one of them and None on the others"
+                )
+        if root is not None and kinds[root] == "a function":
+            raise GraphError(
+                f"only rank {root} passes a function rows(start, stop); each rank calls it for rows of its own: pass it on all"
+            )
+        found: tuple[CSR | None, GivenRows | None, Any] = None, None, None
+        with ranks.together():
+            if graph is not None:
+                found = _read(graph, semiring, reading, weight)
+        edges, dense, labels = found
+        if root is not None and (listed := ranks.allgather((edges, labels) if edges is not None else None)[root]) is not None:
+            root, (edges, labels) = None, listed
+        elif edges is not None:
+            ranks.same("the graph", _digest_of(edges, labels))
+        about = ranks.allgather(None if dense is None else (dense.n, dense.dtypes, labels))
+        if edges is not None:
+            return cls(ranks, edges.n, edges.dtypes, labels, edges, None, None)
+        if root is None:
+            ranks.same("the graph", (about[ranks.rank][0], tuple(map(str, about[ranks.rank][1]))))
+            if kinds[first] == "an array":
+                assert dense is not None
+                some = block_rows(dense.n, _AT_ONCE)
+                ranks.same(
+                    "the graph", ranks.working(lambda check: hashlib.sha256("".join(digests(dense.rows, some)).encode()).hexdigest())
+                )
+        n, dtypes, labels = about[first]
+        return cls(ranks, n, dtypes, labels, None, dense, root)
+
+    def rows(self, owners: Sequence[int], rows: Sequence[slice]) -> GivenRows:
+        """The block rows that this rank owns; where one rank has the graph, it sends each of the others what is theirs."""
+        if self.edges is not None:
+            arrays = self.edges.arrays()
+            return GivenRows(tuple(_EdgeRows(a) for a in arrays), arrays, as_they_are=False, overwritable=False, warned=True)
+        if self.root is None:
+            assert self.dense is not None
+            return self.dense
+        ranks, here = self.ranks, self.ranks.rank == self.root
+        own = [r for r, owner in zip(rows, owners, strict=True) if owner == ranks.rank]
+        with ranks.together():
+            stores = [OwnRows(self.n, own, d) for d in self.dtypes]
+            parts = [np.empty((max(r.stop - r.start for r in rows), self.n), d) for d in self.dtypes] if here else []
+        for some, owner in zip(rows, owners, strict=True):
+            with ranks.together():
+                if self.dense is not None and here:
+                    for source, part in zip(self.dense.rows, parts, strict=True):
+                        source.read(some, part[: some.stop - some.start])
+            for component, store in enumerate(stores):
+                if here and owner == ranks.rank:
+                    store.write(some, parts[component][: some.stop - some.start])
+                elif here:
+                    ranks.send(parts[component][: some.stop - some.start], owner)
+                elif owner == ranks.rank:
+                    ranks.receive(store[some], self.root)
+        return GivenRows(tuple(stores), (), as_they_are=False, overwritable=False)
+
+
+def _kind(graph: Any) -> str | None:
+    """What a rank passes, in words."""
+    if graph is None:
+        return None
+    if isinstance(graph, str | os.PathLike):
+        return "the name of a file"
+    if callable(graph) and not hasattr(graph, "shape"):
+        return "a function"
+    if is_on_disk(graph):
+        return "a file"
+    return "an array" if hasattr(graph, "shape") or isinstance(graph, tuple | list) else "a graph"
+
+
+def _read(graph: Any, semiring: Semiring, reading: Reading, weight: Any) -> tuple[CSR | None, GivenRows | None, Any]:
+    """The edges or the block rows of a graph, and the labels."""
+    if isinstance(graph, str | os.PathLike):
+        graph = _opened(graph)
+    elif callable(graph) and not hasattr(graph, "shape"):
+        return None, given_rows(_made_by(graph, semiring.components), semiring, reading), None
+    listed = edges_of(graph, semiring, nonedge=reading.nonedge, dtype=reading.dtype, presence=reading.presence, weight=weight)
+    if listed is not None:
+        return listed[0], None, listed[1]
+    given = GivenMatrix.of(graph, semiring, reading)
+    if len(given.shape) > 2 or any(d.kind == "O" for d in given.dtypes) or any(map(on_gpu, given.arrays)):
+        raise SemiringError("comm= is for one matrix of numbers in the memory of the host or on disk, or for edges")
+    if given.plain:
+        return None, given.rows(), None
+    read = given.read()
+    return None, rows_of_graph(read), read.labels
+
+
+def _opened(path: str | os.PathLike[str]) -> Any:
+    """A matrix in a file that all ranks see."""
+    name = os.fspath(path)
+    if name.endswith(".npy"):
+        return np.load(name, mmap_mode="r")
+    if os.path.isdir(name) or name.endswith((".zarr", ".zip")):
+        return library("zarr", "reading a Zarr array").open_array(store=name, mode="r")
+    raise GraphError(f"with comm= the name of a file is that of an .npy file or a Zarr array, and not {name!r}; sr.read_edges reads others")
+
+
+def _digest_of(edges: CSR, labels: Any) -> str:
+    """What tells two lists of edges apart."""
+    state = hashlib.sha256(repr((edges.n, [str(d) for d in edges.dtypes], labels)).encode())
+    for array in (edges.starts, edges.heads, *edges.weights):
+        state.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return state.hexdigest()
+
+
+def _made_by(function: Callable[[int, int], Any], components: int) -> tuple[ArrayLike, ...]:
+    """The components of the matrix whose rows a function gives."""
+    first = _RowFunction(function, components, None)
+    some = first(slice(0, 1))
+    return tuple(ArrayLike(_MadeRows(first, c, some[0].shape[1], some[c].dtype)) for c in range(components))  # type: ignore[arg-type]  # indexed like an array
+
+
+class _RowFunction:
+    """A caller's function of the first row and the one after the last, with what it returns checked."""
+
+    def __init__(self, function: Callable[[int, int], Any], components: int, n: int | None) -> None:
+        self._function, self._components, self.n = function, components, n
+        self._last: tuple[slice, tuple[Array, ...]] | None = None
+
+    def __call__(self, rows: slice) -> tuple[Array, ...]:
+        """The rows of each component."""
+        last = self._last
+        if last is not None and last[0] == rows:
+            return last[1]
+        given = self._function(rows.start, rows.stop)
+        made = tuple(map(np.asarray, given if self._components > 1 else (given,)))
+        for array in made:
+            if array.ndim != 2 or array.shape != (rows.stop - rows.start, self.n or array.shape[1]) or len(made) != self._components:
+                wanted = f"an array of {rows.stop - rows.start} × {self.n or 'n'} elements"
+                each = f"a tuple of {self._components} arrays, each " if self._components > 1 else ""
+                raise ShapeError(f"rows({rows.start}, {rows.stop}) returned {described(given)}; it returns {each}{wanted}")
+            if array.dtype.kind not in "biuf":
+                raise DTypeError(f"rows({rows.start}, {rows.stop}) returned elements of dtype {array.dtype}; numbers are wanted")
+        self.n = made[0].shape[1]
+        self._last = rows, made
+        return made
+
+
+class _MadeRows:
+    """One component of a matrix whose rows a function gives, indexed by slices of rows."""
+
+    def __init__(self, function: _RowFunction, component: int, n: int, dtype: np.dtype[Any]) -> None:
+        self._function, self._component = function, component
+        self.shape, self.dtype, self.flags, self.ndim = (n, n), dtype, None, 2
+
+    def __getitem__(self, rows: slice) -> Array:
+        """Some rows, which have the dtype of the first one."""
+        part = self._function(rows)[self._component]
+        if part.dtype != self.dtype:
+            raise DTypeError(f"rows({rows.start}, {rows.stop}) returned elements of dtype {part.dtype}, and rows(0, 1) of {self.dtype}")
+        return part
+
+
+class _EdgeRows(Rows):
+    """The rows of one component of a sparse matrix."""
+
+    def __init__(self, array: Any) -> None:
+        self._array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    def read(self, rows: slice, out: Array) -> None:
+        """Copy some rows to an array of their shape."""
+        out[...] = self._array[np.arange(rows.start, rows.stop)]
+
+    def write(self, rows: slice, array: Array) -> None:
+        """Nothing is written to what a caller keeps."""
+        raise NotImplementedError

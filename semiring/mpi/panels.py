@@ -1,0 +1,189 @@
+"""Row panels from their owners to all ranks: in memory that the ranks of a host share, and from host to host by MPI's broadcasts.
+
+Panels come in the order of their rounds, one after the other, and each goes through three stages:
+
+1. All ranks say that they need the panel no more whose slot this one takes (two slots take turns), and how far they are.
+2. Its owner copies it to the slot, and tells the ranks of its host.
+3. The first rank of that host broadcasts it to the first ranks of the others, and these tell those of theirs.
+
+So every host receives a panel once, however many ranks it has, and no rank copies what another one of its host has received. The stages are
+nonblocking collective operations, and the products of a round go on beside them. If a rank fails, the stages that others have begun are
+gone through by all, whatever is in the slots, so that the communicator can be used as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from semiring.mpi.ranks import Ranks, Stopped
+
+__all__ = ["PROGRESS", "SLOTS", "Local", "SharedPanels"]
+
+Array = np.ndarray[Any, Any]
+
+SLOTS = 2
+"""Panels that there is room for: the one that products are made with, and the next."""
+
+_ALIGNMENT = 4096
+"""Bytes that each array of a slot begins at multiples of: whole pages can be registered with a GPU."""
+
+_PIECE = 1 << 28
+"""Bytes of one broadcast: MPI counts no more than 2³¹, and pieces follow each other from host to host."""
+
+PROGRESS = 3
+"""Numbers that say how far a rank is."""
+
+_STAGES = 3
+
+
+class Local(Protocol):
+    """What the panels ask of, and tell, those who compute on this rank."""
+
+    def check(self) -> None:
+        """Raise `Stopped` after an error on this rank."""
+
+    def released(self, k: int) -> bool:
+        """Whether no device of this rank needs row panel k any more."""
+        ...
+
+    def progress(self) -> tuple[int, ...]:
+        """How far this rank is, for the others to know, in `PROGRESS` numbers."""
+        ...
+
+    def others(self, progress: Array) -> None:
+        """How far all ranks were when they had room for the next panel: an array of shape (ranks, PROGRESS)."""
+
+    def writable(self, k: int) -> None:
+        """The owner may copy row panel k to its slot."""
+
+    def published(self, k: int) -> bool:
+        """Whether the owner has done so."""
+        ...
+
+    def arrived(self, k: int) -> None:
+        """Row panel k is in its slot."""
+
+
+class SharedPanels:
+    """The row panels of a closure, of which each rank owns some.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    owners : dict of int to int
+        The rank that owns each row panel that comes, by its number and in ascending order. The same on all ranks.
+    rows : int
+        Of a panel, at most.
+    n : int
+    dtypes : sequence of numpy.dtype
+
+    Notes
+    -----
+    Each host has two panels in its memory, and receives n² elements in a closure, the first ranks among the hosts as many.
+    """
+
+    def __init__(self, ranks: Ranks, owners: dict[int, int], rows: int, n: int, dtypes: Sequence[np.dtype[Any]]) -> None:
+        from mpi4py import MPI
+
+        self._ranks, self._owners, self._order = ranks, owners, {k: place for place, k in enumerate(owners)}
+        sizes = [-(-rows * n * d.itemsize // _ALIGNMENT) * _ALIGNMENT for d in dtypes]
+        self._size = sum(sizes)
+        host = ranks.host
+        self._window = MPI.Win.Allocate_shared(SLOTS * self._size + _ALIGNMENT if host.rank == 0 else 0, 1, comm=host)
+        self._window.Lock_all(MPI.MODE_NOCHECK)
+        memory, _ = self._window.Shared_query(0)
+        everything: Array = np.frombuffer(cast(Any, memory), np.uint8)
+        skipped = -everything.ctypes.data % _ALIGNMENT
+        self.memory: Array = everything[skipped : skipped + SLOTS * self._size]
+        ends = np.cumsum(sizes).tolist()
+        self._slots = [
+            tuple(
+                self.memory[slot * self._size + end - size :][: rows * n * d.itemsize].view(d).reshape(rows, n)
+                for end, size, d in zip(ends, sizes, dtypes, strict=True)
+            )
+            for slot in range(SLOTS)
+        ]
+        self._own, self._told = np.zeros(PROGRESS, np.int64), np.zeros((ranks.size, PROGRESS), np.int64)
+        self._token = np.zeros(1, np.uint8)
+        self._begun = -1
+        self._request: Any = None
+
+    def slot(self, k: int) -> tuple[Array, ...]:
+        """The memory of row panel k: an array for each component."""
+        return self._slots[self._order[k] % SLOTS]
+
+    def run(self, local: Local, done: Callable[[], bool]) -> None:
+        """Bring all panels, in the thread that made the call, and wait until all that this rank computes is `done`.
+
+        Raises
+        ------
+        Stopped
+            Where another rank has failed; and what `local.check` raises.
+        """
+
+        def watch() -> None:
+            local.check()
+            if self._ranks.failed():
+                raise Stopped
+
+        keys = list(self._owners)
+        for place, k in enumerate(keys):
+            if place >= SLOTS:
+                self._ranks.until(partial(local.released, keys[place - SLOTS]), watch)
+            self._own[:] = local.progress()
+            for stage in range(_STAGES):
+                if stage == 1 and self._owners[k] == self._ranks.rank:
+                    local.writable(k)
+                    self._ranks.until(partial(local.published, k), watch)
+                    self._window.Sync()
+                self._post(_STAGES * place + stage)
+                self._ranks.until(self._over, watch)
+                if stage == 0:
+                    local.others(self._told)
+            self._window.Sync()
+            local.arrived(k)
+        self._ranks.until(done, watch)
+
+    def finish(self) -> None:
+        """Go through the stages that any rank has begun, after a failure."""
+        last = max(self._ranks.allgather(self._begun))
+        self._ranks.until(self._over)
+        for stage in range(self._begun + 1, (last // _STAGES + 1) * _STAGES):
+            self._post(stage)
+            self._ranks.until(self._over)
+
+    def close(self) -> None:
+        """Give the memory back. All ranks call it."""
+        self._window.Unlock_all()
+        self._slots.clear()
+        del self.memory
+        self._window.Free()
+
+    def _post(self, number: int) -> None:
+        """Begin a stage of a panel."""
+        ranks, (place, stage) = self._ranks, divmod(number, _STAGES)
+        self._begun = number
+        owner = list(self._owners.values())[place]
+        at_home = ranks.hosts[owner] == ranks.hosts[ranks.rank]
+        if stage == 0:
+            self._request = [ranks.all.Iallgather(self._own, self._told)]
+        elif (stage == 1) == at_home:  # within the host: from the owner, or from the first rank when it has received the panel
+            from_there = sum(h == ranks.hosts[owner] for h in ranks.hosts[:owner]) if at_home else 0
+            self._request = [ranks.host.Ibcast(self._token, root=from_there)]
+        elif ranks.leaders is not None and ranks.leaders.size > 1:
+            root = sorted(set(ranks.hosts)).index(ranks.hosts[owner])
+            slot = self.memory[place % SLOTS * self._size :][: self._size]
+            pieces = range(0, self._size, _PIECE)
+            self._request = [ranks.leaders.Ibcast(slot[start : start + _PIECE], root=root) for start in pieces]
+        else:
+            self._request = []
+
+    def _over(self) -> bool:
+        """Whether the stage that was begun last is over."""
+        while self._request and self._request[0].Test():
+            self._request.pop(0)
+        return not self._request

@@ -1,0 +1,261 @@
+"""The ranks of a communicator: what each of them says is known to all, and so is what one of them raises.
+
+MPI has no word for an error: a rank that raises leaves the others waiting for ever. Here all ranks do a piece of work together, and come
+to an agreement at its end: either it is done everywhere, or every rank raises what the first one raised. Whoever fails tells the others at
+once, by a message on a communicator of its own, so that they stop.
+
+MPI's blocking calls spin on a core that others could use. So requests are tested, with pauses between, by the one thread that made the
+call, which is also all that MPI's lowest levels of thread support permit.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from semiring.common.errors import SemiringError, described
+
+__all__ = ["Ranks", "Stopped"]
+
+T = TypeVar("T")
+Array = np.ndarray[Any, Any]
+
+_EAGER, _LONGEST = 200, 1e-3
+"""How often a request is tested before the first pause, and the longest pause in seconds."""
+
+_PIECE = 1 << 28
+"""Bytes that are sent at once: MPI counts no more than 2³¹, and the next piece can be sent on while this one comes."""
+
+
+class Stopped(Exception):
+    """Another device or rank has failed, or the caller has stopped the work."""
+
+
+class Ranks:
+    """The processes of an MPI communicator, which make the same calls in the same order. `Ranks.of` makes it.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+
+    Attributes
+    ----------
+    rank, size : int
+        The number of this process, and how many there are.
+    hosts : tuple of int
+        For each rank the first rank on its host.
+    all, host, leaders : mpi4py.MPI.Comm
+        For row panels: of all ranks, of those of this host, and of the first rank of each host (None on the others). As every communicator
+        here they are duplicates, so that no message of the caller's is taken for one of these.
+    """
+
+    def __init__(self, comm: Any) -> None:
+        from mpi4py import MPI
+
+        self._comm, self._control, self.all = comm.Dup(), comm.Dup(), comm.Dup()
+        self.rank, self.size = int(comm.rank), int(comm.size)
+        self.host = self._comm.Split_type(MPI.COMM_TYPE_SHARED, key=self.rank)
+        first = np.array(self.rank if self.host.rank == 0 else -1)
+        self._wait(self.host.Ibcast(first, root=0))
+        leaders = self._comm.Split(0 if self.host.rank == 0 else MPI.UNDEFINED, key=self.rank)
+        self.leaders = leaders if self.host.rank == 0 else None
+        self.hosts: tuple[int, ...] = tuple(self.allgather(int(first)))
+        self._epoch = 0
+
+    @classmethod
+    def of(cls, comm: Any) -> Ranks:
+        """Those of a communicator; they are kept with it.
+
+        Raises
+        ------
+        SemiringError
+            Where it is no communicator, or MPI was initialized for fewer threads than this takes.
+        """
+        if type(comm).__module__.partition(".")[0] != "mpi4py" or not hasattr(comm, "Ibcast"):
+            raise SemiringError(f"comm is {described(comm)}; it is a communicator of mpi4py, such as MPI.COMM_WORLD")
+        from mpi4py import MPI
+
+        if comm == MPI.COMM_NULL or comm.Is_inter():
+            raise SemiringError("comm is no communicator within one group of processes; use MPI.COMM_WORLD, or a part of it")
+        level = MPI.Query_thread()
+        if level < MPI.THREAD_FUNNELED or (level == MPI.THREAD_FUNNELED and not MPI.Is_thread_main()):
+            raise SemiringError(
+                "MPI was initialized for another thread than this: leave mpi4py.rc.threads and mpi4py.rc.thread_level as they are, or call "
+                "this in the main thread of a process that has at least MPI_THREAD_FUNNELED"
+            )
+        key = _key()
+        found = comm.Get_attr(key)
+        if found is None:
+            found = cls(comm)
+            comm.Set_attr(key, found)
+        return found  # type: ignore[no-any-return]  # MPI keeps any object
+
+    def __deepcopy__(self, memo: Any) -> Ranks:
+        return self
+
+    # What all tell each other.
+
+    def allgather(self, value: Any, watch: Callable[[], None] | None = None) -> list[Any]:
+        """What each rank says, in their order."""
+        from mpi4py import MPI
+
+        data = np.frombuffer(pickle.dumps(value), np.uint8)
+        sizes = np.empty(self.size, np.int64)
+        own = np.array([data.size])
+        self._wait(self._comm.Iallgather(own, sizes), watch)
+        ends = np.cumsum(sizes)
+        everything = np.empty(ends[-1], np.uint8)
+        self._wait(self._comm.Iallgatherv(data, [everything, sizes.tolist(), (ends - sizes).tolist(), MPI.BYTE]), watch)
+        return [pickle.loads(everything[end - size : end].data) for end, size in zip(ends, sizes, strict=True)]
+
+    def bcast(self, array: Array, root: int) -> None:
+        """Bring a contiguous array from one rank to those of all."""
+        flat = array.reshape(-1).view(np.uint8)
+        for request in [self._comm.Ibcast(flat[start : start + _PIECE], root=root) for start in range(0, flat.size, _PIECE)]:
+            self._wait(request)
+
+    def send(self, array: Array, to: int) -> None:
+        """Send a contiguous array to one rank, which calls `receive`."""
+        flat = array.reshape(-1).view(np.uint8)
+        for start in range(0, flat.size, _PIECE):
+            self._wait(self._comm.Isend(flat[start : start + _PIECE], dest=to))
+
+    def receive(self, array: Array, source: int) -> None:
+        """Receive a contiguous array from one rank."""
+        flat = array.reshape(-1).view(np.uint8)
+        for start in range(0, flat.size, _PIECE):
+            self._wait(self._comm.Irecv(flat[start : start + _PIECE], source=source))
+
+    def same(self, what: str, value: Any) -> Any:
+        """A value that all ranks have to have the same.
+
+        Raises
+        ------
+        SemiringError
+            On all ranks, naming two that differ.
+        """
+        values = self.allgather(value)
+        for rank, other in enumerate(values):
+            if other != values[0]:
+                raise SemiringError(
+                    f"{what} differs between ranks, which have to make the same call: {values[0]} on rank 0, {other} on rank {rank}"
+                )
+        return values[0]
+
+    # Failing together.
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is done within it is done on all ranks, or each of them raises what the first one raised."""
+        error: BaseException | None = None
+        try:
+            yield
+        except BaseException as raised:
+            error = raised
+        self.settle(error)
+
+    def working(self, work: Callable[[Callable[[], None]], T]) -> T:
+        """The same for work that takes long: it gets a function that raises `Stopped` when another rank has failed."""
+        stop = deque([False], maxlen=1)
+
+        def check() -> None:
+            if stop[0]:
+                raise Stopped
+
+        thread = ThreadPoolExecutor(1)
+        error: BaseException | None = None
+        try:
+            done = thread.submit(work, check)
+            self.until(done.done, lambda: stop.append(self.failed()))
+            error = done.exception()
+        except BaseException as raised:
+            stop.append(True)
+            error = raised
+        finally:
+            thread.shutdown()
+        self.settle(error)
+        return done.result()
+
+    def failed(self) -> bool:
+        """Whether another rank has failed in what is being done together."""
+        from mpi4py import MPI
+
+        return bool(self._control.Iprobe(source=MPI.ANY_SOURCE, tag=self._epoch))
+
+    def tell_of_failure(self) -> None:
+        """Let the others know at once that this rank has failed; `settle` follows."""
+        if self._told is None:
+            self._told = [self._control.Isend(b"", dest=other, tag=self._epoch) for other in range(self.size) if other != self.rank]
+
+    _told: list[Any] | None = None
+
+    def settle(self, error: BaseException | None) -> None:
+        """All ranks come to here with what each has raised, or None.
+
+        Raises
+        ------
+        BaseException
+            What the first rank has raised that raised anything but `Stopped`, with a note that names it.
+        """
+        own = None if error is None or isinstance(error, Stopped) else error
+        if own is not None:
+            self.tell_of_failure()
+        found = self.allgather(None if own is None else _pickled(own))
+        for rank, other in enumerate(found):
+            if other is not None and rank != self.rank:
+                self._wait(self._control.Irecv(bytearray(0), source=rank, tag=self._epoch))
+        for request in self._told or ():
+            self._wait(request)
+        self._told, self._epoch = None, (self._epoch + 1) % 16384
+        first = next((rank for rank, other in enumerate(found) if other is not None), None)
+        if first is None:
+            if error is not None:
+                raise error
+            return
+        raised = own if first == self.rank and own is not None else pickle.loads(found[first])
+        if self.size > 1:
+            raised.add_note(f"raised by rank {first} of {self.size}")
+        raise raised
+
+    def until(self, true: Callable[[], Any], watch: Callable[[], Any] | None = None) -> None:
+        """Wait for something, with pauses, and look after something else meanwhile."""
+        tests, pause = 0, 1e-5
+        while not true():
+            if watch is not None:
+                watch()
+            tests += 1
+            if tests > _EAGER:
+                time.sleep(pause)
+                pause = min(1.3 * pause, _LONGEST)
+
+    def _wait(self, request: Any, watch: Callable[[], None] | None = None) -> None:
+        self.until(request.Test, watch)
+
+
+def _pickled(error: BaseException) -> bytes:
+    """An error as other processes can raise it: of its own type where that is possible."""
+    try:
+        made = pickle.dumps(error)
+        pickle.loads(made)
+    except Exception:
+        made = pickle.dumps(SemiringError(f"{type(error).__name__}: {error}"))
+    return made
+
+
+_keys: list[int] = []
+
+
+def _key() -> int:
+    """Under what a communicator keeps its `Ranks`."""
+    if not _keys:
+        from mpi4py import MPI
+
+        _keys.append(MPI.Comm.Create_keyval())
+    return _keys[0]

@@ -1,0 +1,213 @@
+"""A matrix whose rows several processes have: each its own in memory, or all of them in files or a Zarr store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.common.errors import SemiringError, raised_here
+from semiring.mpi.ranks import Ranks
+from semiring.streaming.storage import Rows
+
+__all__ = ["DistributedMatrix"]
+
+Array = np.ndarray[Any, Any]
+
+
+class DistributedMatrix:
+    """A matrix whose rows are distributed over the ranks of a communicator: the result of a closure with ``comm=``.
+
+    What is a rank's own it has in memory (`own_rows`, `local`). Everything else is a *collective* operation: all ranks do it at the same
+    time with the same arguments, and each gets the result. Shape, dtype, own rows and the text of it are there for a rank alone.
+
+    Examples
+    --------
+    On four ranks, ``mpiexec -n 4 python roads.py``:
+
+    >>> from mpi4py import MPI  # doctest: +SKIP
+    >>> far = sr.apsp(roads, comm=MPI.COMM_WORLD)  # doctest: +SKIP
+    >>> far[3, 5], far.rows(3)[5]  # doctest: +SKIP
+    >>> far.to_npy("far.npy")  # doctest: +SKIP
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    own_rows : tuple of slice
+        The rows of this rank, in ascending order.
+    """
+
+    ndim = 2
+
+    def __init__(self, ranks: Ranks, own: Rows, rows: Sequence[slice], owners: Sequence[int]) -> None:
+        self._ranks, self._own, self._rows = ranks, own, tuple(rows)
+        self._owners = np.repeat(np.asarray(owners, dtype=np.intp), [r.stop - r.start for r in rows])
+        self.shape, self.dtype = own.shape, own.dtype
+        self.own_rows = tuple(r for r, owner in zip(rows, owners, strict=True) if owner == ranks.rank)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        count = sum(r.stop - r.start for r in self.own_rows)
+        n, m = self.shape
+        return f"<matrix of {n:,} × {m:,} elements ({self.dtype}) over {self._ranks.size} ranks: {count:,} rows here>"
+
+    @property
+    def local(self) -> Array:
+        """The rows of this rank, one after the other as in `own_rows`: an array of shape (m, n). No other rank takes part."""
+        memory = getattr(self._own, "array", None)
+        if isinstance(memory, np.ndarray) and memory.shape[0] < self.shape[0]:
+            return memory
+        parts = [self._part(rows) for rows in self.own_rows]
+        return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), self.dtype)
+
+    @raised_here
+    def rows(self, i: Any) -> Array:
+        """A row, or the rows of a slice or of an array of numbers, on every rank. Collective.
+
+        Examples
+        --------
+        >>> far.rows(3)  # doctest: +SKIP
+
+        Parameters
+        ----------
+        i : int, slice or int array
+
+        Returns
+        -------
+        array of shape (n,) or (m, n)
+        """
+        return self[i]  # type: ignore[no-any-return]  # a row at least
+
+    def __getitem__(self, key: Any) -> Any:
+        """Elements as NumPy indexes them by rows, or by rows and columns. Collective."""
+        given = [k for k in (key if isinstance(key, tuple) else (key,)) if k is not Ellipsis]
+        if len(given) > 2:
+            raise IndexError(f"a matrix has two axes, and not {len(given)}")
+        rows, columns = (*given, slice(None))[:2]
+        numbers = np.arange(self.shape[0])[rows]
+        if isinstance(columns, slice):
+            chosen = np.arange(self.shape[1])[columns]
+            flat, pairs = np.atleast_1d(numbers), None
+            shape: tuple[int, ...] = (*numbers.shape, len(chosen))
+            out = np.empty((len(flat), len(chosen)), self.dtype)
+        elif isinstance(rows, slice):
+            return self[rows][:, columns]
+        else:
+            numbers, pairs = np.broadcast_arrays(numbers, np.arange(self.shape[1])[columns])
+            flat, pairs, shape = numbers.ravel(), pairs.ravel(), numbers.shape
+            out = np.empty(len(flat), self.dtype)
+        owners = self._owners[flat]
+        for owner in np.unique(owners).tolist():
+            there = np.flatnonzero(owners == owner)
+            part = np.empty((len(there), *out.shape[1:]), self.dtype)
+            if owner == self._ranks.rank:
+                for place, at in enumerate(there.tolist()):
+                    row = self._part(slice(int(flat[at]), int(flat[at]) + 1))[0]
+                    part[place] = row[columns] if pairs is None else row[pairs[at]]
+            self._ranks.bcast(part, root=owner)
+            out[there] = part
+        return out.reshape(shape)[()]
+
+    def diagonal(self) -> Array:
+        """The elements on the diagonal. Collective."""
+        n = self.shape[0]
+        out = np.empty(n, self.dtype)
+        for rows in self._rows:
+            owner, part = int(self._owners[rows.start]), np.empty(rows.stop - rows.start, self.dtype)
+            if owner == self._ranks.rank:
+                part[:] = self._part(rows)[:, rows].diagonal()
+            self._ranks.bcast(part, root=owner)
+            out[rows] = part
+        return out
+
+    @raised_here
+    def gather(self, root: int = 0) -> Array | None:
+        """The whole matrix in the memory of one rank. Collective.
+
+        Examples
+        --------
+        >>> far.gather(root=0)  # doctest: +SKIP
+
+        Parameters
+        ----------
+        root : int
+
+        Returns
+        -------
+        array of shape (n, n), or None on all other ranks
+        """
+        here = self._ranks.rank == root
+        with self._ranks.together():
+            whole = np.empty(self.shape, self.dtype) if here else None
+        for rows in self._rows:
+            owner = int(self._owners[rows.start])
+            if whole is not None and owner == root:
+                self._own.read(rows, whole[rows])
+            elif whole is not None:
+                self._ranks.receive(whole[rows], owner)
+            elif owner == self._ranks.rank:
+                self._ranks.send(np.ascontiguousarray(self._part(rows)), root)
+        return whole
+
+    @raised_here
+    def to_npy(self, path: str | os.PathLike[str]) -> None:
+        """Write a file of NumPy's, to which each rank writes its own rows: all see that file. Collective.
+
+        Examples
+        --------
+        >>> far.to_npy("far.npy")  # doctest: +SKIP
+
+        Parameters
+        ----------
+        path : path
+            ``numpy.load(path, mmap_mode="r")`` opens it.
+        """
+        with self._ranks.together():
+            if self._ranks.rank == 0:
+                np.lib.format.open_memmap(path, "w+", self.dtype, self.shape)
+        with self._ranks.together():
+            file = np.load(path, mmap_mode="r+")
+            for rows in self.own_rows:
+                self._own.read(rows, file[rows])
+            file.flush()
+
+    @raised_here
+    def to_zarr(self, store: Any) -> None:
+        """Write a Zarr array, to which each rank writes its own rows, in chunks that are its own alone. Collective.
+
+        Examples
+        --------
+        >>> far.to_zarr("far.zarr")  # doctest: +SKIP
+
+        Parameters
+        ----------
+        store : path or store of Zarr's
+            What all ranks see.
+        """
+        from semiring.common.errors import library
+
+        zarr = library("zarr", "to_zarr")
+        side = max((r.stop - r.start for r in self._rows), default=1)
+        with self._ranks.together():
+            if self._ranks.rank == 0:
+                columns = min(self.shape[1], 4096) or 1
+                rows = next(part for part in range(1, side + 1) if side % part == 0 and side // part * columns <= 1 << 22)
+                zarr.create_array(store=store, shape=self.shape, chunks=(side // rows, columns), dtype=self.dtype, overwrite=True)
+        with self._ranks.together():
+            array = zarr.open_array(store=store, mode="r+")
+            for rows_ in self.own_rows:
+                array[rows_] = self._part(rows_)
+
+    def _part(self, rows: slice) -> Array:
+        """Own rows."""
+        part = np.empty((rows.stop - rows.start, self.shape[1]), self.dtype)
+        self._own.read(rows, part)
+        return part
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise SemiringError("a distributed matrix is no array of one rank; all ranks call .rows(i), .gather(root) or .to_zarr(store)")

@@ -1,0 +1,384 @@
+"""What the ranks of a test do: ``mpiexec -n 3 python -m tests.mpi.program`` prints what came of each case, on rank 0.
+
+Every case is a function that all ranks call with the communicator, and returns a complaint or None on each of them.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import inspect
+import itertools
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import zarr
+from mpi4py import MPI
+
+import semiring as sr
+from semiring.streaming import workers
+
+Array = np.ndarray[Any, Any]
+INF = np.inf
+MINE = sr.Semiring("mine", add=max, mul=lambda a, b: max(a + b - 1, 0), zero=0, one=1, domain=(0, 1))
+
+
+def matrix(n: int, semiring: sr.Semiring = sr.MIN_PLUS, dtype: Any = "f4", seed: int = 0) -> Array:
+    """Elements whose sums round, and about half of them zero."""
+    rng = np.random.default_rng(seed)
+    edge = rng.random((n, n)) < 0.4
+    if semiring is sr.BOOLEAN:
+        return edge & (rng.random((n, n)) < 0.1)
+    if np.dtype(dtype).kind == "i":
+        return np.where(edge, rng.integers(0, 50, (n, n)), np.iinfo(dtype).max).astype(dtype)
+    return np.where(edge, rng.random((n, n)) ** 3 * 0.99 + 1e-3, semiring.zero).astype(dtype)
+
+
+def one_process(a: Any, semiring: sr.Semiring, block: int, **how: Any) -> Any:
+    """The same closure by one process, at that block."""
+    return sr.closure(a, semiring, method="blocked", block=block, device="cpu", **how)
+
+
+def differs(comm: Any, found: Any, expected: Any) -> str | None:
+    """Whether a distributed matrix is not this array to the last bit, on rank 0."""
+    whole: Any = found.gather(0) if isinstance(found, sr.DistributedMatrix) else np.asarray(found)
+    if comm.rank:
+        return None
+    return None if whole.dtype == expected.dtype and whole.tobytes() == expected.tobytes() else "other values"
+
+
+def raises(kind: type[BaseException], text: str, call: Callable[[], Any]) -> str | None:
+    """Whether a call does not raise what it should, on this rank."""
+    try:
+        call()
+    except BaseException as error:
+        return None if type(error) is kind and text in str(error) else f"{type(error).__name__}: {error}"
+    return "nothing was raised"
+
+
+# Results.
+
+
+def case_semirings(comm: Any) -> str | None:
+    for semiring, dtype in [
+        (sr.MIN_PLUS, "f4"),
+        (sr.MIN_PLUS, "f8"),
+        (sr.MIN_PLUS, "i4"),
+        (sr.MAX_MIN, "f4"),
+        (sr.BOOLEAN, "?"),
+        (MINE, "f8"),
+    ]:
+        a = matrix(150, semiring, dtype)
+        for reflexive in (True, False):
+            found = sr.closure(a, semiring, comm=comm, block=40, reflexive=reflexive)
+            if complaint := differs(comm, found, one_process(a, semiring, 40, reflexive=reflexive)):
+                return f"{semiring.name} in {dtype}, reflexive={reflexive}: {complaint}"
+    return None
+
+
+def case_structured(comm: Any) -> str | None:
+    a = matrix(90)
+    hops = np.where(np.isfinite(a), 1, INF).astype("f4")
+    found = sr.closure((a, hops), sr.DISTANCE_HOPS, comm=comm, block=32)
+    expected = one_process((a, hops), sr.DISTANCE_HOPS, 32)
+    return next((c for f, e in zip(found, expected, strict=True) if (c := differs(comm, f, e))), None)
+
+
+def case_sizes(comm: Any) -> str | None:
+    for n, block in [(1, 4), (2, 4), (3, 1), (4, 4), (7, 4), (8, 4), (9, 4), (13, 5), (64, 64), (65, 64)]:
+        a = matrix(n)
+        if complaint := differs(comm, sr.apsp(a, comm=comm, block=block), one_process(a, sr.MIN_PLUS, block)):
+            return f"n = {n}, block = {block}: {complaint}"
+    empty = sr.apsp(np.empty((0, 0)), comm=comm)
+    return None if empty.shape == (0, 0) and empty.local.shape == (0, 0) else "n = 0"
+
+
+def case_paths(comm: Any) -> str | None:
+    for a, block in [(matrix(120), 32), (matrix(120, dtype="i4"), 25)]:
+        found, expected = sr.apsp(a, comm=comm, block=block, paths=True), one_process(a, sr.MIN_PLUS, block, paths=True)
+        complaint = differs(comm, found.values, expected.values) or differs(comm, found.via, expected.via)
+        pairs = list(itertools.product(range(0, 120, 17), range(0, 120, 13)))
+        if complaint or found.paths(pairs) != expected.paths(pairs) or found[3, 5] != expected[3, 5]:
+            return complaint or "other paths"
+        if "vertices" not in repr(found):
+            return repr(found)
+    return None
+
+
+def case_negative_edges(comm: Any) -> str | None:
+    rng = np.random.default_rng(3)
+    potential = rng.integers(0, 30, 100)
+    a = (matrix(100, dtype="f8") * 8).round() + potential[:, None] - potential
+    return differs(comm, sr.apsp(a, comm=comm, block=24), one_process(a, sr.MIN_PLUS, 24))
+
+
+def case_of_a_graph_with_labels(comm: Any) -> str | None:
+    graph = nx.relabel_nodes(nx.gnp_random_graph(60, 0.1, seed=2, directed=True), lambda v: f"v{v}")
+    found = sr.closure(graph if comm.rank == comm.size - 1 else None, sr.MAX_MIN, comm=comm, block=16, paths=True)
+    expected = one_process(graph, sr.MAX_MIN, 16, paths=True)
+    return differs(comm, found.values, expected.values) or (None if found.nodes == expected.nodes else "other labels")
+
+
+# Inputs.
+
+
+def case_inputs(comm: Any) -> str | None:
+    a, block = matrix(100), 30
+    expected = one_process(a, sr.MIN_PLUS, block)
+    folder = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
+    if comm.rank == 0:
+        np.save(f"{folder}/a.npy", a)
+        zarr.create_array(store=f"{folder}/a.zarr", data=a, chunks=(30, 50))
+    comm.barrier()
+    last = comm.size - 1
+    inputs = {
+        "the same array": a,
+        "Fortran order": np.asfortranarray(a),
+        "one rank's array": a if comm.rank == last else None,
+        "numpy.memmap": np.load(f"{folder}/a.npy", mmap_mode="r"),
+        "the name of a file": f"{folder}/a.npy",
+        "Zarr": zarr.open_array(f"{folder}/a.zarr", mode="r"),
+        "the name of a Zarr array": f"{folder}/a.zarr",
+        "a function": lambda start, stop: a[start:stop],
+        "a list": a.tolist(),
+        "edges": sr.edges([(int(u), int(v), float(a[u, v])) for u, v in zip(*np.nonzero(np.isfinite(a)), strict=True)], nodes=range(100)),
+    }
+    for name, graph in inputs.items():
+        found = sr.apsp(graph, comm=comm, block=block, dtype="f4")
+        if complaint := differs(comm, found, expected):
+            return f"{name}: {complaint}"
+    zeros = np.where(np.isinf(a), 0, a)
+    return differs(comm, sr.apsp(lambda start, stop: zeros[start:stop], comm=comm, block=block, nonedge=0), expected)
+
+
+def case_outputs(comm: Any) -> str | None:
+    a = matrix(100)
+    found, expected = sr.apsp(a, comm=comm, block=30), one_process(a, sr.MIN_PLUS, 30)
+    folder = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
+    found.to_npy(f"{folder}/far.npy")
+    found.to_zarr(f"{folder}/far.zarr")
+    comm.barrier()
+    index = np.array([3, 99, 0, 31])
+    rows = np.concatenate([expected[r] for r in found.own_rows] or [expected[:0]])
+    same = {
+        "npy": np.load(f"{folder}/far.npy"), "zarr": zarr.open_array(f"{folder}/far.zarr", mode="r")[:], "slice": found[:],
+    }  # fmt: skip
+    parts = {
+        "element": (found[3, 5], expected[3, 5]),
+        "row": (found.rows(7), expected[7]),
+        "rows": (found.rows(index), expected[index]),
+        "pairs": (found[index, index[::-1]], expected[index, index[::-1]]),
+        "block": (found[20:40, 90:], expected[20:40, 90:]),
+        "column": (found[:, 4], expected[:, 4]),
+        "negative": (found[-1], expected[-1]),
+        "diagonal": (found.diagonal(), expected.diagonal()),
+        "local": (found.local, rows),
+    }
+    wrong = [name for name, whole in same.items() if not np.array_equal(whole, expected)]
+    wrong += [name for name, (x, y) in parts.items() if not np.array_equal(x, y)]
+    return f"other {', '.join(wrong)}" if wrong else raises(IndexError, "out of bounds", lambda: found[100])
+
+
+def case_transitive_closure(comm: Any) -> str | None:
+    a = matrix(130, sr.BOOLEAN)
+    found = sr.transitive_closure(a, comm=comm, block=50)
+    return differs(comm, found, sr.transitive_closure(a))
+
+
+def case_default_block(comm: Any) -> str | None:
+    a = matrix(300)
+    found = sr.apsp(a, comm=comm)
+    side = sr.explain(300, dtype="f4", ranks=comm.size).block
+    return differs(comm, found, one_process(a, sr.MIN_PLUS, side))
+
+
+def case_part_of_the_ranks(comm: Any) -> str | None:
+    part = comm.Split(comm.rank % 2, comm.rank)
+    a = matrix(70, seed=comm.rank % 2)
+    return differs(part, sr.apsp(a, comm=part, block=20), one_process(a, sr.MIN_PLUS, 20))
+
+
+def case_progress(comm: Any) -> str | None:
+    told: list[sr.Progress] = []
+    sr.apsp(matrix(100), comm=comm, block=20, progress=told.append)
+    if comm.rank:
+        return None if not told else "told on another rank"
+    return None if told[-1].done == told[-1].total == 100**3 and told[0].done == 0 else f"{told[:1]} … {told[-1:]}"
+
+
+def case_warns_once(comm: Any) -> str | None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        sr.apsp(np.where(np.isinf(a := matrix(50)), 0, a), comm=comm, block=16)
+    return None if len(seen) == (comm.rank == 0) else f"{[str(w.message) for w in seen]}"
+
+
+# Faults, after each of which the communicator is used again.
+
+
+def case_negative_cycle(comm: Any) -> str | None:
+    a = matrix(100, dtype="f8")
+    a[90, 31] = -9
+    try:
+        sr.apsp(a, comm=comm, block=30)
+    except sr.NegativeCycleError as error:
+        cycles = comm.allgather(error.cycle)
+        weight = sum(a[u, v] for u, v in itertools.pairwise([*cycles[0], cycles[0][0]]))
+        return None if weight < 0 and cycles.count(cycles[0]) == comm.size else f"{cycles} of weight {weight}"
+    return "nothing was raised"
+
+
+def case_raised_elsewhere(comm: Any) -> str | None:
+    def rows(start: int, stop: int) -> Array:
+        if comm.rank == comm.size - 1 and start > 0:
+            raise OSError(28, "No space left on device")
+        return a[start:stop]
+
+    a = matrix(400)
+    return raises(OSError, "No space left", lambda: sr.apsp(rows, comm=comm, block=20))
+
+
+def case_raised_at_any_step(comm: Any) -> str | None:
+    a, do = matrix(160), workers._Worker._do
+    expected = one_process(a, sr.MIN_PLUS, 20)
+    for rank, step in itertools.product(range(comm.size), ["A00 ←", "A3", "broadcast A5", "store A7", "release A2"]):
+
+        def broken(self: Any, each: Any, rank: int = rank, step: str = step) -> None:
+            if comm.rank == rank and str(each).startswith(step):
+                raise MemoryError("no memory")
+            do(self, each)
+
+        workers._Worker._do = broken  # type: ignore[assignment, method-assign]
+        try:
+            outcome = raises(MemoryError, "no memory", lambda: sr.apsp(a, comm=comm, block=20))
+        finally:
+            workers._Worker._do = do  # type: ignore[method-assign]
+        if len(set(comm.allgather(outcome))) > 1:
+            return f"rank {rank} at {step!r}: {outcome}"
+        if complaint := differs(comm, sr.apsp(a, comm=comm, block=20), expected):
+            return f"after rank {rank} at {step!r}: {complaint}"
+    return None
+
+
+def case_interrupted(comm: Any) -> str | None:
+    def stop(now: sr.Progress) -> None:
+        if now.done > now.total // 2:
+            raise KeyboardInterrupt
+
+    return raises(KeyboardInterrupt, "", lambda: sr.apsp(matrix(200), comm=comm, block=20, progress=stop))
+
+
+def case_overflow(comm: Any) -> str | None:
+    a = np.full((150, 150), np.iinfo("i2").max, "i2")
+    a[np.arange(149), np.arange(1, 150)] = 120
+    return raises(sr.OverflowRiskError, "int16", lambda: sr.apsp(a, comm=comm, block=40))
+
+
+def case_not_the_same_call(comm: Any) -> str | None:
+    if comm.size == 1:
+        return None
+    a, odd = matrix(40), comm.rank == comm.size - 1
+    own = sr.Semiring("mine", add=max, mul=(lambda a, b: a * b) if odd else (lambda a, b: a + b), zero=0, one=1)
+    calls: list[tuple[type[BaseException], str, Callable[[], Any]]] = [
+        (sr.SemiringError, "the semiring", lambda: sr.closure(a, "max-min" if odd else "min-plus", comm=comm)),
+        (sr.SemiringError, "the semiring", lambda: sr.closure(a, own, comm=comm)),
+        (sr.SemiringError, "block", lambda: sr.apsp(a, comm=comm, block=5 + odd)),
+        (sr.SemiringError, "paths", lambda: sr.apsp(a, comm=comm, paths=odd)),
+        (sr.SemiringError, "the graph", lambda: sr.apsp(a + odd, comm=comm)),
+        (sr.SemiringError, "the graph", lambda: sr.apsp(a[: 40 - odd, : 40 - odd], comm=comm)),
+        (sr.GraphError, "no rank", lambda: sr.apsp(None, comm=comm)),
+    ]
+    if comm.size > 2:
+        calls.append((sr.GraphError, "the same kind", lambda: sr.apsp("a.npy" if odd else a, comm=comm)))
+    return next((f"{text}: {c}" for kind, text, call in calls if (c := raises(kind, text, call))), None)
+
+
+def case_refused(comm: Any) -> str | None:
+    a = matrix(40)
+    calls: list[tuple[type[BaseException], str, Callable[[], Any]]] = [
+        (sr.SemiringError, "not idempotent", lambda: sr.closure(a, sr.PLUS_TIMES, comm=comm)),
+        (sr.SemiringError, "communicator", lambda: sr.apsp(a, comm="world")),
+        (sr.SemiringError, "one matrix", lambda: sr.apsp(np.stack([a, a]), comm=comm)),
+        (sr.SemiringError, "as a whole", lambda: sr.apsp(a, comm=comm, method="recursive")),
+        (sr.DomainError, "NaN", lambda: sr.apsp(np.where(a == a.min(), np.nan, a), comm=comm)),
+        (sr.ShapeError, "rows(0, 10)", lambda: sr.apsp(lambda start, stop: a[start : stop - (stop > 1)], comm=comm, block=10)),
+        (FileNotFoundError, "none.npy", lambda: sr.apsp("none.npy", comm=comm)),
+    ]
+    return next((f"{text}: {c}" for kind, text, call in calls if (c := raises(kind, text, call))), None)
+
+
+# Checkpoints.
+
+
+def case_checkpoint(comm: Any) -> str | None:
+    a, folder = matrix(150), comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None) + "/work"
+    expected = one_process(a, sr.MIN_PLUS, 32, paths=True)
+
+    def stop(now: sr.Progress) -> None:
+        if now.done > now.total // 2:
+            raise KeyboardInterrupt
+
+    again = {"comm": comm, "checkpoint": folder, "paths": True}
+    if complaint := raises(KeyboardInterrupt, "", lambda: sr.apsp(a, block=32, progress=stop, **again)):
+        return complaint
+    if complaint := raises(sr.CheckpointError, "another closure", lambda: sr.apsp(a + 1, **again)):
+        return complaint
+    if complaint := raises(sr.CheckpointError, "block", lambda: sr.apsp(a, block=30, **again)):
+        return complaint
+    for _ in range(2):
+        found = sr.apsp(a, **again)
+        if not (np.array_equal(found.values, expected.values) and np.array_equal(found.via, expected.via)):
+            return "other values"
+    comm.barrier()
+    left = set(os.listdir(folder))
+    return None if left == {"lock", "state.json", "values.npy", "via.npy"} else f"{left} are left"
+
+
+def case_full_disk(comm: Any) -> str | None:
+    a, folder = matrix(150), comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None) + "/work"
+    from semiring.streaming.journal import Stream
+
+    write, count = Stream.write, itertools.count()
+
+    def full(self: Any, rows: slice, array: Array) -> None:
+        if comm.rank == comm.size - 1 and next(count) == 3:
+            raise OSError(28, "No space left on device")
+        write(self, rows, array)
+
+    Stream.write = full  # type: ignore[method-assign]
+    try:
+        complaint = raises(OSError, "No space left", lambda: sr.apsp(a, comm=comm, block=32, checkpoint=folder))
+    finally:
+        Stream.write = write  # type: ignore[method-assign]
+    return complaint or differs(comm, sr.apsp(a, comm=comm, checkpoint=folder), one_process(a, sr.MIN_PLUS, 32))
+
+
+CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_") and inspect.isfunction(case)}
+
+
+def main(names: list[str]) -> None:
+    """Run some cases, or all, and print what came of each."""
+    comm = MPI.COMM_WORLD
+    faulthandler.dump_traceback_later(100, exit=True)  # what hangs says where
+    for name in names or CASES:
+        begun = time.perf_counter()
+        try:
+            complaint = CASES[name](comm)
+        except BaseException:
+            complaint = traceback.format_exc()
+        complaints = comm.gather(complaint)
+        if complaints is not None:
+            told = {f"rank {rank}": c for rank, c in enumerate(complaints) if c}
+            print(json.dumps({"case": name, "seconds": round(time.perf_counter() - begun, 2), "complaints": told}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
