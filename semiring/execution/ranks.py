@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, nullcontext
 from typing import Any, cast
@@ -21,7 +22,8 @@ from semiring.graphs.read import reading_of
 from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
-from semiring.mpi.panels import SharedPanels
+from semiring.mpi.nccl import NcclPanels, has_nccl
+from semiring.mpi.panels import Panels, SharedPanels
 from semiring.mpi.ranks import Ranks
 from semiring.planning import Plan, closure_problem, plan
 from semiring.planning.options import Options, named_gpus
@@ -33,7 +35,7 @@ from semiring.streaming.checkpoint import Checkpoint, side_in
 from semiring.streaming.closure import closure_by_rows, visit
 from semiring.streaming.layout import PANELS, BlockRows
 from semiring.streaming.pipeline import DevicePipeline
-from semiring.streaming.storage import Matrix, OwnRows
+from semiring.streaming.storage import ArrayRows, Matrix, OwnRows
 from semiring.streaming.workers import Share, owners
 
 __all__ = ["solve_by_ranks"]
@@ -66,7 +68,7 @@ def solve_by_ranks(graph: Any, semiring: Semiring, options: Options, *, reflexiv
     reading = reading_of(semiring, options.nonedge, options.dtype, presence=presence, paths=paths)
     given = GivenByRanks.of(ranks, graph, semiring, reading, options.weight)
     if given.n == 0:
-        empty = [DistributedMatrix(ranks, OwnRows(0, [], d), [], []) for d in (*given.dtypes, np.dtype(np.int32))]
+        empty = [DistributedMatrix(ranks, OwnRows.new(0, [], d), [], []) for d in (*given.dtypes, np.dtype(np.int32))]
         values: Any = tuple(empty[:-1])
         if paths:
             return Paths(semiring, values, cast(Any, empty[-1]), nodes=given.labels, reflexive=reflexive)
@@ -142,8 +144,8 @@ class _ByRanks:
             rounds = checkpoint.rounds if checkpoint is not None and begun else [0] * len(rows)
             needed = [k for k in range(len(rows)) if any(done <= k for i, done in enumerate(rounds) if i != k)]
             sent = {k: owner_of[k] for k in needed if ranks.size > 1}
-            panels = stack.enter_context(closing(SharedPanels(ranks, sent, how.rows.side, given.n, given.dtypes)))
-            share = Share(ranks, self.devices, panels, sent, direct=not how.gpu)
+            panels = self.panels(stack, sent, how.rows.side)
+            share = Share(ranks, self.devices, panels)
             pipelines = self.pipelines(stack, matrix, how.rows, share)
             statistics = self.statistics(pipelines, source, checkpoint, share)
             with reporting(options.progress, how) if ranks.rank == 0 else nullcontext() as meter:
@@ -187,9 +189,33 @@ class _ByRanks:
         assert how.rows is not None
         own = [r for r, owner in zip(how.rows.rows, owner_of, strict=True) if owner == ranks.rank]
         with ranks.together():
-            stores = tuple(OwnRows(how.n, own, d) for d in how.dtypes)
-            via = OwnRows(how.n, own, np.dtype(np.int32)) if how.paths else None
-        return stores, via, Matrix(source.rows, stores, via), None
+            stores = tuple(OwnRows(how.n, own, memory) for memory in self.memory(stack, sum(r.stop - r.start for r in own)))
+        values, via = stores[: len(how.dtypes)], stores[-1] if how.paths else None
+        return values, via, Matrix(source.rows, values, via), None
+
+    def memory(self, stack: ExitStack, count: int) -> Sequence[ArrayRows]:
+        """New memory for so many rows of the result, of all components and the construction matrix; GPUs write to pinned memory."""
+        how = self.plan
+        kinds = *how.dtypes, *((np.dtype(np.int32),) if how.paths else ())
+        if how.gpu:
+            from semiring.streaming.gpus import PinnedOutput
+
+            return stack.enter_context(PinnedOutput((count, how.n), kinds)).rows
+        return [ArrayRows(np.empty((count, how.n), d)) for d in kinds]
+
+    def panels(self, stack: ExitStack, sent: dict[int, int], side: int) -> Panels:
+        """How row panels come to the ranks: from GPU to GPU, or through the memory of the hosts."""
+        ranks, how = self.ranks, self.plan
+        gpu = gpu_number(how.device) if how.gpu and len(how.devices) == 1 else None
+        if how.gpu and os.environ.get("SEMIRING_NCCL") != "0" and has_nccl(ranks, gpu):
+            assert gpu is not None
+            return stack.enter_context(closing(NcclPanels(ranks, sent, side, how.n, how.dtypes, gpu)))
+        shared = stack.enter_context(closing(SharedPanels(ranks, sent, side, how.n, how.dtypes, direct=not how.gpu)))
+        if how.gpu and sent:
+            from semiring.kernels.cuda.transfer import locked
+
+            stack.enter_context(locked([shared.memory]))
+        return shared
 
     def result(self, values: Any, via: Any, owner_of: Sequence[int], given: GivenByRanks, whole: Any, *, reflexive: bool) -> Any:
         """What the caller gets of the values and the construction matrix."""
@@ -207,7 +233,7 @@ class _ByRanks:
         how, count = self.plan, sum(self.devices)
         first = share.first
         slots: dict[int, Buffer] = {
-            rows.rows[k].start: (share.panels.slot(k), None) for k, owner in share.owners.items() if owner != self.ranks.rank
+            rows.rows[k].start: (share.panels.slot(k), None) for k, owner in share.panels.owners.items() if owner != self.ranks.rank
         }
         buffers: dict[int, Any] = {}
         made = []
@@ -217,8 +243,10 @@ class _ByRanks:
                 memory: PeerMemory = _memory(matrix, device)
                 own = rows.rows[first + number :: count]
                 resident: DeviceMemory = ResidentMemory(memory, own, buffers) if how.resident else memory
-                room = (0 if share.direct else PANELS) if how.resident else rows.buffers
-                made.append(stack.enter_context(DevicePipeline(engine, PanelMemory(resident, slots, direct=share.direct), room, rows.side)))
+                room = (0 if share.panels.direct else PANELS) if how.resident else rows.buffers
+                made.append(
+                    stack.enter_context(DevicePipeline(engine, PanelMemory(resident, slots, direct=share.panels.direct), room, rows.side))
+                )
         return made
 
     def statistics(

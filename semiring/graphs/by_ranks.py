@@ -121,7 +121,7 @@ class GivenByRanks:
         ranks, here = self.ranks, self.ranks.rank == self.root
         own = [r for r, owner in zip(rows, owners, strict=True) if owner == ranks.rank]
         with ranks.together():
-            stores = [OwnRows(self.n, own, d) for d in self.dtypes]
+            stores = [OwnRows.new(self.n, own, d) for d in self.dtypes]
             parts = [np.empty((max(r.stop - r.start for r in rows), self.n), d) for d in self.dtypes] if here else []
         for some, owner in zip(rows, owners, strict=True):
             with ranks.together():

@@ -13,6 +13,8 @@ gone through by all, whatever is in the slots, so that the communicator can be u
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
@@ -21,7 +23,7 @@ import numpy as np
 
 from semiring.mpi.ranks import Ranks, Stopped
 
-__all__ = ["PROGRESS", "SLOTS", "Local", "SharedPanels"]
+__all__ = ["PROGRESS", "SLOTS", "Local", "Panels", "SharedPanels"]
 
 Array = np.ndarray[Any, Any]
 
@@ -68,53 +70,44 @@ class Local(Protocol):
         """Row panel k is in its slot."""
 
 
-class SharedPanels:
-    """The row panels of a closure, of which each rank owns some.
+class Panels(ABC):
+    """The row panels of a closure, of which each rank owns some, on their way to all ranks.
 
     Parameters
     ----------
     ranks : Ranks
     owners : dict of int to int
         The rank that owns each row panel that comes, by its number and in ascending order. The same on all ranks.
-    rows : int
-        Of a panel, at most.
-    n : int
-    dtypes : sequence of numpy.dtype
 
-    Notes
-    -----
-    Each host has two panels in its memory, and receives n² elements in a closure, the first ranks among the hosts as many.
+    Attributes
+    ----------
+    direct : bool
+        Whether devices compute with a panel in its slot.
     """
 
-    def __init__(self, ranks: Ranks, owners: dict[int, int], rows: int, n: int, dtypes: Sequence[np.dtype[Any]]) -> None:
-        from mpi4py import MPI
+    direct = True
 
-        self._ranks, self._owners, self._order = ranks, owners, {k: place for place, k in enumerate(owners)}
-        sizes = [-(-rows * n * d.itemsize // _ALIGNMENT) * _ALIGNMENT for d in dtypes]
-        self._size = sum(sizes)
-        host = ranks.host
-        self._window = MPI.Win.Allocate_shared(SLOTS * self._size + _ALIGNMENT if host.rank == 0 else 0, 1, comm=host)
-        self._window.Lock_all(MPI.MODE_NOCHECK)
-        memory, _ = self._window.Shared_query(0)
-        everything: Array = np.frombuffer(cast(Any, memory), np.uint8)
-        skipped = -everything.ctypes.data % _ALIGNMENT
-        self.memory: Array = everything[skipped : skipped + SLOTS * self._size]
-        ends = np.cumsum(sizes).tolist()
-        self._slots = [
-            tuple(
-                self.memory[slot * self._size + end - size :][: rows * n * d.itemsize].view(d).reshape(rows, n)
-                for end, size, d in zip(ends, sizes, dtypes, strict=True)
-            )
-            for slot in range(SLOTS)
-        ]
+    def __init__(self, ranks: Ranks, owners: dict[int, int]) -> None:
+        self.ranks, self.owners = ranks, owners
+        self._order = {k: place for place, k in enumerate(owners)}
         self._own, self._told = np.zeros(PROGRESS, np.int64), np.zeros((ranks.size, PROGRESS), np.int64)
-        self._token = np.zeros(1, np.uint8)
-        self._begun = -1
-        self._request: Any = None
+        self._begun, self._requests = -1, deque[Any]()
 
-    def slot(self, k: int) -> tuple[Array, ...]:
-        """The memory of row panel k: an array for each component."""
-        return self._slots[self._order[k] % SLOTS]
+    @abstractmethod
+    def slot_of(self, turn: int) -> tuple[Any, ...]:
+        """The memory of one of the slots: an array for each component."""
+
+    @abstractmethod
+    def begin(self, turn: int, owner: int, stage: int) -> list[Any]:
+        """Begin the second stage (1) or the third (2) for the panel of a slot: requests, which are over when ``Test()`` says so."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the memory back. All ranks call it."""
+
+    def slot(self, k: int) -> tuple[Any, ...]:
+        """The memory of row panel k."""
+        return self.slot_of(self._order[k] % SLOTS)
 
     def run(self, local: Local, done: Callable[[], bool]) -> None:
         """Bring all panels, in the thread that made the call, and wait until all that this rank computes is `done`.
@@ -127,63 +120,111 @@ class SharedPanels:
 
         def watch() -> None:
             local.check()
-            if self._ranks.failed():
+            if self.ranks.failed():
                 raise Stopped
 
-        keys = list(self._owners)
+        keys = list(self.owners)
         for place, k in enumerate(keys):
             if place >= SLOTS:
-                self._ranks.until(partial(local.released, keys[place - SLOTS]), watch)
+                self.ranks.until(partial(local.released, keys[place - SLOTS]), watch)
             self._own[:] = local.progress()
             for stage in range(_STAGES):
-                if stage == 1 and self._owners[k] == self._ranks.rank:
+                if stage == 1 and self.owners[k] == self.ranks.rank:
                     local.writable(k)
-                    self._ranks.until(partial(local.published, k), watch)
-                    self._window.Sync()
+                    self.ranks.until(partial(local.published, k), watch)
                 self._post(_STAGES * place + stage)
-                self._ranks.until(self._over, watch)
+                self.ranks.until(self._over, watch)
                 if stage == 0:
                     local.others(self._told)
-            self._window.Sync()
             local.arrived(k)
-        self._ranks.until(done, watch)
+        self.ranks.until(done, watch)
 
     def finish(self) -> None:
         """Go through the stages that any rank has begun, after a failure."""
-        last = max(self._ranks.allgather(self._begun))
-        self._ranks.until(self._over)
+        last = max(self.ranks.allgather(self._begun))
+        self.ranks.until(self._over)
         for stage in range(self._begun + 1, (last // _STAGES + 1) * _STAGES):
             self._post(stage)
-            self._ranks.until(self._over)
+            self.ranks.until(self._over)
+
+    def _post(self, number: int) -> None:
+        """Begin a stage of a panel."""
+        place, stage = divmod(number, _STAGES)
+        self._begun = number
+        if stage == 0:
+            self._requests = deque([self.ranks.all.Iallgather(self._own, self._told)])
+        else:
+            self._requests = deque(self.begin(place % SLOTS, list(self.owners.values())[place], stage))
+
+    def _over(self) -> bool:
+        """Whether the stage that was begun last is over."""
+        while self._requests and self._requests[0].Test():
+            self._requests.popleft()
+        return not self._requests
+
+
+class SharedPanels(Panels):
+    """Row panels in memory that the ranks of a host share, brought from host to host by MPI's broadcasts.
+
+    Parameters
+    ----------
+    ranks, owners
+        See `Panels`.
+    rows : int
+        Of a panel, at most.
+    n : int
+    dtypes : sequence of numpy.dtype
+    direct : bool
+
+    Attributes
+    ----------
+    memory : array of bytes
+        Of both slots.
+
+    Notes
+    -----
+    Each host has two panels in its memory, and receives n² elements in a closure, the first ranks among the hosts as many.
+    """
+
+    def __init__(
+        self, ranks: Ranks, owners: dict[int, int], rows: int, n: int, dtypes: Sequence[np.dtype[Any]], *, direct: bool = True
+    ) -> None:
+        from mpi4py import MPI
+
+        super().__init__(ranks, owners)
+        self.direct = direct
+        sizes = [-(-rows * n * d.itemsize // _ALIGNMENT) * _ALIGNMENT * bool(owners) for d in dtypes]
+        self._size = sum(sizes)
+        self._window = MPI.Win.Allocate_shared(SLOTS * self._size + _ALIGNMENT if ranks.host.rank == 0 else 0, 1, comm=ranks.host)
+        self._window.Lock_all(MPI.MODE_NOCHECK)
+        everything: Array = np.frombuffer(cast(Any, self._window.Shared_query(0)[0]), np.uint8)
+        skipped = -everything.ctypes.data % _ALIGNMENT
+        self.memory: Array = everything[skipped : skipped + SLOTS * self._size]
+        self._shape, self._parts = (rows, n), list(zip(np.cumsum([0, *sizes]).tolist(), dtypes, strict=False))
+        self._token = np.zeros(1, np.uint8)
+
+    def slot_of(self, turn: int) -> tuple[Array, ...]:
+        """The memory of one of the slots: an array for each component."""
+        rows, n = self._shape
+        starts = ((turn * self._size + start, d) for start, d in self._parts)
+        return tuple(self.memory[start : start + rows * n * d.itemsize].view(d).reshape(rows, n) for start, d in starts)
+
+    def begin(self, turn: int, owner: int, stage: int) -> list[Any]:
+        """Within the host that has the panel the owner tells of it; then it is broadcast between hosts; and within the others."""
+        ranks = self.ranks
+        at_home = ranks.hosts[owner] == ranks.hosts[ranks.rank]
+        self._window.Sync()
+        if (stage == 1) == at_home:  # within the host: from the owner, or from the first rank when it has received the panel
+            root = sum(h == ranks.hosts[owner] for h in ranks.hosts[:owner]) if at_home else 0
+            return [ranks.host.Ibcast(self._token, root=root)]
+        if ranks.leaders is None or ranks.leaders.size == 1:
+            return []
+        root = sorted(set(ranks.hosts)).index(ranks.hosts[owner])
+        slot = self.memory[turn * self._size :][: self._size]
+        return [ranks.leaders.Ibcast(slot[start : start + _PIECE], root=root) for start in range(0, self._size, _PIECE)]
 
     def close(self) -> None:
         """Give the memory back. All ranks call it."""
         self._window.Unlock_all()
-        self._slots.clear()
         del self.memory
         self._window.Free()
-
-    def _post(self, number: int) -> None:
-        """Begin a stage of a panel."""
-        ranks, (place, stage) = self._ranks, divmod(number, _STAGES)
-        self._begun = number
-        owner = list(self._owners.values())[place]
-        at_home = ranks.hosts[owner] == ranks.hosts[ranks.rank]
-        if stage == 0:
-            self._request = [ranks.all.Iallgather(self._own, self._told)]
-        elif (stage == 1) == at_home:  # within the host: from the owner, or from the first rank when it has received the panel
-            from_there = sum(h == ranks.hosts[owner] for h in ranks.hosts[:owner]) if at_home else 0
-            self._request = [ranks.host.Ibcast(self._token, root=from_there)]
-        elif ranks.leaders is not None and ranks.leaders.size > 1:
-            root = sorted(set(ranks.hosts)).index(ranks.hosts[owner])
-            slot = self.memory[place % SLOTS * self._size :][: self._size]
-            pieces = range(0, self._size, _PIECE)
-            self._request = [ranks.leaders.Ibcast(slot[start : start + _PIECE], root=root) for start in pieces]
-        else:
-            self._request = []
-
-    def _over(self) -> bool:
-        """Whether the stage that was begun last is over."""
-        while self._request and self._request[0].Test():
-            self._request.pop(0)
-        return not self._request

@@ -160,17 +160,19 @@ class ResidentMemory:
         with memory.active():
             self._own = {rows.start: memory.view(rows) or memory.buffer(rows.stop - rows.start) for rows in own}
         buffers.update(self._own)
+        self._loaded = set[int]()
 
     def resident(self, rows: slice) -> Any:
         """The buffer of own rows; None for those of another device."""
         return self._own.get(rows.start)
 
     def load(self, rows: slice, buffer: Any, *, first: bool) -> None:
-        """Own rows are copied from the matrix the first time, and are there then; those of another device are copied from there."""
+        """Own rows are copied from the matrix once, and are there then; those of another device are copied from there."""
         if rows.start not in self._own:
             self._memory.copy(self._buffers[rows.start], buffer, rows)
-        elif first:
+        elif first and rows.start not in self._loaded:
             self._memory.load(rows, buffer, first=True)
+            self._loaded.add(rows.start)
 
     def write_back(self, rows: slice, buffer: Any, *, last: bool) -> None:
         """Copy own rows to the matrix the last time."""

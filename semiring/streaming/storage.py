@@ -134,26 +134,32 @@ class OwnRows:
     n : int
     rows : sequence of slice
         The block rows that are its own, in ascending order.
-    dtype : numpy.dtype
-
-    Attributes
-    ----------
-    array : array of shape (m, n)
-    rows : tuple of slice
+    store : ArrayRows
+        Their memory, an array of shape (m, n), which may still be prepared.
     """
 
-    def __init__(self, n: int, rows: Sequence[slice], dtype: np.dtype[Any]) -> None:
-        self.shape, self.rows, self.dtype = (n, n), tuple(rows), np.dtype(dtype)
-        self._starts = [r.start for r in rows]
+    def __init__(self, n: int, rows: Sequence[slice], store: ArrayRows) -> None:
+        self.shape, self.dtype = (n, n), store.dtype
+        self._store, self._starts = store, [r.start for r in rows]
         self._ends = list(itertools.accumulate((r.stop - r.start for r in rows), initial=0))
-        self.array = np.empty((self._ends[-1], n), dtype)
+
+    @classmethod
+    def new(cls, n: int, rows: Sequence[slice], dtype: np.dtype[Any]) -> OwnRows:
+        """In new memory."""
+        return cls(n, rows, ArrayRows(np.empty((sum(r.stop - r.start for r in rows), n), dtype)))
+
+    @property
+    def array(self) -> Array:
+        """The rows one after the other."""
+        return self._store.writable  # type: ignore[no-any-return]  # an array of the host
 
     def __getitem__(self, key: slice | tuple[slice, slice]) -> Array:
         """The memory of some rows of one of its block rows, or of some columns of them."""
         rows, *columns = key if isinstance(key, tuple) else (key,)
         number = bisect.bisect_right(self._starts, rows.start) - 1
         first = self._ends[number] + rows.start - self._starts[number]
-        return self.array[(slice(first, first + rows.stop - rows.start), *columns)]
+        found: Array = self.array[(slice(first, first + rows.stop - rows.start), *columns)]
+        return found
 
     def read(self, rows: slice, out: Array) -> None:
         """Copy some rows to an array of their shape."""

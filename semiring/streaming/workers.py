@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from semiring.algorithms.block_rows import (
 from semiring.algorithms.schedules import Pivots
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.engine import Block
-from semiring.mpi.panels import Local
+from semiring.mpi.panels import Panels
 from semiring.mpi.ranks import Ranks, Stopped
 from semiring.streaming.buffers import Buffer
 from semiring.streaming.journal import Journal, NoJournal, Record
@@ -48,20 +48,6 @@ StepsOfDevice = Callable[[], Iterator[Step]]
 """Yields the steps of a device, as often as they are asked for."""
 
 
-class Panels(Protocol):
-    """How row panels come to other ranks, see `semiring.mpi.panels`."""
-
-    def slot(self, k: int) -> tuple[Any, ...]:
-        """Where row panel k arrives: an array for each component."""
-        ...
-
-    def run(self, local: Local, done: Callable[[], bool]) -> None:
-        """Bring all panels, and wait until all that this rank computes is `done`."""
-
-    def finish(self) -> None:
-        """Do what the other ranks wait for, after a failure."""
-
-
 @dataclass(frozen=True)
 class Share:
     """What one rank has of a closure that several do together.
@@ -72,17 +58,12 @@ class Share:
     devices : tuple of int
         How many each rank has. They own block rows in a block-cyclic distribution over all of them.
     panels : Panels
-    owners : dict of int to int
-        The rank that owns each row panel which others need.
-    direct : bool
-        Whether devices compute with a panel where it arrives.
+        The row panels that come from one rank to the others.
     """
 
     ranks: Ranks
     devices: tuple[int, ...]
     panels: Panels
-    owners: dict[int, int]
-    direct: bool
 
     @property
     def first(self) -> int:
@@ -214,7 +195,7 @@ class Dependencies:
             for step in program():
                 if isinstance(step, Receive):
                     self._receivers[step.k] += 1
-        self._sent = set[int]() if share is None else {k for k, owner in share.owners.items() if owner == share.ranks.rank}
+        self._sent = set[int]() if share is None else {k for k, owner in share.panels.owners.items() if owner == share.ranks.rank}
         for k in self._sent:
             self._receivers[k] += 1
         self._arrived, self._writable, self._published = set[int](), set[int](), set[int]()
@@ -226,7 +207,7 @@ class Dependencies:
 
     def is_elsewhere(self, k: int) -> bool:
         """Whether row panel k is another rank's."""
-        return self.share is not None and self.share.owners.get(k, self.share.ranks.rank) != self.share.ranks.rank
+        return self.share is not None and self.share.panels.owners.get(k, self.share.ranks.rank) != self.share.ranks.rank
 
     def wait_for(self, i: int, rounds: int) -> None:
         """Until a block row has been through so many rounds."""
@@ -419,7 +400,7 @@ class _Worker:
     def _received(self, k: int, *, released: bool) -> Callable[[], None]:
         """Says that the device has row panel k: where it computes with it in place, not before it is released."""
         share = self.dependencies.share
-        in_place = share is not None and share.direct and self.dependencies.is_elsewhere(k)
+        in_place = share is not None and share.panels.direct and self.dependencies.is_elsewhere(k)
         return partial(self.dependencies.received, k) if in_place == released else nothing
 
     def _wait_until_free(self, i: int, k: int) -> None:

@@ -24,6 +24,7 @@ import zarr
 from mpi4py import MPI
 
 import semiring as sr
+from semiring.arrays.devices import gpus
 from semiring.streaming import workers
 
 Array = np.ndarray[Any, Any]
@@ -43,25 +44,25 @@ def matrix(n: int, semiring: sr.Semiring = sr.MIN_PLUS, dtype: Any = "f4", seed:
 
 
 def one_process(a: Any, semiring: sr.Semiring, block: int, **how: Any) -> Any:
-    """The same closure by one process, at that block."""
-    return sr.closure(a, semiring, method="blocked", block=block, device="cpu", **how)
+    """The same closure by one process, at that block and on the same kind of device, on which rounding may depend."""
+    return sr.closure(a, semiring, method="blocked", block=block, device="cuda:0" if gpus() else "cpu", **how)
 
 
 def differs(comm: Any, found: Any, expected: Any) -> str | None:
-    """Whether a distributed matrix is not this array to the last bit, on rank 0."""
+    """Whether a distributed matrix is not this array to the last bit. All ranks come to the same, and go on together."""
     whole: Any = found.gather(0) if isinstance(found, sr.DistributedMatrix) else np.asarray(found)
-    if comm.rank:
-        return None
-    return None if whole.dtype == expected.dtype and whole.tobytes() == expected.tobytes() else "other values"
+    same = comm.rank > 0 or (whole.dtype == expected.dtype and whole.tobytes() == expected.tobytes())
+    return None if all(comm.allgather(same)) else "other values"
 
 
-def raises(kind: type[BaseException], text: str, call: Callable[[], Any]) -> str | None:
-    """Whether a call does not raise what it should, on this rank."""
+def raises(comm: Any, kind: type[BaseException], text: str, call: Callable[[], Any]) -> str | None:
+    """Whether a call does not raise what it should, on any rank."""
+    outcome: str | None = "nothing was raised"
     try:
         call()
     except BaseException as error:
-        return None if type(error) is kind and text in str(error) else f"{type(error).__name__}: {error}"
-    return "nothing was raised"
+        outcome = None if type(error) is kind and text in str(error) else f"{type(error).__name__}: {error}"
+    return next((f"rank {rank}: {other}" for rank, other in enumerate(comm.allgather(outcome)) if other), None)
 
 
 # Results.
@@ -184,7 +185,7 @@ def case_outputs(comm: Any) -> str | None:
     }
     wrong = [name for name, whole in same.items() if not np.array_equal(whole, expected)]
     wrong += [name for name, (x, y) in parts.items() if not np.array_equal(x, y)]
-    return f"other {', '.join(wrong)}" if wrong else raises(IndexError, "out of bounds", lambda: found[100])
+    return f"other {', '.join(wrong)}" if wrong else raises(comm, IndexError, "out of bounds", lambda: found[100])
 
 
 def case_transitive_closure(comm: Any) -> str | None:
@@ -243,7 +244,7 @@ def case_raised_elsewhere(comm: Any) -> str | None:
         return a[start:stop]
 
     a = matrix(400)
-    return raises(OSError, "No space left", lambda: sr.apsp(rows, comm=comm, block=20))
+    return raises(comm, OSError, "No space left", lambda: sr.apsp(rows, comm=comm, block=20))
 
 
 def case_raised_at_any_step(comm: Any) -> str | None:
@@ -258,10 +259,10 @@ def case_raised_at_any_step(comm: Any) -> str | None:
 
         workers._Worker._do = broken  # type: ignore[assignment, method-assign]
         try:
-            outcome = raises(MemoryError, "no memory", lambda: sr.apsp(a, comm=comm, block=20))
+            outcome = raises(comm, MemoryError, "no memory", lambda: sr.apsp(a, comm=comm, block=20))
         finally:
             workers._Worker._do = do  # type: ignore[method-assign]
-        if len(set(comm.allgather(outcome))) > 1:
+        if outcome not in (None, *(f"rank {other}: nothing was raised" for other in range(comm.size))):  # not each rank has each step
             return f"rank {rank} at {step!r}: {outcome}"
         if complaint := differs(comm, sr.apsp(a, comm=comm, block=20), expected):
             return f"after rank {rank} at {step!r}: {complaint}"
@@ -273,13 +274,13 @@ def case_interrupted(comm: Any) -> str | None:
         if now.done > now.total // 2:
             raise KeyboardInterrupt
 
-    return raises(KeyboardInterrupt, "", lambda: sr.apsp(matrix(200), comm=comm, block=20, progress=stop))
+    return raises(comm, KeyboardInterrupt, "", lambda: sr.apsp(matrix(200), comm=comm, block=20, progress=stop))
 
 
 def case_overflow(comm: Any) -> str | None:
     a = np.full((150, 150), np.iinfo("i2").max, "i2")
     a[np.arange(149), np.arange(1, 150)] = 120
-    return raises(sr.OverflowRiskError, "int16", lambda: sr.apsp(a, comm=comm, block=40))
+    return raises(comm, sr.OverflowRiskError, "int16", lambda: sr.apsp(a, comm=comm, block=40))
 
 
 def case_not_the_same_call(comm: Any) -> str | None:
@@ -298,7 +299,7 @@ def case_not_the_same_call(comm: Any) -> str | None:
     ]
     if comm.size > 2:
         calls.append((sr.GraphError, "the same kind", lambda: sr.apsp("a.npy" if odd else a, comm=comm)))
-    return next((f"{text}: {c}" for kind, text, call in calls if (c := raises(kind, text, call))), None)
+    return next((f"{text}: {c}" for kind, text, call in calls if (c := raises(comm, kind, text, call))), None)
 
 
 def case_refused(comm: Any) -> str | None:
@@ -312,7 +313,7 @@ def case_refused(comm: Any) -> str | None:
         (sr.ShapeError, "rows(0, 10)", lambda: sr.apsp(lambda start, stop: a[start : stop - (stop > 1)], comm=comm, block=10)),
         (FileNotFoundError, "none.npy", lambda: sr.apsp("none.npy", comm=comm)),
     ]
-    return next((f"{text}: {c}" for kind, text, call in calls if (c := raises(kind, text, call))), None)
+    return next((f"{text}: {c}" for kind, text, call in calls if (c := raises(comm, kind, text, call))), None)
 
 
 # Checkpoints.
@@ -327,11 +328,11 @@ def case_checkpoint(comm: Any) -> str | None:
             raise KeyboardInterrupt
 
     again = {"comm": comm, "checkpoint": folder, "paths": True}
-    if complaint := raises(KeyboardInterrupt, "", lambda: sr.apsp(a, block=32, progress=stop, **again)):
+    if complaint := raises(comm, KeyboardInterrupt, "", lambda: sr.apsp(a, block=32, progress=stop, **again)):
         return complaint
-    if complaint := raises(sr.CheckpointError, "another closure", lambda: sr.apsp(a + 1, **again)):
+    if complaint := raises(comm, sr.CheckpointError, "another closure", lambda: sr.apsp(a + 1, **again)):
         return complaint
-    if complaint := raises(sr.CheckpointError, "block", lambda: sr.apsp(a, block=30, **again)):
+    if complaint := raises(comm, sr.CheckpointError, "block", lambda: sr.apsp(a, block=30, **again)):
         return complaint
     for _ in range(2):
         found = sr.apsp(a, **again)
@@ -355,7 +356,7 @@ def case_full_disk(comm: Any) -> str | None:
 
     Stream.write = full  # type: ignore[method-assign]
     try:
-        complaint = raises(OSError, "No space left", lambda: sr.apsp(a, comm=comm, block=32, checkpoint=folder))
+        complaint = raises(comm, OSError, "No space left", lambda: sr.apsp(a, comm=comm, block=32, checkpoint=folder))
     finally:
         Stream.write = write  # type: ignore[method-assign]
     return complaint or differs(comm, sr.apsp(a, comm=comm, checkpoint=folder), one_process(a, sr.MIN_PLUS, 32))
@@ -367,7 +368,7 @@ CASES = {name.removeprefix("case_"): case for name, case in globals().items() if
 def main(names: list[str]) -> None:
     """Run some cases, or all, and print what came of each."""
     comm = MPI.COMM_WORLD
-    faulthandler.dump_traceback_later(100, exit=True)  # what hangs says where
+    faulthandler.dump_traceback_later(float(os.environ.get("PATIENCE", "100")), exit=True)  # what hangs says where
     for name in names or CASES:
         begun = time.perf_counter()
         try:

@@ -1,0 +1,122 @@
+"""Row panels from GPU to GPU by NCCL, where every rank has one GPU of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.mpi.panels import SLOTS, Panels
+from semiring.mpi.ranks import Ranks
+
+__all__ = ["NcclPanels", "has_nccl"]
+
+_ALIGNMENT = 16
+"""Bytes that the rows of a panel begin at multiples of."""
+
+_BYTES = 0
+"""NCCL's number for single bytes, ncclInt8."""
+
+
+def has_nccl(ranks: Ranks, gpu: int | None) -> bool:
+    """Whether each rank has a GPU that is no other rank's, and NCCL. All ranks ask.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    gpu : int or None
+        The only GPU of this rank, None where it has none or several.
+    """
+    place: Any = None
+    if gpu is not None:
+        try:
+            import cupy
+            from cupy.cuda import nccl
+
+            place = nccl.get_version() and (ranks.hosts[ranks.rank], cupy.cuda.runtime.deviceGetPCIBusId(gpu))
+        except (ImportError, AttributeError):
+            place = None
+    places = ranks.allgather(place)
+    return all(places) and len(set(places)) == ranks.size > 1
+
+
+class NcclPanels(Panels):
+    """Row panels in the memories of GPUs, brought from one to all by NCCL.
+
+    Parameters
+    ----------
+    ranks, owners
+        See `semiring.mpi.panels.Panels`.
+    rows : int
+        Of a panel, at most.
+    n : int
+    dtypes : sequence of numpy.dtype
+    gpu : int
+        That of this rank.
+
+    Notes
+    -----
+    The kernels of a broadcast wait on the GPU for those of the other ranks, and take multiprocessors meanwhile: so no rank begins before
+    all can. Each GPU has two panels in its memory.
+    """
+
+    def __init__(self, ranks: Ranks, owners: dict[int, int], rows: int, n: int, dtypes: Sequence[np.dtype[Any]], gpu: int) -> None:
+        import cupy
+
+        super().__init__(ranks, owners)
+        self._cupy, self._device = cupy, cupy.cuda.Device(gpu)
+        with ranks.together(), self._device:
+            widths = [-(-n * d.itemsize // _ALIGNMENT) * _ALIGNMENT // d.itemsize for d in dtypes]
+            self._memory = [[cupy.empty((rows, width), d) for width, d in zip(widths, dtypes, strict=True)] for _ in range(SLOTS)]
+            self._n, self._stream = n, cupy.cuda.Stream(non_blocking=True)
+            self._token = np.zeros(1, np.uint8)
+        self._communicator = _communicator(ranks, gpu)
+
+    def slot_of(self, turn: int) -> tuple[Any, ...]:
+        """The memory of one of the slots: an array for each component."""
+        return tuple(array[:, : self._n] for array in self._memory[turn])
+
+    def begin(self, turn: int, owner: int, stage: int) -> list[Any]:
+        """The owner tells all ranks that the panel is in its slot, and then all begin the broadcast."""
+        if stage == 1:
+            return [self.ranks.all.Ibcast(self._token, root=owner)]
+        with self._device:
+            for array in self._memory[turn]:
+                self._communicator.bcast(array.data.ptr, array.nbytes, _BYTES, owner, self._stream.ptr)
+            event = self._cupy.cuda.Event(disable_timing=True)
+            event.record(self._stream)
+        return [_Recorded(event)]
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._memory.clear()
+
+
+class _Recorded:
+    """An event of a GPU, asked as MPI's requests are."""
+
+    def __init__(self, event: Any) -> None:
+        self._event = event
+
+    def Test(self) -> bool:  # the name of MPI's method
+        """Whether the GPU has come so far."""
+        return bool(self._event.done)
+
+
+_communicators: dict[tuple[int, int], Any] = {}
+"""NCCL's communicators, which take seconds to make, by the ranks and the GPU they are of."""
+
+
+def _communicator(ranks: Ranks, gpu: int) -> Any:
+    """NCCL's communicator of these ranks."""
+    import cupy
+    from cupy.cuda import nccl
+
+    key = id(ranks), gpu
+    known = all(ranks.allgather(key in _communicators))
+    if not known:
+        identity = ranks.allgather(nccl.get_unique_id() if ranks.rank == 0 else None)[0]
+        with ranks.together(), cupy.cuda.Device(gpu):
+            _communicators[key] = nccl.NcclCommunicator(ranks.size, identity, ranks.rank)
+    return _communicators[key]
