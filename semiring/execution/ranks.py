@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, nullcontext
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import flat
 from semiring.arrays.devices import gpu_number, gpus, is_gpu
-from semiring.common.errors import SemiringError, described
+from semiring.common.errors import CheckpointError, SemiringError, described
 from semiring.execution.reporting import reporting
 from semiring.graphs.by_ranks import GivenByRanks
 from semiring.graphs.by_rows import GivenRows, RunningStatistics
@@ -31,16 +32,20 @@ from semiring.planning.planner import cut
 from semiring.results.distributed import DistributedMatrix
 from semiring.results.paths import Paths
 from semiring.streaming.buffers import Buffer, DeviceMemory, HostMemory, PanelMemory, PeerMemory, ResidentMemory
-from semiring.streaming.checkpoint import Checkpoint, side_in
+from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
+from semiring.streaming.folder import state_in
 from semiring.streaming.layout import PANELS, BlockRows
 from semiring.streaming.pipeline import DevicePipeline
+from semiring.streaming.snapshots import Snapshots
 from semiring.streaming.storage import ArrayRows, Matrix, OwnRows
 from semiring.streaming.workers import Share, owners
 
 __all__ = ["solve_by_ranks"]
 
 Array = np.ndarray[Any, Any]
+
+Kept = Checkpoint | Snapshots
 
 _log = logging.getLogger("semiring")
 
@@ -75,7 +80,7 @@ def solve_by_ranks(graph: Any, semiring: Semiring, options: Options, *, reflexiv
         return values[0] if len(values) == 1 else values
     with ranks.together():
         options = options._replace(device=devices, comm=None)
-        how = plan(closure_problem(semiring, given.dtypes, (given.n, given.n), options, ranks=ranks.size))
+        how = plan(closure_problem(semiring, given.dtypes, (given.n, given.n), options, ranks=ranks.size, beside=ranks.host.size))
         _log.info("rank %d of %d: %s", ranks.rank, ranks.size, how.rows)
     return _ByRanks(ranks, how, options).close(given, reflexive=reflexive)
 
@@ -129,10 +134,11 @@ class _ByRanks:
 
     def close(self, given: GivenByRanks, *, reflexive: bool) -> Any:
         """The values, and the paths if they are wanted: distributed, or in the files of a checkpoint."""
-        ranks, how, options = self.ranks, self.plan, self.options
-        ranks.same("where the closure is computed", "GPUs" if how.gpu else "the CPU")
-        if options.checkpoint is not None and (side := ranks.allgather(side_in(options.checkpoint))[0]) is not None:
-            how = self.plan = cut(how, side)
+        ranks, options = self.ranks, self.options
+        ranks.same("where the closure is computed", "GPUs" if self.plan.gpu else "the CPU")
+        resident = all(ranks.allgather(self.plan.resident))  # what is free may differ
+        with ranks.together():
+            how = self.plan = self.settled(resident)
         assert how.rows is not None
         rows = how.rows.rows
         owner_of = owners(self.devices, len(rows))
@@ -140,10 +146,12 @@ class _ByRanks:
         whole: Any = tuple(DistributedMatrix(ranks, r, rows, owner_of) for r in source.rows)
         with ExitStack() as stack:
             values, via, matrix, checkpoint = self.output(stack, source, owner_of, reflexive=reflexive)
+            if isinstance(checkpoint, Snapshots) and checkpoint.finished:
+                return self.result(checkpoint.values, checkpoint.via, owner_of, given, whole, reflexive=reflexive)
             begun = checkpoint is not None and checkpoint.side is not None
             rounds = checkpoint.rounds if checkpoint is not None and begun else [0] * len(rows)
             needed = [k for k in range(len(rows)) if any(done <= k for i, done in enumerate(rounds) if i != k)]
-            sent = {k: owner_of[k] for k in needed if ranks.size > 1}
+            sent = {k: owner_of[k] for k in needed if ranks.size > 1 or checkpoint is not None}
             panels = self.panels(stack, sent, how.rows.side)
             share = Share(ranks, self.devices, panels)
             pipelines = self.pipelines(stack, matrix, how.rows, share)
@@ -162,17 +170,34 @@ class _ByRanks:
                     journal=checkpoint,
                     share=share,
                 )
-            if checkpoint is not None:
+            if isinstance(checkpoint, Snapshots):
+                checkpoint.keep_result(values, via)
+                values, via = checkpoint.values, checkpoint.via
+            elif checkpoint is not None:
                 checkpoint.seal()
         return self.result(values, via, owner_of, given, whole, reflexive=reflexive)
 
+    def settled(self, resident: bool) -> Plan:
+        """The plan, with what a checkpoint has settled that was begun before."""
+        how, folder = self.plan, self.options.checkpoint
+        kept, side = (None, None) if folder is None else state_in(folder)
+        if side is None:
+            return how if how.resident == resident else cut(replace(how, resident=False), how.block)
+        if kept == Snapshots.kept and not resident:
+            raise CheckpointError(
+                f"{folder} has snapshots of a matrix that was in memory, where it does not fit now: go on with more ranks or more memory"
+            )
+        return cut(replace(how, resident=kept == Snapshots.kept), side)
+
     def output(
         self, stack: ExitStack, source: GivenRows, owner_of: Sequence[int], *, reflexive: bool
-    ) -> tuple[Any, Any, Matrix, Checkpoint | None]:
-        """Where the values and the construction matrix go: the memory of their owners, or the files of a checkpoint."""
+    ) -> tuple[Any, Any, Matrix, Kept | None]:
+        """Where the values and the construction matrix go, the memory of their owners or files, and what is kept of them on the way."""
         ranks, how, options = self.ranks, self.plan, self.options
+        checkpoint: Kept | None = None
         if options.checkpoint is not None:
-            made = Checkpoint(
+            kind: type[Kept] = Snapshots if how.resident else Checkpoint
+            made = kind(
                 options.checkpoint,
                 source.rows,
                 how.semiring,
@@ -184,14 +209,15 @@ class _ByRanks:
                 ranks=ranks,
                 own=lambda count: [i for i, owner in enumerate(owners(self.devices, count)) if owner == ranks.rank],
             )
-            checkpoint = stack.enter_context(made)
-            return checkpoint.values, checkpoint.via, checkpoint.matrix, checkpoint
+            checkpoint = stack.enter_context(made)  # type: ignore[assignment]  # one of the two kinds
+            if isinstance(checkpoint, Checkpoint):
+                return checkpoint.values, checkpoint.via, checkpoint.matrix, checkpoint
         assert how.rows is not None
         own = [r for r, owner in zip(how.rows.rows, owner_of, strict=True) if owner == ranks.rank]
         with ranks.together():
             stores = tuple(OwnRows(how.n, own, memory) for memory in self.memory(stack, sum(r.stop - r.start for r in own)))
         values, via = stores[: len(how.dtypes)], stores[-1] if how.paths else None
-        return values, via, Matrix(source.rows, values, via), None
+        return values, via, Matrix(source.rows, values, via), checkpoint
 
     def memory(self, stack: ExitStack, count: int) -> Sequence[ArrayRows]:
         """New memory for so many rows of the result, of all components and the construction matrix; GPUs write to pinned memory."""
@@ -250,7 +276,7 @@ class _ByRanks:
         return made
 
     def statistics(
-        self, pipelines: Sequence[DevicePipeline], source: GivenRows, checkpoint: Checkpoint | None, share: Share
+        self, pipelines: Sequence[DevicePipeline], source: GivenRows, checkpoint: Kept | None, share: Share
     ) -> tuple[ValueStatistics, ...]:
         """The value statistics of the whole matrix, of which each rank reads its own rows, or those from when the checkpoint was begun."""
         if checkpoint is not None and checkpoint.side is not None:

@@ -36,7 +36,7 @@ _ALIGNMENT = 4096
 _PIECE = 1 << 28
 """Bytes of one broadcast: MPI counts no more than 2³¹, and pieces follow each other from host to host."""
 
-PROGRESS = 3
+PROGRESS = 4
 """Numbers that say how far a rank is."""
 
 _STAGES = 3
@@ -52,8 +52,8 @@ class Local(Protocol):
         """Whether no device of this rank needs row panel k any more."""
         ...
 
-    def progress(self) -> tuple[int, ...]:
-        """How far this rank is, for the others to know, in `PROGRESS` numbers."""
+    def progress(self, k: int) -> tuple[int, ...]:
+        """How far this rank is while row panel k is on its way, for the others to know, in `PROGRESS` numbers."""
         ...
 
     def others(self, progress: Array) -> None:
@@ -127,7 +127,7 @@ class Panels(ABC):
         for place, k in enumerate(keys):
             if place >= SLOTS:
                 self.ranks.until(partial(local.released, keys[place - SLOTS]), watch)
-            self._own[:] = local.progress()
+            self._own[:] = local.progress(k)
             for stage in range(_STAGES):
                 if stage == 1 and self.owners[k] == self.ranks.rank:
                     local.writable(k)

@@ -235,12 +235,13 @@ def _by_ranks(problem: Problem) -> Plan:
     devices = problem.device if isinstance(problem.device, tuple) else (str(problem.device),)
     gpu, n = is_gpu(devices[0]), problem.n
     row_bytes = n * problem.entry_bytes
-    left = [int(_OURS * free) for d in devices if d != "cuda" and (free := free_on(d)) is not None]
+    together = 1 if gpu else problem.beside  # ranks of a host share its memory
+    left = [int(_OURS * free) // together for d in devices if d != "cuda" and (free := free_on(d)) is not None]
     room = min(*left, sys.maxsize, sys.maxsize if problem.memory_limit is None else problem.memory_limit)
     room = _beside_scratch(room, n * row_bytes, gpu=gpu)
     side = _side(problem, row_bytes, gpu=gpu)
     share = max(resident_bytes(block_rows(n, side), problem.ranks * len(devices), row_bytes))
-    resident = not problem.needs_block_rows and share <= room
+    resident = problem.memory_limit is None and share <= room
     return cut(Plan(problem, devices, "block rows", "blocked", side, room=room, resident=resident), side)
 
 

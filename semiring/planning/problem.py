@@ -66,6 +66,8 @@ class Problem(NamedTuple):
         Whether only the best of all searches is wanted for each vertex, which is one search, and SciPy's.
     ranks : int
         The processes that compute it together, each on `device`; 0 where the caller's does it alone.
+    beside : int
+        How many of them there are on each host.
     hypothetical : bool
         Whether the plan is only to be looked at: then "cuda" is an NVIDIA H200 where there is no GPU, and what does not fit is a note.
     """
@@ -93,6 +95,7 @@ class Problem(NamedTuple):
     scipy: bool = False
     nearest: bool = False
     ranks: int = 0
+    beside: int = 1
     hypothetical: bool = False
 
     @property

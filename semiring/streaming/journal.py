@@ -19,13 +19,14 @@ import numpy as np
 
 from semiring.common.errors import CheckpointError
 from semiring.streaming.layout import block_rows
+from semiring.streaming.storage import RowAccess
 
-__all__ = ["STATE", "TEMPORARY", "Journal", "NoJournal", "Record", "State"]
+__all__ = ["STATE", "TEMPORARY", "Journal", "NoJournal", "Record", "Recorded", "State"]
 
 STATE, TEMPORARY = "state.json", ".tmp"
 """The file, and what the names of files end in that are not yet what they are going to be."""
 
-_KEYS = ("closure", "side", "entries", "round", "found", "result")
+_KEYS = ("closure", "side", "entries", "round", "found", "result", "turn")
 """The keys of the file, in the order of the attributes."""
 
 
@@ -48,6 +49,8 @@ class State:
         What is known of the input.
     result : list of str or None
         A digest of each block row of what will not change any more; None where it may.
+    turn : int or None
+        Which of two sets of files has the last snapshot, or the result; None where there is none.
     """
 
     folder: Path
@@ -57,6 +60,7 @@ class State:
     round: int = 0
     found: dict[str, Any] = field(default_factory=dict)
     result: list[str] | None = None
+    turn: int | None = None
 
     @classmethod
     def read(cls, folder: Path) -> State | None:
@@ -83,12 +87,22 @@ class State:
             raise ValueError(f"{STATE} is damaged") from None
         return state
 
-    def write(self) -> None:
-        """Put it in the place of the one before."""
+    def write(self, *, durable: bool = False) -> None:
+        """Put it in the place of the one before; a `durable` one is on the disk then."""
         content = {name: getattr(self, name) for name in _KEYS}
         temporary = self.folder / (STATE + TEMPORARY)
-        temporary.write_text(json.dumps(content, indent=1))
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(json.dumps(content, indent=1))
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, self.folder / STATE)
+        if durable and hasattr(os, "O_DIRECTORY"):
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
     def require(self, closure: dict[str, Any]) -> None:
         """Refuse to go on with another closure.
@@ -131,16 +145,14 @@ class Journal(Protocol):
         """Whether there is nothing left to do."""
         ...
 
-    @property
-    def round(self) -> int:
-        """How many rounds all block rows are known to be through."""
-        ...
-
-    def record(self, i: int, k: int) -> Record | None:
+    def record(self, i: int, k: int) -> Recorded | None:
         """Where the part of block row i is recorded from which its update in round k can be done again, or all of it."""
 
-    def begun(self, i: int, k: int) -> Record | None:
-        """The record of block row i after phase 3 of round k, if its update was begun before the journal was opened."""
+    def begun(self, i: int, k: int) -> Recorded | None:
+        """The record of block row i in the first round k that was left for it when the journal was opened.
+
+        Of some columns if it was through phase 3 of that round; of the whole row if it was where the round begins.
+        """
 
     def advance(self, i: int, rounds: int) -> None:
         """Block row i has been through so many rounds, and is where it belongs."""
@@ -148,8 +160,37 @@ class Journal(Protocol):
     def complete(self, rounds: int) -> None:
         """All block rows have been through so many rounds."""
 
+    def tell(self, k: int) -> tuple[int, int]:
+        """What other ranks have to know while row panel k is on its way."""
+        ...
+
+    def told(self, least: int, numbers: Array) -> None:
+        """What all ranks have told, an array of shape (ranks, 2), and the rounds that all block rows are through."""
+
     def describe(self) -> str:
         """How to go on after an interruption."""
+        ...
+
+
+class Recorded(Protocol):
+    """Some or all columns of a block row that are kept: the arrays of its components and of the construction matrix, in that order."""
+
+    @property
+    def columns(self) -> slice:
+        """Which columns."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all columns."""
+        ...
+
+    def writing(self) -> contextlib.AbstractContextManager[RowAccess]:
+        """Takes arrays, one after the other."""
+        ...
+
+    def reading(self) -> contextlib.AbstractContextManager[RowAccess]:
+        """Gives the arrays back, in the same order."""
         ...
 
 
@@ -162,7 +203,7 @@ class NoJournal:
         Block rows.
     """
 
-    finished, round = False, 0
+    finished = False
 
     def __init__(self, count: int) -> None:
         self.rounds: Sequence[int] = (0,) * count
@@ -179,6 +220,13 @@ class NoJournal:
         """Nothing to write down."""
 
     def complete(self, rounds: int) -> None:
+        """Nothing to write down."""
+
+    def tell(self, k: int) -> tuple[int, int]:
+        """Nothing to know."""
+        return 0, 0
+
+    def told(self, least: int, numbers: Array) -> None:
         """Nothing to write down."""
 
     def describe(self) -> str:

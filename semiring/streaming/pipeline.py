@@ -16,7 +16,7 @@ from typing import Any
 
 from semiring.kernels.engine import Engine
 from semiring.streaming.buffers import DeviceMemory, PeerMemory, ResidentMemory
-from semiring.streaming.journal import Record
+from semiring.streaming.journal import Recorded
 from semiring.streaming.layout import PANELS
 
 __all__ = ["DevicePipeline", "Loaded", "nothing", "resident_pipelines"]
@@ -61,7 +61,7 @@ class DevicePipeline:
         self._loading: deque[Future[Loaded]] = deque()
         self._writing: deque[Future[None]] = deque()
 
-    def prefetch(self, rows: slice, ready: Task = nothing, loaded: Task = nothing, *, first: bool, record: Record | None = None) -> None:
+    def prefetch(self, rows: slice, ready: Task = nothing, loaded: Task = nothing, *, first: bool, record: Recorded | None = None) -> None:
         """Begin to load rows as soon as there is a free buffer and `ready` returns, and then tell `loaded`.
 
         What is recorded of them comes from the record.
@@ -97,7 +97,7 @@ class DevicePipeline:
         *,
         keep: bool = False,
         last: bool = False,
-        record: Record | None = None,
+        record: Recorded | None = None,
         publish: Task = nothing,
     ) -> None:
         """Begin to write rows back when they are computed and recorded, `publish` them to other processes, and then tell `done`.

@@ -38,7 +38,7 @@ from semiring.kernels.engine import Block
 from semiring.mpi.panels import Panels
 from semiring.mpi.ranks import Ranks, Stopped
 from semiring.streaming.buffers import Buffer
-from semiring.streaming.journal import Journal, NoJournal, Record
+from semiring.streaming.journal import Journal, NoJournal, Recorded
 from semiring.streaming.pipeline import DevicePipeline, Loaded, nothing
 
 __all__ = ["Share", "Stopped", "owners", "run_workers"]
@@ -122,7 +122,7 @@ def run_workers(
     count, here = len(rows), len(pipelines)
     first, devices = (0, here) if share is None else (share.first, sum(share.devices))
     journal = NoJournal(count) if journal is None else journal
-    begun = [i for i, k in enumerate(journal.rounds) if journal.begun(i, k) is not None]
+    begun = [i for i, k in enumerate(journal.rounds) if (kept := journal.begun(i, k)) is not None and not kept.whole]
     owned = [block_cyclic(first + device, devices, count) for device in range(here)]
     programs: list[StepsOfDevice] = [partial(steps, journal.rounds, own, look_ahead=devices > 1, begun=begun) for own in owned]
     dependencies = Dependencies(programs, owned, journal, progress, share)
@@ -273,19 +273,16 @@ class Dependencies:
         """Whether no device of this rank needs row panel k any more."""
         return self._receivers[k] == 0
 
-    def progress(self) -> tuple[int, ...]:
-        """The least number of rounds of block rows here, the sum of them, and the rounds that the journal knows to be done everywhere."""
+    def progress(self, k: int) -> tuple[int, ...]:
+        """The least number of rounds of block rows here, the sum of them, and what the journal tells."""
         own = [self._rounds[i] for i in self._own]
-        return min(own, default=len(self._rounds)), sum(own), self.journal.round
+        return min(own, default=len(self._rounds)), sum(own), *self.journal.tell(k)
 
     def others(self, progress: Array) -> None:
         """How far all ranks are."""
         assert self.share is not None
         self._elsewhere = int(progress[:, 1].sum() - progress[self.share.ranks.rank, 1])
-        # What is done everywhere the first rank writes down, and after that nobody needs what the rounds before have recorded.
-        done = int(progress[:, 0].min() if self.share.ranks.rank == 0 else progress[0, 2])
-        if done < len(self._rounds):
-            self.journal.complete(done)
+        self.journal.told(int(progress[:, 0].min()), progress[:, 2:])
         self._report()
 
     def writable(self, k: int) -> None:
@@ -315,7 +312,7 @@ class Dependencies:
         self.check()
 
 
-def _read_panel(record: Record, rows: slice, target: Buffer) -> None:
+def _read_panel(record: Recorded, rows: slice, target: Buffer) -> None:
     """The values of a row panel that is recorded."""
     with record.reading() as source:
         for array in target[0]:

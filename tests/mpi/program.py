@@ -6,6 +6,7 @@ Every case is a function that all ranks call with the communicator, and returns 
 from __future__ import annotations
 
 import faulthandler
+import functools
 import inspect
 import itertools
 import json
@@ -16,6 +17,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -25,7 +27,7 @@ from mpi4py import MPI
 
 import semiring as sr
 from semiring.arrays.devices import gpus
-from semiring.streaming import workers
+from semiring.streaming import journal, snapshots, storage, workers
 
 Array = np.ndarray[Any, Any]
 INF = np.inf
@@ -319,47 +321,94 @@ def case_refused(comm: Any) -> str | None:
 # Checkpoints.
 
 
-def case_checkpoint(comm: Any) -> str | None:
-    a, folder = matrix(150), comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None) + "/work"
-    expected = one_process(a, sr.MIN_PLUS, 32, paths=True)
+def folder_for(comm: Any) -> str:
+    """A new folder that all ranks know, with nothing in it."""
+    return str(comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)) + "/work"
 
-    def stop(now: sr.Progress) -> None:
-        if now.done > now.total // 2:
+
+JOURNAL: dict[str, Any] = {"memory_limit": "400 MB"}
+"""What makes a closure keep its matrix on disk, with a journal, and not snapshots of one in memory."""
+
+
+def until_kept(comm: Any, folder: str, rounds: int) -> Callable[[sr.Progress], None]:
+    """Interrupts a closure when the folder says that so many rounds more are done than before."""
+    begun: list[int] = []
+
+    def look(now: sr.Progress) -> None:
+        state = json.loads(Path(folder, "state.json").read_text(encoding="utf-8"))
+        begun.append(state["round"])
+        if begun[-1] >= begun[0] + rounds:
             raise KeyboardInterrupt
 
-    again = {"comm": comm, "checkpoint": folder, "paths": True}
-    if complaint := raises(comm, KeyboardInterrupt, "", lambda: sr.apsp(a, block=32, progress=stop, **again)):
-        return complaint
-    if complaint := raises(comm, sr.CheckpointError, "another closure", lambda: sr.apsp(a + 1, **again)):
-        return complaint
-    if complaint := raises(comm, sr.CheckpointError, "block", lambda: sr.apsp(a, block=30, **again)):
-        return complaint
-    for _ in range(2):
-        found = sr.apsp(a, **again)
-        if not (np.array_equal(found.values, expected.values) and np.array_equal(found.via, expected.via)):
-            return "other values"
-    comm.barrier()
-    left = set(os.listdir(folder))
-    return None if left == {"lock", "state.json", "values.npy", "via.npy"} else f"{left} are left"
+    return look
+
+
+def case_checkpoint(comm: Any) -> str | None:
+    a = matrix(200)
+    expected = one_process(a, sr.MIN_PLUS, 8, paths=True)
+    for kept, how in {"snapshots": {}, "a journal": JOURNAL}.items():
+        folder = folder_for(comm)
+        again: dict[str, Any] = {"comm": comm, "checkpoint": folder, "paths": True, **how}
+        refusals: list[tuple[type[BaseException], str, Array, dict[str, Any]]] = [
+            (KeyboardInterrupt, "", a, {"block": 8, "progress": until_kept(comm, folder, 6)}),
+            (sr.CheckpointError, "another closure", a + 1, {}),
+            (sr.CheckpointError, "block", a, {"block": 9}),
+            (KeyboardInterrupt, "", a, {"progress": until_kept(comm, folder, 6)}),
+        ]
+        for kind, text, graph, more in refusals:
+            if complaint := raises(comm, kind, text, functools.partial(sr.apsp, graph, **again, **more)):
+                return f"{kept}: {complaint}"
+        if (found := json.loads(Path(folder, "state.json").read_text(encoding="utf-8"))["closure"]["kept"]) != kept:
+            return f"{found} instead of {kept}"
+        comm.barrier()
+        for _ in range(2):
+            result = sr.apsp(a, **again)
+            if not (np.array_equal(result.values, expected.values) and np.array_equal(result.via, expected.via)):
+                return f"{kept}: other values"
+        comm.barrier()
+        if (left := set(os.listdir(folder))) != {"lock", "state.json", "values.npy", "via.npy"}:
+            return f"{left} are left"
+        comm.barrier()
+        if comm.rank == 0:
+            np.load(f"{folder}/values.npy", mmap_mode="r+")[3, 5] += 1
+        comm.barrier()
+        if complaint := raises(comm, sr.CheckpointError, "have been changed", functools.partial(sr.apsp, a, **again)):
+            return complaint
+    return None
+
+
+def case_checkpoint_of_integers(comm: Any) -> str | None:
+    a = matrix(200, dtype="i4")
+    expected, folder = one_process(a, sr.MIN_PLUS, 8), folder_for(comm)
+    for _ in range(30):  # cut short again and again
+        try:
+            found = sr.apsp(a, comm=comm, block=8, checkpoint=folder, progress=until_kept(comm, folder, 3))
+        except KeyboardInterrupt:
+            continue
+        return differs(comm, found, expected)
+    return "never through"
 
 
 def case_full_disk(comm: Any) -> str | None:
-    a, folder = matrix(150), comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None) + "/work"
-    from semiring.streaming.journal import Stream
+    a = matrix(150)
+    expected = one_process(a, sr.MIN_PLUS, 20)
+    kinds: list[tuple[Any, int, dict[str, Any]]] = [(journal.Stream, 3, JOURNAL), (storage.FileRows, 0, {})]
+    for kind, left, how in kinds:
+        folder, write, count = folder_for(comm), kind.write, itertools.count()
 
-    write, count = Stream.write, itertools.count()
+        def full(self: Any, rows: slice, array: Array, write: Any = write, count: Any = count, left: int = left) -> None:
+            if comm.rank == comm.size - 1 and next(count) == left:
+                raise OSError(28, "No space left on device")
+            write(self, rows, array)
 
-    def full(self: Any, rows: slice, array: Array) -> None:
-        if comm.rank == comm.size - 1 and next(count) == 3:
-            raise OSError(28, "No space left on device")
-        write(self, rows, array)
-
-    Stream.write = full  # type: ignore[method-assign]
-    try:
-        complaint = raises(comm, OSError, "No space left", lambda: sr.apsp(a, comm=comm, block=32, checkpoint=folder))
-    finally:
-        Stream.write = write  # type: ignore[method-assign]
-    return complaint or differs(comm, sr.apsp(a, comm=comm, checkpoint=folder), one_process(a, sr.MIN_PLUS, 32))
+        kind.write = full
+        try:
+            complaint = raises(comm, OSError, "No space left", functools.partial(sr.apsp, a, comm=comm, block=20, checkpoint=folder, **how))
+        finally:
+            kind.write = write
+        if complaint := complaint or differs(comm, sr.apsp(a, comm=comm, checkpoint=folder, **how), expected):
+            return complaint
+    return None
 
 
 CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_") and inspect.isfunction(case)}
@@ -368,6 +417,7 @@ CASES = {name.removeprefix("case_"): case for name, case in globals().items() if
 def main(names: list[str]) -> None:
     """Run some cases, or all, and print what came of each."""
     comm = MPI.COMM_WORLD
+    snapshots.EVERY = snapshots.SHARE = 0  # one after the other
     faulthandler.dump_traceback_later(float(os.environ.get("PATIENCE", "100")), exit=True)  # what hangs says where
     for name in names or CASES:
         begun = time.perf_counter()
