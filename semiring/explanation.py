@@ -160,10 +160,10 @@ def _searches(options: Options, n: int, labels: Any) -> int | None:
 def _obstacles(planned: Plan) -> list[str]:
     """What stands in the way, or should be known."""
     notes = list[str]()
-    absent = planned.devices == ("cuda",)
+    absent = set(planned.devices) == {"cuda"}
     if absent:
         notes.append("there is no GPU here: this is for an NVIDIA H200, with the speed that device='auto' reckons with")
-    elif planned.strategy in ("whole", "block rows"):
+    elif planned.strategy in ("whole", "block rows") and not planned.problem.ranks:
         try:
             require_memory(planned.n, planned.dtypes, via=planned.paths, batch=planned.problem.shape[:-2])
             if planned.gpu and planned.strategy == "whole":

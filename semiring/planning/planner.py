@@ -32,7 +32,7 @@ from semiring.planning.costs import closure_seconds, product_seconds, rows_secon
 from semiring.planning.options import named_device, named_gpus
 from semiring.planning.plans import Plan
 from semiring.planning.problem import Problem
-from semiring.streaming.layout import block_rows, default_side, resident_bytes, resident_rows, streamed_rows
+from semiring.streaming.layout import Transport, block_rows, default_side, resident_bytes, resident_rows, streamed_rows
 
 __all__ = ["cut", "plan"]
 
@@ -256,7 +256,7 @@ def cut(found: Plan, side: int) -> Plan:
     problem, speed = found.problem, found.speed
     count = max(1, problem.ranks) * len(found.devices)
     assert speed is not None
-    row_bytes, size = problem.n * problem.entry_bytes, problem.result_bytes
+    row_bytes, size = problem.n * problem.entry_bytes, problem.result_bytes // max(1, problem.ranks)  # of each rank its own rows
     notes = found.notes
     rows = None
     try:
@@ -268,10 +268,22 @@ def cut(found: Plan, side: int) -> Plan:
         if not problem.hypothetical:
             raise
         notes = (*notes, str(error))
+    if rows is not None and problem.ranks:
+        rows = replace(rows, panel_bytes=rows.side * problem.n * problem.element_bytes, transport=_transport(problem, found))
     own = 0 if rows is None else rows.memory
     memory = _memory(problem, found.devices, size, own or with_scratch(size)) if found.gpu else {"cpu": size + own}
     seconds = None if rows is None else rows.seconds
     return replace(found, block=side, rows=rows, memory=memory, seconds=seconds, notes=notes)
+
+
+def _transport(problem: Problem, found: Plan) -> Transport:
+    """How row panels come to all ranks: from GPU to GPU where each rank has one, else through memory that the ranks of a host share."""
+    hosts = -(-problem.ranks // problem.beside)
+    if not found.gpu:
+        within = machine.COPIED
+    else:
+        within = machine.NCCL if len(found.devices) == 1 else machine.PINNED / 2
+    return Transport(problem.ranks, hosts, within, machine.NETWORK)
 
 
 def _memory(problem: Problem, devices: tuple[str, ...], size: int, own: int) -> dict[str, int]:

@@ -18,7 +18,8 @@ from semiring.kernels import machine
 from semiring.kernels.machine import Speed
 
 __all__ = [
-    "ALIGNMENT", "PANELS", "BlockRows", "block_rows", "default_side", "even_side", "resident_bytes", "resident_rows", "streamed_rows",
+    "ALIGNMENT", "PANELS", "BlockRows", "Transport", "block_rows", "default_side", "even_side", "resident_bytes", "resident_rows",
+    "streamed_rows",
 ]  # fmt: skip
 
 ALIGNMENT = 64
@@ -39,6 +40,27 @@ _DEVICES = 8
 
 _MOST = 1 << 32
 """Bytes of a block row at most, so that small devices have room for some."""
+
+
+@dataclass(frozen=True)
+class Transport:
+    """How row panels come from the device that makes one to those of all ranks.
+
+    Attributes
+    ----------
+    ranks, hosts : int
+    within, between : float
+        Bytes a second on the way to all devices of a host, and from one host to all others.
+    """
+
+    ranks: int
+    hosts: int
+    within: float
+    between: float
+
+    def seconds(self, size: int) -> float:
+        """Of a panel of so many bytes."""
+        return machine.PANEL + size / self.within + (size / self.between if self.hosts > 1 else 0.0)
 
 
 @dataclass(frozen=True)
@@ -63,6 +85,10 @@ class BlockRows(Shown):
     speed : Speed
     overlaps : bool
         Whether there is room for block rows that come and go while another one is computed.
+    panel_bytes : int
+        Bytes of a row panel, of which only the components go from rank to rank.
+    transport : Transport or None
+        How they do, where there are ranks.
     """
 
     n: int
@@ -74,6 +100,8 @@ class BlockRows(Shown):
     passes: int
     speed: Speed
     overlaps: bool = True
+    panel_bytes: int = 0
+    transport: Transport | None = None
 
     @property
     def side(self) -> int:
@@ -91,6 +119,23 @@ class BlockRows(Shown):
         return (self.n**2 * self.share + self.n * self.side**2) / self.speed.steps
 
     @property
+    def chained(self) -> float:
+        """Seconds of what can only be done one round after the other: the next row panel, which then comes to all ranks.
+
+        It is updated by the panel before, its pivot block is closed, and the rest of it multiplied by that: n b² steps, b³ at half the
+        speed of products, and n b² steps.
+        """
+        if self.transport is None:
+            return 0.0
+        steps = 2 * self.n * self.side**2 + 2 * self.side**3
+        return len(self.rows) * (steps / self.speed.steps + self.transport.seconds(self.panel_bytes))
+
+    @property
+    def received(self) -> int:
+        """Bytes of row panels that come to each host in all rounds."""
+        return len(self.rows) * self.panel_bytes if self.transport is not None else 0
+
+    @property
     def moving(self) -> float:
         """Seconds of copies in each direction."""
         return self.passes * self.share * self.row_bytes / self.speed.link
@@ -98,6 +143,8 @@ class BlockRows(Shown):
     @property
     def seconds(self) -> float:
         """Of the whole: the shorter of the two hides behind the other but for a tenth, the first block row's and the last one's copy."""
+        if self.transport is not None:
+            return max(self.computing, self.chained) + self.transport.seconds(self.panel_bytes) + 2 * self.moving
         if not self.overlaps:
             return self.computing + 2 * self.moving
         longer, shorter = max(self.computing, self.moving), min(self.computing, self.moving)
@@ -110,8 +157,19 @@ class BlockRows(Shown):
             ("devices", f"{self.devices}, {format_bytes(self.memory)} each"),
             ("products", f"{duration(self.computing)} at {step_rate(self.speed.steps)}"),
             ("copies", f"{duration(self.moving)} each way at {self.speed.link / 1e9:.3g} GB/s, in {self.passes} passes"),
+            *([("row panels", self._panels())] if self.transport is not None else []),
             ("in all", duration(self.seconds)),
         ]
+
+    def _panels(self) -> str:
+        """What row panels take, in words."""
+        transport = self.transport
+        assert transport is not None
+        way = f"{duration(transport.seconds(self.panel_bytes))} on the way to {transport.ranks} ranks on {transport.hosts} hosts"
+        hidden = (
+            "hidden behind products" if self.chained <= self.computing else f"not hidden: rounds take {duration(self.chained)} at least"
+        )
+        return f"{format_bytes(self.panel_bytes)} each, {way}, {format_bytes(self.received)} to each host in all; {hidden}"
 
     def __str__(self) -> str:
         devices = f" on {self.devices} devices" if self.devices > 1 else ""
@@ -119,6 +177,7 @@ class BlockRows(Shown):
             f"n = {self.n:,} in {len(self.rows)} block rows of {self.side:,}{devices}, {format_bytes(self.memory)} each: "
             f"{duration(self.computing)} of products at {step_rate(self.speed.steps)}, {duration(self.moving)} of copies each way at "
             f"{self.speed.link / 1e9:.3g} GB/s, {duration(self.seconds)} in all"
+            f"{'' if self.transport is None else f'; row panels of {self._panels()}'}"
         )
 
 

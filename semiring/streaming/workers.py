@@ -129,21 +129,24 @@ def run_workers(
     if journal.finished:
         return
 
-    def work(device: int) -> None:
+    def work(device: int, task: Callable[[DevicePipeline], None]) -> None:
         try:
             with pipelines[device].memory.active():
-                _Worker(pipelines[device], programs[device], rows, dependencies, reflexive=reflexive).run()
+                task(pipelines[device])
         except BaseException as error:
             dependencies.stop(error)
             raise
 
+    def compute(device: int) -> None:
+        work(device, lambda pipeline: _Worker(pipeline, programs[device], rows, dependencies, reflexive=reflexive).run())
+
     workers = ThreadPoolExecutor(here + 1)
     try:
-        working = [workers.submit(work, device) for device in range(here)]
+        working = [workers.submit(compute, device) for device in range(here)]
         if share is None:
             wait(working)
         else:
-            working.append(workers.submit(dependencies.publish_recorded, rows))
+            working.append(workers.submit(work, 0, partial(_publish_recorded, rows, dependencies)))
             share.panels.run(dependencies, lambda: all(done.done() for done in working))
     except BaseException as error:
         dependencies.stop(error)
@@ -195,8 +198,8 @@ class Dependencies:
             for step in program():
                 if isinstance(step, Receive):
                     self._receivers[step.k] += 1
-        self._sent = set[int]() if share is None else {k for k, owner in share.panels.owners.items() if owner == share.ranks.rank}
-        for k in self._sent:
+        self.sent = set[int]() if share is None else {k for k, owner in share.panels.owners.items() if owner == share.ranks.rank}
+        for k in self.sent:
             self._receivers[k] += 1
         self._arrived, self._writable, self._published = set[int](), set[int](), set[int]()
         self._changed = threading.Condition()
@@ -240,7 +243,7 @@ class Dependencies:
 
     def publish(self, k: int, copy: Callable[[Buffer], None]) -> None:
         """Copy row panel k of this rank to its slot, for the other ranks, when there is room."""
-        if k in self._sent:
+        if k in self.sent:
             assert self.share is not None
             self._until(lambda: k in self._writable)
             copy((self.share.panels.slot(k), None))
@@ -248,13 +251,6 @@ class Dependencies:
                 self._published.add(k)
                 self._receivers[k] -= 1
                 self._changed.notify_all()
-
-    def publish_recorded(self, rows: Sequence[slice]) -> None:
-        """Publish the row panels that were made before this process began."""
-        for k in sorted(self._sent):
-            record = self.journal.record(k, k)
-            if self.journal.rounds[k] > k and record is not None:
-                self.publish(k, partial(_read_panel, record, rows[k]))
 
     def stop(self, error: BaseException) -> None:
         """Let nobody wait any longer, nor begin another block row."""
@@ -312,11 +308,19 @@ class Dependencies:
         self.check()
 
 
-def _read_panel(record: Recorded, rows: slice, target: Buffer) -> None:
-    """The values of a row panel that is recorded."""
+def _publish_recorded(rows: Sequence[slice], dependencies: Dependencies, pipeline: DevicePipeline) -> None:
+    """Let other ranks have the row panels that were made before this process began."""
+    journal = dependencies.journal
+    for k in sorted(dependencies.sent):
+        record = journal.record(k, k)
+        if journal.rounds[k] > k and record is not None:
+            dependencies.publish(k, partial(_restore, pipeline, record, rows[k]))
+
+
+def _restore(pipeline: DevicePipeline, record: Recorded, rows: slice, target: Buffer) -> None:
+    """Copy the values of a block row that is recorded as a whole."""
     with record.reading() as source:
-        for array in target[0]:
-            source.read(rows, array[: rows.stop - rows.start])
+        pipeline.memory.restore(rows, target, record.columns, source)
 
 
 @dataclass(frozen=True)

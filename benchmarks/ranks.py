@@ -1,0 +1,100 @@
+"""One closure by the ranks of a communicator: whole calls, beside what was predicted and beside one process.
+
+    python -m benchmarks.ranks --one --n 65536                    # one process, device="cuda:all" or all threads
+    mpiexec -n 4 python -m benchmarks.ranks --n 65536             # after it, on the same machine: the same bits?
+    SEMIRING_NCCL=0 mpiexec -n 4 python -m benchmarks.ranks --n 65536
+
+Each rank makes its rows by a function; what that takes is measured too, and is part of the calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from semiring.arrays.devices import gpus
+from semiring.common.units import format_bytes
+
+KEPT = Path(tempfile.gettempdir()) / "semiring-benchmark-ranks.npy"
+"""Checksums of the rows that one process found."""
+
+
+class Rows:
+    """Rows of weights that are quickly made: parts of one random sequence."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self._weights = n, np.random.default_rng(0).random(3 * n, dtype=np.float32) + np.float32(0.01)
+        self.seconds = 0.0
+
+    def __call__(self, start: int, stop: int) -> Any:
+        """Rows from `start` to `stop`."""
+        begun = time.perf_counter()
+        made = np.empty((stop - start, self.n), np.float32)
+        for i in range(start, stop):
+            first = i * 7919 % (2 * self.n)
+            made[i - start] = self._weights[first : first + self.n]
+        self.seconds += time.perf_counter() - begun
+        return made
+
+
+def one(n: int, repeat: int, device: str, block: int | None) -> None:
+    """Calls of one process."""
+    matrix = Rows(n)(0, n)
+    plan = sr.explain(n, dtype="float32", device=device)
+    for _ in range(repeat):
+        begun = time.perf_counter()
+        found = sr.apsp(matrix, device=device, method="blocked", block=block, progress=False)
+        print(f"one process on {device}: {time.perf_counter() - begun:.2f} s; predicted {plan.seconds or 0:.2f} s", flush=True)
+    np.save(KEPT, [zlib.crc32(row) for row in found])
+
+
+def together(n: int, repeat: int, device: str, block: int | None) -> None:
+    """Calls of the ranks."""
+    from mpi4py import MPI
+
+    comm, rows = MPI.COMM_WORLD, Rows(n)
+    each = 0 if device == "cpu" else 1
+    plan = sr.explain(n, dtype="float32", ranks=comm.size, gpus=each, block=block)
+    assert plan.rows is not None
+    for _ in range(repeat):
+        rows.seconds = 0.0
+        comm.barrier()
+        begun = time.perf_counter()
+        found = sr.apsp(rows, comm=comm, device=device, block=plan.block, progress=False)
+        comm.barrier()
+        taken, made = time.perf_counter() - begun, comm.allreduce(rows.seconds, MPI.MAX)
+        if comm.rank == 0:
+            print(
+                f"{comm.size} ranks on {device}: {taken:.2f} s, of which {made:.2f} s made rows; predicted {plan.seconds:.2f} s", flush=True
+            )
+    same = "not known"
+    if KEPT.exists() and len(expected := np.load(KEPT)) == n:
+        here = np.concatenate([expected[r] for r in found.own_rows])
+        same = str(comm.allreduce(all(zlib.crc32(row) == crc for row, crc in zip(found.local, here, strict=True)), MPI.LAND))
+    if comm.rank == 0:
+        way = "host memory" if os.environ.get("SEMIRING_NCCL") == "0" or not each else "NCCL"
+        print(f"row panels by {way}, {format_bytes(plan.rows.received)} to each host; the same bits as one process: {same}")
+        print(plan.rows)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--one", action="store_true", help="one process, without MPI")
+    parser.add_argument("--n", type=int, default=8192)
+    parser.add_argument("--block", type=int)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--device", help="by default the GPUs, if there are some")
+    given = parser.parse_args()
+    there = gpus() > 0
+    if given.one:
+        one(given.n, given.repeat, given.device or ("cuda:all" if there else "cpu"), given.block)
+    else:
+        together(given.n, given.repeat, given.device or ("cuda" if there else "cpu"), given.block)
