@@ -17,6 +17,7 @@ EXTRAS = {
     "graphs": ("scipy", "networkx"),
     "symbolic": ("sympy",),
     "progress": ("tqdm",),
+    "mpi": ("mpi4py",),
     "demo": ("bokeh_sampledata",),
     "cuda12": ("cupy-cuda12x",),
     "cuda13": ("cupy-cuda13x",),

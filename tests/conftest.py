@@ -1,5 +1,7 @@
 """Settings of all tests."""
 
+import functools
+import importlib
 import os
 from collections import defaultdict
 
@@ -10,6 +12,8 @@ from semiring.arrays import devices, memory
 from semiring.arrays.devices import gpus
 from semiring.arrays.threads import thread_count
 from semiring.kernels import machine
+
+collect_ignore = ["mpi/program.py"]  # ranks run it; to collect doctests of it would initialize MPI
 
 # Whoever looks at a failed test wants to see where inside the library it failed.
 os.environ.setdefault("SEMIRING_TRACEBACK", "full")
@@ -30,12 +34,17 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before -m leaves out what is exhaustive
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` are for machines that have one; of those marked `sampled` all but some cases are exhaustive."""
+    """Tests marked `gpu` are for machines that have one, and some examples for those that have an MPI.
+
+    Of tests marked `sampled` all but some cases are exhaustive.
+    """
     cases = defaultdict[tuple[str, bool], list[pytest.Item]](list)
     for item in items:
         on_gpu = item.get_closest_marker("gpu") is not None
         if on_gpu and not gpus():
             item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
+        if item.nodeid.startswith("semiring/results/distributed.py") and not has_mpi():
+            item.add_marker(pytest.mark.skip(reason="no MPI"))
         if item.get_closest_marker("sampled"):
             cases[item.nodeid.partition("[")[0], on_gpu].append(item)
     for same in cases.values():
@@ -45,6 +54,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for i, item in enumerate(same):
             if i not in kept:
                 item.add_marker(pytest.mark.exhaustive)
+
+
+@functools.cache
+def has_mpi() -> bool:
+    """Whether there are mpi4py and an MPI that it finds."""
+    try:
+        importlib.import_module("mpi4py.MPI")
+    except (ImportError, RuntimeError):
+        return False
+    return True
 
 
 @pytest.fixture
