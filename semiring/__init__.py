@@ -19,7 +19,8 @@ What users call, by module; `planning` shows how a call is computed, and `execut
 
 Packages from the ground up, each of which imports only those before it: `common` (errors, forks), `algebra` (what a semiring is), `arrays`
 (of any library, and where they lie), `kernels` (one fast product per engine), `algorithms` (closures and paths as compositions of it),
-`streaming` (matrices by block rows), `planning`, `graphs` (what is read), `files`, `results` (what is handed back), `execution`.
+`mpi` (processes on several machines), `streaming` (matrices by block rows), `planning`, `graphs` (what is read), `files`, `results` (what
+is handed back), `execution`.
 """
 
 from __future__ import annotations

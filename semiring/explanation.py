@@ -82,12 +82,14 @@ def explain(
 
     Other Parameters
     ----------------
-    threads, memory_limit, method, block
+    threads, memory_limit
         As for `apsp`.
     ranks : int
         The processes of a closure with ``comm=``; 0 for one without.
     gpus : int
         How many GPUs each rank has; 0 for ranks that compute on the CPU.
+    method, block
+        As for `apsp`.
 
     Raises
     ------

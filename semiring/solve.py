@@ -63,19 +63,21 @@ def apsp(
     Other Parameters
     ----------------
     device : str or list
-        "auto", "cpu", "cuda", "cuda:0", "cuda:all", a list of GPUs, or "reference". Arrays on a GPU stay there.
+        "auto", "cpu", "cuda", "cuda:0", "cuda:all", a list of GPUs, or "reference".
     threads : int, optional
         By default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
         False looks for no NaN, overflow or suspicious zeros.
     overwrite : bool
-        The result may take the place of the graph.
+        The result may replace the graph.
     memory_limit : int or str, optional
         Bytes, or "8GiB"; what is larger goes by block rows.
     checkpoint : path, optional
-        A folder, in which the same call goes on after a crash.
+        A folder; the same call goes on after a crash.
     progress : callable or bool, optional
         A function of `Progress`; True for a bar, False for none.
+    comm : mpi4py.MPI.Intracomm, optional
+        Processes that share one matrix (How-to, Cluster).
     method : {"auto", "iterative", "blocked", "recursive"}
         "auto" is recursive.
     block : int, optional
@@ -141,8 +143,8 @@ def closure(
 
     Other Parameters
     ----------------
-    device, threads, check, overwrite, memory_limit, checkpoint, progress, method, block
-        As for `apsp`. Block rows, with `memory_limit` and `checkpoint`, need an idempotent ⊕.
+    device, threads, check, overwrite, memory_limit, checkpoint, progress, comm, method, block
+        As for `apsp`. Block rows and `comm` need an idempotent ⊕.
 
     Raises
     ------
@@ -202,7 +204,7 @@ def transitive_closure(
 
     Other Parameters
     ----------------
-    device, threads, check, overwrite, memory_limit, checkpoint, progress, method, block
+    device, threads, check, overwrite, memory_limit, checkpoint, progress, comm, method, block
         As for `apsp`.
 
     Raises

@@ -175,7 +175,7 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **opt
 
     Other Parameters
     ----------------
-    device, threads, overwrite, memory_limit, checkpoint, progress
+    device, threads, overwrite, memory_limit, checkpoint, progress, comm
         As for `apsp`.
 
     Raises
