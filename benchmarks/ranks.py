@@ -49,6 +49,7 @@ def one(n: int, repeat: int, device: str, block: int | None) -> None:
     """Calls of one process."""
     matrix = Rows(n)(0, n)
     plan = sr.explain(n, dtype="float32", device=device)
+    found = matrix
     for _ in range(repeat):
         begun = time.perf_counter()
         found = sr.apsp(matrix, device=device, method="blocked", block=block, progress=False)
@@ -64,6 +65,7 @@ def together(n: int, repeat: int, device: str, block: int | None) -> None:
     each = 0 if device == "cpu" else 1
     plan = sr.explain(n, dtype="float32", ranks=comm.size, gpus=each, block=block)
     assert plan.rows is not None
+    found: Any = None
     for _ in range(repeat):
         rows.seconds = 0.0
         comm.barrier()
@@ -86,7 +88,7 @@ def together(n: int, repeat: int, device: str, block: int | None) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", action="store_true", help="one process, without MPI")
     parser.add_argument("--n", type=int, default=8192)
     parser.add_argument("--block", type=int)

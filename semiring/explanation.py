@@ -39,6 +39,7 @@ def explain(
     memory_limit: int | str | None = None,
     ranks: int = 0,
     gpus: int = 0,
+    beside: int = 1,
     method: str = "auto",
     block: int | None = None,
 ) -> Plan:
@@ -88,6 +89,8 @@ def explain(
         The processes of a closure with ``comm=``; 0 for one without.
     gpus : int
         How many GPUs each rank has; 0 for ranks that compute on the CPU.
+    beside : int
+        How many ranks there are on each host.
     method, block
         As for `apsp`.
 
@@ -114,7 +117,8 @@ def explain(
         with noted("the plan", semiring, graph):
             problem = _of_graph(graph, semiring, options)
     if ranks:
-        problem = problem._replace(ranks=_whole(ranks, "ranks"), device=("cuda",) * _whole(gpus, "gpus") or "cpu")
+        problem = problem._replace(ranks=_whole(ranks, "ranks"), beside=_whole(beside, "beside") or 1)
+        problem = problem._replace(device=("cuda",) * _whole(gpus, "gpus") or "cpu")
     planned = plan(problem._replace(hypothetical=True))
     return noting_the_bar(replace(planned, notes=(*planned.notes, *_obstacles(planned))))
 

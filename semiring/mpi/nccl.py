@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,8 +33,8 @@ def has_nccl(ranks: Ranks, gpu: int | None) -> bool:
     if gpu is not None:
         try:
             import cupy
-            from cupy.cuda import nccl
 
+            nccl = importlib.import_module("cupy.cuda.nccl")
             place = nccl.get_version() and (ranks.hosts[ranks.rank], cupy.cuda.runtime.deviceGetPCIBusId(gpu))
         except (ImportError, AttributeError):
             place = None
@@ -111,8 +112,8 @@ _communicators: dict[tuple[int, int], Any] = {}
 def _communicator(ranks: Ranks, gpu: int) -> Any:
     """NCCL's communicator of these ranks."""
     import cupy
-    from cupy.cuda import nccl
 
+    nccl = importlib.import_module("cupy.cuda.nccl")
     key = id(ranks), gpu
     known = all(ranks.allgather(key in _communicators))
     if not known:

@@ -170,9 +170,9 @@ class Ranks:
                 raise Stopped
 
         thread = ThreadPoolExecutor(1)
+        done = thread.submit(work, check)
         error: BaseException | None = None
         try:
-            done = thread.submit(work, check)
             self.until(done.done, lambda: stop.append(self.failed()))
             error = done.exception()
         except BaseException as raised:

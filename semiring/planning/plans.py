@@ -180,11 +180,16 @@ class Plan(Shown):
     def pinned(self) -> dict[str, Any]:
         """Arguments with which a closure of such a matrix takes this algorithm and this block, whatever memory is free."""
         device = self.devices[0] if len(self.devices) == 1 else list(self.devices)
-        return {"method": self.algorithm} | ({} if self.algorithm == "iterative" else {"block": self.block}) | {"device": device}
+        where = {} if self.problem.ranks else {"device": device}  # of a rank it depends on what its host has
+        return {"method": self.algorithm} | ({} if self.algorithm == "iterative" else {"block": self.block}) | where
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """What Jupyter shows."""
-        facts = [("device", ", ".join(self.devices))]
+        devices = ", ".join(self.devices)
+        if self.problem.ranks:
+            each = f"{len(self.devices)} GPUs" if len(self.devices) > 1 else "one GPU" if self.gpu else self.device
+            devices = f"{each} on each of {self.problem.ranks} ranks"
+        facts = [("device", devices)]
         if self.strategy in ("product", "whole", "block rows"):
             facts += [
                 ("engine", self.outline.engine),

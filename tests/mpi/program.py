@@ -124,7 +124,7 @@ def case_negative_edges(comm: Any) -> str | None:
 
 
 def case_of_a_graph_with_labels(comm: Any) -> str | None:
-    graph = nx.relabel_nodes(nx.gnp_random_graph(60, 0.1, seed=2, directed=True), lambda v: f"v{v}")
+    graph = nx.relabel_nodes(nx.gnp_random_graph(60, 0.1, seed=2, directed=True), {v: f"v{v}" for v in range(60)})
     found = sr.closure(graph if comm.rank == comm.size - 1 else None, sr.MAX_MIN, comm=comm, block=16, paths=True)
     expected = one_process(graph, sr.MAX_MIN, 16, paths=True)
     return differs(comm, found.values, expected.values) or (None if found.nodes == expected.nodes else "other labels")
