@@ -153,7 +153,7 @@ SHARED = 1 << 14
 BESIDE = 0.1
 """How much of what happens beside something else costs time after all: memory and cores are shared."""
 
-PANEL, COPIED, PINNED, NCCL, NETWORK = 5e-4, 5e9, 5e10, 3e11, 2e10
+PANEL, COPIED, PINNED, NCCL, NETWORK = 3e-3, 5e9, 5e10, 3e11, 2e10
 """Of a row panel on its way to other ranks: seconds in which they agree on it; bytes a second that a core copies to memory which the ranks
 of a host share, that a GPU copies to it, and that NCCL brings to all GPUs of a host; and from host to host, where that was not measured, of
 a network of 200 Gbit/s."""

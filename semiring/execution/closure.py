@@ -66,7 +66,7 @@ def close_edges(edges: CSR, labels: Any, semiring: Semiring, options: Options, *
     how = plan(edges_problem(semiring, edges, options))
     require_memory(edges.n, edges.dtypes, via=how.paths)
     if how.strategy == "search":
-        from semiring.execution.rows import search_all
+        from semiring.execution.searches import search_all
 
         return search_all(how, edges, labels, options.progress, reflexive=reflexive)
     graph = made_of_edges(how, edges, labels)

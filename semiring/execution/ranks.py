@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
 from typing import Any, cast
@@ -17,19 +18,21 @@ from semiring.algebra.expression import flat
 from semiring.arrays.devices import gpu_number, gpus, is_gpu
 from semiring.common.errors import CheckpointError, SemiringError, described
 from semiring.execution.reporting import reporting
+from semiring.execution.searches_by_ranks import search_by_ranks, searched_rows
 from semiring.graphs.by_ranks import GivenByRanks
 from semiring.graphs.by_rows import GivenRows, RunningStatistics
 from semiring.graphs.read import reading_of
+from semiring.graphs.vertices import chosen
 from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.mpi.nccl import NcclPanels, has_nccl
 from semiring.mpi.panels import Panels, SharedPanels
 from semiring.mpi.ranks import Ranks
-from semiring.planning import Plan, closure_problem, plan
+from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import Options, named_gpus
 from semiring.planning.planner import cut
-from semiring.results.distributed import DistributedMatrix
+from semiring.results.distributed import DistributedMatrix, own_stripes, shares
 from semiring.results.paths import Paths
 from semiring.streaming.buffers import Buffer, DeviceMemory, HostMemory, PanelMemory, PeerMemory, ResidentMemory
 from semiring.streaming.checkpoint import Checkpoint
@@ -38,10 +41,10 @@ from semiring.streaming.folder import state_in
 from semiring.streaming.layout import PANELS, BlockRows
 from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.snapshots import Snapshots
-from semiring.streaming.storage import ArrayRows, Matrix, OwnRows
+from semiring.streaming.storage import ArrayRows, Matrix, OwnRows, rows_of
 from semiring.streaming.workers import Share, owners
 
-__all__ = ["solve_by_ranks"]
+__all__ = ["rows_by_ranks", "solve_by_ranks"]
 
 Array = np.ndarray[Any, Any]
 
@@ -65,24 +68,80 @@ def solve_by_ranks(graph: Any, semiring: Semiring, options: Options, *, reflexiv
     SemiringError
         Where the ranks do not make the same call; and whatever one of them raises, on all.
     """
-    ranks = Ranks.of(options.comm)
+    given = _given(graph, semiring, options, reflexive=reflexive, presence=presence)
+    ranks, n = given.ranks, given.n
     with ranks.together():
-        devices = _devices(ranks, options.device)
+        sources, targets = (
+            replace(chosen(ends, n, given.labels, what), single=False)  # one that is named by itself has a row too
+            for ends, what in ((options.sources, "sources"), (options.targets, "targets"))
+        )
+        if options.targets is not None and options.sources is None:
+            raise SemiringError(
+                "targets= with comm= needs sources=, whose rows the ranks share out: name sources too, or reverse the edges and name the "
+                "targets as sources"
+            )
+        searches = None if options.sources is None else len(sources.numbers)
+    ranks.same("sources and targets", hashlib.sha256(sources.numbers.tobytes() + targets.numbers.tobytes()).hexdigest())
+    if n == 0:
+        empty = [DistributedMatrix(ranks, OwnRows.new(0, [], d), [], []) for d in (*given.dtypes, np.dtype(np.int32))]
+        values: Any = tuple(empty[:-1])
+        if options.paths or semiring.witness:
+            return Paths(semiring, values, cast(Any, empty[-1]), nodes=given.labels, reflexive=reflexive)
+        return values[0] if len(values) == 1 else values
+    how = _planned(given, semiring, options, searches)
+    if how.strategy == "search":
+        return search_by_ranks(how, given, sources, targets, options.progress, reflexive=reflexive)
+    return _ByRanks(ranks, how, options).close(given, reflexive=reflexive)
+
+
+def rows_by_ranks(graph: Any, semiring: Semiring, options: Options) -> tuple[GivenByRanks, Iterator[tuple[int, Array]]]:
+    """What ranks pass together, and the rows of its closure that this rank finds: some at a time, and the number of the first.
+
+    The iteration goes on within `ranks.together()`. For elements that are single numbers; what was searched is not kept.
+    """
+    given = _given(graph, semiring, options, reflexive=True)
+    ranks = given.ranks
+    if given.n == 0:
+        return given, iter(())
+    how = _planned(given, semiring, options, None)
+    if how.strategy == "search":
+        return given, searched_rows(how, given, options.progress)
+    found = _ByRanks(ranks, how, options).close(given, reflexive=True)
+    if not isinstance(found, DistributedMatrix):  # the file of a checkpoint, which all ranks see
+        rows = shares(given.n, ranks.size)
+        found = DistributedMatrix(ranks, rows_of(found), rows, range(len(rows)))
+    return given, own_stripes(found)
+
+
+def _given(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> GivenByRanks:
+    """The graph that ranks pass together, who make the same call."""
+    ranks = Ranks.of(options.comm)
     _require_one_call(ranks, semiring, options, reflexive=reflexive)
     paths = bool(options.paths or semiring.witness)
     reading = reading_of(semiring, options.nonedge, options.dtype, presence=presence, paths=paths)
-    given = GivenByRanks.of(ranks, graph, semiring, reading, options.weight)
-    if given.n == 0:
-        empty = [DistributedMatrix(ranks, OwnRows.new(0, [], d), [], []) for d in (*given.dtypes, np.dtype(np.int32))]
-        values: Any = tuple(empty[:-1])
-        if paths:
-            return Paths(semiring, values, cast(Any, empty[-1]), nodes=given.labels, reflexive=reflexive)
-        return values[0] if len(values) == 1 else values
+    return GivenByRanks.of(ranks, graph, semiring, reading, options.weight)
+
+
+def _planned(given: GivenByRanks, semiring: Semiring, options: Options, searches: int | None) -> Plan:
+    """How the closure is computed, or so many rows of it: by the strategy that is predicted to be the fastest on rank 0."""
+    ranks = given.ranks
     with ranks.together():
-        options = options._replace(device=devices, comm=None)
-        how = plan(closure_problem(semiring, given.dtypes, (given.n, given.n), options, ranks=ranks.size, beside=ranks.host.size))
-        _log.info("rank %d of %d: %s", ranks.rank, ranks.size, how.rows)
-    return _ByRanks(ranks, how, options).close(given, reflexive=reflexive)
+        devices = _devices(ranks, options.device)
+        group = {"ranks": ranks.size, "beside": ranks.host.size}
+        shape, here = (given.n, given.n), options._replace(device=devices)
+        dense = problem = closure_problem(semiring, given.dtypes, shape, here, searches=searches, **group)
+    if all(ranks.allgather(str(options.device) in ("auto", "cpu"))) and given.edges is not None:  # no GPU is named
+        with ranks.together():
+            on_host = options._replace(device="cpu")
+            problem = edges_problem(semiring, given.edges, on_host, searches, **group)._replace(device=devices)
+    with ranks.together():
+        how = plan(problem)
+    strategy = ranks.allgather(how.strategy)[0]
+    with ranks.together():
+        if how.strategy != strategy:  # as speeds and free memory may differ between hosts
+            how = replace(how, strategy=strategy) if strategy == "search" else plan(dense)
+        _log.info("rank %d of %d: %s", ranks.rank, ranks.size, how.rows or how.algorithm)
+    return how
 
 
 def _require_one_call(ranks: Ranks, semiring: Semiring, options: Options, *, reflexive: bool) -> None:

@@ -13,15 +13,14 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.divergence import may_improve
-from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
 from semiring.arrays.devices import device_of, holds_symbols, host, is_gpu, namespace, on_device, on_gpu
-from semiring.arrays.memory import entry_bytes, fits, free_on, require_memory
-from semiring.common.errors import SemiringError, TooLargeError, noted
+from semiring.arrays.memory import require_memory
+from semiring.common.errors import SemiringError, noted
 from semiring.common.forks import cached_property
-from semiring.common.progress import Meter, Watcher
-from semiring.common.units import format_bytes
+from semiring.common.progress import Meter
 from semiring.execution.reporting import reporting
+from semiring.execution.searches import require_rows, search, search_steps
 from semiring.graphs import Graph, edges_of
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.graphs.vertices import Vertices, chosen
@@ -36,7 +35,7 @@ from semiring.results.paths_between import paths_in
 from semiring.results.store import Names, shown
 from semiring.results.trees import PredecessorTrees
 
-__all__ = ["block_of_rows", "rows_by_products", "search_all", "solve_between"]
+__all__ = ["block_of_rows", "rows_by_products", "solve_between"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -67,10 +66,6 @@ class _Task:
     def shape(self) -> tuple[int, int]:
         """Of what is found: a row for each root, or a column."""
         return (self.n, len(self.roots)) if self.backward else (len(self.roots), self.n)
-
-    def name(self, vertex: int) -> Any:
-        """The caller's name of a vertex."""
-        return vertex if self.labels is None else self.labels[vertex]
 
     def plan(self, values: Values, **more: Any) -> Plan:
         """How rows of a matrix with entries like `values` are found."""
@@ -123,19 +118,6 @@ def block_of_rows(graph: CSR | Graph, semiring: Semiring, options: Options, sour
     return _of_graph(replace(graph, restore=None), ask(graph.n, graph.labels))
 
 
-def search_all(how: Plan, edges: CSR, labels: Sequence[Hashable] | None, progress: Watcher, *, reflexive: bool) -> Any:
-    """All rows of the closure of a sparse graph, edge by edge."""
-    every = Vertices.all_of(edges.n)
-    task = _Task(how.semiring, Options(threads=how.problem.threads), reflexive, how.paths, edges.n, labels, every, every, backward=False)
-    with noted("the closure", how.semiring, edges.arrays()):
-        with reporting(progress, how) as meter:
-            values, tree = _by_searches(task, edges, how, meter)
-        if tree is None:
-            return Graph((), owned=True).answer(*values)
-        names = Names(labels, edges.n)
-        return paths_in(PredecessorTrees(how.semiring, values, names, every, every, reflexive, edges.arrays, tree, graph=edges))
-
-
 def rows_by_products(how: Plan, matrix: Array, sources: Array, statistics: Sequence[ValueStatistics] = ()) -> tuple[Array, Array | None]:
     """Rows of the closure of a dense matrix of single numbers, which is only read, and the trees of their paths.
 
@@ -151,26 +133,6 @@ def rows_by_products(how: Plan, matrix: Array, sources: Array, statistics: Seque
     return _part(values, own, None), None if tree is None else _part(tree, own, None)
 
 
-def _by_searches(task: _Task, edges: CSR, plan: Plan, meter: Meter | None) -> tuple[Values, Any]:
-    """Rows of the closure of a sparse graph, and the trees of their paths."""
-    if meter is not None:
-        meter.expect(len(task.roots) * (edges.n + len(edges.heads)))
-    tree = np.full((len(task.roots), edges.n), -1, dtype=np.int32) if task.paths else None
-    how: dict[str, Any] = {
-        "reflexive": task.reflexive,
-        "backward": task.backward,
-        "tree": tree,
-        "name": task.name,
-        "searches": plan.searches,
-        "order": plan.problem.order,
-        "meter": meter,
-    }
-    values = rows_of_edges(task.semiring, edges, task.roots, **how)
-    if task.backward:
-        return tuple(v.T for v in values), None if tree is None else tree.T
-    return values, tree
-
-
 def _of_edges(edges: CSR, labels: Sequence[Hashable] | None, ask: Callable[[int, Any], _Task]) -> Any:
     """The answer for a sparse graph, which stays sparse where few sources are asked."""
     task = ask(edges.n, labels)
@@ -178,7 +140,9 @@ def _of_edges(edges: CSR, labels: Sequence[Hashable] | None, ask: Callable[[int,
     with reporting(task.options.progress, how) as meter:
         if how.strategy == "search":
             require_rows(task.shape, edges.dtypes, "cpu", paths=task.paths, backward=task.backward)
-            values, tree = _by_searches(task, edges, how, meter)
+            if meter is not None:
+                meter.expect(search_steps(edges, len(task.roots)))
+            values, tree = search(how, edges, labels, task.roots, meter, reflexive=task.reflexive, backward=task.backward)
         elif _all_suffice(task, edges.statistics):
             values, tree = _of_closure(task, edges.dense, task.roots, task.labels, how, meter)
         else:
@@ -388,30 +352,3 @@ def _part(array: Any, rows: Array | None, columns: Array | None) -> Any:
         if some is not None:
             array = array.take(xp.asarray(some), axis=axis)
     return xp.ascontiguousarray(array)
-
-
-def require_rows(shape: tuple[int, ...], dtypes: tuple[np.dtype[Any], ...], device: str, *, paths: bool, backward: bool) -> None:
-    """Refuse rows that the memory has no room for.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the rows, or `backward` of the columns, with leading axes for a batch.
-    dtypes : tuple of numpy.dtype
-    device : str
-        Whose memory: "cpu", or "cuda:0" and so on.
-    paths : bool
-        Whether the trees of their paths come along.
-    backward : bool
-
-    Raises
-    ------
-    TooLargeError
-    """
-    needed = math.prod(shape) * entry_bytes(dtypes, via=paths)
-    if not fits(needed, device):
-        what, count, n = ("targets", shape[-1], shape[-2]) if backward else ("sources", shape[-2], shape[-1])
-        raise TooLargeError(
-            f"rows for {count:,} {what} among {n:,} vertices take {format_bytes(needed)}, but "
-            f"{format_bytes(free_on(device) or 0)} of memory are available; name fewer {what} at a time"
-        )

@@ -51,7 +51,7 @@ def closure_seconds(problem: Problem, device: str) -> float:
 
 def rows_seconds(problem: Problem, device: str) -> float:
     """Of rows of a dense matrix, which are multiplied by it until nothing changes: a few rounds, as where most vertices are neighbours."""
-    n, count = problem.n, _searches(problem)
+    n, count = problem.n, problem.rows
     if device != "cpu":
         rounds = float(problem.matrices) * min(20 * count, n) * n**2
         return _steps_and_copies(problem, device, rounds, problem.result_bytes, machine.ROWS_CALL)
@@ -62,7 +62,7 @@ def rows_seconds(problem: Problem, device: str) -> float:
 
 def search_seconds(problem: Problem, *, compiled: bool) -> float:
     """Of searches of a sparse graph from each vertex that is asked for: best first, breadth first, or in rounds."""
-    n, edges, count, order = problem.n, problem.edges or 0, _searches(problem), problem.order
+    n, edges, count, order = problem.n, problem.edges or 0, problem.rows, problem.order
     found, seen = problem.reach
     if seen is None:
         seen = max(1.0, machine.ROUNDS * math.log2(n + 1)) if order == "rounds" else found
@@ -79,7 +79,7 @@ def search_seconds(problem: Problem, *, compiled: bool) -> float:
 
 def scipy_seconds(problem: Problem) -> float:
     """Of SciPy's searches: Dijkstra's algorithm from each source, with negative edges Johnson's, n rounds over all edges first."""
-    n, edges, count, order = problem.n, problem.edges or 0, _searches(problem), problem.order
+    n, edges, count, order = problem.n, problem.edges or 0, problem.rows, problem.order
     search = problem.reach.found * (n * _logarithms(n, edges) * machine.SCIPY_FOUND[order] + edges * machine.SCIPY_EDGE[order])
     search += n * machine.SCIPY_ENTRY * (1 + problem.paths)
     rounds = n * edges * machine.SCIPY_ROUND if order == "rounds" else 0.0
@@ -108,11 +108,6 @@ def _listing(problem: Problem) -> float:
     return machine.READ_CALL + edges * machine.READ_EDGE
 
 
-def _searches(problem: Problem) -> int:
-    """From how many vertices paths begin."""
-    return problem.n if problem.searches is None else problem.searches
-
-
 def _logarithms(n: int, edges: int) -> float:
     """How often a vertex is found again grows with the logarithm of its degree, and what a heap takes with that of n."""
     return math.log2(n + 1) * math.log2(1 + edges / max(1, n))
@@ -139,8 +134,7 @@ def edges_problem(semiring: Semiring, edges: CSR, options: Options, searches: in
 
 def _tried(problem: Problem, edges: CSR) -> Problem:
     """The same problem with what a few searches tell, where that may decide how it is solved."""
-    n, order, device = problem.n, problem.order, str(problem.device)
-    count = n if problem.searches is None else problem.searches
+    n, count, order, device = problem.n, problem.rows, problem.order, str(problem.device)
     if problem.nearest or not problem.has_rows_alone or device not in ("auto", "cpu", "reference"):
         return problem
     if count <= MANY or count * (n + len(edges.heads)) < machine.TRIAL:

@@ -222,7 +222,7 @@ def _by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) 
 
 
 def _by_ranks(problem: Problem) -> Plan:
-    """The closure by block rows, distributed over the devices of several processes."""
+    """The closure by several processes: by block rows, or by searches of a sparse graph, whose sources they share out."""
     if len(problem.shape) > 2 or problem.exact:
         raise SemiringError("comm= is for one matrix of numbers, not for several or for exact entries")
     if not is_idempotent(problem.semiring, problem.dtypes):
@@ -230,6 +230,29 @@ def _by_ranks(problem: Problem) -> Plan:
             f"closures over {problem.semiring.name} are eliminated, which takes the matrix as a whole, because ⊕ is not idempotent: leave "
             f"out comm="
         )
+    searches = problem.edges is not None and problem.has_rows_alone and has_searches(problem.semiring, problem.dtypes)
+    if problem.searches is not None and not searches:
+        raise SemiringError(
+            "sources= with comm= is for sparse graphs that are searched on the CPU: leave out device, method and block, pass edges, or let "
+            "each rank call this without comm=, for sources of its own"
+        )
+    if not searches:
+        return _rows_by_ranks(problem)
+    own = problem._replace(searches=-(-problem.rows // problem.ranks), device="cpu")
+    seconds, memory = search_seconds(own, compiled=True), {"cpu": own.rows * own.n * own.entry_bytes}
+    searched = Plan(problem, ("cpu",), "search", _SEARCHES[problem.order], seconds=seconds, memory=memory)
+    if problem.searches is not None:
+        return searched
+    try:
+        by_rows = _rows_by_ranks(problem)
+    except TooLargeError:
+        return searched
+    faster = by_rows if by_rows.seconds is not None and by_rows.seconds < seconds else searched
+    return replace(faster, considered=tuple((p.strategy, p.seconds) for p in (searched, by_rows) if p.seconds is not None))
+
+
+def _rows_by_ranks(problem: Problem) -> Plan:
+    """The closure by block rows, distributed over the devices of several processes."""
     if problem.method not in ("auto", "blocked"):
         raise SemiringError(f"method={problem.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")
     devices = problem.device if isinstance(problem.device, tuple) else (str(problem.device),)
@@ -268,7 +291,7 @@ def cut(found: Plan, side: int) -> Plan:
         if not problem.hypothetical:
             raise
         notes = (*notes, str(error))
-    if rows is not None and problem.ranks:
+    if rows is not None and problem.ranks > 1:
         rows = replace(rows, panel_bytes=rows.side * problem.n * problem.element_bytes, transport=_transport(problem, found))
     own = 0 if rows is None else rows.memory
     memory = _memory(problem, found.devices, size, own or with_scratch(size)) if found.gpu else {"cpu": size + own}
@@ -321,8 +344,7 @@ def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
         return replace(_whole(problem, device) if part else _all_rows(problem, shared), considered=ways)
     scipys = "johnson" if problem.order == "rounds" else "dijkstra"
     algorithm = {"search": _SEARCHES[problem.order], "SciPy": scipys, "rows by products": "products"}[strategy]
-    count = problem.n if problem.searches is None else problem.searches
-    size = count * problem.n * problem.entry_bytes
+    size = problem.rows * problem.n * problem.entry_bytes
     return Plan(problem, (device,), strategy, algorithm, seconds=seconds, memory={device: size}, considered=ways)
 
 

@@ -105,6 +105,11 @@ class Problem(NamedTuple):
         return free and (self.semiring.star is None or self.paths) and not self.symbolic
 
     @property
+    def rows(self) -> int:
+        """How many rows of a closure are asked for, or columns."""
+        return self.n if self.searches is None else self.searches
+
+    @property
     def n(self) -> int:
         """The number of vertices, or of columns of a product."""
         return self.shape[-1]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import SemiringError, raised_here
 from semiring.mpi.ranks import Ranks
-from semiring.streaming.storage import Rows
+from semiring.streaming.layout import block_rows
+from semiring.streaming.storage import ArrayRows, OwnRows, Rows
 
-__all__ = ["DistributedMatrix"]
+__all__ = ["DistributedMatrix", "own_stripes", "shares"]
 
 Array = np.ndarray[Any, Any]
 
@@ -68,9 +70,8 @@ class DistributedMatrix:
     @property
     def local(self) -> Array:
         """The rows of this rank, one after the other as in `own_rows`: an array of shape (m, n). No other rank takes part."""
-        memory = getattr(self._own, "array", None)
-        if isinstance(memory, np.ndarray) and memory.shape[0] < self.shape[0]:
-            return memory
+        if isinstance(self._own, OwnRows):
+            return self._own.array
         parts = [self._part(rows) for rows in self.own_rows]
         return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), self.dtype)
 
@@ -104,7 +105,7 @@ class DistributedMatrix:
         given = [k for k in (key if isinstance(key, tuple) else (key,)) if k is not Ellipsis]
         if len(given) > 2:
             raise IndexError(f"a matrix has two axes, and not {len(given)}")
-        rows, columns = (*given, slice(None))[:2]
+        rows, columns = (*given, slice(None), slice(None))[:2]
         numbers = np.arange(self.shape[0])[rows]
         if isinstance(columns, slice):
             chosen = np.arange(self.shape[1])[columns]
@@ -250,6 +251,11 @@ class DistributedMatrix:
             for rows_ in self.own_rows:
                 array[rows_] = self._part(rows_)
 
+    def _like(self, local: Array) -> DistributedMatrix:
+        """Another matrix by the same rows, of which those of this rank are given."""
+        owners = [int(self._owners[rows.start]) for rows in self._rows]
+        return DistributedMatrix(self._ranks, OwnRows(self.shape[0], self.own_rows, ArrayRows(local)), self._rows, owners)
+
     def _part(self, rows: slice) -> Array:
         """Own rows."""
         part = np.empty((rows.stop - rows.start, self.shape[1]), self.dtype)
@@ -258,3 +264,16 @@ class DistributedMatrix:
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise SemiringError("a distributed matrix is no array of one rank; all ranks call .rows(i), .gather(root) or .to_zarr(store)")
+
+
+def shares(count: int, ranks: int) -> tuple[slice, ...]:
+    """Consecutive rows for each of the ranks, of one size but for the last ones, which may be less or missing."""
+    return block_rows(count, max(1, -(-count // ranks)))
+
+
+def own_stripes(matrix: DistributedMatrix) -> Iterator[tuple[int, Array]]:
+    """The rows of this rank, some at a time, and the number of the first. No other rank takes part."""
+    for rows in matrix.own_rows:
+        for some in slices(rows.stop - rows.start, matrix.shape[1], HOST):
+            first = rows.start + some.start
+            yield first, matrix._part(slice(first, rows.start + some.stop))

@@ -20,7 +20,7 @@ from semiring.common.forks import cached_property
 from semiring.results.construction import ConstructionMatrix
 from semiring.results.store import ClosedMatrix, Store, Values
 
-__all__ = ["PredecessorTrees"]
+__all__ = ["PredecessorTrees", "via_of_trees"]
 
 Array = np.ndarray[Any, Any]
 
@@ -78,22 +78,20 @@ class PredecessorTrees(Store):
 
     @cached_property
     def _whole(self) -> ConstructionMatrix | None:
-        """The last edge of a path is an edge: via[i, j] is the vertex before j, or −1 where that is i, and wherever an edge is a best path.
-
-        So paths shorten from j on, until nothing but edges is left.
-        """
+        """The same with a construction matrix, where rows and columns are all vertices."""
         edges = self.graph
         if edges is None:
             return None
-        via = np.where(self.tree == np.arange(edges.n, dtype=np.int32)[:, None], np.int32(-1), self.tree)
-        best = [v[edges.tails, edges.heads] == w for v, w in zip(self.values, edges.weights, strict=True)]
-        there = np.flatnonzero(np.logical_and.reduce(best))
-        via[edges.tails[there], edges.heads[there]] = -1
+        via = self._via(edges)
         return ConstructionMatrix(self.semiring, self.values, self.names, self.sources, self.targets, self.reflexive, edges.dense, via)
+
+    def _via(self, edges: CSR) -> Any:
+        """The construction matrix of all vertices."""
+        return via_of_trees(self.tree, self.values, edges)
 
     def _without_roots(self) -> Any:
         """The trees as SciPy writes them: −9999 for none, and for the roots."""
-        tree: Any = self.tree
+        tree: Any = self.tree[:]  # in one array, also where several processes have rows of them
         xp, roots = namespace(tree), self.targets if self.backward else self.sources
         with self.device():
             found = xp.where(tree < 0, np.int32(NONE), tree)
@@ -107,8 +105,12 @@ class PredecessorTrees(Store):
         sources, targets = self.ends(rows, columns)
         for root, i, j in zip((columns if self.backward else rows).tolist(), sources.tolist(), targets.tolist(), strict=True):
             if root not in trees:
-                trees[root] = host(self.tree[:, root] if self.backward else self.tree[root]).tolist()
+                trees[root] = host(self._tree_of(root)).tolist()
             yield self._climbed(trees[root], i, j)
+
+    def _tree_of(self, root: int) -> Any:
+        """The tree of a row, or with `backward` of a column."""
+        return self.tree[:, root] if self.backward else self.tree[root]
 
     def _climbed(self, tree: list[int], source: int, target: int) -> list[int] | None:
         """The path along a tree; None where rounding has bent it into a circle."""
@@ -127,3 +129,26 @@ class PredecessorTrees(Store):
         """The matrix, or what reads rows of a sparse one."""
         kept = self.kept()
         return None if kept is None else tuple(v if not hasattr(v, "ndim") else host(v) for v in kept)  # one of edges is no array
+
+
+def via_of_trees(tree: Array, values: Values, edges: CSR, first: int = 0) -> Array:
+    """Rows of a construction matrix, out of as many predecessor trees, elements and the edges of the whole graph.
+
+    The last edge of a path is an edge: via[i, j] is the vertex before j, or −1 where that is i, and wherever an edge is a best path. So
+    paths shorten from j on, until nothing but edges is left.
+
+    Parameters
+    ----------
+    tree : int32 array of shape (m, n)
+    values : tuple of arrays of shape (m, n)
+    edges : CSR
+    first : int
+        The number of the first row.
+    """
+    last = first + len(tree)
+    via = np.where(tree == np.arange(first, last, dtype=np.int32)[:, None], np.int32(-1), tree)
+    some = slice(edges.starts[first], edges.starts[last])
+    rows, heads = edges.tails[some] - first, edges.heads[some]
+    best = np.logical_and.reduce([v[rows, heads] == w[some] for v, w in zip(values, edges.weights, strict=True)])
+    via[rows[best], heads[best]] = -1
+    return via

@@ -131,21 +131,22 @@ class OwnRows:
 
     Parameters
     ----------
-    n : int
+    count : int
+        Rows of the whole matrix.
     rows : sequence of slice
         The block rows that are its own, in ascending order.
     store : ArrayRows
-        Their memory, an array of shape (m, n), which may still be prepared.
+        Their memory, an array with as many columns as the matrix, which may still be prepared.
     """
 
-    def __init__(self, n: int, rows: Sequence[slice], store: ArrayRows) -> None:
-        self.shape, self.dtype = (n, n), store.dtype
+    def __init__(self, count: int, rows: Sequence[slice], store: ArrayRows) -> None:
+        self.shape, self.dtype = (count, store.shape[1]), store.dtype
         self._store, self._starts = store, [r.start for r in rows]
         self._ends = list(itertools.accumulate((r.stop - r.start for r in rows), initial=0))
 
     @classmethod
     def new(cls, n: int, rows: Sequence[slice], dtype: np.dtype[Any]) -> OwnRows:
-        """In new memory."""
+        """Of a square matrix, in new memory."""
         return cls(n, rows, ArrayRows(np.empty((sum(r.stop - r.start for r in rows), n), dtype)))
 
     @property

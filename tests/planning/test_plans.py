@@ -171,3 +171,19 @@ def test_a_plan_is_shown() -> None:
     assert "considered" in text
     assert "2 graphs of 5 vertices" in str(sr.explain(np.ones((2, 5, 5)), nonedge=INF))
     assert "<table" in sr.explain(sp.csr_array(np.eye(30, k=1)))._repr_html_()
+
+
+def test_ranks_search_or_go_by_block_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = sp.csr_array(np.eye(3000, k=1))
+    found = sr.explain(line, ranks=4)
+    assert (found.strategy, [name for name, _ in found.considered]) == ("search", ["search", "block rows"])
+    assert found.seconds == min(seconds for _, seconds in found.considered)
+    assert found.memory == {"cpu": 750 * 3000 * 8}
+    full = sp.csr_array(np.ones((1000, 1000)))
+    assert sr.explain(full, ranks=4).strategy == "block rows"
+    assert sr.explain(line, ranks=4, method="blocked").strategy == sr.explain(line, ranks=4, memory_limit="1GB").strategy == "block rows"
+    assert sr.explain(full, ranks=4, sources=[1, 2]).strategy == "search"
+    with pytest.raises(sr.SemiringError, match="sparse graphs that are searched"):
+        sr.explain(3000, ranks=4, sources=[1, 2])
+    monkeypatch.setattr(planner, "free_on", lambda _: 1 << 20)  # too little for row panels
+    assert sr.explain(full, ranks=4).strategy == "search"

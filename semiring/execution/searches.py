@@ -1,0 +1,106 @@
+"""Searches of sparse graphs, edge by edge: rows of closures in memory proportional to them, or all of their rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.csr import CSR
+from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.arrays.memory import entry_bytes, fits, free_on
+from semiring.common.errors import TooLargeError, noted
+from semiring.common.progress import Meter, Watcher
+from semiring.common.units import format_bytes
+from semiring.execution.reporting import reporting
+from semiring.graphs import Graph
+from semiring.graphs.vertices import Vertices
+from semiring.planning import Plan
+from semiring.results.paths_between import paths_in
+from semiring.results.store import Names
+from semiring.results.trees import PredecessorTrees
+
+__all__ = ["require_rows", "search", "search_all", "search_steps"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+
+def search(
+    how: Plan,
+    edges: CSR,
+    labels: Sequence[Hashable] | None,
+    roots: Array,
+    meter: Meter | None,
+    *,
+    reflexive: bool,
+    backward: bool = False,
+) -> tuple[Values, Any]:
+    """Rows of the closure of a sparse graph (`backward`: columns), and the trees of their paths if they are wanted.
+
+    The meter is told of the `search_steps`, which it expects already.
+    """
+    tree = np.full((len(roots), edges.n), -1, dtype=np.int32) if how.paths else None
+    values = rows_of_edges(
+        how.semiring,
+        edges,
+        roots,
+        reflexive=reflexive,
+        backward=backward,
+        tree=tree,
+        name=int if labels is None else labels.__getitem__,
+        searches=how.searches,
+        order=how.problem.order,
+        meter=meter,
+    )
+    if backward:
+        return tuple(v.T for v in values), None if tree is None else tree.T
+    return values, tree
+
+
+def search_steps(edges: CSR, count: int) -> int:
+    """What a meter counts of so many searches: for each, the vertices and edges of the graph."""
+    return count * (edges.n + len(edges.heads))
+
+
+def search_all(how: Plan, edges: CSR, labels: Sequence[Hashable] | None, progress: Watcher, *, reflexive: bool) -> Any:
+    """All rows of the closure of a sparse graph."""
+    every = Vertices.all_of(edges.n)
+    with noted("the closure", how.semiring, edges.arrays()):
+        with reporting(progress, how) as meter:
+            if meter is not None:
+                meter.expect(search_steps(edges, edges.n))
+            values, tree = search(how, edges, labels, every.numbers, meter, reflexive=reflexive)
+        if tree is None:
+            return Graph((), owned=True).answer(*values)
+        names = Names(labels, edges.n)
+        return paths_in(PredecessorTrees(how.semiring, values, names, every, every, reflexive, edges.arrays, tree, graph=edges))
+
+
+def require_rows(shape: tuple[int, ...], dtypes: tuple[np.dtype[Any], ...], device: str, *, paths: bool, backward: bool) -> None:
+    """Refuse rows that the memory has no room for.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the rows, or `backward` of the columns, with leading axes for a batch.
+    dtypes : tuple of numpy.dtype
+    device : str
+        Whose memory: "cpu", or "cuda:0" and so on.
+    paths : bool
+        Whether the trees of their paths come along.
+    backward : bool
+
+    Raises
+    ------
+    TooLargeError
+    """
+    needed = math.prod(shape) * entry_bytes(dtypes, via=paths)
+    if not fits(needed, device):
+        what, count, n = ("targets", shape[-1], shape[-2]) if backward else ("sources", shape[-2], shape[-1])
+        raise TooLargeError(
+            f"rows for {count:,} {what} among {n:,} vertices take {format_bytes(needed)}, but "
+            f"{format_bytes(free_on(device) or 0)} of memory are available; name fewer {what} at a time"
+        )
