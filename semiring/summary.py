@@ -25,7 +25,8 @@ from semiring.execution.rows import block_of_rows
 from semiring.graphs import Graph, edges_of, read_graph
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import ComputationOptions, Options, takes
-from semiring.results.farthest import FarthestPair, Greatest
+from semiring.results.farthest import FarthestPair
+from semiring.results.running import RunningDistances
 from semiring.results.views import as_floats
 from semiring.solve import apsp
 
@@ -188,25 +189,43 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **opt
     Notes
     -----
     Distances are found some rows at a time where that is predicted to be faster than the closure, or that does not fit, and are summed as
-    float64. More: How it works, Planning.
+    float64, row by row, so that of the same distances all numbers are the same to the last bit, by however many processes. More: How it
+    works, Planning.
     """
-    reduction, greatest = _Reduction(bins), Greatest(1)
+    given = Options.of(options, "statistics", ComputationOptions)
     with noted("the statistics", MIN_PLUS, graph):
-        labels, n, blocks = _rows(graph, Options.of(options, "statistics", ComputationOptions))
-        eccentricities = np.zeros(n)
-        for first, rows in blocks:
-            distances = as_floats(host(rows), MIN_PLUS)
-            own = np.arange(len(distances))
-            others = np.ones(distances.shape, dtype=bool)
-            others[own, first + own] = False
-            eccentricities[first : first + len(distances)] = distances.max(axis=1, where=others, initial=-math.inf if n > 1 else 0)
-            connected = others & (distances < math.inf)
-            reduction.add(distances[connected])
-            greatest.add(distances, connected, first)
+        labels, n, found = (_by_one if given.comm is None else _by_ranks)(graph, bins, given)
     nodes = tuple(range(n)) if labels is None else tuple(labels)
-    pairs = zip(greatest.rows.tolist(), greatest.columns.tolist(), greatest.values.tolist(), strict=True)
-    farthest = next((FarthestPair(nodes[i], nodes[j], distance) for i, j, distance in pairs), None)
-    return Statistics(nodes, eccentricities, reduction.connected, reduction.total, *reduction.histogram(), farthest)
+    farthest = None if found.farthest is None else FarthestPair(nodes[found.farthest[0]], nodes[found.farthest[1]], found.farthest[2])
+    return Statistics(nodes, found.eccentricities, found.connected, found.total, *found.histogram(), farthest)
+
+
+def _by_one(graph: Any, bins: Any, options: Options) -> tuple[Sequence[Hashable] | None, int, RunningDistances]:
+    """The labels, the number of vertices, and what their distances come to."""
+    found = RunningDistances(bins)
+    labels, n, blocks = _rows(graph, options)
+    for first, rows in blocks:
+        found.add(first, as_floats(host(rows), MIN_PLUS))
+    return labels, n, found
+
+
+def _by_ranks(graph: Any, bins: Any, options: Options) -> tuple[Sequence[Hashable] | None, int, RunningDistances]:
+    """The same by the ranks of a communicator, of which each looks at the rows that it finds."""
+    from semiring.execution.ranks import rows_by_ranks
+    from semiring.mpi.ranks import Ranks
+
+    ranks = Ranks.of(options.comm)
+    with ranks.together():
+        found = RunningDistances(bins)
+    ranks.same("bins", found.asked)
+    given, blocks = rows_by_ranks(graph, MIN_PLUS, options)
+    with ranks.together():
+        for first, rows in blocks:
+            found.add(first, as_floats(rows, MIN_PLUS))
+    found, *others = ranks.allgather(found)
+    for other in others:
+        found.merge(other)
+    return given.labels, given.n, found
 
 
 def _rows(graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int, Iterator[tuple[int, Any]]]:
@@ -268,75 +287,3 @@ def _planned(graph: CSR | Graph, options: Options) -> Plan:
 def _whole_is_the_way(how: Plan) -> bool:
     """Whether the closure of all vertices is the way to all of its rows: it is planned for them, and fits half of the free memory."""
     return how.strategy != "search" and fits(2 * how.problem.result_bytes, how.problem.place)
-
-
-class _Reduction:
-    """Distances of connected pairs as they come by: their number, their sum, and how many are in each bin.
-
-    Automatic bins are cells, numbered by ⌊d / width⌋, whose width doubles as distances spread: neighbours are then joined, so that the
-    order of the distances does not matter.
-    """
-
-    def __init__(self, bins: int | Sequence[float] | Array) -> None:
-        self.connected, self.total = 0, 0.0
-        self.edges: Array | None = None
-        if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
-            if bins < 2:  # no bin has 0 inside
-                raise GraphError(f"bins is {bins}; it must be at least 2, or the edges of the bins")
-            self.most = int(bins)
-            self.exponent: int | None = None
-            self.cells: dict[int, int] = {}
-            self.whole = True
-        else:
-            try:
-                self.edges = np.asarray(bins, dtype=np.float64)
-            except (TypeError, ValueError):
-                raise GraphError(f"bins is {bins!r}; pass a number of bins, or their edges") from None
-            if self.edges.ndim != 1 or len(self.edges) < 2 or not (np.diff(self.edges) > 0).all():
-                raise GraphError("the edges of the bins must be at least two numbers that increase")
-            self.counts = np.zeros(len(self.edges) - 1, dtype=np.int64)
-
-    def add(self, distances: Array) -> None:
-        """Some more distances, all finite."""
-        if not distances.size:
-            return
-        self.connected += distances.size
-        self.total += float(distances.sum())
-        if self.edges is not None:
-            self.counts += np.histogram(distances, self.edges)[0]
-            return
-        self.whole = self.whole and bool((distances == np.floor(distances)).all())
-        low, high = float(distances.min()), float(distances.max())
-        finest = max(-1022, math.frexp(max(abs(low), abs(high)))[1] - 52)
-        if self.exponent is None:
-            self.exponent = finest
-        while self.exponent < finest:  # numbers of cells stay below 2⁵³
-            self._double()
-        while math.floor(math.ldexp(high, -self.exponent)) - math.floor(math.ldexp(low, -self.exponent)) >= self.most:
-            self._double()
-        cells, counts = np.unique(np.floor(np.ldexp(distances, -self.exponent)), return_counts=True)
-        for cell, count in zip(cells.tolist(), counts.tolist(), strict=True):
-            self.cells[int(cell)] = self.cells.get(int(cell), 0) + count
-        while max(self.cells) - min(self.cells) >= self.most:
-            self._double()
-
-    def _double(self) -> None:
-        """Cells of twice the width: each two neighbours are one."""
-        assert self.exponent is not None
-        self.exponent += 1
-        joined: dict[int, int] = {}
-        for cell, count in self.cells.items():
-            joined[cell // 2] = joined.get(cell // 2, 0) + count
-        self.cells = joined
-
-    def histogram(self) -> tuple[Array, Array]:
-        """The counts, and the edges of the bins."""
-        if self.edges is not None:
-            return self.counts, self.edges
-        if self.exponent is None:
-            return np.zeros(0, dtype=np.int64), np.zeros(1)
-        while self.whole and self.exponent < 0:
-            self._double()
-        first, last = min(self.cells), max(self.cells)
-        counts = np.array([self.cells.get(cell, 0) for cell in range(first, last + 1)], dtype=np.int64)
-        return counts, np.ldexp(np.arange(first, last + 2, dtype=np.float64), self.exponent)

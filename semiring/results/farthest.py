@@ -78,12 +78,20 @@ class Greatest:
             places, some = places[near], some[near]
         order = self._order(some)
         rows, columns = np.divmod(host(places[order]), values.shape[1])
-        rows, some = rows + first, host(some[order])
+        self._join(rows + first, columns, host(some[order]))
+
+    def merge(self, other: Greatest) -> None:
+        """Those of other rows, which may lie between these."""
+        self._join(other.rows, other.columns, other.values)
+
+    def _join(self, rows: Array, columns: Array, values: Array) -> None:
+        """Some more elements; of equal ones those of the first rows are kept."""
         if len(self.values):
-            rows, columns, some = np.append(self.rows, rows), np.append(self.columns, columns), np.append(self.values, some)
-            order = self._order(some)
-            rows, columns, some = rows[order], columns[order], some[order]
-        self.rows, self.columns, self.values = rows, columns, some
+            rows, columns, values = np.append(self.rows, rows), np.append(self.columns, columns), np.append(self.values, values)
+            there = np.lexsort((columns, rows))
+            order = there[self._order(values[there])]
+            rows, columns, values = rows[order], columns[order], values[order]
+        self.rows, self.columns, self.values = rows, columns, values
 
     def _order(self, values: Any) -> Any:
         """The places of the first ones of some elements, in their order."""

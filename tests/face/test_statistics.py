@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import tracemalloc
 from pathlib import Path
@@ -16,6 +17,7 @@ import scipy.sparse.csgraph as csgraph
 import semiring as sr
 from semiring import summary
 from semiring.algorithms import rows_of_edges
+from semiring.results.running import RunningDistances
 
 INF = np.inf
 
@@ -192,3 +194,24 @@ def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     apart = distances[(distances < INF) & ~np.eye(n, dtype=bool)]
     assert found.connected == len(apart)
     assert found.total == pytest.approx(apart.sum())
+
+
+@pytest.mark.parametrize("bins", [64, 3, [0, 0.5, 2, 7]])
+@pytest.mark.parametrize("whole", [False, True])
+def test_distances_that_several_processes_see(bins: Any, whole: bool) -> None:
+    rng = np.random.default_rng(1)
+    distances = rng.integers(0, 90, (101, 101)).astype(float) if whole else np.exp(3 * rng.normal(size=(101, 101)))
+    distances[rng.random((101, 101)) < 0.3] = INF
+    together = RunningDistances(bins)
+    together.add(0, distances)
+    for _ in range(5):
+        parts = [RunningDistances(bins) for _ in range(4)]
+        cuts = [0, *sorted(rng.choice(np.arange(1, 101), 6, replace=False).tolist()), 101]
+        for first, last in itertools.pairwise(cuts):
+            parts[rng.integers(0, 3)].add(first, distances[first:last])
+        found, *others = parts
+        for other in others:
+            found.merge(other)
+        assert (found.total, found.connected, found.farthest) == (together.total, together.connected, together.farthest)
+        for one, expected in zip((found.eccentricities, *found.histogram()), (together.eccentricities, *together.histogram()), strict=True):
+            np.testing.assert_array_equal(one, expected)

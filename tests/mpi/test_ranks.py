@@ -29,7 +29,11 @@ from tests.mpi.killed import BLOCK, LIMIT, matrix  # noqa: E402  # which imports
 pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 
 ROOT = Path(__file__).parents[2]
-CASES = re.findall(r"^def case_(\w+)", (ROOT / "tests/mpi/program.py").read_text(encoding="utf-8"), re.MULTILINE)
+CASES = [
+    (program, case)
+    for program in ("program", "sparse")
+    for case in re.findall(r"^def case_(\w+)", (ROOT / f"tests/mpi/{program}.py").read_text(encoding="utf-8"), re.MULTILINE)
+]
 
 
 def command(ranks: int, module: str, *arguments: str) -> list[str]:
@@ -43,17 +47,17 @@ def environment() -> dict[str, str]:
 
 
 @functools.cache
-def outcomes(ranks: int) -> tuple[dict[str, Any], str]:
-    """What came of each case, and all that was printed."""
-    done = subprocess.run(command(ranks, "tests.mpi.program"), cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=150)
+def outcomes(ranks: int, program: str) -> tuple[dict[str, Any], str]:
+    """What came of each case of a program, and all that was printed."""
+    done = subprocess.run(command(ranks, f"tests.mpi.{program}"), cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=150)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {line["case"]: line["complaints"] for line in lines}, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("program", "case"), CASES)
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-def test_case(ranks: int, case: str) -> None:
-    found, printed = outcomes(ranks)
+def test_case(ranks: int, program: str, case: str) -> None:
+    found, printed = outcomes(ranks, program)
     assert case in found, printed[-3000:]
     assert not found[case], "\n".join(f"{rank}: {complaint}" for rank, complaint in found[case].items())
 

@@ -1,0 +1,159 @@
+"""Distances as rows of them come by, in one process or in several: eccentricities, their sum, their histogram and the farthest pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.common.errors import GraphError
+from semiring.results.farthest import Greatest
+
+__all__ = ["RunningDistances"]
+
+Array = np.ndarray[Any, Any]
+
+
+class RunningDistances:
+    """The distances of a graph as rows of them come by, in ascending order: what `statistics` says of them.
+
+    Automatic bins are cells, numbered by ⌊d / width⌋, whose width doubles as distances spread: neighbours are then joined, so that the
+    order of the distances does not matter. Sums are of single rows, and added at last.
+
+    Parameters
+    ----------
+    bins : int or increasing sequence of numbers
+        See `statistics`.
+
+    Attributes
+    ----------
+    asked : int or list
+        The bins.
+    connected : int
+        Pairs of different vertices with a path.
+    """
+
+    def __init__(self, bins: int | Sequence[float] | Array) -> None:
+        self.connected = 0
+        self._rows: list[tuple[int, Array, Array]] = []
+        self._greatest = Greatest(1)
+        self.edges: Array | None = None
+        if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+            if bins < 2:  # no bin has 0 inside
+                raise GraphError(f"bins is {bins}; it must be at least 2, or the edges of the bins")
+            self.most = int(bins)
+            self.exponent: int | None = None
+            self.cells: dict[int, int] = {}
+            self.whole = True
+        else:
+            try:
+                self.edges = np.asarray(bins, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise GraphError(f"bins is {bins!r}; pass a number of bins, or their edges") from None
+            if self.edges.ndim != 1 or len(self.edges) < 2 or not (np.diff(self.edges) > 0).all():
+                raise GraphError("the edges of the bins must be at least two numbers that increase")
+            self.counts = np.zeros(len(self.edges) - 1, dtype=np.int64)
+        self.asked: Any = self.most if self.edges is None else self.edges.tolist()
+
+    def add(self, first: int, distances: Array) -> None:
+        """Some more rows, of float64, the first of which has the number `first`."""
+        count, n = distances.shape
+        own = np.arange(count)
+        others = np.ones(distances.shape, dtype=bool)
+        others[own, first + own] = False
+        connected = others & (distances < math.inf)
+        farthest = distances.max(axis=1, where=others, initial=-math.inf if n > 1 else 0)
+        self._rows.append((first, farthest, np.where(connected, distances, 0).sum(axis=1)))
+        self._greatest.add(distances, connected, first)
+        if (some := distances[connected]).size:
+            self._count(some)
+
+    def merge(self, other: RunningDistances) -> None:
+        """The rows that another process has seen."""
+        self._rows += other._rows
+        self._greatest.merge(other._greatest)
+        self.connected += other.connected
+        if self.edges is not None:
+            self.counts += other.counts
+            return
+        self.whole &= other.whole
+        if other.exponent is None:
+            return
+        if self.exponent is None:
+            self.exponent, self.cells = other.exponent, other.cells
+            return
+        while self.exponent < other.exponent:
+            self._double()
+        while other.exponent < self.exponent:
+            other._double()
+        for cell, count in other.cells.items():
+            self.cells[cell] = self.cells.get(cell, 0) + count
+        self._fit()
+
+    @property
+    def eccentricities(self) -> Array:
+        """For each vertex the distance to the farthest other one."""
+        return np.concatenate([farthest for _, farthest, _ in self._sorted()] or [np.zeros(0)])
+
+    @property
+    def total(self) -> float:
+        """The sum of the distances of connected pairs."""
+        return float(np.concatenate([sums for _, _, sums in self._sorted()] or [np.zeros(0)]).sum())
+
+    @property
+    def farthest(self) -> tuple[int, int, float] | None:
+        """The row, the column and the distance of the pair that is the farthest apart; of several, the first one."""
+        found = self._greatest
+        return (int(found.rows[0]), int(found.columns[0]), float(found.values[0])) if len(found.values) else None
+
+    def _sorted(self) -> list[tuple[int, Array, Array]]:
+        """Of each block of rows, in their order, the number of the first, the farthest distances and the sums."""
+        return sorted(self._rows, key=lambda rows: rows[0])
+
+    def _count(self, distances: Array) -> None:
+        """Some more distances of connected pairs."""
+        self.connected += distances.size
+        if self.edges is not None:
+            self.counts += np.histogram(distances, self.edges)[0]
+            return
+        self.whole = self.whole and bool((distances == np.floor(distances)).all())
+        low, high = float(distances.min()), float(distances.max())
+        finest = max(-1022, math.frexp(max(abs(low), abs(high)))[1] - 52)
+        if self.exponent is None:
+            self.exponent = finest
+        while self.exponent < finest:  # numbers of cells stay below 2⁵³
+            self._double()
+        while math.floor(math.ldexp(high, -self.exponent)) - math.floor(math.ldexp(low, -self.exponent)) >= self.most:
+            self._double()
+        cells, counts = np.unique(np.floor(np.ldexp(distances, -self.exponent)), return_counts=True)
+        for cell, count in zip(cells.tolist(), counts.tolist(), strict=True):
+            self.cells[int(cell)] = self.cells.get(int(cell), 0) + count
+        self._fit()
+
+    def _fit(self) -> None:
+        """No more cells than bins are asked for."""
+        while max(self.cells) - min(self.cells) >= self.most:
+            self._double()
+
+    def _double(self) -> None:
+        """Cells of twice the width: each two neighbours are one."""
+        assert self.exponent is not None
+        self.exponent += 1
+        joined: dict[int, int] = {}
+        for cell, count in self.cells.items():
+            joined[cell // 2] = joined.get(cell // 2, 0) + count
+        self.cells = joined
+
+    def histogram(self) -> tuple[Array, Array]:
+        """The counts, and the edges of the bins."""
+        if self.edges is not None:
+            return self.counts, self.edges
+        if self.exponent is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(1)
+        while self.whole and self.exponent < 0:
+            self._double()
+        first, last = min(self.cells), max(self.cells)
+        counts = np.array([self.cells.get(cell, 0) for cell in range(first, last + 1)], dtype=np.int64)
+        return counts, np.ldexp(np.arange(first, last + 2, dtype=np.float64), self.exponent)
