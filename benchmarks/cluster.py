@@ -3,9 +3,9 @@
     python -m benchmarks.cluster                       # 1 to 64 nodes of 8 GPUs each
     python -m benchmarks.cluster --jitter 0.05 --slow 0.2
 
-Nothing runs on a GPU: a step takes what `kernels.machine` says of an NVIDIA H200, and a row panel what is measured within a host and assumed
-of the network between hosts. The simulation follows every device through its block rows: it waits for row panels, which come one after
-the other, each when its owner has made it and all devices are through with the one before the last.
+Nothing runs on a GPU: a step takes what `kernels.machine` says of an NVIDIA H200, and a row panel what was measured within a host and is
+assumed of the network between hosts. The simulation follows every device through its block rows: it waits for row panels, which come one
+after the other, each when its owner has made it and all devices are through with the one before the last.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ def _by_ranks(graph: Any, bins: Any, options: Options) -> tuple[Sequence[Hashabl
     ranks = Ranks.of(options.comm)
     with ranks.together():
         found = RunningDistances(bins)
-    ranks.same("bins", found.asked)
+    ranks.same(bins=found.asked)
     given, blocks = rows_by_ranks(graph, MIN_PLUS, options)
     with ranks.together():
         for first, rows in blocks:

@@ -29,13 +29,13 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
     presence : bool
         See `read_graph`.
     """
-    for value in (reflexive, *options):
-        if hasattr(value, "shape"):  # before anything asks an array whether it is true
-            refuse_arrays(reflexive=reflexive, **options._replace(nonedge=None, sources=None, targets=None)._asdict())
     if options.comm is not None:
         from semiring.execution.ranks import solve_by_ranks
 
         return solve_by_ranks(graph, semiring, options, reflexive=reflexive, presence=presence)
+    for value in (reflexive, *options):
+        if hasattr(value, "shape"):  # before anything asks an array whether it is true
+            refuse_arrays(reflexive=reflexive, **options._replace(nonedge=None, sources=None, targets=None)._asdict())
     if options.sources is not None or options.targets is not None:
         from semiring.execution.rows import solve_between  # only where it is wanted: a first call should be quick
 

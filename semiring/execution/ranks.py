@@ -16,7 +16,10 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import flat
 from semiring.arrays.devices import gpu_number, gpus, is_gpu
-from semiring.common.errors import CheckpointError, SemiringError, described
+from semiring.arrays.memory import fits
+from semiring.arrays.threads import thread_count
+from semiring.common.errors import CheckpointError, SemiringError, TooLargeError, described, refuse_arrays
+from semiring.common.units import format_bytes
 from semiring.execution.reporting import reporting
 from semiring.execution.searches_by_ranks import search_by_ranks, searched_rows
 from semiring.graphs.by_ranks import GivenByRanks
@@ -37,7 +40,7 @@ from semiring.results.paths import Paths
 from semiring.streaming.buffers import Buffer, DeviceMemory, HostMemory, PanelMemory, PeerMemory, ResidentMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
-from semiring.streaming.folder import state_in
+from semiring.streaming.folder import folder_of, state_in
 from semiring.streaming.layout import PANELS, BlockRows
 from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.snapshots import Snapshots
@@ -68,7 +71,7 @@ def solve_by_ranks(graph: Any, semiring: Semiring, options: Options, *, reflexiv
     SemiringError
         Where the ranks do not make the same call; and whatever one of them raises, on all.
     """
-    given = _given(graph, semiring, options, reflexive=reflexive, presence=presence)
+    given, options = _given(graph, semiring, options, reflexive=reflexive, presence=presence)
     ranks, n = given.ranks, given.n
     with ranks.together():
         sources, targets = (
@@ -81,7 +84,7 @@ def solve_by_ranks(graph: Any, semiring: Semiring, options: Options, *, reflexiv
                 "targets as sources"
             )
         searches = None if options.sources is None else len(sources.numbers)
-    ranks.same("sources and targets", hashlib.sha256(sources.numbers.tobytes() + targets.numbers.tobytes()).hexdigest())
+    ranks.same(sources_and_targets=hashlib.sha256(sources.numbers.tobytes() + targets.numbers.tobytes()).hexdigest())
     if n == 0:
         empty = [DistributedMatrix(ranks, OwnRows.new(0, [], d), [], []) for d in (*given.dtypes, np.dtype(np.int32))]
         values: Any = tuple(empty[:-1])
@@ -99,7 +102,7 @@ def rows_by_ranks(graph: Any, semiring: Semiring, options: Options) -> tuple[Giv
 
     The iteration goes on within `ranks.together()`. For elements that are single numbers; what was searched is not kept.
     """
-    given = _given(graph, semiring, options, reflexive=True)
+    given, options = _given(graph, semiring, options, reflexive=True)
     ranks = given.ranks
     if given.n == 0:
         return given, iter(())
@@ -113,13 +116,14 @@ def rows_by_ranks(graph: Any, semiring: Semiring, options: Options) -> tuple[Giv
     return given, own_stripes(found)
 
 
-def _given(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> GivenByRanks:
-    """The graph that ranks pass together, who make the same call."""
+def _given(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> tuple[GivenByRanks, Options]:
+    """The graph that ranks pass together, who make the same call, and the options with the threads of this rank."""
     ranks = Ranks.of(options.comm)
     _require_one_call(ranks, semiring, options, reflexive=reflexive)
+    options = options._replace(threads=_threads(ranks, options.threads))
     paths = bool(options.paths or semiring.witness)
     reading = reading_of(semiring, options.nonedge, options.dtype, presence=presence, paths=paths)
-    return GivenByRanks.of(ranks, graph, semiring, reading, options.weight)
+    return GivenByRanks.of(ranks, graph, semiring, reading, options.weight), options
 
 
 def _planned(given: GivenByRanks, semiring: Semiring, options: Options, searches: int | None) -> Plan:
@@ -147,14 +151,21 @@ def _planned(given: GivenByRanks, semiring: Semiring, options: Options, searches
 def _require_one_call(ranks: Ranks, semiring: Semiring, options: Options, *, reflexive: bool) -> None:
     """All ranks have to mean the same: a semiring of the caller's own is made on each of them, by the same script."""
     with ranks.together():
+        refuse_arrays(reflexive=reflexive, **options._replace(nonedge=None, sources=None, targets=None)._asdict())
         program = semiring.program
-        recorded = semiring.name, flat(program.add), flat(program.mul), repr((semiring.zero, semiring.one))
-        wanted = options._replace(
-            comm=None, device=None, progress=None, checkpoint=None if options.checkpoint is None else str(options.checkpoint)
-        )
-    ranks.same("the semiring", recorded)
-    for name, value in (*wanted._asdict().items(), ("reflexive", reflexive)):
-        ranks.same(name, described(value))
+        recorded = [flat(program.add), flat(program.mul), repr((semiring.zero, semiring.one))]
+        digest = hashlib.sha256(repr(recorded).encode()).hexdigest()[:12]
+        folder = None if options.checkpoint is None else os.fspath(folder_of(options.checkpoint))
+        wanted = options._replace(comm=None, device=None, progress=None, checkpoint=folder)._asdict() | {"reflexive": reflexive}
+    ranks.same(the_semiring=f"{semiring.name} ({digest})", **{name: described(value) for name, value in wanted.items()})
+
+
+def _threads(ranks: Ranks, threads: int | None) -> int | None:
+    """Threads of this rank: those that are named, or its share of the cores where all ranks of a host may use the same."""
+    cores = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    own = ranks.hosts[ranks.rank], cores
+    sharing = ranks.allgather(own).count(own)
+    return max(1, thread_count() // sharing) if threads is None and not os.environ.get("SEMIRING_NUM_THREADS") else threads
 
 
 def _devices(ranks: Ranks, device: Any) -> tuple[str, ...]:
@@ -194,7 +205,7 @@ class _ByRanks:
     def close(self, given: GivenByRanks, *, reflexive: bool) -> Any:
         """The values, and the paths if they are wanted: distributed, or in the files of a checkpoint."""
         ranks, options = self.ranks, self.options
-        ranks.same("where the closure is computed", "GPUs" if self.plan.gpu else "the CPU")
+        ranks.same(the_kind_of_device="GPUs" if self.plan.gpu else "the CPU")
         resident = all(ranks.allgather(self.plan.resident))  # what is free may differ
         with ranks.together():
             how = self.plan = self.settled(resident)
@@ -239,14 +250,15 @@ class _ByRanks:
     def settled(self, resident: bool) -> Plan:
         """The plan, with what a checkpoint has settled that was begun before."""
         how, folder = self.plan, self.options.checkpoint
-        kept, side = (None, None) if folder is None else state_in(folder)
-        if side is None:
+        state = None if folder is None else state_in(folder)
+        if state is None or state.side is None:
             return how if how.resident == resident else cut(replace(how, resident=False), how.block)
-        if kept == Snapshots.kept and not resident:
+        snapshots = state.closure.get("kept") == Snapshots.kept
+        if snapshots and not resident and state.result is None:
             raise CheckpointError(
                 f"{folder} has snapshots of a matrix that was in memory, where it does not fit now: go on with more ranks or more memory"
             )
-        return cut(replace(how, resident=kept == Snapshots.kept), side)
+        return cut(replace(how, resident=snapshots), state.side)
 
     def output(
         self, stack: ExitStack, source: GivenRows, owner_of: Sequence[int], *, reflexive: bool
@@ -281,6 +293,12 @@ class _ByRanks:
     def memory(self, stack: ExitStack, count: int) -> Sequence[ArrayRows]:
         """New memory for so many rows of the result, of all components and the construction matrix; GPUs write to pinned memory."""
         how = self.plan
+        needed = self.ranks.host.size * count * how.n * how.problem.entry_bytes
+        if not fits(needed, "cpu"):
+            raise TooLargeError(
+                f"the rows of {self.ranks.host.size} ranks on this host take {format_bytes(needed)}, which are not free: use more hosts or "
+                "checkpoint=folder with a memory_limit, which keeps the matrix on disk"
+            )
         kinds = *how.dtypes, *((np.dtype(np.int32),) if how.paths else ())
         if how.gpu:
             from semiring.streaming.gpus import PinnedOutput

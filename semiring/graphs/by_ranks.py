@@ -95,18 +95,16 @@ class GivenByRanks:
         if root is not None and (listed := ranks.allgather((edges, labels) if edges is not None else None)[root]) is not None:
             root, (edges, labels) = None, listed
         elif edges is not None:
-            ranks.same("the graph", _digest_of(edges, labels))
+            ranks.same(the_graph=_digest_of(edges, labels))
         about = ranks.allgather(None if dense is None else (dense.n, dense.dtypes, labels))
         if edges is not None:
             return cls(ranks, edges.n, edges.dtypes, labels, edges, None, None)
         if root is None:
-            ranks.same("the graph", (about[ranks.rank][0], tuple(map(str, about[ranks.rank][1]))))
+            ranks.same(the_graph=(about[ranks.rank][0], tuple(map(str, about[ranks.rank][1]))))
             if kinds[first] == "an array":
                 assert dense is not None
                 some = block_rows(dense.n, _AT_ONCE)
-                ranks.same(
-                    "the graph", ranks.working(lambda check: hashlib.sha256("".join(digests(dense.rows, some)).encode()).hexdigest())
-                )
+                ranks.same(the_graph=ranks.working(lambda check: hashlib.sha256("".join(digests(dense.rows, some)).encode()).hexdigest()))
         n, dtypes, labels = about[first]
         return cls(ranks, n, dtypes, labels, None, dense, root)
 

@@ -133,21 +133,22 @@ class Ranks:
         for start in range(0, flat.size, _PIECE):
             self._wait(self._comm.Irecv(flat[start : start + _PIECE], source=source))
 
-    def same(self, what: str, value: Any) -> Any:
-        """A value that all ranks have to have the same.
+    def same(self, **values: Any) -> None:
+        """Values that all ranks have to have the same, by what they are.
 
         Raises
         ------
         SemiringError
             On all ranks, naming two that differ.
         """
-        values = self.allgather(value)
-        for rank, other in enumerate(values):
-            if other != values[0]:
-                raise SemiringError(
-                    f"{what} differs between ranks, which have to make the same call: {values[0]} on rank 0, {other} on rank {rank}"
-                )
-        return values[0]
+        found = self.allgather(values)
+        for what, value in found[0].items():
+            for rank, others in enumerate(found):
+                if others[what] != value:
+                    name = what.replace("_", " ")
+                    raise SemiringError(
+                        f"{name} differs between ranks, which have to make the same call: {value} on rank 0, {others[what]} on rank {rank}"
+                    )
 
     # Failing together.
 

@@ -62,10 +62,13 @@ class DistributedMatrix:
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __reduce__(self) -> Any:
+        raise SemiringError("a distributed matrix belongs to the ranks of a communicator, and cannot be pickled; .to_npy(path) writes it")
+
     def __repr__(self) -> str:
         count = sum(r.stop - r.start for r in self.own_rows)
         n, m = self.shape
-        return f"<matrix of {n:,} × {m:,} elements ({self.dtype}) over {self._ranks.size} ranks: {count:,} rows here>"
+        return f"<matrix of {n:,} × {m:,} elements ({self.dtype}): {count:,} rows on rank {self._ranks.rank} of {self._ranks.size}>"
 
     @property
     def local(self) -> Array:
@@ -98,7 +101,7 @@ class DistributedMatrix:
         -------
         array of shape (n,) or (m, n)
         """
-        return self[i]  # type: ignore[no-any-return]  # a row at least
+        return self[i if isinstance(i, slice) else np.asarray(i)]  # type: ignore[no-any-return]  # a row at least
 
     def __getitem__(self, key: Any) -> Any:
         """Elements as NumPy indexes them by rows, or by rows and columns. Collective."""
@@ -109,7 +112,7 @@ class DistributedMatrix:
         numbers = np.arange(self.shape[0])[rows]
         if isinstance(columns, slice):
             chosen = np.arange(self.shape[1])[columns]
-            flat, pairs = np.atleast_1d(numbers), None
+            flat, pairs = numbers.ravel(), None
             shape: tuple[int, ...] = (*numbers.shape, len(chosen))
             out = np.empty((len(flat), len(chosen)), self.dtype)
         elif isinstance(rows, slice):
@@ -176,6 +179,8 @@ class DistributedMatrix:
         -------
         array of shape (n, n), or None on all other ranks
         """
+        if root not in range(self._ranks.size):
+            raise SemiringError(f"root is {root!r}; it is one of the {self._ranks.size} ranks, counted from 0")
         here = self._ranks.rank == root
         with self._ranks.together():
             whole = np.empty(self.shape, self.dtype) if here else None

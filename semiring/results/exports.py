@@ -247,6 +247,11 @@ class Exports:
         written too where rounding may have bent a path: floats of which some improve on 1, as negative distances do.
         """
         self._require_all("save")
+        if self._store.distributed:
+            raise GraphError(
+                "the paths are in the memory of several processes: with checkpoint=folder they are in files, which one of them can save; "
+                ".values.to_zarr(store) writes the elements alone"
+            )
         from semiring.results import saving
 
         saving.save(path, self._store)

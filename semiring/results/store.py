@@ -224,10 +224,14 @@ class Store(ABC):
         return slices(rows, columns * math.prod(self.batch), GPU)
 
     @property
+    def distributed(self) -> bool:
+        """Whether the elements are in the memory of several processes, which have to ask for them together."""
+        return not (on_gpu(self.values[0]) or isinstance(self.values[0], np.ndarray))
+
+    @property
     def countable(self) -> bool:
         """Whether `connected` takes no longer than someone waits who only wants to see what this is."""
-        values = self.values[0]
-        return on_gpu(values) or (isinstance(values, np.ndarray) and values.size <= _GLANCE)
+        return on_gpu(self.values[0]) or (not self.distributed and self.values[0].size <= _GLANCE)
 
     def connected(self) -> int:
         """How many pairs of different vertices are connected, counted where the arrays lie."""

@@ -182,8 +182,9 @@ def paths_html(found: Store) -> str:
             facts.append(("one way only", f"{alone:,} of them (with directed=False edges lead both ways)"))
     facts.append(("a vertex and itself", "connected by the empty path" if found.reflexive else "only by a cycle"))
     facts.append(("in", _place(found.values[0])))
+    local = not found.distributed  # else nothing is shown that all ranks would have to ask for
     parts = [table(f"paths over {escape(found.semiring.name)}", ((faint(name), escape(text)) for name, text in facts))]
-    if found.values[0].size:
+    if local and found.values[0].size:
         first = found[(0,) * len(found.batch)] if found.batch else found
         with first.device():
             parts += [_corner(first), _thumbnail(first)]
@@ -194,7 +195,9 @@ def _place(array: Any) -> str:
     """Where an array lies."""
     if on_gpu(array):
         return f"the memory of {device_of(array)}"
-    return "a file" if isinstance(array, np.memmap) else "memory"
+    if isinstance(array, np.memmap):
+        return "a file"
+    return "memory" if isinstance(array, np.ndarray) else "the memory of several processes"
 
 
 def _corner(found: Store) -> str:

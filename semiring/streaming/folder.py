@@ -43,13 +43,12 @@ def folder_of(checkpoint: Any) -> Path:
     return Path(named)
 
 
-def state_in(checkpoint: Any) -> tuple[str | None, int | None]:
-    """What is kept in a folder, and the rows of a block row of the closure that was begun there; None where nothing can be read."""
+def state_in(checkpoint: Any) -> State | None:
+    """How far the closure is that was begun in a folder; None where there is none, or nothing that can be read."""
     try:
-        state = State.read(folder_of(checkpoint))
+        return State.read(folder_of(checkpoint))
     except ValueError:
-        state = None
-    return (None, None) if state is None else (state.closure.get("kept"), state.side)
+        return None
 
 
 class CheckpointFolder:

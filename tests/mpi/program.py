@@ -11,6 +11,7 @@ import inspect
 import itertools
 import json
 import os
+import pickle
 import sys
 import tempfile
 import time
@@ -184,10 +185,24 @@ def case_outputs(comm: Any) -> str | None:
         "negative": (found[-1], expected[-1]),
         "diagonal": (found.diagonal(), expected.diagonal()),
         "local": (found.local, rows),
+        "rows of rows": (found[np.array([[0, 1], [2, 3]])], expected[np.array([[0, 1], [2, 3]])]),
+        "a list": (found.rows((1, 2)), expected[[1, 2]]),
     }
     wrong = [name for name, whole in same.items() if not np.array_equal(whole, expected)]
     wrong += [name for name, (x, y) in parts.items() if not np.array_equal(x, y)]
-    return f"other {', '.join(wrong)}" if wrong else raises(comm, IndexError, "out of bounds", lambda: found[100])
+    calls: list[tuple[type[BaseException], str, Callable[[], Any]]] = [
+        (IndexError, "out of bounds", lambda: found[100]),
+        (IndexError, "two axes", lambda: found[1, 2, 3]),
+        (sr.SemiringError, "root is", lambda: found.gather(comm.size)),
+        (sr.SemiringError, "pickled", lambda: pickle.dumps(found)),
+        (sr.SemiringError, "no array of one rank", lambda: np.asarray(found)),
+        (sr.GraphError, "several processes", lambda: sr.apsp(a, comm=comm, paths=True).save("no.npz")),
+    ]
+    wrong += [complaint for kind, text, call in calls if (complaint := raises(comm, kind, text, call))]
+    paths = sr.apsp(a, comm=comm, paths=True)
+    if comm.rank == 0 and "several processes" not in paths._repr_html_():  # which is not collective
+        wrong.append("HTML")
+    return ", ".join(wrong) or None
 
 
 def case_transitive_closure(comm: Any) -> str | None:
@@ -330,11 +345,12 @@ JOURNAL: dict[str, Any] = {"memory_limit": "400 MB"}
 """What makes a closure keep its matrix on disk, with a journal, and not snapshots of one in memory."""
 
 
-def until_kept(comm: Any, folder: str, rounds: int) -> Callable[[sr.Progress], None]:
+def until_kept(folder: str, rounds: int) -> Callable[[sr.Progress], None]:
     """Interrupts a closure when the folder says that so many rounds more are done than before."""
     begun: list[int] = []
 
     def look(now: sr.Progress) -> None:
+        time.sleep(0.002)  # so that there are snapshots before the end
         state = json.loads(Path(folder, "state.json").read_text(encoding="utf-8"))
         begun.append(state["round"])
         if begun[-1] >= begun[0] + rounds:
@@ -350,10 +366,10 @@ def case_checkpoint(comm: Any) -> str | None:
         folder = folder_for(comm)
         again: dict[str, Any] = {"comm": comm, "checkpoint": folder, "paths": True, **how}
         refusals: list[tuple[type[BaseException], str, Array, dict[str, Any]]] = [
-            (KeyboardInterrupt, "", a, {"block": 8, "progress": until_kept(comm, folder, 6)}),
+            (KeyboardInterrupt, "", a, {"block": 8, "progress": until_kept(folder, 4)}),
             (sr.CheckpointError, "another closure", a + 1, {}),
             (sr.CheckpointError, "block", a, {"block": 9}),
-            (KeyboardInterrupt, "", a, {"progress": until_kept(comm, folder, 6)}),
+            (KeyboardInterrupt, "", a, {"progress": until_kept(folder, 4)}),
         ]
         for kind, text, graph, more in refusals:
             if complaint := raises(comm, kind, text, functools.partial(sr.apsp, graph, **again, **more)):
@@ -382,7 +398,7 @@ def case_checkpoint_of_integers(comm: Any) -> str | None:
     expected, folder = one_process(a, sr.MIN_PLUS, 8), folder_for(comm)
     for _ in range(30):  # cut short again and again
         try:
-            found = sr.apsp(a, comm=comm, block=8, checkpoint=folder, progress=until_kept(comm, folder, 3))
+            found = sr.apsp(a, comm=comm, block=8, checkpoint=folder, progress=until_kept(folder, 3))
         except KeyboardInterrupt:
             continue
         return differs(comm, found, expected)
