@@ -6,7 +6,7 @@
   tables for it) and `foreign` of another library's graph, with the weights that `weights` finds, becomes triplets (COO), and these
   compressed rows, of `algorithms.csr`.
 - Anything else goes by `array_like`, which finds the array in it, and `dense`, which makes a matrix over the semiring of it, borrowing what
-  need not change. `by_rows` does the same by block rows, for what is on disk or too large.
+  need not change. `by_rows` does the same by block rows, for what is on disk or too large, and `by_ranks` for what several processes pass.
 
 Where elements are tuples, `ordinary` makes such of graphs with ordinary weights. `graph` has what all share: the result, how it is to be
 read, and what is no edge. `vertices` finds the vertices that `sources=` and `targets=` name.

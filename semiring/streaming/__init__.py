@@ -11,9 +11,11 @@ The order of the computation is in `semiring.algorithms.block_rows`. Here it is 
     buffers.py     buffers on a device, and copies to and from storage: of the host; of devices that keep what they own
     gpus.py        the same of GPUs, and pinned output buffers
     storage.py     storage backends: arrays in memory, files of NumPy's, Zarr
+    folder.py      the folder of a checkpoint: which closure it belongs to, by whom it is worked on, its input and its result
+    checkpoint.py  a journal and the matrix that is worked on, on disk
+    snapshots.py   snapshots of a matrix that is in the memories of ranks
     journal.py     what is written ahead, so that an update that was cut short can be done again
-    checkpoint.py  the folder with a journal and the matrix that is worked on
-    identity.py    which closure a checkpoint belongs to: digests; and the lock of the one process that works on it
+    identity.py    what tells closures apart: digests; and the lock of the one process that works on a folder
 
 A closure goes from the top down: `close_by_rows`, the executor in `semiring.execution.block_rows` → `closure_by_rows` → `run_workers` →
 `DevicePipeline` → `DeviceMemory` → `Rows`.

@@ -434,7 +434,7 @@ def main(names: list[str], cases: Mapping[str, Callable[[Any], str | None]]) -> 
     """Run some of the cases, or all, and print what came of each."""
     comm = MPI.COMM_WORLD
     snapshots.EVERY = snapshots.SHARE = 0  # one after the other
-    faulthandler.dump_traceback_later(float(os.environ.get("PATIENCE", "100")), exit=True)  # what hangs says where
+    faulthandler.dump_traceback_later(float(os.environ.get("PATIENCE", "280")), exit=True)  # what hangs says where
     for name in names or cases:
         begun = time.perf_counter()
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import json
 import os
@@ -15,7 +14,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,11 +27,7 @@ from tests.mpi.killed import BLOCK, LIMIT, matrix  # noqa: E402  # which imports
 pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 
 ROOT = Path(__file__).parents[2]
-CASES = [
-    (program, case)
-    for program in ("program", "sparse")
-    for case in re.findall(r"^def case_(\w+)", (ROOT / f"tests/mpi/{program}.py").read_text(encoding="utf-8"), re.MULTILINE)
-]
+EACH = [pytest.param(ranks, marks=[] if ranks == 3 else [pytest.mark.exhaustive]) for ranks in (1, 2, 3, 4)]
 
 
 def command(ranks: int, module: str, *arguments: str) -> list[str]:
@@ -46,20 +40,14 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "SEMIRING_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 
-@functools.cache
-def outcomes(ranks: int, program: str) -> tuple[dict[str, Any], str]:
-    """What came of each case of a program, and all that was printed."""
-    done = subprocess.run(command(ranks, f"tests.mpi.{program}"), cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=150)
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return {line["case"]: line["complaints"] for line in lines}, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(("program", "case"), CASES)
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-def test_case(ranks: int, program: str, case: str) -> None:
-    found, printed = outcomes(ranks, program)
-    assert case in found, printed[-3000:]
-    assert not found[case], "\n".join(f"{rank}: {complaint}" for rank, complaint in found[case].items())
+@pytest.mark.parametrize("program", ["program", "sparse"])
+@pytest.mark.parametrize("ranks", EACH)
+def test_cases(ranks: int, program: str) -> None:
+    cases = re.findall(r"^def case_(\w+)", (ROOT / f"tests/mpi/{program}.py").read_text(encoding="utf-8"), re.MULTILINE)
+    done = subprocess.run(command(ranks, f"tests.mpi.{program}"), cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300)
+    found = {line["case"]: line["complaints"] for line in map(json.loads, done.stdout.splitlines()) if line}
+    assert sorted(found) == sorted(cases), (done.stdout + done.stderr)[-5000:]
+    assert not any(found.values()), "\n".join(f"{case}, {rank}: {c}" for case, told in found.items() for rank, c in told.items())
 
 
 def round_of(folder: Path) -> int:
