@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.arrays.devices import device_of, gpu_number, namespace, on_device, on_gpu
+from semiring.arrays.devices import device_of, gpu_number, is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import require_memory
 from semiring.common.progress import Meter
 from semiring.common.units import duration
@@ -33,7 +33,7 @@ from semiring.streaming.layout import BlockRows
 from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.storage import Matrix, Rows, rows_of
 
-__all__ = ["close_by_rows"]
+__all__ = ["close_by_rows", "free_pools_of"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -70,7 +70,7 @@ def close_by_rows(plan: Plan, given: GivenRows | None, graph: Graph, options: Op
             work = _Work(_with_whole_rows(given), plan, options)
             values, via = work.close(graph.labels, reflexive=reflexive)
     finally:
-        _free_pools(plan)
+        free_pools_of(plan.devices)
     if via is None:
         return graph.answer(*values)
     unchanged = given.as_they_are and not any(shares(v, w) for v, w in zip(values, given.arrays, strict=True))
@@ -208,9 +208,9 @@ def _memory(matrix: Matrix, device: str) -> DeviceMemory:
     return CudaMemory(matrix, gpu_number(device))
 
 
-def _free_pools(plan: Plan) -> None:
-    """Give back what CuPy's pools keep of the GPUs' memory."""
-    if plan.gpu:
+def free_pools_of(devices: Sequence[str]) -> None:
+    """Give back what CuPy's pools keep of the memory of GPUs."""
+    if is_gpu(devices[0]):
         from semiring.streaming.gpus import free_pools
 
-        free_pools(gpu_number(d) for d in plan.devices)
+        free_pools(map(gpu_number, devices))

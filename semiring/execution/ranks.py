@@ -7,7 +7,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from semiring.arrays.memory import fits
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import CheckpointError, SemiringError, TooLargeError, described, refuse_arrays
 from semiring.common.units import format_bytes
+from semiring.execution.block_rows import free_pools_of
 from semiring.execution.reporting import reporting
 from semiring.execution.searches_by_ranks import search_by_ranks, searched_rows
 from semiring.graphs.by_ranks import GivenByRanks
@@ -215,6 +216,7 @@ class _ByRanks:
         source = given.rows(owner_of, rows)
         whole: Any = tuple(DistributedMatrix(ranks, r, rows, owner_of) for r in source.rows)
         with ExitStack() as stack:
+            stack.callback(free_pools_of, how.devices)
             values, via, matrix, checkpoint = self.output(stack, source, owner_of, reflexive=reflexive)
             if isinstance(checkpoint, Snapshots) and checkpoint.finished:
                 return self.result(checkpoint.values, checkpoint.via, owner_of, given, whole, reflexive=reflexive)
@@ -226,7 +228,9 @@ class _ByRanks:
             share = Share(ranks, self.devices, panels)
             pipelines = self.pipelines(stack, matrix, how.rows, share)
             statistics = self.statistics(pipelines, source, checkpoint, share)
-            with reporting(options.progress, how) if ranks.rank == 0 else nullcontext() as meter:
+            with ExitStack() as watching:
+                with ranks.together():
+                    meter = watching.enter_context(reporting(options.progress, how)) if ranks.rank == 0 else None
                 closure_by_rows(
                     pipelines,
                     rows,
@@ -240,6 +244,8 @@ class _ByRanks:
                     journal=checkpoint,
                     share=share,
                 )
+                with ranks.together():  # who is told that all is done may raise as well
+                    watching.close()
             if isinstance(checkpoint, Snapshots):
                 checkpoint.keep_result(values, via)
                 values, via = checkpoint.values, checkpoint.via
@@ -317,7 +323,8 @@ class _ByRanks:
         if how.gpu and sent:
             from semiring.kernels.cuda.transfer import locked
 
-            stack.enter_context(locked([shared.memory]))
+            with ranks.together():
+                stack.enter_context(locked([shared.memory]))
         return shared
 
     def result(self, values: Any, via: Any, owner_of: Sequence[int], given: GivenByRanks, whole: Any, *, reflexive: bool) -> Any:
@@ -329,7 +336,8 @@ class _ByRanks:
             values, via = tuple(made[: len(values)]), None if via is None else made[-1]
         if via is None:
             return values[0] if len(values) == 1 else values
-        return Paths(self.plan.semiring, values, via, nodes=given.labels, reflexive=reflexive, kept=lambda: whole)
+        kept: Any = whole if self.options.checkpoint is None else given.here  # of files each rank reads paths by itself
+        return Paths(self.plan.semiring, values, via, nodes=given.labels, reflexive=reflexive, kept=lambda: kept)
 
     def pipelines(self, stack: ExitStack, matrix: Matrix, rows: BlockRows, share: Share) -> list[DevicePipeline]:
         """One for each device of this rank."""

@@ -108,6 +108,15 @@ class GivenByRanks:
         n, dtypes, labels = about[first]
         return cls(ranks, n, dtypes, labels, None, dense, root)
 
+    @property
+    def here(self) -> tuple[Any, ...] | None:
+        """The matrix as this rank can read it without the others; None where it cannot, or would have to make all of it."""
+        if self.edges is not None:
+            return self.edges.arrays()
+        if self.dense is None or self.root is not None or not self.dense.as_they_are:
+            return None
+        return self.dense.arrays if all(isinstance(a, np.ndarray) for a in self.dense.arrays) else None
+
     def rows(self, owners: Sequence[int], rows: Sequence[slice]) -> GivenRows:
         """The block rows that this rank owns; where one rank has the graph, it sends each of the others what is theirs."""
         if self.edges is not None:

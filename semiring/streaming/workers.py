@@ -142,6 +142,7 @@ def run_workers(
 
     workers = ThreadPoolExecutor(here + 1)
     try:
+        dependencies.report()
         working = [workers.submit(compute, device) for device in range(here)]
         if share is None:
             wait(working)
@@ -204,7 +205,6 @@ class Dependencies:
         self._arrived, self._writable, self._published = set[int](), set[int](), set[int]()
         self._changed = threading.Condition()
         self.error: BaseException | None = None
-        self._report()
 
     # What the devices of this process wait for, and tell.
 
@@ -233,7 +233,7 @@ class Dependencies:
             least = min(self._rounds)
         if self.share is None and least < len(self._rounds):  # the last row panel is still to be given its own form
             self.journal.complete(least)
-        self._report()
+        self.report()
 
     def received(self, i: int) -> None:
         """A device has received a block row as a row panel, or used it where it arrived."""
@@ -279,7 +279,7 @@ class Dependencies:
         assert self.share is not None
         self._elsewhere = int(progress[:, 1].sum() - progress[self.share.ranks.rank, 1])
         self.journal.told(int(progress[:, 0].min()), progress[:, 2:])
-        self._report()
+        self.report()
 
     def writable(self, k: int) -> None:
         """Row panel k may be copied to its slot."""
@@ -297,7 +297,7 @@ class Dependencies:
             self._arrived.add(k)
             self._changed.notify_all()
 
-    def _report(self) -> None:
+    def report(self) -> None:
         """Tell how far all is."""
         if self._progress is not None:
             self._progress(self._elsewhere + sum(self._rounds[i] for i in self._own), len(self._rounds) ** 2)

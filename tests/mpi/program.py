@@ -294,6 +294,19 @@ def case_interrupted(comm: Any) -> str | None:
     return raises(comm, KeyboardInterrupt, "", lambda: sr.apsp(matrix(200), comm=comm, block=20, progress=stop))
 
 
+def case_who_is_told_raises(comm: Any) -> str | None:
+    a = matrix(100)
+    for last in (False, True):
+
+        def stop(now: sr.Progress, last: bool = last) -> None:
+            if (now.done == now.total) == last:
+                raise ValueError("told")
+
+        if complaint := raises(comm, ValueError, "told", functools.partial(sr.apsp, a, comm=comm, block=20, progress=stop)):
+            return f"last = {last}: {complaint}"
+    return differs(comm, sr.apsp(a, comm=comm, block=20), one_process(a, sr.MIN_PLUS, 20))
+
+
 def case_overflow(comm: Any) -> str | None:
     a = np.full((150, 150), np.iinfo("i2").max, "i2")
     a[np.arange(149), np.arange(1, 150)] = 120
