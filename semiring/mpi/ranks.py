@@ -61,7 +61,7 @@ class Ranks:
 
         self._comm, self._control, self.all = comm.Dup(), comm.Dup(), comm.Dup()
         self.rank, self.size = int(comm.rank), int(comm.size)
-        self.host = self._comm.Split_type(MPI.COMM_TYPE_SHARED, key=self.rank)
+        self.host = self.ranks_of_host(self._comm)
         first = np.array(self.rank if self.host.rank == 0 else -1)
         self._wait(self.host.Ibcast(first, root=0))
         leaders = self._comm.Split(0 if self.host.rank == 0 else MPI.UNDEFINED, key=self.rank)
@@ -96,6 +96,13 @@ class Ranks:
             found = cls(comm)
             comm.Set_attr(key, found)
         return found  # type: ignore[no-any-return]  # MPI keeps any object
+
+    @staticmethod
+    def ranks_of_host(comm: Any) -> Any:
+        """The communicator of those ranks that share memory with this one."""
+        from mpi4py import MPI
+
+        return comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.rank)
 
     def __deepcopy__(self, memo: Any) -> Ranks:
         return self

@@ -27,7 +27,9 @@ import zarr
 from mpi4py import MPI
 
 import semiring as sr
+from semiring.algorithms import block_rows
 from semiring.arrays.devices import gpus
+from semiring.mpi.ranks import Ranks
 from semiring.streaming import journal, snapshots, storage, workers
 
 Array = np.ndarray[Any, Any]
@@ -222,6 +224,51 @@ def case_part_of_the_ranks(comm: Any) -> str | None:
     part = comm.Split(comm.rank % 2, comm.rank)
     a = matrix(70, seed=comm.rank % 2)
     return differs(part, sr.apsp(a, comm=part, block=20), one_process(a, sr.MIN_PLUS, 20))
+
+
+def case_several_hosts(comm: Any) -> str | None:
+    """As if every second rank, or every one, were on another host, so that row panels go from host to host."""
+    a = matrix(130)
+    expected, together = one_process(a, sr.MIN_PLUS, 20), Ranks.ranks_of_host
+    for hosts in (2, comm.size):
+        Ranks.ranks_of_host = staticmethod(lambda some, hosts=hosts: some.Split(some.rank % hosts, some.rank))  # type: ignore[assignment]
+        try:
+            apart = comm.Dup()
+            found = sr.apsp(a, comm=apart, block=20)
+        finally:
+            Ranks.ranks_of_host = together  # type: ignore[method-assign]
+        if complaint := differs(comm, found, expected):
+            return f"{hosts} hosts: {complaint}"
+        for rank in range(comm.size):
+
+            def rows(start: int, stop: int, rank: int = rank) -> Array:
+                if comm.rank == rank and start > 0:
+                    raise OSError(5, "Input/output error")
+                return a[start:stop]
+
+            if complaint := raises(comm, OSError, "Input/output", functools.partial(sr.apsp, rows, comm=apart, block=20)):
+                return f"{hosts} hosts, rank {rank} raises: {complaint}"
+            if complaint := broken_at(comm, apart, a, rank):
+                return f"{hosts} hosts, rank {rank} breaks: {complaint}"
+        if complaint := differs(comm, sr.apsp(a, comm=apart, block=20), expected):
+            return f"{hosts} hosts, afterwards: {complaint}"
+    return None
+
+
+def broken_at(comm: Any, apart: Any, a: Array, rank: int) -> str | None:
+    """A complaint unless what one rank raises in the middle is raised on all."""
+    do = workers._Worker._do
+
+    def broken(self: Any, each: Any) -> None:
+        if comm.rank == rank and isinstance(each, block_rows.UpdateRest) and each.k == 2:
+            raise MemoryError("no memory")
+        do(self, each)
+
+    workers._Worker._do = broken  # type: ignore[assignment, method-assign]
+    try:
+        return raises(comm, MemoryError, "no memory", functools.partial(sr.apsp, a, comm=apart, block=20))
+    finally:
+        workers._Worker._do = do  # type: ignore[method-assign]
 
 
 def case_progress(comm: Any) -> str | None:
