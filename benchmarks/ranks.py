@@ -63,7 +63,8 @@ def together(n: int, repeat: int, device: str, block: int | None) -> None:
 
     comm, rows = MPI.COMM_WORLD, Rows(n)
     each = 0 if device == "cpu" else 1
-    plan = sr.explain(n, dtype="float32", ranks=comm.size, gpus=each, block=block)
+    beside = comm.Split_type(MPI.COMM_TYPE_SHARED).size
+    plan = sr.explain(n, dtype="float32", ranks=comm.size, beside=beside, gpus=each, block=block)
     assert plan.rows is not None
     found: Any = None
     for _ in range(repeat):
