@@ -14,6 +14,7 @@ import numpy as np
 
 from semiring.arrays.devices import device_of, gpu_number, is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import require_memory
+from semiring.common.errors import CheckpointError
 from semiring.common.progress import Meter
 from semiring.common.units import duration
 from semiring.execution.reporting import reporting
@@ -29,8 +30,10 @@ from semiring.planning.planner import cut
 from semiring.streaming.buffers import DeviceMemory, HostMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
+from semiring.streaming.folder import state_in
 from semiring.streaming.layout import BlockRows
 from semiring.streaming.pipeline import DevicePipeline
+from semiring.streaming.snapshots import Snapshots
 from semiring.streaming.storage import Matrix, Rows, rows_of
 
 __all__ = ["close_by_rows", "free_pools_of"]
@@ -96,9 +99,12 @@ class _Work:
             if options.checkpoint is None:
                 values, via, matrix = self.output(stack, in_place=in_place, paths=paths)
             else:
-                how: dict[str, Any] = {"reflexive": reflexive, "paths": paths, "device": plan.device, "overwrite": in_place}
+                how: dict[str, Any] = {"reflexive": reflexive, "paths": paths, "device": plan.device}
                 how |= {"block": options.block, "threads": options.threads}
-                checkpoint = stack.enter_context(Checkpoint(options.checkpoint, given.rows, plan.semiring, **how))
+                state = state_in(options.checkpoint)
+                if state is not None and state.closure.get("kept") == Snapshots.kept:
+                    return _result_of_ranks(Snapshots(options.checkpoint, given.rows, plan.semiring, **how))
+                checkpoint = stack.enter_context(Checkpoint(options.checkpoint, given.rows, plan.semiring, **how, overwrite=in_place))
                 values, via, matrix = checkpoint.values, checkpoint.via, checkpoint.matrix
             if plan.gpu:
                 from semiring.kernels.cuda.transfer import locked
@@ -181,6 +187,23 @@ class _Work:
         if checkpoint is not None:
             checkpoint.begin(rows.side, found.statistics)
         return found.statistics
+
+
+def _result_of_ranks(snapshots: Snapshots) -> tuple[Values, Any]:
+    """The result that several processes have left in a folder.
+
+    Raises
+    ------
+    CheckpointError
+        Where they have not come to one yet.
+    """
+    with snapshots:
+        if not snapshots.finished:
+            raise CheckpointError(
+                f"{snapshots.folder} has snapshots of a closure by the ranks of a communicator, which is not finished: go on with comm=, "
+                f"which may be mpi4py.MPI.COMM_SELF"
+            )
+        return tuple(snapshots.values), snapshots.via
 
 
 def _tell(meter: Meter, steps: int, done: int, total: int) -> None:

@@ -126,8 +126,6 @@ def run_workers(
     owned = [block_cyclic(first + device, devices, count) for device in range(here)]
     programs: list[StepsOfDevice] = [partial(steps, journal.rounds, own, look_ahead=devices > 1, begun=begun) for own in owned]
     dependencies = Dependencies(programs, owned, journal, progress, share)
-    if journal.finished:
-        return
 
     def work(device: int, task: Callable[[DevicePipeline], None]) -> None:
         try:
@@ -143,7 +141,7 @@ def run_workers(
     workers = ThreadPoolExecutor(here + 1)
     try:
         dependencies.report()
-        working = [workers.submit(compute, device) for device in range(here)]
+        working = [workers.submit(compute, device) for device in range(here) if not journal.finished]
         if share is None:
             wait(working)
         else:

@@ -419,6 +419,15 @@ def until_kept(folder: str, rounds: int) -> Callable[[sr.Progress], None]:
     return look
 
 
+def alone(a: Array, folder: str) -> Any:
+    """The same closure by one process without a communicator."""
+    return sr.apsp(a, checkpoint=folder, paths=True, device="cpu")
+
+
+def _refuse(a: Array, folder: str) -> None:
+    raise sr.CheckpointError("not finished")
+
+
 def case_checkpoint(comm: Any) -> str | None:
     a = matrix(200)
     expected = one_process(a, sr.MIN_PLUS, 8, paths=True)
@@ -436,12 +445,17 @@ def case_checkpoint(comm: Any) -> str | None:
                 return f"{kept}: {complaint}"
         if (found := json.loads(Path(folder, "state.json").read_text(encoding="utf-8"))["closure"]["kept"]) != kept:
             return f"{found} instead of {kept}"
+        one = functools.partial(alone if comm.rank == 0 and kept == "snapshots" else _refuse, a, folder)  # one at a time
+        if complaint := raises(comm, sr.CheckpointError, "not finished", one):
+            return complaint
         comm.barrier()
         for _ in range(2):
             result = sr.apsp(a, **again)
             if not (np.array_equal(result.values, expected.values) and np.array_equal(result.via, expected.via)):
                 return f"{kept}: other values"
         comm.barrier()
+        if comm.rank == 0 and not np.array_equal(alone(a, folder).via, expected.via):
+            return "other values without comm="
         if (left := set(os.listdir(folder))) != {"lock", "state.json", "values.npy", "via.npy"}:
             return f"{left} are left"
         comm.barrier()
