@@ -102,7 +102,7 @@ def case_structured(comm: Any) -> str | None:
 
 
 def case_labels(comm: Any) -> str | None:
-    graph = nx.relabel_nodes(nx.gnp_random_graph(150, 0.02, seed=2, directed=True), lambda v: f"v{v}")
+    graph = nx.relabel_nodes(nx.gnp_random_graph(150, 0.02, seed=2, directed=True), {v: f"v{v}" for v in range(150)})
     listed = sr.edges([("a", "b", 1.5), ("b", "c", 0.0), ("d", "a", 2.0)])
     for each in (graph, listed):
         given = each if comm.rank == comm.size - 1 else None
@@ -254,7 +254,7 @@ def case_statistics(comm: Any) -> str | None:
     if comm.rank == 0:
         np.save(f"{folder}/a.npy", dense)
     comm.barrier()
-    labelled = nx.relabel_nodes(nx.gnp_random_graph(150, 0.02, seed=2, directed=True), lambda v: f"v{v}")
+    labelled = nx.relabel_nodes(nx.gnp_random_graph(150, 0.02, seed=2, directed=True), {v: f"v{v}" for v in range(150)})
     graphs: dict[str, tuple[Any, Any]] = {
         "floats": (sparse(300), None),
         "whole numbers": (sparse(150, "i"), None),
