@@ -27,16 +27,16 @@ from semiring.kernels.select import engine_for
 from semiring.planning import Plan
 from semiring.planning.options import Options
 from semiring.planning.planner import cut
-from semiring.streaming.buffers import DeviceMemory, HostMemory
+from semiring.streaming.buffers import HostMemory, PeerMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
 from semiring.streaming.folder import state_in
-from semiring.streaming.layout import BlockRows
+from semiring.streaming.layout import BlockRows, Distribution
 from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.snapshots import Snapshots
 from semiring.streaming.storage import Matrix, Rows, rows_of
 
-__all__ = ["close_by_rows", "free_pools_of"]
+__all__ = ["close_by_rows", "free_pools_of", "memory_on", "tell_rounds"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -128,7 +128,7 @@ class _Work:
                     reflexive=reflexive,
                     snapshot=functools.cache(lambda: None if in_place else given.whole()),
                     names=names,
-                    progress=None if meter is None else functools.partial(_tell, meter, rows.n**3),
+                    progress=None if meter is None else functools.partial(tell_rounds, meter, rows.n**3),
                     journal=checkpoint,
                 )
             if checkpoint is not None:
@@ -171,7 +171,7 @@ class _Work:
 
             return cuda_pipelines([gpu_number(d) for d in plan.devices], engines, matrix, rows.rows)
         return [
-            DevicePipeline(engine, _memory(matrix, d), rows.buffers, rows.side) for engine, d in zip(engines, plan.devices, strict=True)
+            DevicePipeline(engine, memory_on(matrix, d), rows.buffers, rows.side) for engine, d in zip(engines, plan.devices, strict=True)
         ]
 
     def statistics(
@@ -182,7 +182,8 @@ class _Work:
             return checkpoint.statistics
         given = self.given
         found = RunningStatistics(self.plan.semiring, given.dtypes, warn=self.options.nonedge is None and not given.warned)
-        visit(pipelines, [rows.rows[device :: len(pipelines)] for device in range(len(pipelines))], found.add)
+        owned = Distribution(0, (len(pipelines),)).owned(len(rows.rows))
+        visit(pipelines, [[rows.rows[i] for i in own] for own in owned], found.add)
         found.warn()
         if checkpoint is not None:
             checkpoint.begin(rows.side, found.statistics)
@@ -206,7 +207,7 @@ def _result_of_ranks(snapshots: Snapshots) -> tuple[Values, Any]:
         return tuple(snapshots.values), snapshots.via
 
 
-def _tell(meter: Meter, steps: int, done: int, total: int) -> None:
+def tell_rounds(meter: Meter, steps: int, done: int, total: int) -> None:
     """Tell how far a closure of so many steps is, by its updates of block rows."""
     meter.reach(steps * done // total, steps)
 
@@ -222,7 +223,7 @@ def _with_whole_rows(given: GivenRows) -> GivenRows:
     return given if same else replace(given, rows=tuple(map(rows_of, arrays)), arrays=arrays)
 
 
-def _memory(matrix: Matrix, device: str) -> DeviceMemory:
+def memory_on(matrix: Matrix, device: str) -> PeerMemory:
     """Buffers on a device."""
     if device == "cpu":
         return HostMemory(matrix)

@@ -20,7 +20,7 @@ from semiring.arrays.memory import fits
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import CheckpointError, SemiringError, TooLargeError, described, refuse_arrays
 from semiring.common.units import format_bytes
-from semiring.execution.block_rows import free_pools_of
+from semiring.execution.block_rows import free_pools_of, memory_on, tell_rounds
 from semiring.execution.reporting import reporting
 from semiring.execution.searches_by_ranks import search_by_ranks, searched_rows
 from semiring.graphs.by_ranks import GivenByRanks
@@ -38,15 +38,15 @@ from semiring.planning.options import Options, named_gpus
 from semiring.planning.planner import cut
 from semiring.results.distributed import DistributedMatrix, own_stripes, shares
 from semiring.results.paths import Paths
-from semiring.streaming.buffers import Buffer, DeviceMemory, HostMemory, PanelMemory, PeerMemory, ResidentMemory
+from semiring.streaming.buffers import Buffer, DeviceMemory, PanelMemory, PeerMemory, ResidentMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
 from semiring.streaming.folder import folder_of, state_in
-from semiring.streaming.layout import PANELS, BlockRows
+from semiring.streaming.layout import PANELS, BlockRows, Distribution
 from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.snapshots import Snapshots
 from semiring.streaming.storage import ArrayRows, Matrix, OwnRows, rows_of
-from semiring.streaming.workers import Share, owners
+from semiring.streaming.workers import Share
 
 __all__ = ["rows_by_ranks", "solve_by_ranks"]
 
@@ -201,7 +201,7 @@ class _ByRanks:
 
     def __init__(self, ranks: Ranks, how: Plan, options: Options) -> None:
         self.ranks, self.plan, self.options = ranks, how, options
-        self.devices = tuple(ranks.allgather(len(how.devices)))
+        self.distribution = Distribution(ranks.rank, tuple(ranks.allgather(len(how.devices))))
 
     def close(self, given: GivenByRanks, *, reflexive: bool) -> Any:
         """The values, and the paths if they are wanted: distributed, or in the files of a checkpoint."""
@@ -212,12 +212,12 @@ class _ByRanks:
             how = self.plan = self.settled(resident)
         assert how.rows is not None
         rows = how.rows.rows
-        owner_of = owners(self.devices, len(rows))
+        owner_of = self.distribution.owners(len(rows))
         source = given.rows(owner_of, rows)
         whole: Any = tuple(DistributedMatrix(ranks, r, rows, owner_of) for r in source.rows)
         with ExitStack() as stack:
             stack.callback(free_pools_of, how.devices)
-            values, via, matrix, checkpoint = self.output(stack, source, owner_of, reflexive=reflexive)
+            values, via, matrix, checkpoint = self.output(stack, source, reflexive=reflexive)
             if isinstance(checkpoint, Snapshots) and checkpoint.finished:
                 return self.result(checkpoint.values, checkpoint.via, owner_of, given, whole, reflexive=reflexive)
             begun = checkpoint is not None and checkpoint.side is not None
@@ -225,7 +225,7 @@ class _ByRanks:
             needed = [k for k in range(len(rows)) if any(done <= k for i, done in enumerate(rounds) if i != k)]
             sent = {k: owner_of[k] for k in needed if ranks.size > 1 or checkpoint is not None}
             panels = self.panels(stack, sent, how.rows.side)
-            share = Share(ranks, self.devices, panels)
+            share = Share(ranks, self.distribution, panels)
             pipelines = self.pipelines(stack, matrix, how.rows, share)
             statistics = self.statistics(pipelines, source, checkpoint, share)
             with ExitStack() as watching:
@@ -240,7 +240,7 @@ class _ByRanks:
                     reflexive=reflexive,
                     snapshot=lambda: whole,
                     names=given.labels,
-                    progress=None if meter is None else functools.partial(_tell, meter, given.n**3),
+                    progress=None if meter is None else functools.partial(tell_rounds, meter, given.n**3),
                     journal=checkpoint,
                     share=share,
                 )
@@ -266,9 +266,7 @@ class _ByRanks:
             )
         return cut(replace(how, resident=snapshots), state.side)
 
-    def output(
-        self, stack: ExitStack, source: GivenRows, owner_of: Sequence[int], *, reflexive: bool
-    ) -> tuple[Any, Any, Matrix, Kept | None]:
+    def output(self, stack: ExitStack, source: GivenRows, *, reflexive: bool) -> tuple[Any, Any, Matrix, Kept | None]:
         """Where the values and the construction matrix go, the memory of their owners or files, and what is kept of them on the way."""
         ranks, how, options = self.ranks, self.plan, self.options
         checkpoint: Kept | None = None
@@ -284,13 +282,13 @@ class _ByRanks:
                 block=options.block,
                 threads=options.threads,
                 ranks=ranks,
-                own=lambda count: [i for i, owner in enumerate(owners(self.devices, count)) if owner == ranks.rank],
+                own=self.distribution.own,
             )
             checkpoint = stack.enter_context(made)  # type: ignore[assignment]  # one of the two kinds
             if isinstance(checkpoint, Checkpoint):
                 return checkpoint.values, checkpoint.via, checkpoint.matrix, checkpoint
         assert how.rows is not None
-        own = [r for r, owner in zip(how.rows.rows, owner_of, strict=True) if owner == ranks.rank]
+        own = [how.rows.rows[i] for i in self.distribution.own(len(how.rows.rows))]
         with ranks.together():
             stores = tuple(OwnRows(how.n, own, memory) for memory in self.memory(stack, sum(r.stop - r.start for r in own)))
         values, via = stores[: len(how.dtypes)], stores[-1] if how.paths else None
@@ -341,19 +339,17 @@ class _ByRanks:
 
     def pipelines(self, stack: ExitStack, matrix: Matrix, rows: BlockRows, share: Share) -> list[DevicePipeline]:
         """One for each device of this rank."""
-        how, count = self.plan, sum(self.devices)
-        first = share.first
+        how = self.plan
         slots: dict[int, Buffer] = {
             rows.rows[k].start: (share.panels.slot(k), None) for k, owner in share.panels.owners.items() if owner != self.ranks.rank
         }
         buffers: dict[int, Any] = {}
         made = []
         with self.ranks.together():
-            for number, device in enumerate(how.devices):
+            for device, own in zip(how.devices, self.distribution.owned(len(rows.rows)), strict=True):
                 engine: Engine = engine_for(how.semiring, how.dtypes, device, self.options.threads, witness=True)
-                memory: PeerMemory = _memory(matrix, device)
-                own = rows.rows[first + number :: count]
-                resident: DeviceMemory = ResidentMemory(memory, own, buffers) if how.resident else memory
+                memory: PeerMemory = memory_on(matrix, device)
+                resident: DeviceMemory = ResidentMemory(memory, [rows.rows[i] for i in own], buffers) if how.resident else memory
                 room = (0 if share.panels.direct else PANELS) if how.resident else rows.buffers
                 made.append(
                     stack.enter_context(DevicePipeline(engine, PanelMemory(resident, slots, direct=share.panels.direct), room, rows.side))
@@ -369,8 +365,8 @@ class _ByRanks:
         assert self.plan.rows is not None
         warn = self.options.nonedge is None and not source.warned
         found, merged = (RunningStatistics(self.plan.semiring, source.dtypes, warn=warn) for _ in range(2))
-        rows, count = self.plan.rows, sum(self.devices)
-        owned = [rows.rows[share.first + number :: count] for number in range(len(pipelines))]
+        rows = self.plan.rows
+        owned = [[rows.rows[i] for i in own] for own in self.distribution.owned(len(rows.rows))]
         self.ranks.working(lambda check: visit(pipelines, owned, found.add, check))
         merged.merge(self.ranks.allgather(found.state))
         with self.ranks.together():
@@ -379,17 +375,3 @@ class _ByRanks:
         if checkpoint is not None:
             checkpoint.begin(rows.side, merged.statistics)
         return merged.statistics
-
-
-def _tell(meter: Any, steps: int, done: int, total: int) -> None:
-    """Tell how far a closure of so many steps is, by its updates of block rows."""
-    meter.reach(steps * done // total, steps)
-
-
-def _memory(matrix: Matrix, device: str) -> PeerMemory:
-    """Buffers on a device."""
-    if device == "cpu":
-        return HostMemory(matrix)
-    from semiring.streaming.gpus import CudaMemory
-
-    return CudaMemory(matrix, gpu_number(device))

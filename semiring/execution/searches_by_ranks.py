@@ -21,8 +21,7 @@ from semiring.graphs.by_ranks import GivenByRanks
 from semiring.graphs.vertices import Vertices
 from semiring.mpi.ranks import Ranks, Stopped
 from semiring.planning import Plan
-from semiring.results.distributed import DistributedMatrix, shares
-from semiring.results.distributed_trees import DistributedTrees
+from semiring.results.distributed import DistributedMatrix, DistributedTrees, shares
 from semiring.results.paths_between import paths_in
 from semiring.results.store import Names
 from semiring.streaming.storage import ArrayRows, OwnRows

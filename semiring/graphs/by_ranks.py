@@ -151,18 +151,23 @@ def _kind(graph: Any) -> str | None:
         return None
     if isinstance(graph, str | os.PathLike):
         return "the name of a file"
-    if callable(graph) and not hasattr(graph, "shape"):
+    if _is_function(graph):
         return "a function"
     if is_on_disk(graph):
         return "a file"
     return "an array" if hasattr(graph, "shape") or isinstance(graph, tuple | list) else "a graph"
 
 
+def _is_function(graph: Any) -> bool:
+    """Whether it gives rows when it is called."""
+    return callable(graph) and not hasattr(graph, "shape")
+
+
 def _read(graph: Any, semiring: Semiring, reading: Reading, weight: Any) -> tuple[CSR | None, GivenRows | None, Any]:
     """The edges or the block rows of a graph, and the labels."""
     if isinstance(graph, str | os.PathLike):
         graph = _opened(graph)
-    elif callable(graph) and not hasattr(graph, "shape"):
+    elif _is_function(graph):
         return None, given_rows(_made_by(graph, semiring.components), semiring, reading), None
     listed = edges_of(graph, semiring, nonedge=reading.nonedge, dtype=reading.dtype, presence=reading.presence, weight=weight)
     if listed is not None:
@@ -196,16 +201,17 @@ def _digest_of(edges: CSR, labels: Any) -> str:
 
 def _made_by(function: Callable[[int, int], Any], components: int) -> tuple[ArrayLike, ...]:
     """The components of the matrix whose rows a function gives."""
-    first = _RowFunction(function, components, None)
-    some = first(slice(0, 1))
-    return tuple(ArrayLike(_MadeRows(first, c, some[0].shape[1], some[c].dtype)) for c in range(components))  # type: ignore[arg-type]  # indexed like an array
+    made = _RowFunction(function, components)
+    some = made(slice(0, 1))
+    return tuple(ArrayLike(_MadeRows(made, c, some[0].shape[1], some[c].dtype)) for c in range(components))  # type: ignore[arg-type]  # indexed like an array
 
 
 class _RowFunction:
     """A caller's function of the first row and the one after the last, with what it returns checked."""
 
-    def __init__(self, function: Callable[[int, int], Any], components: int, n: int | None) -> None:
-        self._function, self._components, self.n = function, components, n
+    def __init__(self, function: Callable[[int, int], Any], components: int) -> None:
+        self._function, self._components = function, components
+        self.n: int | None = None
         self._last: tuple[slice, tuple[Array, ...]] | None = None
 
     def __call__(self, rows: slice) -> tuple[Array, ...]:
@@ -232,7 +238,7 @@ class _MadeRows:
 
     def __init__(self, function: _RowFunction, component: int, n: int, dtype: np.dtype[Any]) -> None:
         self._function, self._component = function, component
-        self.shape, self.dtype, self.flags, self.ndim = (n, n), dtype, None, 2
+        self.shape, self.dtype, self.ndim = (n, n), dtype, 2
 
     def __getitem__(self, rows: slice) -> Array:
         """Some rows, which have the dtype of the first one."""

@@ -105,19 +105,13 @@ class _Recorded:
         return bool(self._event.done)
 
 
-_communicators: dict[tuple[int, int], Any] = {}
-"""NCCL's communicators, which take seconds to make, by the ranks and the GPU they are of."""
-
-
 def _communicator(ranks: Ranks, gpu: int) -> Any:
-    """NCCL's communicator of these ranks."""
+    """NCCL's communicator of these ranks, which takes seconds to make, and is kept with them."""
     import cupy
 
     nccl = importlib.import_module("cupy.cuda.nccl")
-    key = id(ranks), gpu
-    known = all(ranks.allgather(key in _communicators))
-    if not known:
+    if not all(ranks.allgather(gpu in ranks.nccl)):
         identity = ranks.allgather(nccl.get_unique_id() if ranks.rank == 0 else None)[0]
         with ranks.together(), cupy.cuda.Device(gpu):
-            _communicators[key] = nccl.NcclCommunicator(ranks.size, identity, ranks.rank)
-    return _communicators[key]
+            ranks.nccl[gpu] = nccl.NcclCommunicator(ranks.size, identity, ranks.rank)
+    return ranks.nccl[gpu]

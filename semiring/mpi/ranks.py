@@ -51,6 +51,8 @@ class Ranks:
         The number of this process, and how many there are.
     hosts : tuple of int
         For each rank the first rank on its host.
+    nccl : dict of int to cupy.cuda.nccl.NcclCommunicator
+        By the GPU of this rank, see `semiring.mpi.nccl`.
     all, host, leaders : mpi4py.MPI.Comm
         For row panels: of all ranks, of those of this host, and of the first rank of each host (None on the others). As every communicator
         here they are duplicates, so that no message of the caller's is taken for one of these.
@@ -67,6 +69,7 @@ class Ranks:
         leaders = self._comm.Split(0 if self.host.rank == 0 else MPI.UNDEFINED, key=self.rank)
         self.leaders = leaders if self.host.rank == 0 else None
         self.hosts: tuple[int, ...] = tuple(self.allgather(int(first)))
+        self.nccl: dict[int, Any] = {}
         self._epoch = 0
 
     @classmethod

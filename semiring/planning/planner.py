@@ -192,8 +192,7 @@ def _by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) 
     if alone and not wanted and (problem.there or not (gpu or problem.place == "disk")):
         return None
     row_bytes = n * problem.entry_bytes
-    left = [int(_OURS * free) for d in devices if d != "cuda" and (free := free_on(d)) is not None]
-    room = min(*left, sys.maxsize, sys.maxsize if limit is None else limit)
+    room = _room(problem, devices)
     needed = with_scratch(n * row_bytes) if gpu else n * row_bytes
     if alone and not problem.checkpoint and needed <= room:
         return None
@@ -204,8 +203,7 @@ def _by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) 
             f"closures over {problem.semiring.name} are eliminated, which takes the matrix as a whole, because ⊕ is not idempotent: leave "
             f"out memory_limit and checkpoint, and name one device"
         )
-    if not blocked:
-        raise SemiringError(f"method={problem.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")
+    _require_blocked(problem)
     room = _beside_scratch(room, n * row_bytes, gpu=gpu)
     side = _side(problem, row_bytes, gpu=gpu)
     share = max(resident_bytes(block_rows(n, side), len(devices), row_bytes))
@@ -219,6 +217,18 @@ def _by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) 
         )
     found = Plan(problem, devices, "block rows", "blocked", side, room=room, resident=resident)
     return cut(found, side)
+
+
+def _room(problem: Problem, devices: tuple[str, ...], sharing: int = 1) -> int:
+    """Bytes that there are on each of some devices, whose memory so many processes share."""
+    left = [int(_OURS * free) // sharing for d in devices if d != "cuda" and (free := free_on(d)) is not None]
+    return min(*left, sys.maxsize, sys.maxsize if problem.memory_limit is None else problem.memory_limit)
+
+
+def _require_blocked(problem: Problem) -> None:
+    """Refuse a method that does not go by block rows."""
+    if problem.method not in ("auto", "blocked"):
+        raise SemiringError(f"method={problem.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")
 
 
 def _by_ranks(problem: Problem) -> Plan:
@@ -253,15 +263,11 @@ def _by_ranks(problem: Problem) -> Plan:
 
 def _rows_by_ranks(problem: Problem) -> Plan:
     """The closure by block rows, distributed over the devices of several processes."""
-    if problem.method not in ("auto", "blocked"):
-        raise SemiringError(f"method={problem.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")
+    _require_blocked(problem)
     devices = problem.device if isinstance(problem.device, tuple) else (str(problem.device),)
     gpu, n = is_gpu(devices[0]), problem.n
     row_bytes = n * problem.entry_bytes
-    together = 1 if gpu else problem.beside  # ranks of a host share its memory
-    left = [int(_OURS * free) // together for d in devices if d != "cuda" and (free := free_on(d)) is not None]
-    room = min(*left, sys.maxsize, sys.maxsize if problem.memory_limit is None else problem.memory_limit)
-    room = _beside_scratch(room, n * row_bytes, gpu=gpu)
+    room = _beside_scratch(_room(problem, devices) if gpu else _room(problem, devices, problem.beside), n * row_bytes, gpu=gpu)
     side = _side(problem, row_bytes, gpu=gpu)
     share = max(resident_bytes(block_rows(n, side), problem.ranks * len(devices), row_bytes))
     resident = problem.memory_limit is None and share <= room

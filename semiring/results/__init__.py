@@ -6,8 +6,7 @@
     store.py          `Store`, what both ask: a rectangle of elements, and what holds the best paths of its pairs
     construction.py     the store of a construction matrix, out of which paths are expanded
     trees.py            the store of predecessor trees, one for each source (or of next hops, one for each target)
-    distributed.py    `DistributedMatrix`: elements whose rows the ranks of an MPI communicator have
-    distributed_trees.py  the store of predecessor trees that ranks have
+    distributed.py    `DistributedMatrix`: elements whose rows the ranks of an MPI communicator have; their store of predecessor trees
     running.py        `RunningDistances`: what `statistics` says of distances, as rows of them come by
     farthest.py       the farthest pairs and the center, out of a store
     pictures.py       a graph with its best paths, and elements as a heat map, drawn by Matplotlib

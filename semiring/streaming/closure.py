@@ -121,7 +121,7 @@ def closure_by_rows(
     guard.before(statistics)
     for pipeline in pipelines:
         pipeline.engine.signed, pipeline.engine.statistics = guard.signed, statistics[0]
-    own = rows if share is None else tuple(rows[i] for i in share.own(len(rows)))
+    own = rows if share is None else tuple(rows[i] for i in share.distribution.own(len(rows)))
     stopped = None
     try:
         run_workers(pipelines, rows, reflexive=reflexive, progress=progress, journal=journal, share=share)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from semiring.algorithms.block_rows import block_cyclic
 from semiring.common.errors import TooLargeError
 from semiring.common.html import Shown
 from semiring.common.units import duration, format_bytes, step_rate
@@ -18,8 +19,8 @@ from semiring.kernels import machine
 from semiring.kernels.machine import Speed
 
 __all__ = [
-    "ALIGNMENT", "PANELS", "BlockRows", "Transport", "block_rows", "default_side", "even_side", "resident_bytes", "resident_rows",
-    "streamed_rows",
+    "ALIGNMENT", "PANELS", "BlockRows", "Distribution", "Transport", "block_rows", "default_side", "even_side", "resident_bytes",
+    "resident_rows", "streamed_rows",
 ]  # fmt: skip
 
 ALIGNMENT = 64
@@ -40,6 +41,36 @@ _DEVICES = 8
 
 _MOST = 1 << 32
 """Bytes of a block row at most, so that small devices have room for some."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """The block-cyclic distribution of block rows over the devices of several processes, as one of them needs to know it.
+
+    Attributes
+    ----------
+    rank : int
+        The number of this process.
+    devices : tuple of int
+        How many each of them has.
+    """
+
+    rank: int
+    devices: tuple[int, ...]
+
+    def owners(self, count: int) -> list[int]:
+        """The process that owns each of so many block rows."""
+        ranks = [rank for rank, some in enumerate(self.devices) for _ in range(some)]
+        return [ranks[i % len(ranks)] for i in range(count)]
+
+    def own(self, count: int) -> list[int]:
+        """The block rows of this process."""
+        return [i for i, owner in enumerate(self.owners(count)) if owner == self.rank]
+
+    def owned(self, count: int) -> list[range]:
+        """The block rows of each of its devices."""
+        first = sum(self.devices[: self.rank])
+        return [block_cyclic(first + number, sum(self.devices), count) for number in range(self.devices[self.rank])]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.arrays.pieces import DISK, slices
 from semiring.kernels.limits import ValueStatistics
 from semiring.streaming.folder import CheckpointFolder
 from semiring.streaming.storage import Matrix, Rows, rows_of
@@ -27,9 +28,6 @@ Array = np.ndarray[Any, Any]
 
 EVERY, SHARE = 300.0, 10
 """Seconds between the beginnings of two snapshots at least, and how many times as long as one of them takes."""
-
-_AT_ONCE = 1 << 26
-"""Bytes of the result that are copied at once."""
 
 
 class Snapshots(CheckpointFolder):
@@ -163,10 +161,9 @@ class Snapshots(CheckpointFolder):
         self.matrix = self._sets[target]
         with self._together():
             for source, file in zip((*values, *(() if via is None else (via,))), self.matrix.all, strict=True):
-                step = max(1, _AT_ONCE // (self._n * source.dtype.itemsize))
                 for own in (self.rows[i] for i in self.own):
-                    for start in range(own.start, own.stop, step):
-                        some = slice(start, min(own.stop, start + step))
+                    for piece in slices(own.stop - own.start, self._n * source.dtype.itemsize, DISK):
+                        some = slice(own.start + piece.start, own.start + piece.stop)
                         part = np.empty((some.stop - some.start, self._n), source.dtype)
                         source.read(some, part)
                         file.write(some, part)

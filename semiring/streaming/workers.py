@@ -29,7 +29,6 @@ from semiring.algorithms.block_rows import (
     UpdatePivotColumn,
     UpdatePivotRow,
     UpdateRest,
-    block_cyclic,
     steps,
 )
 from semiring.algorithms.schedules import Pivots
@@ -39,9 +38,10 @@ from semiring.mpi.panels import Panels
 from semiring.mpi.ranks import Ranks, Stopped
 from semiring.streaming.buffers import Buffer
 from semiring.streaming.journal import Journal, NoJournal, Recorded
+from semiring.streaming.layout import Distribution
 from semiring.streaming.pipeline import DevicePipeline, Loaded, nothing
 
-__all__ = ["Share", "Stopped", "owners", "run_workers"]
+__all__ = ["Share", "Stopped", "run_workers"]
 
 Array = np.ndarray[Any, Any]
 StepsOfDevice = Callable[[], Iterator[Step]]
@@ -55,30 +55,15 @@ class Share:
     Attributes
     ----------
     ranks : Ranks
-    devices : tuple of int
-        How many each rank has. They own block rows in a block-cyclic distribution over all of them.
+    distribution : Distribution
+        Of the block rows over the devices of all ranks.
     panels : Panels
         The row panels that come from one rank to the others.
     """
 
     ranks: Ranks
-    devices: tuple[int, ...]
+    distribution: Distribution
     panels: Panels
-
-    @property
-    def first(self) -> int:
-        """The number of the first device of this rank."""
-        return sum(self.devices[: self.ranks.rank])
-
-    def own(self, count: int) -> list[int]:
-        """The block rows of this rank, of so many."""
-        return [i for i, owner in enumerate(owners(self.devices, count)) if owner == self.ranks.rank]
-
-
-def owners(devices: Sequence[int], count: int) -> list[int]:
-    """The rank that owns each of so many block rows, where each rank has so many devices."""
-    ranks = [rank for rank, some in enumerate(devices) for _ in range(some)]
-    return [ranks[i % len(ranks)] for i in range(count)]
 
 
 def run_workers(
@@ -120,11 +105,11 @@ def run_workers(
     two row panels of other devices.
     """
     count, here = len(rows), len(pipelines)
-    first, devices = (0, here) if share is None else (share.first, sum(share.devices))
+    distribution = Distribution(0, (here,)) if share is None else share.distribution
     journal = NoJournal(count) if journal is None else journal
     begun = [i for i, k in enumerate(journal.rounds) if (kept := journal.begun(i, k)) is not None and not kept.whole]
-    owned = [block_cyclic(first + device, devices, count) for device in range(here)]
-    programs: list[StepsOfDevice] = [partial(steps, journal.rounds, own, look_ahead=devices > 1, begun=begun) for own in owned]
+    owned, look_ahead = distribution.owned(count), sum(distribution.devices) > 1
+    programs: list[StepsOfDevice] = [partial(steps, journal.rounds, own, look_ahead=look_ahead, begun=begun) for own in owned]
     dependencies = Dependencies(programs, owned, journal, progress, share)
 
     def work(device: int, task: Callable[[DevicePipeline], None]) -> None:

@@ -5,6 +5,7 @@ Every case is a function that all ranks call with the communicator, and returns 
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import functools
 import inspect
@@ -17,7 +18,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -248,25 +249,28 @@ def case_several_hosts(comm: Any) -> str | None:
 
             if complaint := raises(comm, OSError, "Input/output", functools.partial(sr.apsp, rows, comm=apart, block=20)):
                 return f"{hosts} hosts, rank {rank} raises: {complaint}"
-            if complaint := broken_at(comm, apart, a, rank):
+            with breaking(comm.rank == rank, lambda step: isinstance(step, block_rows.UpdateRest) and step.k == 2):
+                complaint = raises(comm, MemoryError, "no memory", functools.partial(sr.apsp, a, comm=apart, block=20))
+            if complaint:
                 return f"{hosts} hosts, rank {rank} breaks: {complaint}"
         if complaint := differs(comm, sr.apsp(a, comm=apart, block=20), expected):
             return f"{hosts} hosts, afterwards: {complaint}"
     return None
 
 
-def broken_at(comm: Any, apart: Any, a: Array, rank: int) -> str | None:
-    """A complaint unless what one rank raises in the middle is raised on all."""
+@contextlib.contextmanager
+def breaking(here: bool, at: Callable[[Any], bool]) -> Iterator[None]:
+    """Steps of block rows that raise: those of this rank, if it is meant, that `at` chooses."""
     do = workers._Worker._do
 
-    def broken(self: Any, each: Any) -> None:
-        if comm.rank == rank and isinstance(each, block_rows.UpdateRest) and each.k == 2:
+    def broken(self: Any, step: Any) -> None:
+        if here and at(step):
             raise MemoryError("no memory")
-        do(self, each)
+        do(self, step)
 
-    workers._Worker._do = broken  # type: ignore[assignment, method-assign]
+    workers._Worker._do = broken  # type: ignore[method-assign]
     try:
-        return raises(comm, MemoryError, "no memory", functools.partial(sr.apsp, a, comm=apart, block=20))
+        yield
     finally:
         workers._Worker._do = do  # type: ignore[method-assign]
 
@@ -312,20 +316,11 @@ def case_raised_elsewhere(comm: Any) -> str | None:
 
 
 def case_raised_at_any_step(comm: Any) -> str | None:
-    a, do = matrix(160), workers._Worker._do
+    a = matrix(160)
     expected = one_process(a, sr.MIN_PLUS, 20)
     for rank, step in itertools.product(range(comm.size), ["A00 ←", "A3", "broadcast A5", "store A7", "release A2"]):
-
-        def broken(self: Any, each: Any, rank: int = rank, step: str = step) -> None:
-            if comm.rank == rank and str(each).startswith(step):
-                raise MemoryError("no memory")
-            do(self, each)
-
-        workers._Worker._do = broken  # type: ignore[assignment, method-assign]
-        try:
+        with breaking(comm.rank == rank, lambda each, step=step: str(each).startswith(step)):  # type: ignore[misc]  # no default for mypy
             outcome = raises(comm, MemoryError, "no memory", lambda: sr.apsp(a, comm=comm, block=20))
-        finally:
-            workers._Worker._do = do  # type: ignore[method-assign]
         if outcome not in (None, *(f"rank {other}: nothing was raised" for other in range(comm.size))):  # not each rank has each step
             return f"rank {rank} at {step!r}: {outcome}"
         if complaint := differs(comm, sr.apsp(a, comm=comm, block=20), expected):
