@@ -3,6 +3,7 @@
     python -m benchmarks.timeline                                                 # n = 65,536 from NumPy, 8 GiB of one GPU
     python -m benchmarks.timeline --paths --csv benchmarks/timeline_h200.csv
     python -m benchmarks.timeline --draw benchmarks/timeline_h200.csv benchmarks/timeline_h200.svg
+    mpiexec -n 2 python -m benchmarks.timeline --ranks --csv timeline.csv         # ranks of one GPU each, with their row panels
 
 An interval begins when its stream has come to it and ends when the GPU is done with it. What is in several overlapping intervals
 counts once. The look at the matrix before the rounds is in the picture, and not in the figures.
@@ -24,11 +25,15 @@ import numpy as np
 import semiring as sr
 from benchmarks.gpu_large import Graph
 from benchmarks.measure import hardware
+from benchmarks.ranks import Rows
 from benchmarks.records import read_csv, write_csv
+from semiring.arrays.devices import gpus
+from semiring.mpi.nccl import NcclPanels
 from semiring.streaming.pipeline import DevicePipeline
 
-TO, PRODUCTS, BACK = "to the GPU", "products", "from the GPU"
-KINDS = (TO, PRODUCTS, BACK)
+TO, PRODUCTS, BACK, PANELS = "to the GPU", "products", "from the GPU", "row panels"
+KINDS = (TO, PRODUCTS, BACK, PANELS)
+BEGIN = NcclPanels.begin
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,13 @@ class Recorder:
         for name in ("multiply_add", "multiply_add_each", "multiply", "close", "run"):
             setattr(engine, name, self.timed(PRODUCTS, getattr(engine, name)))
         memory.load, memory.write_back = self.timed(TO, memory.load), self.timed(BACK, memory.write_back)
+        memory.copy = self.timed(PANELS, memory.copy)
         return DevicePipeline(engine, memory, *rest)
+
+    def broadcasts(self, panels: NcclPanels, *arguments: Any) -> list[Any]:
+        """`NcclPanels.begin`, whose broadcasts are recorded in their own stream."""
+        with panels.device, panels.stream:
+            return self.timed(PANELS, BEGIN)(panels, *arguments)  # type: ignore[no-any-return]
 
     def intervals(self) -> list[Interval]:
         """What was recorded, when the GPUs are done."""
@@ -112,10 +123,10 @@ def describe(intervals: Sequence[Interval]) -> list[str]:
         begin, end = products[0][0], max(i.end for i in own)
         busy = sum(stop - start for start, stop in products)
         line = f"GPU {device}: rounds {end - begin:.2f} s, products {busy:.2f} s ({busy / (end - begin):.1%})"
-        for kind in (TO, BACK):
+        for kind in (TO, BACK, PANELS):
             copies = union([i for i in own if i.kind == kind and i.start >= begin])
             total = sum(stop - start for start, stop in copies)
-            line += f"; copies {kind} {total:.2f} s, {common(copies, products) / total:.1%} of it behind products" if total else ""
+            line += f"; {kind} {total:.2f} s, {common(copies, products) / total:.1%} of it behind products" if total else ""
         lines.append(line)
     return lines
 
@@ -137,18 +148,37 @@ def _recorded(graph: Graph, matrix: Any, limit: str, numbers: Sequence[int], *, 
     return recorder.intervals()
 
 
+def measure_ranks(n: int) -> list[Interval]:
+    """The intervals of one closure by ranks of one GPU each, on the first one those of all."""
+    from mpi4py import MPI
+
+    comm, rows = MPI.COMM_WORLD, Rows(n)
+    gpu = comm.rank % gpus()
+    recorder = None
+    for _ in range(2):
+        comm.barrier()
+        recorder = Recorder([gpu])
+        with (
+            patch("semiring.execution.ranks.DevicePipeline", recorder.pipeline),
+            patch.object(NcclPanels, "begin", lambda panels, *rest, to=recorder: to.broadcasts(panels, *rest)),
+        ):
+            sr.apsp(rows, comm=comm, device=f"cuda:{gpu}", progress=False)
+    assert recorder is not None
+    return [interval for intervals in comm.gather(recorder.intervals()) or () for interval in intervals]
+
+
 def draw(intervals: Sequence[Interval], title: str, path: Path) -> None:
     """The whole call, and below it a part from its middle: a line for each kind, of each device."""
     import matplotlib.pyplot as plt
 
-    lines = [(device, kind) for device in sorted({i.device for i in intervals}) for kind in KINDS]
+    lines = sorted({(i.device, i.kind) for i in intervals}, key=lambda line: (line[0], KINDS.index(line[1])))
     end = max(i.end for i in intervals)
     figure, axes = plt.subplots(2, figsize=(12, 1.6 + 0.8 * len(lines)), layout="constrained")
     for axis, (left, right) in zip(axes, ((0.0, end), (0.5 * end, 0.6 * end)), strict=True):
         for y, (device, kind) in enumerate(lines):
             shown = union([i for i in intervals if (i.device, i.kind) == (device, kind) and i.end >= left and i.start <= right])
             axis.broken_barh([(start, stop - start) for start, stop in shown], (y - 0.4, 0.8), color=f"C{KINDS.index(kind)}", linewidth=0)
-        several = len(lines) > len(KINDS)
+        several = len({device for device, _ in lines}) > 1
         axis.set(xlim=(left, right), ylim=(len(lines) - 0.5, -0.5), yticks=range(len(lines)))
         axis.set_yticklabels([f"GPU {device}: {kind}" if several else kind for device, kind in lines])
     axes[0].set_title(title)
@@ -162,6 +192,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=65536)
     parser.add_argument("--limit", default="8GiB")
     parser.add_argument("--devices", type=int, default=1)
+    parser.add_argument("--ranks", action="store_true", help="by the ranks that mpiexec has started")
     parser.add_argument("--paths", action="store_true")
     parser.add_argument("--csv", type=Path, help="write the intervals to this file")
     parser.add_argument("--draw", type=Path, nargs=2, metavar=("CSV", "PICTURE"), help="draw intervals that were written")
@@ -170,9 +201,12 @@ def main() -> None:
         (title, *_), intervals = read_csv(options.draw[0], Interval)
         draw(intervals, title, options.draw[1])
     else:
-        intervals = measure(options.n, options.limit, options.devices, paths=options.paths)
-        if options.csv:
+        if options.ranks:
+            intervals, what = measure_ranks(options.n), f"n = {options.n:,} by ranks of one GPU each"
+        else:
+            intervals = measure(options.n, options.limit, options.devices, paths=options.paths)
             what = f"n = {options.n:,}{' with paths' if options.paths else ''} from NumPy, {options.limit} of a GPU"
+        if options.csv and intervals:
             where = hardware("cuda")
             comments = (f"{what}: {where}", f"python -m benchmarks.timeline {' '.join(sys.argv[1:])}")
             write_csv(options.csv, intervals, comments, floats=".4f")

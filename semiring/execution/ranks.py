@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import flat
-from semiring.arrays.devices import gpu_number, gpus, is_gpu
+from semiring.arrays.devices import gpu_number, gpus, is_gpu, on_device
 from semiring.arrays.memory import fits
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import CheckpointError, SemiringError, TooLargeError, described, refuse_arrays
@@ -216,6 +216,7 @@ class _ByRanks:
         source = given.rows(owner_of, rows)
         whole: Any = tuple(DistributedMatrix(ranks, r, rows, owner_of) for r in source.rows)
         with ExitStack() as stack:
+            stack.enter_context(on_device(how.device))
             stack.callback(free_pools_of, how.devices)
             values, via, matrix, checkpoint = self.output(stack, source, reflexive=reflexive)
             if isinstance(checkpoint, Snapshots) and checkpoint.finished:
@@ -314,15 +315,15 @@ class _ByRanks:
         """How row panels come to the ranks: from GPU to GPU, or through the memory of the hosts."""
         ranks, how = self.ranks, self.plan
         gpu = gpu_number(how.device) if how.gpu and len(how.devices) == 1 else None
-        if how.gpu and os.environ.get("SEMIRING_NCCL") != "0" and has_nccl(ranks, gpu):
+        if how.gpu and has_nccl(ranks, gpu):
             assert gpu is not None
             return stack.enter_context(closing(NcclPanels(ranks, sent, side, how.n, how.dtypes, gpu)))
         shared = stack.enter_context(closing(SharedPanels(ranks, sent, side, how.n, how.dtypes, direct=not how.gpu)))
         if how.gpu and sent:
-            from semiring.kernels.cuda.transfer import locked
+            from semiring.streaming.gpus import PinnedMemory
 
             with ranks.together():
-                stack.enter_context(locked([shared.memory]))
+                shared.ready = stack.enter_context(PinnedMemory([shared.memory])).ready
         return shared
 
     def result(self, values: Any, via: Any, owner_of: Sequence[int], given: GivenByRanks, whole: Any, *, reflexive: bool) -> Any:

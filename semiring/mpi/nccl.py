@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from semiring.mpi.panels import SLOTS, Panels
 from semiring.mpi.ranks import Ranks
 
-__all__ = ["NcclPanels", "has_nccl"]
+__all__ = ["NcclPanels", "has_nccl", "nccl_enabled"]
 
 _ALIGNMENT = 16
 """Bytes that the rows of a panel begin at multiples of."""
@@ -20,8 +21,13 @@ _BYTES = 0
 """NCCL's number for single bytes, ncclInt8."""
 
 
+def nccl_enabled() -> bool:
+    """Whether NCCL may be used: the environment variable ``SEMIRING_NCCL=0`` says no."""
+    return os.environ.get("SEMIRING_NCCL") != "0"
+
+
 def has_nccl(ranks: Ranks, gpu: int | None) -> bool:
-    """Whether each rank has a GPU that is no other rank's, and NCCL. All ranks ask.
+    """Whether each rank has a GPU that is no other rank's, and NCCL, which may be used. All ranks ask.
 
     Parameters
     ----------
@@ -30,7 +36,7 @@ def has_nccl(ranks: Ranks, gpu: int | None) -> bool:
         The only GPU of this rank, None where it has none or several.
     """
     place: Any = None
-    if gpu is not None:
+    if gpu is not None and nccl_enabled():
         try:
             import cupy
 
@@ -56,6 +62,11 @@ class NcclPanels(Panels):
     gpu : int
         That of this rank.
 
+    Attributes
+    ----------
+    device, stream
+        CuPy's, in which broadcasts run.
+
     Notes
     -----
     The kernels of a broadcast wait on the GPU for those of the other ranks, and take multiprocessors meanwhile: so no rank begins before
@@ -66,11 +77,11 @@ class NcclPanels(Panels):
         import cupy
 
         super().__init__(ranks, owners)
-        self._cupy, self._device = cupy, cupy.cuda.Device(gpu)
-        with ranks.together(), self._device:
+        self._cupy, self.device = cupy, cupy.cuda.Device(gpu)
+        with ranks.together(), self.device:
             widths = [-(-n * d.itemsize // _ALIGNMENT) * _ALIGNMENT // d.itemsize for d in dtypes]
             self._memory = [[cupy.empty((rows, width), d) for width, d in zip(widths, dtypes, strict=True)] for _ in range(SLOTS)]
-            self._n, self._stream = n, cupy.cuda.Stream(non_blocking=True)
+            self._n, self.stream = n, cupy.cuda.Stream(non_blocking=True)
             self._token = np.zeros(1, np.uint8)
         self._communicator = _communicator(ranks, gpu)
 
@@ -82,11 +93,11 @@ class NcclPanels(Panels):
         """The owner tells all ranks that the panel is in its slot, and then all begin the broadcast."""
         if stage == 1:
             return [self.ranks.all.Ibcast(self._token, root=owner)]
-        with self._device:
+        with self.device:
             for array in self._memory[turn]:
-                self._communicator.bcast(array.data.ptr, array.nbytes, _BYTES, owner, self._stream.ptr)
+                self._communicator.bcast(array.data.ptr, array.nbytes, _BYTES, owner, self.stream.ptr)
             event = self._cupy.cuda.Event(disable_timing=True)
-            event.record(self._stream)
+            event.record(self.stream)
         return [_Recorded(event)]
 
     def close(self) -> None:

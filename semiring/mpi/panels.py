@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -83,9 +84,12 @@ class Panels(ABC):
     ----------
     direct : bool
         Whether devices compute with a panel in its slot.
+    ready : concurrent.futures.Future or None
+        After which the slots may be written to.
     """
 
     direct = True
+    ready: Future[None] | None = None
 
     def __init__(self, ranks: Ranks, owners: dict[int, int]) -> None:
         self.ranks, self.owners = ranks, owners
@@ -124,6 +128,9 @@ class Panels(ABC):
                 raise Stopped
 
         keys = list(self.owners)
+        if keys and self.ready is not None:
+            self.ranks.until(self.ready.done, watch)
+            self.ready.result()
         for place, k in enumerate(keys):
             if place >= SLOTS:
                 self.ranks.until(partial(local.released, keys[place - SLOTS]), watch)

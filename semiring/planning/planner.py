@@ -28,11 +28,12 @@ from semiring.kernels import machine
 from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import sides_of
 from semiring.kernels.select import has_searches
+from semiring.mpi.nccl import nccl_enabled
 from semiring.planning.costs import closure_seconds, product_seconds, rows_seconds, scipy_seconds, search_seconds
 from semiring.planning.options import named_device, named_gpus
 from semiring.planning.plans import Plan
 from semiring.planning.problem import Problem
-from semiring.streaming.layout import Transport, block_rows, default_side, resident_bytes, resident_rows, streamed_rows
+from semiring.streaming.layout import PANELS, Transport, block_rows, default_side, resident_bytes, resident_rows, streamed_rows
 
 __all__ = ["cut", "plan"]
 
@@ -292,7 +293,8 @@ def cut(found: Plan, side: int) -> Plan:
         if found.resident:
             rows = resident_rows(problem.n, row_bytes, speed, side, count)
         else:
-            rows = streamed_rows(problem.n, row_bytes, found.room, speed, side, devices=count)
+            slots = PANELS if problem.ranks > 1 and (not found.gpu or _by_nccl(found)) else 0
+            rows = streamed_rows(problem.n, row_bytes, found.room, speed, side, devices=count, slots=slots)
     except TooLargeError as error:
         if not problem.hypothetical:
             raise
@@ -311,8 +313,13 @@ def _transport(problem: Problem, found: Plan) -> Transport:
     if not found.gpu:
         within = machine.COPIED
     else:
-        within = machine.NCCL if len(found.devices) == 1 else machine.PINNED / 2
+        within = machine.NCCL if _by_nccl(found) else machine.PINNED / 2
     return Transport(problem.ranks, hosts, within, machine.NETWORK)
+
+
+def _by_nccl(found: Plan) -> bool:
+    """Whether row panels go from GPU to GPU, if NCCL is there."""
+    return len(found.devices) == 1 and nccl_enabled()
 
 
 def _memory(problem: Problem, devices: tuple[str, ...], size: int, own: int) -> dict[str, int]:

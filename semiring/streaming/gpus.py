@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import ExitStack, contextmanager
 from itertools import permutations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from semiring.streaming.buffers import Buffer, Buffers
 from semiring.streaming.pipeline import DevicePipeline, resident_pipelines
 from semiring.streaming.storage import ArrayRows, Matrix, RowAccess, memory_of
 
-__all__ = ["CudaMemory", "PinnedOutput", "PinnedRows", "cuda_pipelines", "free_pools"]
+__all__ = ["CudaMemory", "PinnedMemory", "PinnedOutput", "PinnedRows", "cuda_pipelines", "free_pools"]
 
 Array = np.ndarray[Any, Any]
 
@@ -234,10 +234,42 @@ def cuda_pipelines(numbers: Sequence[int], engines: Sequence[Engine], matrix: Ma
 _PAGE = 4096
 
 
-class PinnedOutput:
-    """Pinned output buffers: new arrays of the host, allocated and registered in the background, which takes longer than a copy to them.
+class PinnedMemory:
+    """Arrays of the host whose pages are locked for all GPUs in the background, which takes longer than a copy to them.
 
-    As a context manager it unregisters them in the end.
+    As a context manager it unlocks them in the end.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        Their elements do not count yet: zeros are written to them.
+    """
+
+    def __init__(self, arrays: Sequence[Array]) -> None:
+        import cupy
+
+        self.arrays = tuple(arrays)
+        self._locks = ExitStack()
+        thread = ThreadPoolExecutor(1)
+        self.ready = thread.submit(self._prepare, cupy.cuda.Device())
+        thread.shutdown(wait=False)
+
+    def _prepare(self, device: Any) -> None:
+        with device:  # else the thread would begin to use the first GPU
+            for array in self.arrays:
+                _touch(array)
+                self._locks.enter_context(locked([array]))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        wait_for([self.ready])
+        self._locks.close()
+
+
+class PinnedOutput(PinnedMemory):
+    """Pinned output buffers: new arrays of the host.
 
     Parameters
     ----------
@@ -254,31 +286,12 @@ class PinnedOutput:
     """
 
     def __init__(self, shape: tuple[int, ...], dtypes: Sequence[np.dtype[Any]]) -> None:
-        import cupy
-
-        self.arrays: tuple[Array, ...] = tuple(np.empty(shape, d) for d in dtypes)
-        self._locks = ExitStack()
-        thread = ThreadPoolExecutor(1)
-        self._ready = thread.submit(self._prepare, cupy.cuda.Device())
-        thread.shutdown(wait=False)
-        self.rows = tuple(PinnedRows(array, self._ready) for array in self.arrays)
-
-    def _prepare(self, device: Any) -> None:
-        with device:  # else the thread would begin to use the first GPU
-            for array in self.arrays:
-                _touch(array)
-                self._locks.enter_context(locked([array]))
+        super().__init__([np.empty(shape, d) for d in dtypes])
+        self.rows = tuple(PinnedRows(array, self.ready) for array in self.arrays)
 
     def wait(self) -> None:
         """Until the buffers are ready."""
-        self._ready.result()
-
-    def __enter__(self) -> PinnedOutput:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        wait_for([self._ready])
-        self._locks.close()
+        self.ready.result()
 
 
 class PinnedRows(ArrayRows):

@@ -106,7 +106,7 @@ class BlockRows(Shown):
         The block rows.
     devices : int
     buffers : int
-        Block rows for which each device has room, beside those that stay there.
+        Block rows for which each device has room, beside those that stay there and the row panels that arrive where it uses them.
     row_bytes : int
         Bytes of one row, of all components and the construction matrix.
     memory : int
@@ -263,7 +263,7 @@ def default_side(n: int, row_bytes: int, limit: int | None = None) -> int:
     return min(side, even_side(n, min(n, max(ALIGNMENT, most))))
 
 
-def streamed_rows(n: int, row_bytes: int, room: int, speed: Speed, side: int, *, devices: int = 1) -> BlockRows:
+def streamed_rows(n: int, row_bytes: int, room: int, speed: Speed, side: int, *, devices: int = 1, slots: int = 0) -> BlockRows:
     """Block rows that come and go: as many of them at once as there is room for.
 
     Parameters
@@ -278,6 +278,8 @@ def streamed_rows(n: int, row_bytes: int, room: int, speed: Speed, side: int, *,
     side : int
         Rows of a block row.
     devices : int
+    slots : int
+        Of the same size, in which the row panels of other processes arrive, and are used.
 
     Raises
     ------
@@ -285,16 +287,16 @@ def streamed_rows(n: int, row_bytes: int, room: int, speed: Speed, side: int, *,
         Naming how much more would do, and the largest side that fits.
     """
     cut = block_rows(n, side)
-    size, least, most = cut[0].stop * row_bytes, _LEAST[devices > 1], _OVERLAPPING[devices > 1]
-    buffers = min(most, max(room, 0) // size)
-    if buffers < least:
+    size, least, most = cut[0].stop * row_bytes, _LEAST[devices > 1] + slots, _OVERLAPPING[devices > 1]
+    held = min(most, max(room, 0) // size)
+    if held < least:
         needed, fitting = least * size, min(n, max(room, 0) // (least * row_bytes))
         smaller = f", or pass block={_aligned(fitting)} at most, which may round floats otherwise" if fitting else ""
         raise TooLargeError(
             f"{least} block rows of {cut[0].stop:,} × {n:,} entries take {format_bytes(needed)} on each device, and "
             f"{format_bytes(max(room, 0))} are left; free memory or raise memory_limit by {format_bytes(needed - room)}{smaller}"
         )
-    return BlockRows(n, cut, devices, buffers, row_bytes, buffers * size, len(cut), speed, overlaps=buffers == most)
+    return BlockRows(n, cut, devices, held - slots, row_bytes, held * size, len(cut), speed, overlaps=held == most)
 
 
 def resident_bytes(rows: Sequence[slice], devices: int, row_bytes: int) -> list[int]:

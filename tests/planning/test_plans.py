@@ -34,6 +34,14 @@ def asked(n: int = 10, **how: Any) -> Problem:
     return closure_problem(sr.MIN_PLUS, FLOAT, (n, n), Options(**how))
 
 
+@pytest.mark.parametrize("gpus", [0, 1, 2])
+def test_row_panels_of_other_ranks_count_in_the_memory_limit(gpus: int) -> None:
+    rows = sr.explain(32768, dtype="float32", ranks=2, gpus=gpus, memory_limit="1500 MB").rows
+    assert rows is not None
+    arriving = 0 if gpus == 2 else 2  # several GPUs of a rank copy them from the memory of the host
+    assert (rows.buffers + arriving) * rows.side * rows.row_bytes == rows.memory <= 1.5e9
+
+
 def test_equal_problems_have_one_plan() -> None:
     assert asked() == asked()
     assert hash(asked()) == hash(asked(memory_limit=None))

@@ -77,13 +77,14 @@ def test_sides_are_even() -> None:
     assert even_side(130, 64) % ALIGNMENT == 0
 
 
-@pytest.mark.parametrize(("devices", "least", "most"), [(1, 2, 5), (3, 3, 6)])
-def test_where_room_is_short_fewer_block_rows_are_held(devices: int, least: int, most: int) -> None:
+@pytest.mark.parametrize(("devices", "slots", "least", "most"), [(1, 0, 2, 5), (3, 0, 3, 6), (3, 2, 5, 6)])
+def test_where_room_is_short_fewer_block_rows_are_held(devices: int, slots: int, least: int, most: int) -> None:
     size = 512 * 4000
-    for buffers in range(least, most + 2):
-        plan = streamed_rows(1000, 4000, buffers * size, SPEED, 512, devices=devices)
-        assert plan.buffers == min(buffers, most)
-        assert plan.overlaps == (buffers >= most)
+    for held in range(least, most + 2):
+        plan = streamed_rows(1000, 4000, held * size, SPEED, 512, devices=devices, slots=slots)
+        assert plan.buffers == min(held, most) - slots
+        assert plan.memory == min(held, most) * size
+        assert plan.overlaps == (held >= most)
     few, many = (streamed_rows(1000, 4000, buffers * size, SPEED, 512, devices=devices) for buffers in (least, most))
     assert few.seconds > many.seconds
 
