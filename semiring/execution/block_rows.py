@@ -25,8 +25,8 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.planning import Plan
+from semiring.planning.block_rows import cut
 from semiring.planning.options import Options
-from semiring.planning.planner import cut
 from semiring.streaming.buffers import HostMemory, PeerMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit

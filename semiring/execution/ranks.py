@@ -34,19 +34,19 @@ from semiring.mpi.nccl import NcclPanels, has_nccl
 from semiring.mpi.panels import Panels, SharedPanels
 from semiring.mpi.ranks import Ranks
 from semiring.planning import Plan, closure_problem, edges_problem, plan
+from semiring.planning.block_rows import cut
 from semiring.planning.options import Options, named_gpus
-from semiring.planning.planner import cut
 from semiring.results.distributed import DistributedMatrix, own_stripes, shares
 from semiring.results.paths import Paths
 from semiring.streaming.buffers import Buffer, DeviceMemory, PanelMemory, PeerMemory, ResidentMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
+from semiring.streaming.dependencies import Share
 from semiring.streaming.folder import folder_of, state_in
 from semiring.streaming.layout import PANELS, BlockRows, Distribution
 from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.snapshots import Snapshots
 from semiring.streaming.storage import ArrayRows, Matrix, OwnRows, rows_of
-from semiring.streaming.workers import Share
 
 __all__ = ["rows_by_ranks", "solve_by_ranks"]
 

@@ -4,6 +4,7 @@
     problem.py      `Problem`, what is asked: sizes, dtypes, where the operands lie, options; metadata, no numbers
     costs.py        predicted seconds of each strategy, from the constants of `kernels.machine`, and trials of a few searches
     planner.py      `plan(problem)`: strategies that apply, with their costs and their memory, and the one that is taken
+    block_rows.py   of those the closure by block rows: how many rows each has, and what is on each device and each rank
     plans.py        `Plan`, what comes of it
 
 The face makes `Options`, and `semiring.execution` a `Problem` of these and of what it has read; `planner` asks `costs` and makes a `Plan`,

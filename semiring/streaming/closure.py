@@ -17,9 +17,10 @@ from semiring.arrays.devices import host
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.closures import guard_for
+from semiring.streaming.dependencies import Share
 from semiring.streaming.journal import Journal
 from semiring.streaming.pipeline import DevicePipeline, nothing
-from semiring.streaming.workers import Share, run_workers
+from semiring.streaming.workers import run_workers
 
 __all__ = ["closure_by_rows", "visit"]
 

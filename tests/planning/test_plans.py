@@ -13,7 +13,7 @@ from semiring import summary
 from semiring.arrays import devices, memory
 from semiring.execution import closure, product, rows
 from semiring.kernels import machine
-from semiring.planning import Plan, Problem, closure_problem, plan, planner
+from semiring.planning import Plan, Problem, block_rows, closure_problem, plan, planner
 from semiring.planning.options import Options
 
 INF = np.inf
@@ -193,5 +193,5 @@ def test_ranks_search_or_go_by_block_rows(monkeypatch: pytest.MonkeyPatch) -> No
     assert sr.explain(full, ranks=4, sources=[1, 2]).strategy == "search"
     with pytest.raises(sr.SemiringError, match="sparse graphs that are searched"):
         sr.explain(3000, ranks=4, sources=[1, 2])
-    monkeypatch.setattr(planner, "free_on", lambda _: 1 << 20)  # too little for row panels
+    monkeypatch.setattr(block_rows, "free_on", lambda _: 1 << 20)  # too little for row panels
     assert sr.explain(full, ranks=4).strategy == "search"

@@ -1,0 +1,167 @@
+"""Block rows in a plan: whether a closure goes by them, how many rows each has, and what is on each device.
+
+On the caller's own devices they are taken where that is asked for (a memory limit, a checkpoint, several GPUs) or where a matrix does not
+fit; by the ranks of a communicator every closure of a matrix goes that way, and row panels come from rank to rank.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+from semiring.algebra.laws import is_idempotent
+from semiring.arrays.devices import is_gpu
+from semiring.arrays.memory import free_on, with_scratch
+from semiring.arrays.pieces import CPU_SCRATCH, GPU_SCRATCH
+from semiring.common.errors import SemiringError, TooLargeError
+from semiring.common.units import format_bytes
+from semiring.kernels import machine
+from semiring.mpi.nccl import nccl_enabled
+from semiring.planning.plans import Plan
+from semiring.planning.problem import Problem
+from semiring.streaming.layout import PANELS, Transport, block_rows, default_side, resident_bytes, resident_rows, streamed_rows
+
+__all__ = ["by_block_rows", "by_block_rows_of_ranks", "bytes_of_results", "cut"]
+
+_SCRATCH_SHARE = 32
+"""The share of a limit that an engine's own memory is, where that is more than its scratch."""
+
+_OURS = 0.95
+"""The share of free memory that is taken where there is no limit."""
+
+
+def by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) -> Plan | None:
+    """The closure by block rows, if it is one."""
+    n, wanted, limit = problem.n, problem.needs_block_rows, problem.memory_limit
+    if devices[0] == "reference" or n == 0 or len(problem.shape) > 2 or problem.exact:
+        return None
+    if problem.device == "auto" and limit is not None and limit < 2 * GPU_SCRATCH:
+        devices = ("cpu",)  # a GPU's engine would have no room beside its scratch
+    # One GPU that is named by a list goes the way of several: their number does not show in the bits of the result.
+    shared = listed and (n >= machine.SHARED or problem.block is not None)
+    if not shared:
+        devices = devices[:1]
+    gpu, blocked = is_gpu(devices[0]), problem.method in ("auto", "blocked")
+    idempotent = is_idempotent(problem.semiring, problem.dtypes)
+    alone = len(devices) == 1 and not (shared and blocked and idempotent)
+    if alone and not wanted and (problem.there or not (gpu or problem.place == "disk")):
+        return None
+    row_bytes = n * problem.entry_bytes
+    room = _room(problem, devices)
+    needed = with_scratch(n * row_bytes) if gpu else n * row_bytes
+    if alone and not problem.checkpoint and needed <= room:
+        return None
+    if not idempotent:
+        if not wanted and not listed:
+            return None
+        raise SemiringError(
+            f"closures over {problem.semiring.name} are eliminated, which takes the matrix as a whole, because ⊕ is not idempotent: leave "
+            f"out memory_limit and checkpoint, and name one device"
+        )
+    _require_blocked(problem)
+    room = _beside_scratch(room, n * row_bytes, gpu=gpu)
+    side = _side(problem, row_bytes, gpu=gpu)
+    share = max(resident_bytes(block_rows(n, side), len(devices), row_bytes))
+    resident = shared and not wanted and share <= room
+    if problem.there and not resident:
+        if len(devices) == 1:
+            return None
+        raise TooLargeError(
+            f"a share of the matrix and two row panels take {format_bytes(share)} on each GPU, where "
+            f"{format_bytes(max(room, 0))} are free; bring it to the host, from where GPUs get it by block rows"
+        )
+    found = Plan(problem, devices, "block rows", "blocked", side, room=room, resident=resident)
+    return cut(found, side)
+
+
+def by_block_rows_of_ranks(problem: Problem) -> Plan:
+    """The closure by block rows, distributed over the devices of several processes."""
+    _require_blocked(problem)
+    devices = problem.device if isinstance(problem.device, tuple) else (str(problem.device),)
+    gpu, n = is_gpu(devices[0]), problem.n
+    row_bytes = n * problem.entry_bytes
+    room = _beside_scratch(_room(problem, devices) if gpu else _room(problem, devices, problem.beside), n * row_bytes, gpu=gpu)
+    side = _side(problem, row_bytes, gpu=gpu)
+    share = max(resident_bytes(block_rows(n, side), problem.ranks * len(devices), row_bytes))
+    resident = problem.memory_limit is None and share <= room
+    return cut(Plan(problem, devices, "block rows", "blocked", side, room=room, resident=resident), side)
+
+
+def cut(found: Plan, side: int) -> Plan:
+    """The plan of a closure by block rows of a side: as many at once as there is room for.
+
+    Raises
+    ------
+    TooLargeError
+        Where not even a few block rows fit.
+    """
+    problem, speed = found.problem, found.speed
+    count = max(1, problem.ranks) * len(found.devices)
+    assert speed is not None
+    row_bytes, size = problem.n * problem.entry_bytes, problem.result_bytes // max(1, problem.ranks)  # of each rank its own rows
+    notes = found.notes
+    rows = None
+    try:
+        if found.resident:
+            rows = resident_rows(problem.n, row_bytes, speed, side, count)
+        else:
+            slots = PANELS if problem.ranks > 1 and (not found.gpu or _by_nccl(found)) else 0
+            rows = streamed_rows(problem.n, row_bytes, found.room, speed, side, devices=count, slots=slots)
+    except TooLargeError as error:
+        if not problem.hypothetical:
+            raise
+        notes = (*notes, str(error))
+    if rows is not None and problem.ranks > 1:
+        rows = replace(rows, panel_bytes=rows.side * problem.n * problem.element_bytes, transport=_transport(problem, found))
+    own = 0 if rows is None else rows.memory
+    memory = bytes_of_results(problem, found.devices, size, own or with_scratch(size)) if found.gpu else {"cpu": size + own}
+    seconds = None if rows is None else rows.seconds
+    return replace(found, block=side, rows=rows, memory=memory, seconds=seconds, notes=notes)
+
+
+def _transport(problem: Problem, found: Plan) -> Transport:
+    """How row panels come to all ranks: from GPU to GPU where each rank has one, else through memory that the ranks of a host share."""
+    hosts = -(-problem.ranks // problem.beside)
+    if not found.gpu:
+        within = machine.COPIED
+    else:
+        within = machine.NCCL if _by_nccl(found) else machine.PINNED / 2
+    return Transport(problem.ranks, hosts, within, machine.NETWORK)
+
+
+def _by_nccl(found: Plan) -> bool:
+    """Whether row panels go from GPU to GPU, if NCCL is there."""
+    return len(found.devices) == 1 and nccl_enabled()
+
+
+def bytes_of_results(problem: Problem, devices: tuple[str, ...], size: int, own: int) -> dict[str, int]:
+    """Bytes of results of a `size`, and on GPUs of `own` bytes for what is computed there."""
+    if not is_gpu(devices[0]):
+        return {devices[0]: size}
+    returned = not problem.there and devices != ("cuda",)
+    return ({"cpu": size} if returned else {}) | dict.fromkeys(devices, own)
+
+
+def _room(problem: Problem, devices: tuple[str, ...], sharing: int = 1) -> int:
+    """Bytes that there are on each of some devices, whose memory so many processes share."""
+    left = [int(_OURS * free) // sharing for d in devices if d != "cuda" and (free := free_on(d)) is not None]
+    return min(*left, sys.maxsize, sys.maxsize if problem.memory_limit is None else problem.memory_limit)
+
+
+def _side(problem: Problem, row_bytes: int, *, gpu: bool) -> int:
+    """Rows of a block row, which decide the bits of the result: from the problem and what the caller says, and nothing else."""
+    if problem.block is not None:
+        return min(int(problem.block), problem.n)
+    limit = None if problem.memory_limit is None else _beside_scratch(problem.memory_limit, problem.n * row_bytes, gpu=gpu)
+    return default_side(problem.n, row_bytes, limit)
+
+
+def _beside_scratch(room: int, size: int, *, gpu: bool) -> int:
+    """What an engine's own memory leaves of some bytes, for a matrix of a `size`."""
+    return room - max(GPU_SCRATCH if gpu else CPU_SCRATCH, min(room, size) // _SCRATCH_SHARE)
+
+
+def _require_blocked(problem: Problem) -> None:
+    """Refuse a method that does not go by block rows."""
+    if problem.method not in ("auto", "blocked"):
+        raise SemiringError(f"method={problem.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")
