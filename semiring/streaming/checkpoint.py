@@ -199,7 +199,9 @@ class Checkpoint(CheckpointFolder):
         """How many rounds each block row is through; those that are recorded as a whole are copied from there."""
         panels = {(k, k) for _, k in keys} | {(k, k) for k in [self._state.round] if 0 < k < len(self.rows)}
         records = {key: self.record(*key) for key in keys}
-        finished = self._gathered({key for key, record in records.items() if record.is_finished()} if self._first else None)[0]
+        with self._together():
+            found = {key for key, record in records.items() if record.is_finished()} if self._first else None
+        finished = self._gathered(found)[0]
         with self._together():
             if missing := panels - keys:
                 raise self._refused(f"{self.record(*min(missing)).path.name} is missing")
