@@ -119,8 +119,12 @@ class VectorMath:
         whole = self._f("sub", shifted, self._c(magic))
         r = self._multiply_add(whole, self._c(-f.ln2_high), x)
         r = self._multiply_add(whole, self._c(-f.ln2_low), r)
-        tail = self._polynomial(r, [1 / math.factorial(k) for k in range(2, f.exp_terms + 1)])
-        return n, self._multiply_add(self._f("mul", r, r), tail, r)
+        return n, self._expm1_near_0(r)
+
+    def _expm1_near_0(self, r: str) -> str:
+        """eʳ − 1 for |r| ≤ ln 2 / 2."""
+        tail = self._polynomial(r, [1 / math.factorial(k) for k in range(2, self.format.exp_terms + 1)])
+        return self._multiply_add(self._f("mul", r, r), tail, r)
 
     def _as_bits_of(self, value: float) -> str:
         """The bits of a constant."""
@@ -158,9 +162,24 @@ class VectorMath:
         tiny = self._test("olt", x, self._c(2.0 ** (1 - f.bias)))
         scaled = self._select(tiny, self._f("mul", x, self._c(2.0 ** (f.mantissa + 2))), x)
         lift = self._select(tiny, self._c(-float(f.mantissa + 2)), self._c(0.0))
-        bits = self._as_bits(scaled)
+        e, s, tail = self._log_parts(scaled)
+        e = self._f("add", e, lift)
+        low = self._multiply_add(e, self._c(f.ln2_low), tail)
+        if correction is not None:
+            ordinary = self._test("ogt", x, self._c(0.0))
+            low = self._f("add", low, self._select(ordinary, correction, self._c(0.0)))
+        low = self._f("add", low, self._f("add", s, s))
+        y = self._multiply_add(e, self._c(f.ln2_high), low)
+        y = self._select(self._test("oeq", x, self._c(0.0)), self._c(-inf), y)
+        y = self._select(self._test("oeq", x, self._c(inf)), self._c(inf), y)
+        return self._select(self._test("ult", x, self._c(0.0)), self._c(math.nan), y)
+
+    def _log_parts(self, x: str) -> tuple[str, str, str]:
+        """e, s and t with log x = e ln 2 + 2 s + t for normal x > 0, where |2 s + t| ≤ ln 2 / 2 and t is small beside s."""
+        f = self.format
+        bits = self._as_bits(x)
         exponent = self._int("sub", self._int("ashr", bits, self._i(f.mantissa)), self._i(f.bias))
-        e = self._f("add", self.em.let(f"sitofp {self.bits} {exponent} to {self.ir}"), lift)
+        e = self.em.let(f"sitofp {self.bits} {exponent} to {self.ir}")
         fraction = self._int("and", bits, self._i((1 << f.mantissa) - 1))
         m = self._as_float(self._int("or", fraction, self._as_bits_of(1.0)))
         large = self._test("ogt", m, self._c(math.sqrt(2)))
@@ -170,16 +189,7 @@ class VectorMath:
         s = self._f("div", self._f("sub", m, self._c(1.0)), self._f("add", m, self._c(1.0)))
         z = self._f("mul", s, s)
         tail = self._polynomial(z, [2 / (2 * k + 1) for k in range(1, f.log_terms + 1)])
-        low = self._f("mul", self._f("mul", s, z), tail)
-        low = self._multiply_add(e, self._c(f.ln2_low), low)
-        if correction is not None:
-            ordinary = self._test("ogt", x, self._c(0.0))
-            low = self._f("add", low, self._select(ordinary, correction, self._c(0.0)))
-        low = self._f("add", low, self._f("add", s, s))
-        y = self._multiply_add(e, self._c(f.ln2_high), low)
-        y = self._select(self._test("oeq", x, self._c(0.0)), self._c(-inf), y)
-        y = self._select(self._test("oeq", x, self._c(inf)), self._c(inf), y)
-        return self._select(self._test("ult", x, self._c(0.0)), self._c(math.nan), y)
+        return e, s, self._f("mul", self._f("mul", s, z), tail)
 
 
 _SIGNED = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
@@ -234,6 +244,14 @@ class Instructions:
     def all_of(self, tests: Iterable[str]) -> str:
         """Where all of `tests` hold."""
         return functools.reduce(lambda x, y: self.em.let(f"and {self.mask} {x}, {y}"), tests)
+
+    def negated(self, test: str) -> str:
+        """Where `test` does not hold."""
+        return self.em.let(f"xor {self.mask} {test}, {'true' if self.width == 1 else 'splat (i1 true)'}")
+
+    def somewhere(self, test: str) -> str:
+        """Whether `test` holds in some lane."""
+        return test if self.width == 1 else self.em.call(f"vector.reduce.or.v{self.width}i1", "i1", (self.mask, test))
 
     def compare(self, op: str, scalar: Scalar, x: str, y: str) -> str:
         """A vector of truth values."""

@@ -55,7 +55,7 @@ def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: i
     witness : bool
         A task also holds its part of Bᵀ.
     """
-    size = sum(s.bytes for s in rep.inner)
+    size, packed = sum(s.bytes for s in rep.inner), tile.packed_steps(k, rep)
     limit = max(CPU_SCRATCH, m * n * size // 20) // threads
     threads = 1 if m * n * k < SERIAL else threads
     down = across = 1
@@ -67,20 +67,20 @@ def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: i
             down, across = (down * 2, across) if not hold_b else (down, across * 2)
     long = -(-k // 32) * 32 + 32 if witness else 0
     if hold_a:
-        down = max(down, math.ceil(m / max(tile.rows, limit // (size * max(1, k)))))
+        down = max(down, math.ceil(m / max(tile.rows, limit // (size * max(1, packed)))))
         across = 1
     elif hold_b or witness:
         # Whole columns of B that one worker may hold.
-        across = max(across, math.ceil(n / max(tile.columns, limit // (size * max(1, k)))))
+        across = max(across, math.ceil(n / max(tile.columns, limit // (size * max(1, packed)))))
     height = max(1, -(-math.ceil(m / down) // tile.rows)) * tile.rows
     width = max(1, -(-math.ceil(n / across) // tile.columns)) * tile.columns
     tiles = tuple((top, min(m, top + height), left, min(n, left + width)) for left in range(0, n, width) for top in range(0, m, height))
     height, width = min(height, -(-m // tile.rows) * tile.rows), min(width, -(-n // tile.columns) * tile.columns)
-    depth = min(k, tile.depth)
+    depth = tile.packed_steps(min(k, tile.depth), rep)
     line = 64 * len(rep.inner)
     scratch = {
-        "packed_a": (height * k if hold_a else tile.block * depth) * size + line,
-        "packed_b": width * (k if hold_b else depth) * size + line,
+        "packed_a": (height * packed if hold_a else tile.block * depth) * size + line,
+        "packed_b": width * (packed if hold_b else depth) * size + line,
     }
     if witness:
         scratch["transposed"] = width * long * size + line

@@ -25,6 +25,10 @@ class MicroKernel:
         self.components = range(len(rep.outer))
         self.args = KernelArguments(len(rep.outer))
 
+    def functions(self) -> list[Emitter]:
+        """Both; sums of exponentials are merged by a function of their own."""
+        return [self.micro()] if self.rep.kind == "exponential" else [self.merge_edge(), self.micro()]
+
     def _outer(self, em: Emitter, width: int) -> Lowering:
         """Operations on outer elements."""
         return Lowering(em, self.target, width, infinities=self.rep.infinities)
@@ -74,7 +78,10 @@ class MicroKernel:
         self._open(em)
         em.branch(self._full, self._prefetch)
         found = self._best_slabs() if self.witness else self._accumulate(0, "%k")
-        em.branch(self._full, lambda: self._merge_whole(found), lambda: self._merge_part(found))
+        if self.rep.kind == "exponential":
+            self._merge_exponentials(found)
+        else:
+            em.branch(self._full, lambda: self._merge_whole(found), lambda: self._merge_part(found))
         em.line("ret void")
         return em
 
@@ -158,13 +165,24 @@ class MicroKernel:
 
     def _merge_part(self, found: list[list[str]]) -> None:
         """C ← C ⊕ found for a tile that hangs over C's edge: by way of memory."""
+        em = self._em
+        self._to_memory(found)
+        local = "".join(f", ptr {p}" for p in self._memory)
+        to = "".join(f", ptr %C{c}" for c in self.components)
+        em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {self._codes}{to}, ptr %via, i64 %rows, i64 %columns)")
+
+    def _merge_exponentials(self, found: list[list[str]]) -> None:
+        """C ← C ⊕ what sums of exponentials stand for."""
+        self._to_memory(found)
+        panels = f"ptr {self._memory[0]}, ptr %A0, ptr %B0, ptr %C0"
+        self._em.line(f"call void @{self.prefix}_merge(ptr %args, {panels}, i64 %k, i64 %rows, i64 %columns)")
+
+    def _to_memory(self, found: list[list[str]]) -> None:
+        """The vectors of a tile into memory of its own."""
         em, width = self._em, self.tile.width
         for values, (i, j) in zip(found, self._vectors, strict=True):
             for c, s in enumerate(self.rep.inner):
                 em.store(s.vector(width), values[c], em.at(s.ir, self._memory[c], i * self.tile.columns + j), s.bytes * width)
-        local = "".join(f", ptr {p}" for p in self._memory)
-        to = "".join(f", ptr %C{c}" for c in self.components)
-        em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {self._codes}{to}, ptr %via, i64 %rows, i64 %columns)")
 
     def _step(self, low: Lowering, k: str, accumulators: list[str]) -> list[str]:
         """One k: acc_ij ← acc_ij ⊕ a_i ⊗ b_j."""
@@ -179,7 +197,7 @@ class MicroKernel:
         for i in range(tile.rows):
             # A's scalars stay in memory where each use can broadcast them for free; else they are loaded once for the row.
             lazy = [BroadcastOperand(em.at(s.ir, a_row[c], i), s) for c, s in enumerate(inner)]
-            a = [x if low.embeds(self.rep.mul, c, inner) else low.convert(x, x.scalar) for c, x in enumerate(lazy)]
+            a = [x if low.embeds(self.rep.inner_mul, c, inner) else low.convert(x, x.scalar) for c, x in enumerate(lazy)]
             for j in range(tile.vectors):
                 old = accumulators[len(out) : len(out) + len(inner)]
                 out += self._update(low, [Value(v, s) for v, s in zip(old, inner, strict=True)], a, b[j])
@@ -188,9 +206,9 @@ class MicroKernel:
     def _update(self, low: Lowering, acc: list[Value], a: list[BroadcastOperand | Value], b: list[Value]) -> list[str]:
         """acc ⊕ a⊗b."""
         if len(acc) == 1:
-            fused = low.multiply_accumulate(self.rep.add[0], self.rep.mul[0], acc[0], a[0], b[0])
+            fused = low.multiply_accumulate(self.rep.inner_add[0], self.rep.inner_mul[0], acc[0], a[0], b[0])
             if fused is not None:
                 return [fused]
-        product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
+        product = low.evaluate(self.rep.inner_mul, a, b, self.rep.inner)
         with low.plain_sums():
-            return [v.name for v in low.evaluate(self.rep.add, acc, product, self.rep.inner)]
+            return [v.name for v in low.evaluate(self.rep.inner_add, acc, product, self.rep.inner)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from semiring.kernels.cpu.emitter import Emitter, KernelArguments
+from semiring.kernels.cpu.exponential import ExponentialKernel
 from semiring.kernels.cpu.lowering import Lowering
 from semiring.kernels.cpu.micro import MicroKernel
 from semiring.kernels.cpu.representation import Representation
@@ -39,6 +40,22 @@ class Packing:
         em.line("ret void")
         return em
 
+    def steps(self, em: Emitter, k: str) -> tuple[Index, Index]:
+        """How many steps of elements a packed panel of k steps takes, and behind how many of them its elements themselves begin."""
+        if self.rep.kind != "exponential":
+            return k, 0
+        whole = em.round_up(k, self.tile.turn)
+        return em.add(em.mul(whole, 2), 1), whole
+
+    def _scale(self, em: Emitter, name: str, panel: str, to: str, lanes: int) -> None:
+        """Where elements are multiplied as exponentials: fill up the last vector of a panel with zeros, and compute them."""
+        if self.rep.kind == "exponential":
+            (scalar,), whole = self.rep.outer, em.round_up("%k", self.tile.turn)
+            zero = scalar.literal(self.rep.zero[0])
+            start, stop = em.mul("%k", lanes), em.mul(whole, lanes)
+            em.loop(start, stop, 1, lambda t, _: em.store(scalar.ir, zero, em.at(scalar.ir, to, t), scalar.bytes))
+            em.line(f"call void @{self.prefix}_{name}(ptr {panel}, i64 {whole})")
+
     def pack_a(self) -> Emitter:
         """``pack_a(args, row, step, m, k, out…)``: rows [row, row + m) and steps [step, step + k) of A."""
         return self._function("pack_a", "i64 %row, i64 %step, i64 %m, i64 %k", self._pack_a)
@@ -46,13 +63,15 @@ class Packing:
     def _pack_a(self, em: Emitter, c: int) -> None:
         """Component c of a block of A, panel by panel."""
         rows, inner, outer = self.tile.rows, self.rep.inner[c], self.rep.outer[c]
+        steps, raw = self.steps(em, "%k")
         low = Lowering(em, self.target, 1)
         down, across = self.args.load(em, ("A_rows", c)), self.args.load(em, ("A_columns", c))
         corner = em.add(em.mul("%row", down), em.mul("%step", across))
         source = em.at(outer.ir, self.args.pointer(em, ("A", c)), corner)
 
         def panel(i: str, _: list[str]) -> None:
-            to = em.at(inner.ir, f"%out{c}", em.mul(i, "%k"))
+            begin = em.at(inner.ir, f"%out{c}", em.mul(i, steps))
+            to = em.at(inner.ir, begin, em.mul(raw, rows))
             last = em.sub(em.sub("%m", i), 1)
             starts = [em.at(outer.ir, source, em.mul(em.add(i, em.smin(r, last)), down)) for r in range(rows)]
 
@@ -63,6 +82,7 @@ class Packing:
                     em.store(inner.ir, self.rep.encode(low, c, value), em.at(inner.ir, place, r), inner.bytes)
 
             em.loop(0, "%k", 1, step)
+            self._scale(em, "scale_a", begin, to, rows)
 
         em.loop(0, "%m", rows, panel)
 
@@ -73,12 +93,14 @@ class Packing:
     def _pack_b(self, em: Emitter, c: int) -> None:
         """Component c of steps of B, panel by panel."""
         columns, inner, outer = self.tile.columns, self.rep.inner[c], self.rep.outer[c]
+        steps, raw = self.steps(em, "%k")
         n, down, across = (self.args.load(em, x) for x in ("n", ("B_rows", c), ("B_columns", c)))
         source = em.at(outer.ir, self.args.pointer(em, ("B", c)), em.mul("%step", down))
         contiguous = em.let(f"icmp eq i64 {across}, 1")
 
         def panel(j: str, _: list[str]) -> None:
-            to = em.at(inner.ir, f"%out{c}", em.mul(j, "%k"))
+            begin = em.at(inner.ir, f"%out{c}", em.mul(j, steps))
+            to = em.at(inner.ir, begin, em.mul(raw, columns))
             left = em.sub(n, j)
             start = em.at(outer.ir, source, em.mul(j, across))
 
@@ -103,6 +125,7 @@ class Packing:
 
             full = em.let(f"icmp sge i64 {left}, {columns}")
             em.branch(em.let(f"and i1 {full}, {contiguous}"), lambda: rows(self.tile.width), lambda: rows(1))
+            self._scale(em, "scale_b", begin, to, columns)
 
         em.loop(0, n, columns, panel)
 
@@ -117,10 +140,12 @@ class ProductKernel:
         self.name = "product_witness" if witness else "product"
         self._packing = Packing(rep, target, tile, self.name)
         self._kernel = MicroKernel(rep, target, tile, self.name, witness=witness)
+        self._exponentials = ExponentialKernel(rep, target, tile, self.name) if rep.kind == "exponential" else None
 
     def functions(self) -> list[Emitter]:
         """All functions of the kernel."""
-        return [self._packing.pack_a(), self._packing.pack_b(), self._kernel.merge_edge(), self._kernel.micro(), self._macro()]
+        functions = [self._packing.pack_a(), self._packing.pack_b(), *self._kernel.functions(), self._macro()]
+        return functions + ([] if self._exponentials is None else self._exponentials.functions())
 
     def _macro(self) -> Emitter:
         """``product(args)``."""
@@ -134,6 +159,12 @@ class ProductKernel:
         base_a = em.side_by_side(self.args.pointer(em, "packed_a"), self.rep.inner, em.mul(depths[0], heights))
         base_b = em.side_by_side(self.args.pointer(em, "packed_b"), self.rep.inner, em.mul(depths[1], n_padded))
 
+        def before(p: str) -> Index:
+            """How many steps of elements the packed panels of the slabs before step p take."""
+            if self.rep.kind != "exponential":
+                return p
+            return em.mul(em.let(f"sdiv i64 {p}, {depth}"), self.tile.panel_steps(depth))
+
         def pack_a(i: Index, p: Index, mc: Index, kc: Index, offset: Index) -> None:
             outs = "".join(f", ptr {em.at(self.rep.inner[c].ir, base_a[c], offset)}" for c in self.components)
             em.line(f"call void @{self.name}_pack_a(ptr %args, i64 {i}, i64 {p}, i64 {mc}, i64 {kc}{outs})")
@@ -143,10 +174,10 @@ class ProductKernel:
             em.line(f"call void @{self.name}_pack_b(ptr %args, i64 {p}, i64 {kc}{outs})")
 
         def everything_of_a() -> None:
-            em.loop(0, k, depth, lambda p, _: pack_a(0, p, m, em.smin(em.sub(k, p), depth), em.mul(p, m_padded)))
+            em.loop(0, k, depth, lambda p, _: pack_a(0, p, m, em.smin(em.sub(k, p), depth), em.mul(before(p), m_padded)))
 
         def everything_of_b() -> None:
-            em.loop(0, k, depth, lambda p, _: pack_b(p, em.smin(em.sub(k, p), depth), em.mul(p, n_padded)))
+            em.loop(0, k, depth, lambda p, _: pack_b(p, em.smin(em.sub(k, p), depth), em.mul(before(p), n_padded)))
 
         if self.witness:
             em.line("call void @transpose(ptr %args)")
@@ -159,24 +190,25 @@ class ProductKernel:
 
         def depth_slab(p: str, _: list[str]) -> None:
             kc = em.smin(em.sub(k, p), depth)
-            b_offset = em.select_i64(hold_b, em.mul(p, n_padded), 0)
+            steps, _ = self._packing.steps(em, kc)
+            b_offset = em.select_i64(hold_b, em.mul(before(p), n_padded), 0)
             em.branch(hold_b, lambda: None, lambda: pack_b(p, kc, 0))
 
             def row_block(i: str, _: list[str]) -> None:
                 mc = em.smin(em.sub(m, i), block)
-                a_offset = em.select_i64(hold_a, em.add(em.mul(p, m_padded), em.mul(i, kc)), 0)
+                a_offset = em.select_i64(hold_a, em.add(em.mul(before(p), m_padded), em.mul(i, steps)), 0)
                 em.branch(hold_a, lambda: None, lambda: pack_a(i, p, mc, kc, 0))
 
                 def column_panel(j: str, _: list[str]) -> None:
                     nr = em.smin(em.sub(n, j), columns)
-                    b_panel = em.add(b_offset, em.mul(j, kc))
+                    b_panel = em.add(b_offset, em.mul(j, steps))
 
                     def row_panel(r: str, _: list[str]) -> None:
                         mr = em.smin(em.sub(mc, r), rows)
                         row = em.add(i, r)
                         parts = ""
                         for c, (s, o) in enumerate(zip(self.rep.inner, self.rep.outer, strict=True)):
-                            a = em.at(s.ir, base_a[c], em.add(a_offset, em.mul(r, kc)))
+                            a = em.at(s.ir, base_a[c], em.add(a_offset, em.mul(r, steps)))
                             b = em.at(s.ir, base_b[c], b_panel)
                             to = em.at(o.ir, c_pointers[c], em.add(em.mul(row, down[c]), j))
                             parts += f", ptr {a}, ptr {b}, ptr {to}"

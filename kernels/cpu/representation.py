@@ -5,19 +5,24 @@
 - *clamped*: tropical integers, whose ∞ is the dtype's largest (smallest) value for the user, are clamped to half the range inside, so that
   ∞ + ∞ does not wrap and one addition and one minimum are a whole step. On the way out everything at or beyond a threshold between the
   finite values and the infinite sums is ∞ again.
+- *exponential*: where ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a sum, elements are exponentials, which are multiplied and added; see
+  `exponential`, which has the exponents too.
 - as they are, otherwise. Integer sums then test for an infinite operand.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import Expr, is_operation, nodes
+from semiring.algebra.exponential import log_add
+from semiring.algebra.expression import Expr, is_operation, node, nodes, var
 from semiring.kernels.boolean import on_bytes
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
 from semiring.kernels.limits import absorbing, inner_infinity, threshold, tropical
@@ -26,6 +31,8 @@ if TYPE_CHECKING:
     from semiring.kernels.cpu.lowering import Lowering  # which a kernel loaded from the cache does not need
 
 __all__ = ["Representation", "represent"]
+
+_SUM, _PRODUCT = node("add", var(0), var(1)), node("mul", var(0), var(1))
 
 
 @dataclass(frozen=True)
@@ -43,9 +50,11 @@ class Representation:
     inner_zero : tuple
     infinities : tuple of int
         Outer integers that absorb sums.
-    kind : {"plain", "order_key", "clamped"}
+    kind : {"plain", "order_key", "clamped", "exponential"}
     extremum : {"min", "max"} or None
         What ⊕ is, if it is that and nothing else.
+    scale : Fraction
+        s, of exponentials.
     """
 
     add: tuple[Expr, ...]
@@ -60,6 +69,17 @@ class Representation:
     infinities: tuple[int, ...] = ()
     kind: str = "plain"
     extremum: str | None = None
+    scale: Fraction = Fraction(1)
+
+    @property
+    def inner_add(self) -> tuple[Expr, ...]:
+        """⊕ of inner elements."""
+        return (_SUM,) if self.kind == "exponential" else self.add
+
+    @property
+    def inner_mul(self) -> tuple[Expr, ...]:
+        """⊗ of inner elements."""
+        return (_PRODUCT,) if self.kind == "exponential" else self.mul
 
     @property
     def inner_infinities(self) -> tuple[int, ...]:
@@ -126,6 +146,10 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_ke
     plain = Representation(add, mul, star, undefined, outer, outer, zero, one, zero, infinities, "plain", extremum)
     if semiring.components > 1:
         return plain
+    scale = program.exponential
+    if scale is not None and zero == ((-math.inf if scale > 0 else math.inf),):
+        add = (log_add(scale),)
+        return Representation(add, mul, star, undefined, outer, outer, zero, one, (0.0,), (), "exponential", None, scale)
     (scalar,), operations = outer, {e.op for e in nodes(*add, *mul)}
     if order_keys and scalar.kind == "f" and operations <= {"var", "min", "max"}:
         inner = Scalar("i", scalar.bytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from semiring.algebra.expression import nodes
@@ -44,6 +45,22 @@ class Tile(Shown):
         """Columns of C in the micro-kernel (NR)."""
         return self.width * self.vectors
 
+    @property
+    def turn(self) -> int:
+        """Steps of k after which the rows of a packed panel begin on a whole vector again."""
+        return self.width // math.gcd(self.rows, self.width)
+
+    def packed_steps(self, k: int, representation: Representation) -> int:
+        """How many steps of elements the packed panels of k steps take, in slabs of `depth`."""
+        if representation.kind != "exponential":
+            return k
+        slabs, rest = divmod(k, self.depth)
+        return slabs * self.panel_steps(self.depth) + (self.panel_steps(rest) if rest else 0)
+
+    def panel_steps(self, k: int) -> int:
+        """The same for one panel of exponentials, with the elements themselves, and one step of exponents."""
+        return 2 * (-(-k // self.turn) * self.turn) + 1
+
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """What Jupyter shows."""
         return f"{self.rows} × {self.columns} elements of C in registers", [
@@ -63,8 +80,8 @@ def choose_tile(representation: Representation, target: Target, *, witness: bool
     components, size = len(scalars), max(s.bytes for s in (*scalars, *representation.outer))
     width = max(2, target.vector_bytes // size)
     # Besides C's vectors and B's row: a temporary for each component, A's broadcast scalars, the 1.0 of fused sums, and the constants.
-    expressions = set(nodes(*representation.add, *representation.mul))
-    sums = target.fma_add and any(s.kind == "f" for s in scalars) and any(e.op in ("add", "sub") for e in nodes(*representation.mul))
+    expressions = set(nodes(*representation.inner_add, *representation.inner_mul))
+    sums = target.fma_add and any(s.kind == "f" for s in scalars) and any(e.op in ("add", "sub") for e in nodes(*representation.inner_mul))
     constants = sum(e.op == "const" for e in expressions)
     spare = components + (0 if target.embedded_broadcast else components) + sums + constants
     shapes = [(6, 4), (8, 3), (6, 3), (4, 4), (4, 3), (5, 2), (6, 2), (4, 2), (3, 2), (2, 2), (4, 1), (2, 1), (1, 1)]

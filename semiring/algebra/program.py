@@ -8,6 +8,7 @@ import operator
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from semiring.algebra.agreement import FAR, around, difference
 from semiring.algebra.carrier import Carrier
 from semiring.algebra.elements import element
+from semiring.algebra.exponential import exponential_scale
 from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, chooses_operand, condition_on, const, node, nodes, where
 from semiring.algebra.tracing import Recording
 from semiring.common.errors import DTypeError
@@ -64,6 +66,11 @@ class Program:
     def selects(self) -> bool:
         """Whether ⊕ is written so that it always gives one of its operands, like ``min``."""
         return len(self.add) == 1 and chooses_operand(self.add[0])
+
+    @cached_property
+    def exponential(self) -> Fraction | None:
+        """The s for which ⊕ is log(e^{sa} + e^{sb}) / s, where ⊗ is a + b."""
+        return exponential_scale(self.add, self.mul)
 
     def identities(
         self, zero: tuple[Any, ...], one: tuple[Any, ...], kinds: tuple[np.dtype[Any], ...]

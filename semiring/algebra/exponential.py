@@ -1,0 +1,178 @@
+"""Recognizing a semiring that adds exponentials: ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a + b, however the callables write it.
+
+A recording is run on operands log(X) / s for rational X, where every value is a rational number, or a multiple of the logarithm of one: then
+sums, differences, exponentials, logarithms, extrema and comparisons are exact, and the result is log(X + Y) / s or it is not. Two rational
+functions of low degree that agree at some points with large numerators are the same function. Whatever else an expression does, such as to
+compare with a constant or to take a root, is not followed, and then it is not recognized.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from semiring.algebra.expression import COMPARISONS, Expr, const, fold, is_operation, node, nodes, var, where
+
+__all__ = ["exponential_scale", "log_add"]
+
+_POINTS = (
+    (Fraction(1299709, 15485863), Fraction(32452843, 179424673)),
+    (Fraction(86028121, 7368787), Fraction(49979687, 13834103)),
+    (Fraction(2750159, 122949823), Fraction(141650939, 3497861)),
+    (Fraction(160481183, 5800079), Fraction(4256233, 198491317)),
+)
+"""Where expressions are tried: quotients of primes, in both orders and on both sides of 1."""
+
+
+@dataclass(frozen=True)
+class _Log:
+    """``factor`` · log(``of``), with a positive factor and of anything but 1."""
+
+    factor: Fraction
+    of: Fraction
+
+
+_Number = Fraction | _Log | float | bool | None
+"""A rational number, a logarithm, an infinity, an answer, or what is none of them."""
+
+
+def exponential_scale(add: Sequence[Expr], mul: Sequence[Expr]) -> Fraction | None:
+    """The s for which ⊕ is log(e^{sa} + e^{sb}) / s, where ⊗ is a + b; None where there is none.
+
+    Examples
+    --------
+    >>> from semiring.algebra.catalogue import LOG
+    >>> exponential_scale(LOG.program.add, LOG.program.mul)
+    Fraction(1, 1)
+    """
+    if len(add) != 1 or not is_operation(mul[0], ("add",)):
+        return None
+    operations = {e.op for e in nodes(*add)}
+    if not operations & {"exp", "expm1"} or not operations & {"log", "log1p"}:
+        return None
+    constants = {abs(Fraction(c)) for e in nodes(*add) if e.op == "const" for c in e.args if _is_finite(c) and c}
+    candidates = sorted({Fraction(1), *constants, *(1 / c for c in constants)})
+    return next((s for c in candidates for s in (c, -c) if all(_adds(add[0], s, *point) for point in _POINTS)), None)
+
+
+def log_add(scale: Fraction) -> Expr:
+    """log(e^{sa} + e^{sb}) / s without overflow: the operand whose multiple by s is larger, and log1p of what the other one adds.
+
+    Examples
+    --------
+    >>> log_add(Fraction(-1))
+    min(a, b) if abs(min(a, b)) == inf else min(a, b) - log1p(exp(min(a, b) - max(a, b)))
+    """
+    low, high = (node(op, var(0), var(1)) for op in ("min", "max"))
+    near, far = (high, low) if scale > 0 else (low, high)
+    behind = node("sub", low, high)
+    if abs(scale) != 1:
+        behind = node("mul", behind, const(float(abs(scale))))
+    more = node("log1p", node("exp", behind))
+    if abs(scale) != 1:
+        more = node("mul", more, const(float(1 / abs(scale))))
+    total = node("add" if scale > 0 else "sub", near, more)
+    return where(node("eq", node("abs", near), const(math.inf)), near, total)  # −∞ − (−∞) is NaN; the condition passes it by
+
+
+def _is_finite(value: Any) -> bool:
+    return not isinstance(value, bool) and (isinstance(value, int) or math.isfinite(value))
+
+
+def _adds(add: Expr, scale: Fraction, x: Fraction, y: Fraction) -> bool:
+    """Whether ⊕ of log(x) / s and log(y) / s is log(x + y) / s."""
+    (found,) = fold([add], [_log(x, 1 / scale)], [_log(y, 1 / scale)], _constant, _operation)
+    return found == _log(x + y, 1 / scale)
+
+
+def _log(of: Fraction, factor: Fraction = Fraction(1)) -> _Number:
+    """factor · log(of)."""
+    if of == 1 or factor == 0:
+        return Fraction(0)
+    return _Log(factor, of) if factor > 0 else _Log(-factor, 1 / of)
+
+
+def _constant(value: Any) -> _Number:
+    return Fraction(value) if _is_finite(value) else value
+
+
+def _operation(op: str, args: list[_Number]) -> _Number:
+    """An operation, where it can be followed."""
+    if op == "where":
+        return args[1 if args[0] else 2] if isinstance(args[0], bool) else None
+    if op in COMPARISONS:
+        return _compared(op, *args)
+    if op in ("min", "max"):
+        first = _compared("le" if op == "min" else "ge", *args)
+        return None if first is None else args[0 if first else 1]
+    if all(isinstance(x, bool) for x in args) or op not in _FOLLOWED:
+        return not args[0] if op == "not" and isinstance(args[0], bool) else None
+    return None if any(x is None or isinstance(x, bool) for x in args) else _FOLLOWED[op](*args)
+
+
+def _compared(op: str, x: _Number, y: _Number) -> bool | None:
+    """A comparison of two numbers; a logarithm and a rational number other than 0 are not compared."""
+    if isinstance(x, _Log) and isinstance(y, _Log):
+        sides: tuple[Any, Any] | None = (x.of, y.of) if x.factor == y.factor else None
+    elif isinstance(x, _Log) or isinstance(y, _Log):
+        log, other = (x, y) if isinstance(x, _Log) else (y, x)
+        assert isinstance(log, _Log)
+        known = {0: log.of - 1, math.inf: Fraction(0), -math.inf: Fraction(0)}
+        near = known.get(other) if isinstance(other, Fraction | float) else None  # beside 0, or beside an infinity
+        sides = None if near is None else (near, other) if log is x else (other, near)
+    else:
+        sides = None if x is None or y is None else (x, y)
+    return None if sides is None else bool(getattr(operator, op)(*sides))
+
+
+def _sum(x: _Number, y: _Number) -> _Number:
+    if isinstance(x, Fraction) and isinstance(y, Fraction):
+        return x + y
+    if isinstance(x, _Log) and isinstance(y, _Log):
+        return _log(x.of * y.of, x.factor) if x.factor == y.factor else None
+    return x if y == 0 else y if x == 0 else None
+
+
+def _product(x: _Number, y: _Number) -> _Number:
+    if isinstance(x, Fraction) and isinstance(y, Fraction):
+        return x * y
+    if isinstance(x, Fraction):
+        x, y = y, x
+    return _log(x.of, x.factor * y) if isinstance(x, _Log) and isinstance(y, Fraction) else None
+
+
+def _negative(x: _Number) -> _Number:
+    return _product(x, Fraction(-1)) if not isinstance(x, float) else -x
+
+
+def _quotient(x: _Number, y: _Number) -> _Number:
+    return _product(x, 1 / y) if isinstance(y, Fraction) and y else None
+
+
+def _exp(x: _Number) -> _Number:
+    if isinstance(x, _Log) and x.factor.denominator == 1 and x.factor <= _POWERS:
+        return x.of ** int(x.factor)
+    return Fraction(1) if x == 0 else Fraction(0) if x == -math.inf else None
+
+
+def _logarithm(x: _Number) -> _Number:
+    return _log(x) if isinstance(x, Fraction) and x > 0 else None
+
+
+def _magnitude(x: _Number) -> _Number:
+    if isinstance(x, _Log):
+        return _Log(x.factor, max(x.of, 1 / x.of))
+    return abs(x) if isinstance(x, Fraction | float) else None
+
+
+_POWERS = 8
+"""Up to which power of an operand exponentials are followed."""
+
+_FOLLOWED: dict[str, Callable[..., _Number]] = {
+    "add": _sum, "sub": lambda x, y: _sum(x, _negative(y)), "mul": _product, "div": _quotient, "neg": _negative, "abs": _magnitude,
+    "exp": _exp, "expm1": lambda x: _sum(_exp(x), Fraction(-1)), "log": _logarithm, "log1p": lambda x: _logarithm(_sum(x, Fraction(1))),
+}  # fmt: skip
