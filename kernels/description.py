@@ -70,9 +70,9 @@ def sides_of(semiring: Semiring, dtypes: DTypes, device: str, *, packed: bool) -
 
             return BlockSides(BooleanEngine.pivot, alignment=BooleanEngine.alignment)
         if device == "cpu":
-            from semiring.kernels.cpu.engine import CpuEngine
+            from semiring.kernels.cpu.engine import pivot_side
 
-            return BlockSides(CpuEngine.pivot)
+            return BlockSides(pivot_side(semiring, dtypes))
         if packed:
             from semiring.kernels.cuda.boolean import CudaBooleanEngine
 

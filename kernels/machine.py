@@ -41,6 +41,9 @@ CPU_BITS, GPU_BITS = 3.3e12, 2.7e15
 SERIES = 25
 """How many operations an exponential or a logarithm is worth."""
 
+EXPONENTIALS = 2.5
+"""How many operations a step over log Σ exp is worth on the CPU, where exponentials are multiplied and added."""
+
 EXACT_STEPS = 3.0e6
 """Steps a second of Python's own numbers."""
 
@@ -233,18 +236,20 @@ def speed_of(
     workers = _relative_size(device) if gpu else thread_count(threads)
     if packed and is_packed(semiring, dtypes, witness=witness):
         return Speed((GPU_BITS if gpu else CPU_BITS) * workers, link)
-    rate = (GPU_BYTES if gpu else CPU_BYTES * _relative_width()) * workers / (_cost(semiring, dtypes) * (WITNESS if witness else 1))
+    rate = (GPU_BYTES if gpu else CPU_BYTES * _relative_width()) * workers / (_cost(semiring, dtypes, gpu) * (WITNESS if witness else 1))
     return Speed(rate, link)
 
 
 @functools.lru_cache(maxsize=256)
-def _cost(semiring: Semiring, dtypes: DTypes) -> float:
+def _cost(semiring: Semiring, dtypes: DTypes, gpu: bool) -> float:
     """Bytes of an element, times what its operations are worth beside two simple ones."""
     size = sum(max(d.itemsize, 2) for d in dtypes)
     try:
         program = semiring.program
     except TraceError:
         return float(size)
+    if not gpu and program.exponential is not None:
+        return size * EXPONENTIALS / 2
     return size * sum(map(_worth, nodes(*program.add, *program.mul))) / (2 * len(dtypes))
 
 

@@ -304,6 +304,7 @@ class KernelWords(NamedTuple):
     via_rows: int = 0
     transposed: int = 0
     transposed_rows: int = 0
+    wide: int = 0
     status: int = -1
 
 

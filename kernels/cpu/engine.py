@@ -31,7 +31,7 @@ from semiring.kernels.hardware import Target, host
 from semiring.kernels.machine import SERIAL
 from semiring.kernels.operations import Operations, operations_for
 
-__all__ = ["CpuEngine", "Kernels", "Operand", "copied", "kernels_for"]
+__all__ = ["CpuEngine", "Kernels", "Operand", "copied", "kernels_for", "pivot_side"]
 
 _LAUNCHES = 128
 """Ways in which matrices lie, whose launches are kept: a recursive or blocked closure has a dozen."""
@@ -105,6 +105,12 @@ def kernels_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], isa: str 
 _kernels = functools.lru_cache(maxsize=cache.LOADED)(Kernels)
 
 
+@functools.lru_cache(maxsize=cache.LOADED)
+def pivot_side(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> int:
+    """The side of the largest block that is closed element by element: each step of it costs as much as a few dozen of exponentials."""
+    return 32 if represent(semiring, dtypes).kind == "exponential" else 128
+
+
 class Operand:
     """A block that is one matrix, and the layouts of its components."""
 
@@ -173,11 +179,10 @@ class CpuEngine(ArrayEngine, Threaded):
         A narrower instruction set of this processor.
     """
 
-    pivot = 128
-
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
         self.semiring, self.dtypes, self.requested = semiring, dtypes, threads
         self._kernels = kernels_for(semiring, dtypes, isa)
+        self.pivot = pivot_side(semiring, dtypes)
 
     @property
     def _operations(self) -> Operations:  # type: ignore[override]

@@ -1,28 +1,34 @@
 """Products over a ⊕ that is log Σ exp: a product of exponentials, and a logarithm at the end, instead of exponentials at each step.
 
-With L = ln 2 / s, a number is x = n L + r with a whole n and |s r| ≤ ln 2 / 2, so that e^{sx} = e^{sr} 2ⁿ. Let N be the largest n of a row of
-A (of a column of B) among the steps that are packed together. Elements are packed as e^{sr} 2^{n − N + headroom}, the micro-kernel adds up
-products of those, and from a sum S = 2ᵉ m in the place (i, j) the result is (N_i + N_j − 2 headroom + e) L + log(m) / s. Exponents are
-whole numbers, whose sum is exact however large they are, so that nothing cancels but what cancels in the result.
+With L = ln 2 / s, a number is x = n L + r with a whole n and |s r| ≤ ln 2 / 2, so that e^{sx} = e^{sr} 2ⁿ. Let N be the largest n of a row
+of A (of a column of B) among the steps that are packed together. Elements are packed as e^{sr} 2^{n − N + headroom}, the micro-kernel adds
+up products of those, and from a sum 2ᵉ m in the place (i, j) the result is (N_i + N_j − 2 headroom + e) L + log(m) / s. Exponents are whole
+numbers, whose sum is exact however large they are, so that nothing cancels but what cancels in the result.
 
-An element whose exponential is too small to be a normal number counts as 0. That is below a rounding of every sum from `Range.least` on;
-where a sum is less, or an exponent is beyond `Range.exponent`, the element is computed from what was packed without any exponential:
-M + log(Σ exp(s (a + b − M))) / s, with M the largest a + b. So each panel holds both forms of its elements, and the exponents N behind them.
+An element whose exponential is too small to be a normal number counts as 0. That is below a rounding of every sum from `Range.least` on.
+Where a sum is less, or an exponent is beyond `Range.exponent`, exponentials of float32 are multiplied once more in float64 (`Wide`), if a
+tile has many such elements, and else, or if that does not suffice either, the element is found from what was packed without any product:
+M + log(Σ exp(s (a + b − M))) / s, with M the largest a + b. So each panel has the exponentials, the exponents N, and the elements.
 
-The error of a result r for k steps between two merges with C, u being half the distance from 1 to the next float: the sum has a relative
-error of at most (k + 12) u, and the rest at most 4 u max(1, |r|).
+Which of these ways an element is found by follows from the numbers and from the place of its register tile, not from threads.
+
+The error, with u half the distance from 1 to the next float, for k steps between two merges with C: an exponential is within 3 u, so that
+a sum of products is within (k + 8) u, and what it stands for within (k + 8) u + 5 u max(1, |r|) of the result r; without products it is
+k u + (4 + 2 log k) u max(1, |r|), as a + b is rounded too. A merge adds 6 u max(1, |r|), and weighs the errors of what it merges by their
+shares of the result.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from semiring.kernels.cpu.emitter import Emitter, KernelArguments, Scalar
 from semiring.kernels.cpu.instructions import VectorMath
 from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.micro import MicroKernel
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.hardware import Target
@@ -170,88 +176,79 @@ def _parts(value: Fraction, bits: int, last: int) -> list[float]:
 
 
 class ExponentialKernel:
-    """Generates, under the prefix of a product, what packing and the micro-kernel call: ``scale_a``, ``scale_b``, ``exact`` and ``merge``."""
+    """Generates, under the prefix of a product, what packing calls, ``scale_a`` and ``scale_b``, and ``micro`` with what it calls."""
 
     def __init__(self, rep: Representation, target: Target, tile: Tile, prefix: str) -> None:
         self.rep, self.target, self.tile, self.prefix = rep, target, tile, prefix
         self.args = KernelArguments(1)
-        (self.scalar,) = rep.inner
-        self.limits = _range(self.scalar, tile.depth)
+        (self.scalar,) = rep.outer
+        self.wide = Wide(self) if self.scalar.bytes == 4 else None
 
     def functions(self) -> list[Emitter]:
         """All of them."""
-        return [self._scale("scale_a", self.tile.rows), self._scale("scale_b", self.tile.columns), self._exact(), self._merge()]
+        scales = [self.scale("scale_a", self.tile.rows), self.scale("scale_b", self.tile.columns)]
+        return [*scales, self._exact(), self._micro(), *(self.wide.functions() if self.wide else ())]
 
-    def _math(self, em: Emitter, width: int) -> ScaledMath:
-        return ScaledMath(em, self.scalar, width, fma=self.target.isa != "sse2", scale=self.rep.scale, limits=self.limits)
+    def begin_columns(self, em: Emitter) -> None:
+        """In the macro-kernel, before other columns of B are multiplied."""
+        if self.wide is not None:
+            em.store("i64", "0", self.args.pointer(em, "wide"), 8)
 
-    def _scale(self, name: str, lanes: int) -> Emitter:
-        """``scale(panel, k)``: fill in the exponentials and exponents of a panel of [k][lanes] elements, which lie behind the former."""
-        em = Emitter(f"{self.prefix}_{name}", "ptr %panel, i64 %k", attributes="#1")
-        scalar, width = self.scalar, self.tile.width
-        math_, ir = self._math(em, width), scalar.vector(width)
+    def math(self, em: Emitter, width: int, inner: Scalar | None = None) -> ScaledMath:
+        """Exponentials and logarithms of so many numbers."""
+        inner = inner or self.scalar
+        limits = _range(inner, self.tile.depth)
+        return ScaledMath(em, inner, width, fma=self.target.isa != "sse2", scale=self.rep.scale, limits=limits)
+
+    def scale(self, name: str, lanes: int, stride: int | None = None, inner: Scalar | None = None) -> Emitter:
+        """``scale(elements, panel, k)``: a panel of the exponentials of [k][lanes] elements, and behind them the exponents of the lanes.
+
+        From step to step of k there are `stride` elements, all of them lanes unless these are whole vectors; `inner` is the type of
+        exponentials, if it is another one.
+        """
+        em = Emitter(f"{self.prefix}_{name}", "ptr %elements, ptr %panel, i64 %k", attributes="#1")
+        outer, inner, stride = self.scalar, inner or self.scalar, stride or lanes
+        width = self.tile.width * outer.bytes // inner.bytes
+        math_, ir = self.math(em, width, inner), inner.vector(width)
         # Elements of a vector belong to the same lanes again after so many vectors.
         turn = math.lcm(lanes, width)
-        vectors = range(turn // width)
-        buffer = em.let(f"alloca [{turn} x {scalar.ir}], align 64")
-        count = em.mul("%k", lanes)
-        raw = em.at(scalar.ir, "%panel", count)
+        vectors, turns = range(turn // width), em.let(f"sdiv i64 {em.mul('%k', lanes)}, {turn}")
+        buffer = em.let(f"alloca [{turn} x {inner.ir}], align 64")
+
+        def loaded(t: str) -> list[str]:
+            at = em.at(outer.ir, "%elements", em.mul(t, turn // lanes * stride))
+            values = [em.load(outer.vector(width), em.at(outer.ir, at, q * width), outer.bytes) for q in vectors]
+            return values if outer == inner else [em.let(f"fpext {outer.vector(width)} {v} to {ir}") for v in values]
 
         def largest(t: str, found: list[str]) -> list[str]:
-            at = em.at(scalar.ir, raw, t)
-            loaded = [em.load(ir, em.at(scalar.ir, at, q * width), scalar.bytes) for q in vectors]
-            return [math_.larger(old, math_.exponent(x)) for old, x in zip(found, loaded, strict=True)]
+            return [math_.larger(old, math_.exponent(x)) for old, x in zip(found, loaded(t), strict=True)]
 
-        found = em.loop(0, count, turn, largest, [(ir, scalar.constant(-math.inf, width))] * len(vectors))
+        found = em.loop(0, turns, 1, largest, [(ir, inner.constant(-math.inf, width))] * len(vectors))
+        exponents = em.at(inner.ir, "%panel", em.mul("%k", lanes))
         if turn > lanes:
-            self._put(em, buffer, found)
-            self._fold(em, buffer, lanes, turn)
-            found = [em.load(ir, em.at(scalar.ir, buffer, q * width), scalar.bytes) for q in vectors]
+            _put(em, inner, buffer, found, width)
+            _fold(em, self.math(em, 1, inner), buffer, lanes, turn)
+            found = [em.load(ir, em.at(inner.ir, buffer, q * width), inner.bytes) for q in vectors]
         shown, offsets = zip(*(math_.largest(x) for x in found), strict=True)
-        exponents = em.at(scalar.ir, raw, count)
         if turn > lanes:
-            self._put(em, buffer, list(shown))
-            em.loop(0, lanes, 1, lambda r, _: self._copy(em, em.at(scalar.ir, buffer, r), em.at(scalar.ir, exponents, r)))
+            _put(em, inner, buffer, shown, width)
+            em.loop(0, lanes, 1, lambda r, _: _copy(em, inner, em.at(inner.ir, buffer, r), em.at(inner.ir, exponents, r)))
         else:
-            self._put(em, exponents, list(shown))
+            _put(em, inner, exponents, shown, width)
 
         def encode(t: str, _: list[str]) -> None:
-            at, to = em.at(scalar.ir, raw, t), em.at(scalar.ir, "%panel", t)
-            for q in vectors:
-                x = em.load(ir, em.at(scalar.ir, at, q * width), scalar.bytes)
-                em.store(ir, math_.encode(x, offsets[q]), em.at(scalar.ir, to, q * width), scalar.bytes)
+            encoded = [math_.encode(x, o) for x, o in zip(loaded(t), offsets, strict=True)]
+            _put(em, inner, em.at(inner.ir, "%panel", em.mul(t, turn)), encoded, width)
 
-        em.loop(0, count, turn, encode)
+        em.loop(0, turns, 1, encode)
         em.line("ret void")
         return em
-
-    def _put(self, em: Emitter, place: str, vectors: list[str]) -> None:
-        """Vectors, one after the other."""
-        for q, x in enumerate(vectors):
-            em.store(self.scalar.vector(self.tile.width), x, em.at(self.scalar.ir, place, q * self.tile.width), self.scalar.bytes)
-
-    def _copy(self, em: Emitter, source: str, to: str) -> None:
-        """One element."""
-        em.store(self.scalar.ir, em.load(self.scalar.ir, source, self.scalar.bytes), to, self.scalar.bytes)
-
-    def _fold(self, em: Emitter, buffer: str, lanes: int, turn: int) -> None:
-        """Each element of the buffer ← the largest of those whose places differ by multiples of `lanes`."""
-        scalar, single = self.scalar, self._math(em, 1)
-
-        def lane(r: str, _: list[str]) -> None:
-            def larger(t: str, found: list[str]) -> list[str]:
-                return [single.larger(found[0], em.load(scalar.ir, em.at(scalar.ir, buffer, t), scalar.bytes))]
-
-            (top,) = em.loop(r, turn, lanes, larger, [(scalar.ir, scalar.literal(-math.inf))])
-            em.loop(r, turn, lanes, lambda t, _: em.store(scalar.ir, top, em.at(scalar.ir, buffer, t), scalar.bytes))
-
-        em.loop(0, lanes, 1, lane)
 
     def _exact(self) -> Emitter:
         """``exact(A, B, out, k)``: ⊕ a ⊗ b over k steps of one row and one vector of columns, as they were before exponentials."""
         em = Emitter(f"{self.prefix}_exact", "ptr %A, ptr %B, ptr %out, i64 %k", attributes="#1")
         scalar, width = self.scalar, self.tile.width
-        math_, low, ir = self._math(em, width), Lowering(em, self.target, width), scalar.vector(width)
+        math_, low, ir = self.math(em, width), Lowering(em, self.target, width), scalar.vector(width)
 
         def candidate(k: str) -> str:
             a = em.splat(em.load(scalar.ir, em.at(scalar.ir, "%A", em.mul(k, self.tile.rows)), scalar.bytes), scalar, width)
@@ -275,69 +272,177 @@ class ExponentialKernel:
         em.line("ret void")
         return em
 
-    def _merge(self) -> Emitter:
-        """``merge(args, sums, A, B, C, k, rows, columns)``: C ← C ⊕ what the sums of a register tile stand for."""
-        em = Emitter(
-            f"{self.prefix}_merge", "ptr %args, ptr %sums, ptr %A, ptr %B, ptr %C, i64 %k, i64 %rows, i64 %columns", attributes="#1"
-        )
+    def _micro(self) -> Emitter:
+        """``micro(args, A, B, C, via, k, rows, columns, step)``: C ← C ⊕ A⊗B for one register tile over k packed steps."""
+        signature = "ptr %args, ptr %A, ptr %B, ptr %C, ptr %via, i64 %k, i64 %rows, i64 %columns, i64 %step"
+        em = Emitter(f"{self.prefix}_micro", signature, attributes="#1")
         scalar, width, tile = self.scalar, self.tile.width, self.tile
-        math_, low, ir = self._math(em, width), Lowering(em, self.target, width), scalar.vector(width)
+        math_, low, ir = self.math(em, width), Lowering(em, self.target, width), scalar.vector(width)
         down = self.args.load(em, ("C_rows", 0))
+        results = em.let(f"alloca [{tile.rows * tile.columns} x {scalar.ir}], align 64")
         out, edge = (em.let(f"alloca {ir}, align 64") for _ in range(2))
         packed = em.round_up("%k", tile.turn)
-        raw = [em.at(scalar.ir, panel, em.mul(packed, lanes)) for panel, lanes in (("%A", tile.rows), ("%B", tile.columns))]
-        exponents = [em.at(scalar.ir, panel, em.mul(packed, lanes)) for panel, lanes in zip(raw, (tile.rows, tile.columns), strict=True)]
+        lanes = {"%A": tile.rows, "%B": tile.columns}
+        exponents = {panel: em.at(scalar.ir, panel, em.mul(packed, n)) for panel, n in lanes.items()}
+        elements = {panel: em.at(scalar.ir, exponents[panel], n) for panel, n in lanes.items()}
+        unknown = scalar.constant(math.nan, width)
+        em.line(f"call void @{self.prefix}_sums(ptr %args, ptr %A, ptr %B, ptr {results}, i64 %k)")
 
-        def row(i: str, _: list[str]) -> None:
-            N = em.splat(em.load(scalar.ir, em.at(scalar.ir, exponents[0], i), scalar.bytes), scalar, width)
-            to, sums = em.at(scalar.ir, "%C", em.mul(i, down)), em.at(scalar.ir, "%sums", em.mul(i, tile.columns))
+        def each(body: Callable[[str, str, str, list[str]], list[str]], carried: list[tuple[str, str]]) -> list[str]:
+            """``body(i, j, place in the tile, carried)`` for all vectors of the tile."""
 
-            def vector(j: str, _: list[str]) -> None:
-                total = em.load(ir, em.at(scalar.ir, sums, j), scalar.bytes)
-                both = low.arithmetic("add", scalar, [N, em.load(ir, em.at(scalar.ir, exponents[1], j), scalar.bytes)])
-                found, right = math_.decode(total, both)
-                em.store(ir, found, out, scalar.bytes)
+            def row(i: str, values: list[str]) -> list[str]:
+                start = em.at(scalar.ir, results, em.mul(i, tile.columns))
+                now = [(ir, value) for (ir, _), value in zip(carried, values, strict=True)]
+                return em.loop(0, "%columns", width, lambda j, v: body(i, j, em.at(scalar.ir, start, j), v), now)
 
-                def correct() -> None:
-                    em.line(
-                        f"call void @{self.prefix}_exact(ptr {em.at(scalar.ir, raw[0], i)}, ptr {em.at(scalar.ir, raw[1], j)}, "
-                        f"ptr {out}, i64 %k)"
-                    )
-                    em.store(ir, low.select(right, scalar, found, em.load(ir, out, scalar.bytes)), out, scalar.bytes)
+            return em.loop(0, "%rows", 1, row, carried)
 
-                em.branch(low.somewhere(low.negated(right)), correct)
-                self._into(low, out, edge, em.at(scalar.ir, to, j), em.sub("%columns", j))
+        def decode(i: str, j: str, place: str, count: list[str]) -> list[str]:
+            """What a sum stands for; NaN where it is too small to tell."""
+            N = em.splat(em.load(scalar.ir, em.at(scalar.ir, exponents["%A"], i), scalar.bytes), scalar, width)
+            both = low.arithmetic("add", scalar, [N, em.load(ir, em.at(scalar.ir, exponents["%B"], j), scalar.bytes)])
+            found, right = math_.decode(em.load(ir, place, scalar.bytes), both)
+            em.store(ir, low.select(right, scalar, found, unknown), place, scalar.bytes)
+            missing = em.let(f"zext i1 {low.somewhere(low.negated(right))} to i64")
+            return [str(em.add(count[0], missing))]
 
-            em.loop(0, "%columns", width, vector)
+        (count,) = each(decode, [("i64", "0")])
+        if self.wide is not None:
+            many = em.let(f"icmp sge i64 {count}, {self.wide.worth}")
+            pointers = f"ptr {elements['%A']}, ptr {elements['%B']}, ptr {results}"
+            em.branch(many, lambda: em.line(f"call void @{self.prefix}_wide(ptr %args, {pointers}, i64 {packed}, i64 %k)"))
 
-        em.loop(0, "%rows", 1, row)
+        def merge(i: str, j: str, place: str, _: list[str]) -> list[str]:
+            found = em.load(ir, place, scalar.bytes)
+            right = low.compare("eq", scalar, found, found)
+
+            def correct() -> None:
+                a, b = em.at(scalar.ir, elements["%A"], i), em.at(scalar.ir, elements["%B"], j)
+                em.line(f"call void @{self.prefix}_exact(ptr {a}, ptr {b}, ptr {out}, i64 %k)")
+                em.store(ir, low.select(right, scalar, found, em.load(ir, out, scalar.bytes)), place, scalar.bytes)
+
+            em.branch(low.somewhere(low.negated(right)), correct)
+            self._into(low, place, edge, em.at(scalar.ir, "%C", em.add(em.mul(i, down), j)), em.sub("%columns", j))
+            return []
+
+        each(merge, [])
         em.line("ret void")
         return em
 
     def _into(self, low: Lowering, out: str, edge: str, place: str, left: str | int) -> None:
         """C ← C ⊕ the vector at `out`, of which `left` elements belong to C; at its edge by way of the vector at `edge`."""
         em, scalar, width = low.em, self.scalar, self.tile.width
-        ir = scalar.vector(width)
+        ir, zero = scalar.vector(width), scalar.constant(self.rep.zero[0], width)
 
         def merge(at: str) -> None:
             old, new = em.load(ir, at, scalar.bytes), em.load(ir, out, scalar.bytes)
-            changed = low.somewhere(low.compare("ne", scalar, old, scalar.constant(self.rep.zero[0], width)))
 
             def combine() -> None:
-                operands = ([Value(v, scalar)] for v in (old, new))
-                (found,) = low.evaluate(self.rep.add, *operands, self.rep.outer)
-                em.store(ir, found.name, at, scalar.bytes)
+                (total,) = low.evaluate(self.rep.add, [Value(old, scalar)], [Value(new, scalar)], self.rep.outer)
+                em.store(ir, total.name, at, scalar.bytes)
 
             # 0 ⊕ x is x.
-            em.branch(changed, combine, lambda: em.store(ir, new, at, scalar.bytes))
-
-        def some(source: str, to: str) -> Callable[[str, list[str]], None]:
-            return lambda j, _: self._copy(em, em.at(scalar.ir, source, j), em.at(scalar.ir, to, j))
+            em.branch(low.somewhere(low.compare("ne", scalar, old, zero)), combine, lambda: em.store(ir, new, at, scalar.bytes))
 
         def partly() -> None:
-            em.store(ir, scalar.constant(self.rep.zero[0], width), edge, scalar.bytes)
-            em.loop(0, left, 1, some(place, edge))
+            em.store(ir, zero, edge, scalar.bytes)
+            em.loop(0, left, 1, lambda j, _: _copy(em, scalar, em.at(scalar.ir, place, j), em.at(scalar.ir, edge, j)))
             merge(edge)
-            em.loop(0, left, 1, some(edge, place))
+            em.loop(0, left, 1, lambda j, _: _copy(em, scalar, em.at(scalar.ir, edge, j), em.at(scalar.ir, place, j)))
 
         em.branch(em.let(f"icmp sge i64 {left}, {width}"), lambda: merge(place), partly)
+
+
+class Wide:
+    """Generates ``wide``: sums of float32's exponentials that are too small, once more in float64.
+
+    The panel of B is converted where it is wanted first, and kept until other columns are multiplied; that of A each time.
+    """
+
+    inner = Scalar("f", 8)
+
+    def __init__(self, kernel: ExponentialKernel) -> None:
+        self.kernel = kernel
+        tile, rep = kernel.tile, kernel.rep
+        # Vectors of half as many numbers: one half of the columns after the other.
+        self.tile = replace(tile, width=tile.width // 2)
+        self.prefix = f"{kernel.prefix}_wide"
+        self._sums = MicroKernel(replace(rep, inner=(self.inner,)), kernel.target, self.tile, self.prefix, witness=False)
+        self.worth = tile.rows * tile.vectors // 4
+
+    def functions(self) -> list[Emitter]:
+        """All of them."""
+        tile, scale = self.kernel.tile, self.kernel.scale
+        scales = [scale("wide_a", tile.rows, inner=self.inner), scale("wide_b", self.tile.columns, tile.columns, self.inner)]
+        return [*scales, self._sums.sums(), self._wide()]
+
+    def _wide(self) -> Emitter:
+        """``wide(args, A, B, results, packed, k)``: put in the place of NaN what sums in float64 tell; A and B are elements."""
+        em = Emitter(self.prefix, "ptr %args, ptr %A, ptr %B, ptr %results, i64 %packed, i64 %k", attributes="#1")
+        kernel, inner, outer, tile = self.kernel, self.inner, self.kernel.scalar, self.tile
+        width = tile.width
+        math_, low = kernel.math(em, width, inner), Lowering(em, kernel.target, width)
+        ir, results = inner.vector(width), outer.vector(width)
+        scratch = kernel.args.pointer(em, "wide")
+        steps = em.add("%packed", 1)
+        panel_a = em.at("i8", scratch, 64)
+        panels_b = [em.at(inner.ir, panel_a, em.mul(steps, tile.rows))]
+        panels_b.append(em.at(inner.ir, panels_b[0], em.mul(steps, tile.columns)))
+        halves = list(zip(panels_b, (0, tile.columns), strict=True))
+        sums = em.let(f"alloca [{tile.rows * tile.columns} x {inner.ir}], align 64")
+
+        def convert() -> None:
+            for panel, first in halves:
+                em.line(f"call void @{kernel.prefix}_wide_b(ptr {em.at(outer.ir, '%B', first)}, ptr {panel}, i64 %packed)")
+            em.store("i64", "1", scratch, 8)
+
+        em.branch(em.let(f"icmp eq i64 {em.load('i64', scratch, 8)}, 0"), convert)
+        em.line(f"call void @{kernel.prefix}_wide_a(ptr %A, ptr {panel_a}, i64 %packed)")
+        for panel, first in halves:
+            em.line(f"call void @{self.prefix}_sums(ptr %args, ptr {panel_a}, ptr {panel}, ptr {sums}, i64 %k)")
+            exponents = [em.at(inner.ir, p, em.mul("%packed", n)) for p, n in ((panel_a, tile.rows), (panel, tile.columns))]
+
+            def row(i: str, _: list[str], exponents: list[str] = exponents, first: int = first) -> None:
+                N = em.splat(em.load(inner.ir, em.at(inner.ir, exponents[0], i), inner.bytes), inner, width)
+
+                def vector(j: str, _: list[str]) -> None:
+                    total = em.load(ir, em.at(inner.ir, sums, em.add(em.mul(i, tile.columns), j)), inner.bytes)
+                    both = low.arithmetic("add", inner, [N, em.load(ir, em.at(inner.ir, exponents[1], j), inner.bytes)])
+                    found, right = math_.decode(total, both)
+                    place = em.at(outer.ir, "%results", em.add(em.mul(i, kernel.tile.columns), em.add(j, first)))
+                    old = em.load(results, place, outer.bytes)
+                    missing = low.all_of([low.negated(low.compare("eq", outer, old, old)), right])
+                    new = em.let(f"fptrunc {ir} {found} to {results}")
+                    em.store(results, low.select(missing, outer, new, old), place, outer.bytes)
+
+                em.loop(0, tile.columns, width, vector)
+
+            em.loop(0, tile.rows, 1, row)
+        em.line("ret void")
+        return em
+
+
+def _put(em: Emitter, scalar: Scalar, place: str, vectors: Sequence[str], width: int) -> None:
+    """Vectors, one after the other."""
+    for q, x in enumerate(vectors):
+        em.store(scalar.vector(width), x, em.at(scalar.ir, place, q * width), scalar.bytes)
+
+
+def _copy(em: Emitter, scalar: Scalar, source: str, to: str) -> None:
+    """One element."""
+    em.store(scalar.ir, em.load(scalar.ir, source, scalar.bytes), to, scalar.bytes)
+
+
+def _fold(em: Emitter, single: ScaledMath, buffer: str, lanes: int, turn: int) -> None:
+    """Each element of the buffer ← the largest of those whose places differ by multiples of `lanes`."""
+    scalar = single.scalar
+
+    def lane(r: str, _: list[str]) -> None:
+        def larger(t: str, found: list[str]) -> list[str]:
+            return [single.larger(found[0], em.load(scalar.ir, em.at(scalar.ir, buffer, t), scalar.bytes))]
+
+        (top,) = em.loop(r, turn, lanes, larger, [(scalar.ir, scalar.literal(-math.inf))])
+        em.loop(r, turn, lanes, lambda t, _: em.store(scalar.ir, top, em.at(scalar.ir, buffer, t), scalar.bytes))
+
+    em.loop(0, lanes, 1, lane)

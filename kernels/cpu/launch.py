@@ -84,6 +84,9 @@ def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: i
     }
     if witness:
         scratch["transposed"] = width * long * size + line
+    wide = tile.wide_bytes(min(k, tile.depth), rep)
+    if wide:
+        scratch["wide"] = wide
     return Tasks(tiles, min(threads, len(tiles)), scratch, long)
 
 
@@ -99,7 +102,7 @@ Held = tuple[bool, bool]
 _RELATIONS = 512
 """Ways in which operands and results lie to each other that are remembered: blocks of one matrix lie in few."""
 
-_SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "transposed")))
+_SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "transposed", "wide")))
 _FIRST, _VIA = map(KernelWords._fields.index, ("first", "via"))
 _SIDES = tuple(map(KernelWords._fields.index, ("m", "n", "k")))
 _WITNESS = 4

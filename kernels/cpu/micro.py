@@ -26,8 +26,17 @@ class MicroKernel:
         self.args = KernelArguments(len(rep.outer))
 
     def functions(self) -> list[Emitter]:
-        """Both; sums of exponentials are merged by a function of their own."""
-        return [self.micro()] if self.rep.kind == "exponential" else [self.merge_edge(), self.micro()]
+        """Both; of exponentials only ``sums``, as what they stand for is found and merged elsewhere."""
+        return [self.sums()] if self.rep.kind == "exponential" else [self.merge_edge(), self.micro()]
+
+    def sums(self) -> Emitter:
+        """``sums(args, A…, B…, out…, k)``: the register tile over k packed steps, to memory."""
+        pointers = "".join(f", ptr noalias readonly %A{c}, ptr noalias readonly %B{c}, ptr noalias %out{c}" for c in self.components)
+        em = Emitter(f"{self.prefix}_sums", f"ptr %args{pointers}, i64 %k", attributes="#1")
+        self._open(em)
+        self._to_memory(self._accumulate(0, "%k"), [f"%out{c}" for c in self.components])
+        em.line("ret void")
+        return em
 
     def _outer(self, em: Emitter, width: int) -> Lowering:
         """Operations on outer elements."""
@@ -76,30 +85,32 @@ class MicroKernel:
         signature = f"ptr %args{pointers}, ptr %via, i64 %k, i64 %rows, i64 %columns, i64 %step"
         em = Emitter(f"{self.prefix}_micro", signature, attributes="#1")
         self._open(em)
+        self._open_merge(em)
         em.branch(self._full, self._prefetch)
         found = self._best_slabs() if self.witness else self._accumulate(0, "%k")
-        if self.rep.kind == "exponential":
-            self._merge_exponentials(found)
-        else:
-            em.branch(self._full, lambda: self._merge_whole(found), lambda: self._merge_part(found))
+        em.branch(self._full, lambda: self._merge_whole(found), lambda: self._merge_part(found))
         em.line("ret void")
         return em
 
     def _open(self, em: Emitter) -> None:
-        """What the steps of `micro` share."""
+        """What the sums of a tile need."""
         tile, width = self.tile, self.tile.width
-        self._em, cells = em, tile.rows * tile.columns
-        self._memory = [em.let(f"alloca [{cells} x {s.ir}], align 64") for s in self.rep.inner]
-        self._codes = em.let(f"alloca [{cells} x i32], align 64") if self.witness else "null"
+        self._em = em
         ones = self.args.ones(em, set(self.rep.inner), width) if self.target.fma_add else None
         self._low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
-        self._full = em.let(f"and i1 {em.let(f'icmp eq i64 %rows, {tile.rows}')}, {em.let(f'icmp eq i64 %columns, {tile.columns}')}")
-        self._down = [self.args.load(em, ("C_rows", c)) for c in self.components]
-        self._via_down = self.args.load(em, "via_rows") if self.witness else ""
         # Rows and columns where the vectors of the tile begin, and ⊕'s zero in all of them.
         self._vectors = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]
         zero = [(s.vector(width), s.constant(z, width)) for s, z in zip(self.rep.inner, self.rep.inner_zero, strict=True)]
         self._zeros = zero * len(self._vectors)
+
+    def _open_merge(self, em: Emitter) -> None:
+        """What their merge with C needs."""
+        tile, cells = self.tile, self.tile.rows * self.tile.columns
+        self._memory = [em.let(f"alloca [{cells} x {s.ir}], align 64") for s in self.rep.inner]
+        self._codes = em.let(f"alloca [{cells} x i32], align 64") if self.witness else "null"
+        self._full = em.let(f"and i1 {em.let(f'icmp eq i64 %rows, {tile.rows}')}, {em.let(f'icmp eq i64 %columns, {tile.columns}')}")
+        self._down = [self.args.load(em, ("C_rows", c)) for c in self.components]
+        self._via_down = self.args.load(em, "via_rows") if self.witness else ""
 
     def _place(self, c: int, i: int, j: int) -> str:
         """The address of component c of C's element (i, j)."""
@@ -166,23 +177,17 @@ class MicroKernel:
     def _merge_part(self, found: list[list[str]]) -> None:
         """C ← C ⊕ found for a tile that hangs over C's edge: by way of memory."""
         em = self._em
-        self._to_memory(found)
+        self._to_memory(found, self._memory)
         local = "".join(f", ptr {p}" for p in self._memory)
         to = "".join(f", ptr %C{c}" for c in self.components)
         em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {self._codes}{to}, ptr %via, i64 %rows, i64 %columns)")
 
-    def _merge_exponentials(self, found: list[list[str]]) -> None:
-        """C ← C ⊕ what sums of exponentials stand for."""
-        self._to_memory(found)
-        panels = f"ptr {self._memory[0]}, ptr %A0, ptr %B0, ptr %C0"
-        self._em.line(f"call void @{self.prefix}_merge(ptr %args, {panels}, i64 %k, i64 %rows, i64 %columns)")
-
-    def _to_memory(self, found: list[list[str]]) -> None:
-        """The vectors of a tile into memory of its own."""
+    def _to_memory(self, found: list[list[str]], places: list[str]) -> None:
+        """The vectors of a tile to a tile in memory."""
         em, width = self._em, self.tile.width
         for values, (i, j) in zip(found, self._vectors, strict=True):
             for c, s in enumerate(self.rep.inner):
-                em.store(s.vector(width), values[c], em.at(s.ir, self._memory[c], i * self.tile.columns + j), s.bytes * width)
+                em.store(s.vector(width), values[c], em.at(s.ir, places[c], i * self.tile.columns + j), s.bytes * width)
 
     def _step(self, low: Lowering, k: str, accumulators: list[str]) -> list[str]:
         """One k: acc_ij ← acc_ij ⊕ a_i ⊗ b_j."""

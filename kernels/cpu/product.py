@@ -45,7 +45,7 @@ class Packing:
         if self.rep.kind != "exponential":
             return k, 0
         whole = em.round_up(k, self.tile.turn)
-        return em.add(em.mul(whole, 2), 1), whole
+        return em.add(em.mul(whole, 2), 1), em.add(whole, 1)
 
     def _scale(self, em: Emitter, name: str, panel: str, to: str, lanes: int) -> None:
         """Where elements are multiplied as exponentials: fill up the last vector of a panel with zeros, and compute them."""
@@ -54,7 +54,7 @@ class Packing:
             zero = scalar.literal(self.rep.zero[0])
             start, stop = em.mul("%k", lanes), em.mul(whole, lanes)
             em.loop(start, stop, 1, lambda t, _: em.store(scalar.ir, zero, em.at(scalar.ir, to, t), scalar.bytes))
-            em.line(f"call void @{self.prefix}_{name}(ptr {panel}, i64 {whole})")
+            em.line(f"call void @{self.prefix}_{name}(ptr {to}, ptr {panel}, i64 {whole})")
 
     def pack_a(self) -> Emitter:
         """``pack_a(args, row, step, m, k, out…)``: rows [row, row + m) and steps [step, step + k) of A."""
@@ -190,7 +190,7 @@ class ProductKernel:
 
         def depth_slab(p: str, _: list[str]) -> None:
             kc = em.smin(em.sub(k, p), depth)
-            steps, _ = self._packing.steps(em, kc)
+            steps = self._packing.steps(em, kc)[0]
             b_offset = em.select_i64(hold_b, em.mul(before(p), n_padded), 0)
             em.branch(hold_b, lambda: None, lambda: pack_b(p, kc, 0))
 
@@ -215,6 +215,8 @@ class ProductKernel:
                         v = em.at("i32", via, em.add(em.mul(row, via_down), j)) if self.witness else "null"
                         em.line(f"call void @{self.name}_micro(ptr %args{parts}, ptr {v}, i64 {kc}, i64 {mr}, i64 {nr}, i64 {p})")
 
+                    if self._exponentials is not None:
+                        self._exponentials.begin_columns(em)
                     em.loop(0, mc, rows, row_panel)
 
                 em.loop(0, n, columns, column_panel)

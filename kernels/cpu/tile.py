@@ -61,6 +61,12 @@ class Tile(Shown):
         """The same for one panel of exponentials, with the elements themselves, and one step of exponents."""
         return 2 * (-(-k // self.turn) * self.turn) + 1
 
+    def wide_bytes(self, k: int, representation: Representation) -> int:
+        """Bytes for a panel of A and one of B as exponentials in float64, where elements are float32; and a word."""
+        if representation.kind != "exponential" or representation.outer[0].bytes == 8:
+            return 0
+        return 64 + 8 * (self.rows + self.columns) * (-(-k // self.turn) * self.turn + 1)
+
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """What Jupyter shows."""
         return f"{self.rows} × {self.columns} elements of C in registers", [

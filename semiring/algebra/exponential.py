@@ -1,9 +1,9 @@
 """Recognizing a semiring that adds exponentials: ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a + b, however the callables write it.
 
-A recording is run on operands log(X) / s for rational X, where every value is a rational number, or a multiple of the logarithm of one: then
-sums, differences, exponentials, logarithms, extrema and comparisons are exact, and the result is log(X + Y) / s or it is not. Two rational
-functions of low degree that agree at some points with large numerators are the same function. Whatever else an expression does, such as to
-compare with a constant or to take a root, is not followed, and then it is not recognized.
+A recording is run on operands log(X) / s for rational X, where every value is a rational number, or a multiple of the logarithm of one:
+then sums, differences, exponentials, logarithms, extrema and comparisons are exact, and the result is log(X + Y) / s or it is not. Two
+rational functions of low degree that agree at some points with large numerators are the same function. Whatever else an expression does,
+such as to compare with a constant or to take a root, is not followed, and then it is not recognized.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def log_add(scale: Fraction) -> Expr:
     min(a, b) if abs(min(a, b)) == inf else min(a, b) - log1p(exp(min(a, b) - max(a, b)))
     """
     low, high = (node(op, var(0), var(1)) for op in ("min", "max"))
-    near, far = (high, low) if scale > 0 else (low, high)
+    near = high if scale > 0 else low
     behind = node("sub", low, high)
     if abs(scale) != 1:
         behind = node("mul", behind, const(float(abs(scale))))
@@ -121,9 +121,10 @@ def _compared(op: str, x: _Number, y: _Number) -> bool | None:
     elif isinstance(x, _Log) or isinstance(y, _Log):
         log, other = (x, y) if isinstance(x, _Log) else (y, x)
         assert isinstance(log, _Log)
-        known = {0: log.of - 1, math.inf: Fraction(0), -math.inf: Fraction(0)}
-        near = known.get(other) if isinstance(other, Fraction | float) else None  # beside 0, or beside an infinity
-        sides = None if near is None else (near, other) if log is x else (other, near)
+        # It is above 0 where it is the logarithm of more than 1; and beside an infinity it is any number.
+        sides = (log.of - 1, other) if other == 0 or isinstance(other, float) else None
+        if sides is not None and log is y:
+            sides = sides[::-1]
     else:
         sides = None if x is None or y is None else (x, y)
     return None if sides is None else bool(getattr(operator, op)(*sides))
@@ -146,7 +147,7 @@ def _product(x: _Number, y: _Number) -> _Number:
 
 
 def _negative(x: _Number) -> _Number:
-    return _product(x, Fraction(-1)) if not isinstance(x, float) else -x
+    return -x if isinstance(x, float) else _product(x, Fraction(-1))
 
 
 def _quotient(x: _Number, y: _Number) -> _Number:
@@ -155,7 +156,7 @@ def _quotient(x: _Number, y: _Number) -> _Number:
 
 def _exp(x: _Number) -> _Number:
     if isinstance(x, _Log) and x.factor.denominator == 1 and x.factor <= _POWERS:
-        return x.of ** int(x.factor)
+        return Fraction(x.of.numerator ** int(x.factor), x.of.denominator ** int(x.factor))
     return Fraction(1) if x == 0 else Fraction(0) if x == -math.inf else None
 
 
@@ -166,7 +167,7 @@ def _logarithm(x: _Number) -> _Number:
 def _magnitude(x: _Number) -> _Number:
     if isinstance(x, _Log):
         return _Log(x.factor, max(x.of, 1 / x.of))
-    return abs(x) if isinstance(x, Fraction | float) else None
+    return None if x is None else abs(x)
 
 
 _POWERS = 8
