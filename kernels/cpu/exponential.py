@@ -80,25 +80,30 @@ class ScaledMath(VectorMath):
         self.magic = 1.5 * 2.0**self.format.mantissa  # adding it rounds to the nearest integer, which is then in the low bits
         self.parts = _parts(_LN2 / scale, limits.bits, self.format.mantissa + 1)
 
-    def larger(self, x: str, y: str, *, of: Fraction = Fraction(1)) -> str:
-        """The one of x and y whose multiple by `of` is larger; x where y is NaN."""
-        return self._select(self._test("ogt" if of > 0 else "olt", y, x), y, x)
+    def larger(self, x: str, y: str) -> str:
+        """The one of x and y whose multiple by s is larger; x where y is NaN."""
+        return self._select(self._test("ogt" if self.scale > 0 else "olt", y, x), y, x)
 
-    def exponent(self, x: str) -> str:
-        """s x / ln 2, which is n up to rounding."""
-        return self._f("mul", x, self._c(float(self.scale / _LN2)))
+    @property
+    def zero(self) -> float:
+        """The number whose exponential is 0."""
+        return -math.inf if self.scale > 0 else math.inf
 
-    def largest(self, exponent: str) -> tuple[str, str]:
-        """N as a float, −∞ for rows of zeros and NaN beyond the range; and what to add to n for the exponent bits of an element."""
-        within = self._test("ole", self.em.call(f"fabs.{self.scalar.overload(self.width)}", self.ir, (self.ir, exponent)), self._limit())
-        whole, n = self._nearest(self._select(within, exponent, self._c(0.0)))
-        nothing = self._test("oeq", exponent, self._c(-math.inf))
+    def exponents(self, x: str) -> tuple[str, str]:
+        """N for the largest element x of a row, as a float, −∞ for rows of zeros and NaN beyond the range; and what to add to n for the
+        exponent bits of an element.
+        """
+        t = self._exponent(x)
+        magnitude = self.em.call(f"fabs.{self.scalar.overload(self.width)}", self.ir, (self.ir, t))
+        within = self._test("ole", magnitude, self._c(float(self.limits.exponent)))
+        whole, n = self._nearest(self._select(within, t, self._c(0.0)))
+        nothing = self._test("oeq", x, self._c(self.zero))
         shown = self._select(within, whole, self._select(nothing, self._c(-math.inf), self._c(math.nan)))
         return shown, self._int("sub", self._i(self.format.bias + self.limits.headroom), n)
 
     def encode(self, x: str, offset: str) -> str:
-        """e^{sx} 2^{headroom − N}, 0 where that is no normal number; `offset` is what `largest` gave beside N."""
-        t = self.exponent(x)
+        """e^{sx} 2^{headroom − N}, 0 where that is no normal number; `offset` is what `exponents` gave beside N."""
+        t = self._exponent(x)
         whole, n = self._nearest(t)
         r = x
         for part in self.parts:
@@ -117,11 +122,10 @@ class ScaledMath(VectorMath):
         y = self._unscaled(self._f("add", tail, self._f("add", s, s)))
         for part in reversed(self.parts):
             y = self._multiply_add(whole, self._c(part), y)
-        zero = self._c(-math.inf if self.scale > 0 else math.inf)
         nothing = self._test("oeq", exponents, self._c(-math.inf))
         enough = self._and(self._test("oge", total, self._c(self.limits.least)), self._test("olt", total, self._c(math.inf)))
         known = self._and(enough, self._test("ord", exponents, exponents))
-        return self._select(nothing, zero, y), self._or(nothing, known)
+        return self._select(nothing, self._c(self.zero), y), self._or(nothing, known)
 
     def exp(self, x: str) -> str:
         """e^{sx} for s x ≤ 0; where that is no normal number, or x is NaN, it is next to 0."""
@@ -137,8 +141,9 @@ class ScaledMath(VectorMath):
         low = self._multiply_add(whole, self._c(self.format.ln2_low), tail)
         return self._unscaled(self._multiply_add(whole, self._c(self.format.ln2_high), self._f("add", low, self._f("add", s, s))))
 
-    def _limit(self) -> str:
-        return self._c(float(self.limits.exponent))
+    def _exponent(self, x: str) -> str:
+        """s x / ln 2, which is n up to rounding."""
+        return self._f("mul", x, self._c(float(self.scale / _LN2)))
 
     def _nearest(self, t: str) -> tuple[str, str]:
         """The nearest whole number, as a float and as an integer."""
@@ -221,15 +226,15 @@ class ExponentialKernel:
             return values if outer == inner else [em.let(f"fpext {outer.vector(width)} {v} to {ir}") for v in values]
 
         def largest(t: str, found: list[str]) -> list[str]:
-            return [math_.larger(old, math_.exponent(x)) for old, x in zip(found, loaded(t), strict=True)]
+            return [math_.larger(old, x) for old, x in zip(found, loaded(t), strict=True)]
 
-        found = em.loop(0, turns, 1, largest, [(ir, inner.constant(-math.inf, width))] * len(vectors))
+        found = em.loop(0, turns, 1, largest, [(ir, inner.constant(math_.zero, width))] * len(vectors))
         exponents = em.at(inner.ir, "%panel", em.mul("%k", lanes))
         if turn > lanes:
             _put(em, inner, buffer, found, width)
             _fold(em, self.math(em, 1, inner), buffer, lanes, turn)
             found = [em.load(ir, em.at(inner.ir, buffer, q * width), inner.bytes) for q in vectors]
-        shown, offsets = zip(*(math_.largest(x) for x in found), strict=True)
+        shown, offsets = zip(*(math_.exponents(x) for x in found), strict=True)
         if turn > lanes:
             _put(em, inner, buffer, shown, width)
             em.loop(0, lanes, 1, lambda r, _: _copy(em, inner, em.at(inner.ir, buffer, r), em.at(inner.ir, exponents, r)))
@@ -256,7 +261,7 @@ class ExponentialKernel:
             return low.arithmetic("add", scalar, [a, b])
 
         zero = scalar.constant(self.rep.zero[0], width)
-        (top,) = em.loop(0, "%k", 1, lambda k, v: [math_.larger(v[0], candidate(k), of=self.rep.scale)], [(ir, zero)])
+        (top,) = em.loop(0, "%k", 1, lambda k, v: [math_.larger(v[0], candidate(k))], [(ir, zero)])
         finite = low.compare("lt", scalar, low.arithmetic("abs", scalar, [top]), scalar.constant(math.inf, width))
 
         def add(k: str, totals: list[str]) -> list[str]:
@@ -286,7 +291,6 @@ class ExponentialKernel:
         exponents = {panel: em.at(scalar.ir, panel, em.mul(packed, n)) for panel, n in lanes.items()}
         elements = {panel: em.at(scalar.ir, exponents[panel], n) for panel, n in lanes.items()}
         unknown = scalar.constant(math.nan, width)
-        em.line(f"call void @{self.prefix}_sums(ptr %args, ptr %A, ptr %B, ptr {results}, i64 %k)")
 
         def each(body: Callable[[str, str, str, list[str]], list[str]], carried: list[tuple[str, str]]) -> list[str]:
             """``body(i, j, place in the tile, carried)`` for all vectors of the tile."""
@@ -307,11 +311,25 @@ class ExponentialKernel:
             missing = em.let(f"zext i1 {low.somewhere(low.negated(right))} to i64")
             return [str(em.add(count[0], missing))]
 
-        (count,) = each(decode, [("i64", "0")])
-        if self.wide is not None:
-            many = em.let(f"icmp sge i64 {count}, {self.wide.worth}")
-            pointers = f"ptr {elements['%A']}, ptr {elements['%B']}, ptr {results}"
-            em.branch(many, lambda: em.line(f"call void @{self.prefix}_wide(ptr %args, {pointers}, i64 {packed}, i64 %k)"))
+        def add_up() -> None:
+            em.line(f"call void @{self.prefix}_sums(ptr %args, ptr %A, ptr %B, ptr {results}, i64 %k)")
+            (count,) = each(decode, [("i64", "0")])
+            if self.wide is not None:
+                many = em.let(f"icmp sge i64 {count}, {self.wide.worth}")
+                pointers = f"ptr {elements['%A']}, ptr {elements['%B']}, ptr {results}"
+                em.branch(many, lambda: em.line(f"call void @{self.prefix}_wide(ptr %args, {pointers}, i64 {packed}, i64 %k)"))
+
+        def single(i: str, j: str, place: str, _: list[str]) -> list[str]:
+            """The only a ⊗ b, which needs no exponential."""
+            a = em.splat(em.load(scalar.ir, em.at(scalar.ir, elements["%A"], i), scalar.bytes), scalar, width)
+            b = em.load(ir, em.at(scalar.ir, elements["%B"], j), scalar.bytes)
+            em.store(ir, low.arithmetic("add", scalar, [a, b]), place, scalar.bytes)
+            return []
+
+        def alone() -> None:
+            each(single, [])
+
+        em.branch(em.let("icmp eq i64 %k, 1"), alone, add_up)
 
         def merge(i: str, j: str, place: str, _: list[str]) -> list[str]:
             found = em.load(ir, place, scalar.bytes)
@@ -442,7 +460,7 @@ def _fold(em: Emitter, single: ScaledMath, buffer: str, lanes: int, turn: int) -
         def larger(t: str, found: list[str]) -> list[str]:
             return [single.larger(found[0], em.load(scalar.ir, em.at(scalar.ir, buffer, t), scalar.bytes))]
 
-        (top,) = em.loop(r, turn, lanes, larger, [(scalar.ir, scalar.literal(-math.inf))])
+        (top,) = em.loop(r, turn, lanes, larger, [(scalar.ir, scalar.literal(single.zero))])
         em.loop(r, turn, lanes, lambda t, _: em.store(scalar.ir, top, em.at(scalar.ir, buffer, t), scalar.bytes))
 
     em.loop(0, lanes, 1, lane)

@@ -157,7 +157,9 @@ def _quotient(x: _Number, y: _Number) -> _Number:
 def _exp(x: _Number) -> _Number:
     if isinstance(x, _Log) and x.factor.denominator == 1 and x.factor <= _POWERS:
         return Fraction(x.of.numerator ** int(x.factor), x.of.denominator ** int(x.factor))
-    return Fraction(1) if x == 0 else Fraction(0) if x == -math.inf else None
+    if x == 0:
+        return Fraction(1)
+    return Fraction(0) if x == -math.inf else None
 
 
 def _logarithm(x: _Number) -> _Number:
@@ -167,7 +169,7 @@ def _logarithm(x: _Number) -> _Number:
 def _magnitude(x: _Number) -> _Number:
     if isinstance(x, _Log):
         return _Log(x.factor, max(x.of, 1 / x.of))
-    return None if x is None else abs(x)
+    return _negative(x) if x is not None and x < 0 else x
 
 
 _POWERS = 8
