@@ -144,12 +144,12 @@ class Loop:
         rep = self._rep
         x, y, z = ([Value(v, s) for v, s in zip(names, rep.inner, strict=True)] for names in (total, a, b))
         if len(x) == 1:
-            fused = low.multiply_accumulate(rep.add[0], rep.mul[0], x[0], y[0], z[0])
+            fused = low.multiply_accumulate(rep.inner_add[0], rep.inner_mul[0], x[0], y[0], z[0])
             if fused is not None:
                 return [fused]
-        product = low.evaluate(rep.mul, y, z, rep.inner)
+        product = low.evaluate(rep.inner_mul, y, z, rep.inner)
         with low.plain_sums():
-            return [v.name for v in low.evaluate(rep.add, x, product, rep.inner)]
+            return [v.name for v in low.evaluate(rep.inner_add, x, product, rep.inner)]
 
     def _opaque(self, em: Emitter, scalar: Scalar, value: str) -> str:
         """`value`, which the optimiser has to take for another one; no instruction."""

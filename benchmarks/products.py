@@ -59,7 +59,7 @@ CASES = {
     "f32 plus-times": Case(sr.PLUS_TIMES, ("f4",), "f32 plus-times"),
     "f32 min-plus, AVX2": Case(sr.MIN_PLUS, ("f4",), "AVX2: f32 min-plus, add as FMA", (0.75, 0.75), isa="avx2"),
     "f32 max(a+b-1, 0), AVX2": Case(LUKASIEWICZ, ("f4",), "AVX2: f32 max(a+b-1, 0)", (0.75, 0.75), isa="avx2"),
-    "f32 log": Case(sr.LOG, ("f4",), "f32 log", largest=1024),
+    "f32 log": Case(sr.LOG, ("f4",), "f32 log"),
     "f64 distance-count": Case(sr.DISTANCE_COUNT, ("f8", "f8"), "f64 distance-count", largest=2048),
 }
 
@@ -154,6 +154,40 @@ def measure_witness(sizes: Sequence[int], repeats: int) -> None:
     print_table(("f32 min-plus with witness, n", "threads", "plain, ms", "witness, ms", "ratio", "target", "met"), rows, others)
 
 
+_SPREADS = (1.0, 20.0, 40.0, 100.0, 1000.0)
+"""Standard deviations of logarithms: within the exponents of float32, beyond them, and beyond those of float64."""
+
+
+def measure_logarithms(sizes: Sequence[int], repeats: int) -> None:
+    """Products over LOG, by how far the numbers spread, against ordinary ones; and of the closure of a grid of 45 × 45, −3 an edge."""
+    rows, others, random = [], 0.0, np.random.default_rng(0)
+    for dtype in ("f4", "f8"):
+        grid = _grid(45, dtype)
+        matrices = {
+            f"n = {n:,}, σ = {s:g}": [random.normal(scale=s, size=(n, n)).astype(dtype) for _ in "ab"] for n in sizes for s in _SPREADS
+        }
+        for name, (a, b) in (matrices | {"a grid of 45 × 45": [grid, grid]}).items():
+            positive, c = np.exp(np.clip(a, -20, 20)), np.empty_like(a)
+            works = {
+                semiring.name: partial(CpuEngine(semiring, (c.dtype,)).multiply, Block((x,)), Block((y,)), Block((c,)))
+                for semiring, x, y in ((sr.PLUS_TIMES, positive, positive), (sr.LOG, a, b))
+            }
+            timings = alternate(works, repeats)
+            others = max(others, timings.others)
+            ratio = timings.ratio("log", "plus-times")
+            rows.append((c.dtype.name, name, *(f"{1e3 * timings.median(x):.1f}" for x in works), f"{ratio:.2f}"))
+    print_table(("log Σ exp", "matrices", "plus-times, ms", "log, ms", "ratio"), rows, others)
+
+
+def _grid(side: int, dtype: str) -> Array:
+    """The closure over LOG of a grid whose edges weigh −3: logarithms of the weights of all walks."""
+    number = np.arange(side * side).reshape(side, side)
+    pairs = np.concatenate([np.stack([x.ravel(), y.ravel()], 1) for x, y in ((number[1:], number[:-1]), (number[:, 1:], number[:, :-1]))])
+    a = np.full((side * side, side * side), -np.inf, dtype)
+    a[pairs[:, 0], pairs[:, 1]] = a[pairs[:, 1], pairs[:, 0]] = -3
+    return np.asarray(sr.closure(a, sr.LOG, device="cpu"))
+
+
 def measure_boolean(sizes: Sequence[int], repeats: int) -> None:
     """Boolean products on packed matrices, and from arrays of bools to an array of bools."""
     rows, others = [], 0.0
@@ -193,7 +227,7 @@ def main() -> None:
     names = list(chosen([*CASES]))
     if names:
         measure_products(names, options.sizes, options.repeats)
-    parts = {"matmul": measure_matmul, "witness": measure_witness, "boolean": measure_boolean}
+    parts = {"matmul": measure_matmul, "witness": measure_witness, "logarithms": measure_logarithms, "boolean": measure_boolean}
     for name in chosen([*parts]):
         parts[name](options.sizes, options.repeats)
 

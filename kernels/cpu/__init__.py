@@ -4,9 +4,9 @@ From a semiring to machine code: `representation` says how elements are held whi
 the cache blocks, for the processor that `semiring.kernels.hardware` tells of. `lowering`, with `instructions`, makes vector instructions
 of the recorded ⊕ and ⊗, which `emitter` writes as LLVM IR; `compiler` compiles and keeps it.
 
-The kernels: `product` packs panels and has the macro-kernel, the loops of Goto and BLIS around the micro-kernel in `micro`; `witness` finds
-which k won; `pivot` closes a pivot block; `search` finds rows of the closure of a sparse graph; `statistics` reads what numbers there
-are; `boolean` has the kernels on bits, and their engine.
+The kernels: `product` packs panels and has the macro-kernel, the loops of Goto and BLIS around the micro-kernel in `micro`; `exponential`
+makes products of exponentials of those over log Σ exp; `witness` finds which k won; `pivot` closes a pivot block; `search` finds rows of
+the closure of a sparse graph; `statistics` reads what numbers there are; `boolean` has the kernels on bits, and their engine.
 
 Calling them: `engine` takes operands as they lie, or copies; `launch` cuts a product into tasks and fills in their arguments; `searches`
 cuts searches; `semiring.arrays.threads` runs tasks, and keeps scratch memory.

@@ -12,10 +12,10 @@ M + log(Σ exp(s (a + b − M))) / s, with M the largest a + b. So each panel ha
 
 Which of these ways an element is found by follows from the numbers and from the place of its register tile, not from threads.
 
-The error, with u half the distance from 1 to the next float, for k steps between two merges with C: an exponential is within 3 u, so that
-a sum of products is within (k + 8) u, and what it stands for within (k + 8) u + 5 u max(1, |r|) of the result r; without products it is
-k u + (4 + 2 log k) u max(1, |r|), as a + b is rounded too. A merge adds 6 u max(1, |r|), and weighs the errors of what it merges by their
-shares of the result.
+The error, with u half the distance from 1 to the next float: an exponential is within 3 u of itself, so that a sum of k ≤ 512 products,
+added up in sums of 128, is within (min(k, 128) + 12) u, and what it stands for within (min(k, 128) + 12) u + 5 u max(1, |r|) of the result
+r. Without products it is within min(k, 128) u + 24 u max(1, |r|), as each a + b is rounded too. A merge with C adds 6 u max(1, |r|), and
+weighs the errors of what it merges by their shares of the result. So all of it is within min(k, 128) u + (32 ⌈k/512⌉ + 32) u max(1, |r|).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fractions import Fraction
 from semiring.kernels.cpu.emitter import Emitter, KernelArguments, Scalar
 from semiring.kernels.cpu.instructions import VectorMath
 from semiring.kernels.cpu.lowering import Lowering, Value
-from semiring.kernels.cpu.micro import MicroKernel
+from semiring.kernels.cpu.micro import SUMMED, MicroKernel
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.hardware import Target
@@ -90,8 +90,9 @@ class ScaledMath(VectorMath):
         return -math.inf if self.scale > 0 else math.inf
 
     def exponents(self, x: str) -> tuple[str, str]:
-        """N for the largest element x of a row, as a float, −∞ for rows of zeros and NaN beyond the range; and what to add to n for the
-        exponent bits of an element.
+        """N for the largest element x of a row, and what to add to n for the exponent bits of an element.
+
+        N is a float, −∞ for rows of zeros and NaN beyond the range.
         """
         t = self._exponent(x)
         magnitude = self.em.call(f"fabs.{self.scalar.overload(self.width)}", self.ir, (self.ir, t))
@@ -268,8 +269,14 @@ class ExponentialKernel:
             below = low.arithmetic("sub", scalar, [candidate(k), top])
             return [low.arithmetic("add", scalar, [totals[0], math_.exp(below)])]
 
+        nothing = (ir, scalar.constant(0.0, width))
+
+        def add_some(start: str, totals: list[str]) -> list[str]:
+            (some,) = em.loop(start, em.smin("%k", em.add(start, SUMMED)), 1, add, [nothing])
+            return [low.arithmetic("add", scalar, [totals[0], some])]
+
         def add_up() -> None:
-            (total,) = em.loop(0, "%k", 1, add, [(ir, scalar.constant(0.0, width))])
+            (total,) = em.loop(0, "%k", SUMMED, add_some, [nothing])
             found = low.arithmetic("add", scalar, [top, math_.log(total)])
             em.store(ir, low.select(finite, scalar, found, top), "%out", scalar.bytes)
 

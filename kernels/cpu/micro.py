@@ -14,7 +14,10 @@ from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.hardware import Target
 
-__all__ = ["MicroKernel"]
+__all__ = ["SUMMED", "MicroKernel"]
+
+SUMMED = 128
+"""Steps of a sum of `MicroKernel.sums`, and of others that are to round as little."""
 
 
 class MicroKernel:
@@ -30,13 +33,29 @@ class MicroKernel:
         return [self.sums()] if self.rep.kind == "exponential" else [self.merge_edge(), self.micro()]
 
     def sums(self) -> Emitter:
-        """``sums(args, A…, B…, out…, k)``: the register tile over k packed steps, to memory."""
+        """``sums(args, A…, B…, out…, k)``: the register tile over k packed steps, to memory.
+
+        It is the sum of sums of few steps each, which rounds less than one long sum.
+        """
         pointers = "".join(f", ptr noalias readonly %A{c}, ptr noalias readonly %B{c}, ptr noalias %out{c}" for c in self.components)
         em = Emitter(f"{self.prefix}_sums", f"ptr %args{pointers}, i64 %k", attributes="#1")
         self._open(em)
-        self._to_memory(self._accumulate(0, "%k"), [f"%out{c}" for c in self.components])
+        out = [f"%out{c}" for c in self.components]
+        self._to_memory(self._accumulate(0, em.smin("%k", SUMMED)), out)
+
+        def further(start: str, _: list[str]) -> None:
+            found = self._accumulate(start, em.smin("%k", em.add(start, SUMMED)))
+            self._to_memory([self._added(x, y) for x, y in zip(self._from_memory(out), found, strict=True)], out)
+
+        em.loop(SUMMED, "%k", SUMMED, further)
         em.line("ret void")
         return em
+
+    def _added(self, x: list[str], y: list[str]) -> list[str]:
+        """⊕ of two inner elements."""
+        left, right = ([Value(v, s) for v, s in zip(values, self.rep.inner, strict=True)] for values in (x, y))
+        with self._low.plain_sums():
+            return [v.name for v in self._low.evaluate(self.rep.inner_add, left, right, self.rep.inner)]
 
     def _outer(self, em: Emitter, width: int) -> Lowering:
         """Operations on outer elements."""
@@ -184,10 +203,19 @@ class MicroKernel:
 
     def _to_memory(self, found: list[list[str]], places: list[str]) -> None:
         """The vectors of a tile to a tile in memory."""
-        em, width = self._em, self.tile.width
-        for values, (i, j) in zip(found, self._vectors, strict=True):
-            for c, s in enumerate(self.rep.inner):
-                em.store(s.vector(width), values[c], em.at(s.ir, places[c], i * self.tile.columns + j), s.bytes * width)
+        for values, at in zip(found, self._places(places), strict=True):
+            for value, place, s in zip(values, at, self.rep.inner, strict=True):
+                self._em.store(s.vector(self.tile.width), value, place, s.bytes * self.tile.width)
+
+    def _from_memory(self, tiles: list[str]) -> list[list[str]]:
+        """The vectors of a tile in memory."""
+        width, inner = self.tile.width, self.rep.inner
+        return [[self._em.load(s.vector(width), p, s.bytes * width) for p, s in zip(at, inner, strict=True)] for at in self._places(tiles)]
+
+    def _places(self, tiles: list[str]) -> list[list[str]]:
+        """For each vector of a tile in memory the addresses of its components."""
+        at = [i * self.tile.columns + j for i, j in self._vectors]
+        return [[self._em.at(s.ir, tile, cell) for tile, s in zip(tiles, self.rep.inner, strict=True)] for cell in at]
 
     def _step(self, low: Lowering, k: str, accumulators: list[str]) -> list[str]:
         """One k: acc_ij ← acc_ij ⊕ a_i ⊗ b_j."""

@@ -14,6 +14,7 @@ What is defined is below what uses it; imports run from top to bottom:
     program.py      `Program`: ⊕, ⊗ and star as recorded; whether the callables compute that too
     carrier.py      the set of elements: intervals, finite sets, predicates
     agreement.py    a callable and its recording on the same scalars, for operations and for predicates
+    exponential.py  whether what was recorded is log(e^{sa} + e^{sb}) / s
 
     ops.py          exp, log, where, …: on numbers, NumPy's arrays, SymPy's expressions and symbols alike
     tracing.py      `record`: a callable runs on symbols, once for each outcome of its branches

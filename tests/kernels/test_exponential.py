@@ -61,7 +61,7 @@ def assert_within(found: Array, a: Array, b: Array, bound: float, c: Array | Non
 
 def proven(k: int) -> float:
     """The bound that the documentation states."""
-    return min(k, 512) / 2 + 16 * math.ceil(k / 512) + 16
+    return min(k, 128) / 2 + 16 * math.ceil(k / 512) + 16
 
 
 def normal(rng: np.random.Generator, shape: tuple[int, int], dtype: str, spread: float, zeros: float = 0.0) -> Array:
