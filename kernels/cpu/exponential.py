@@ -128,12 +128,13 @@ class ScaledMath(VectorMath):
         known = self._and(enough, self._test("ord", exponents, exponents))
         return self._select(nothing, self._c(self.zero), y), self._or(nothing, known)
 
+    def counts(self, x: str) -> str:
+        """Where e^{sx} is anything beside 1: all others of a few hundred steps are less than a quarter of u together."""
+        return self._test("oge", self._scaled(x), self._c(-float(self.format.mantissa + 14) * math.log(2)))
+
     def exp(self, x: str) -> str:
-        """e^{sx} for s x ≤ 0; where that is no normal number, or x is NaN, it is next to 0."""
-        f = self.format
-        x = self._scaled(x)
-        x = self._select(self._test("oge", x, self._c(float(f.bias - 1) * -0.69)), x, self._c(float(f.bias - 1) * -0.69))
-        n, p = self._reduced(x)
+        """e^{sx} for s x ≤ 0, where it `counts`."""
+        n, p = self._reduced(self._scaled(x))
         return self._f("mul", self._f("add", p, self._c(1.0)), self._power_of_two(n))
 
     def log(self, x: str) -> str:
@@ -261,22 +262,29 @@ class ExponentialKernel:
             b = em.load(ir, em.at(scalar.ir, "%B", em.mul(k, self.tile.columns)), scalar.bytes)
             return low.arithmetic("add", scalar, [a, b])
 
-        zero = scalar.constant(self.rep.zero[0], width)
+        some, sums = (em.let(f"alloca {ir}, align 64") for _ in range(2))
+        zero, nothing = scalar.constant(self.rep.zero[0], width), scalar.constant(0.0, width)
         (top,) = em.loop(0, "%k", 1, lambda k, v: [math_.larger(v[0], candidate(k))], [(ir, zero)])
         finite = low.compare("lt", scalar, low.arithmetic("abs", scalar, [top]), scalar.constant(math.inf, width))
 
-        def add(k: str, totals: list[str]) -> list[str]:
+        def add(to: str, x: str) -> None:
+            em.store(ir, low.arithmetic("add", scalar, [em.load(ir, to, scalar.bytes), x]), to, scalar.bytes)
+
+        def add_step(k: str, _: list[str]) -> None:
             below = low.arithmetic("sub", scalar, [candidate(k), top])
-            return [low.arithmetic("add", scalar, [totals[0], math_.exp(below)])]
+            counts = math_.counts(below)
+            # The further numbers spread, the fewer of them do.
+            em.branch(low.somewhere(counts), lambda: add(some, low.select(counts, scalar, math_.exp(below), nothing)))
 
-        nothing = (ir, scalar.constant(0.0, width))
-
-        def add_some(start: str, totals: list[str]) -> list[str]:
-            (some,) = em.loop(start, em.smin("%k", em.add(start, SUMMED)), 1, add, [nothing])
-            return [low.arithmetic("add", scalar, [totals[0], some])]
+        def add_steps(start: str, _: list[str]) -> None:
+            em.store(ir, nothing, some, scalar.bytes)
+            em.loop(start, em.smin("%k", em.add(start, SUMMED)), 1, add_step)
+            add(sums, em.load(ir, some, scalar.bytes))
 
         def add_up() -> None:
-            (total,) = em.loop(0, "%k", SUMMED, add_some, [nothing])
+            em.store(ir, nothing, sums, scalar.bytes)
+            em.loop(0, "%k", SUMMED, add_steps)
+            total = em.load(ir, sums, scalar.bytes)
             found = low.arithmetic("add", scalar, [top, math_.log(total)])
             em.store(ir, low.select(finite, scalar, found, top), "%out", scalar.bytes)
 
