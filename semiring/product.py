@@ -86,7 +86,8 @@ def matmul(
 
     Notes
     -----
-    m·n·k steps. More: Reference, Options; How it works, Accuracy.
+    m·n·k steps. Over `LOG`, on the CPU, an element r is within ``(min(k, 128)/2 + 16 ⌈k/512⌉ + 16) · ε · max(1, |r|)`` of the exact one.
+    More: Reference, Options; How it works, Accuracy.
     """
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(device, "shape") or hasattr(check, "shape"):
         semiring = as_semiring(semiring)

@@ -59,7 +59,7 @@ def _log_geometric(a: Any) -> Any:
 
 
 LOG = Semiring("log", ops.logaddexp, add, -math.inf, 0, star=_log_geometric, domain=(-math.inf, _LARGEST))
-"""Probabilities kept as logarithms: ⊕ is log(exp a + exp b)."""
+"""Probabilities kept as logarithms: ⊕ is log(exp a + exp b). Products on the CPU multiply exponentials; see How it works, Accuracy."""
 
 
 def _field_star(a: Any) -> Any:
