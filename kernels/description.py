@@ -115,7 +115,8 @@ def _cpu(semiring: Semiring, dtypes: DTypes, witness: bool) -> KernelDescription
     kernels = kernels_for(semiring, dtypes)
     name, tile = ("product_witness", kernels.witness_tile) if witness else ("product", kernels.tile)
     text = assembly(kernels.ir(name), kernels.target)
-    instructions = _counted(_inner_loop(text, f"{name}_micro"), tile.rows * tile.vectors, tile.width)
+    loop = "sums" if kernels.representation.kind == "exponential" else "micro"
+    instructions = _counted(_inner_loop(text, f"{name}_{loop}"), tile.rows * tile.vectors, tile.width)
     return KernelDescription(f"cpu, {kernels.target.isa} for {kernels.target.cpu}", tile, instructions=instructions)
 
 
