@@ -44,6 +44,8 @@ class Kernels:
     ----------
     representation, tile, witness_tile, target
         What the code was generated from.
+    pivot : int
+        See `pivot_side`.
     function : callable
         ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, or what `search_name` gives, by its name.
     product_launch, pivot_launch : callable
@@ -53,6 +55,7 @@ class Kernels:
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], target: Target) -> None:
         self.target = target
         self.representation = represent(semiring, dtypes, order_keys=target.order_keys)
+        self.pivot = pivot_side(semiring, dtypes)
         self.tile = choose_tile(self.representation, target)
         self.witness_tile = choose_tile(self.representation, target, witness=True)
         tiles = (self.tile, self.witness_tile)
@@ -182,7 +185,7 @@ class CpuEngine(ArrayEngine, Threaded):
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
         self.semiring, self.dtypes, self.requested = semiring, dtypes, threads
         self._kernels = kernels_for(semiring, dtypes, isa)
-        self.pivot = pivot_side(semiring, dtypes)
+        self.pivot = self._kernels.pivot
 
     @property
     def _operations(self) -> Operations:  # type: ignore[override]
