@@ -17,6 +17,7 @@ from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.arguments import Predicate
 from semiring.kernels.cuda.blocks import BATCH, access, aligned_copy, batches, matrix_of, row_slices, same_block, shares
 from semiring.kernels.cuda.events import launched
+from semiring.kernels.cuda.exponential import multiply_exponentials, pays
 from semiring.kernels.cuda.kernels import GROUP, PLAIN_THREADS, kernels_for, problem_for, reads_vectors
 from semiring.kernels.cuda.launches import (
     ALWAYS,
@@ -73,6 +74,8 @@ class CudaProducts:
         self._ordered_bits = self._kernels.ordered_bits
         self.signs: Any = None
         self.meter: Meter | None = None
+        self._exponential = semiring.program.exponential if self._kernels.rounds and len(dtypes) == 1 else None
+        self._when = ALWAYS
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B."""
@@ -80,7 +83,9 @@ class CudaProducts:
 
     def multiply_add_each(self, *products: Operands) -> None:
         """C ← C ⊕ A⊗B for products that do not depend on each other: in one launch where no operand has to be copied."""
-        plan = self._planned(products, fresh=False, together=True) if products else None
+        plan = None
+        if products and not any(self._as_exponentials(A, C) for A, _, C in products):
+            plan = self._planned(products, fresh=False, together=True)
         if plan is not None:
             plan.start(addresses(products))
             self._launched(products)
@@ -94,6 +99,9 @@ class CudaProducts:
 
     def _launches_again(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[ProductPlan, int | None]] | None:
         """The launches of a product of matrices into new arrays, if one whose operands lie alike was planned before."""
+        (m, k), n = a.shape, b.shape[1]
+        if self._exponential is not None and pays(1, m, n, k):
+            return None
         alike = arrangement_of_matrices(a, b, witness=witness)
         found = []
         for _, signed in self._variants():
@@ -106,7 +114,7 @@ class CudaProducts:
     def _variants(self) -> Iterator[Predicate]:
         """When each variant of the kernels that is launched computes: both are where the signs will decide."""
         if self.signs is None or not self._kernels.ordered_bits:
-            yield ALWAYS
+            yield self._when
             return
         for signed in (True, False):  # and so bits are taken to be ordered when all is done
             self._ordered_bits = not signed
@@ -119,6 +127,9 @@ class CudaProducts:
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """One launch, or one for each part of C for which copies of operands fit the scratch memory."""
         if C.values[0].size == 0:
+            return
+        if self._as_exponentials(A, C):
+            compiler.run(lambda: self._by_exponentials(A, B, C, fresh), lambda: self._by_exponentials(A, B, C, fresh))
             return
         parts = [] if self.meter is None else self._parts(A, B, C, self.meter.piece)
         if parts:
@@ -144,6 +155,23 @@ class CudaProducts:
                 self._by_rows(A, B, C, fresh)
 
             compiler.run(work, work)
+
+    def _as_exponentials(self, A: Block, C: Block) -> bool:
+        """Whether a product is one of exponentials, which is faster."""
+        return self._exponential is not None and C.via is None and pays(len(C.values[0]), *C.shape, A.shape[1])
+
+    def _by_exponentials(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
+        """The product of exponentials, and by steps of those parts for which the GPU finds that floats do not reach down far enough."""
+        assert self._exponential is not None
+
+        def by_steps(A: Block, B: Block, C: Block, predicate: Predicate) -> None:
+            self._when = predicate
+            try:
+                self._by_rows(A, B, C, fresh)
+            finally:
+                self._when = ALWAYS
+
+        multiply_exponentials(A, B, C, self._exponential, by_steps, fresh=fresh)
 
     def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
         """What is launched for products without copies; None where they need some. `together` there may be several of them."""

@@ -16,7 +16,7 @@ from semiring.algebra.expression import const, node, var
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.common.errors import DTypeError, SemiringError
 from semiring.kernels import source
-from semiring.kernels.cuda import boolean, compiler
+from semiring.kernels.cuda import boolean, compiler, exponential
 from semiring.kernels.cuda.elements import elements_source
 from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, problem_for, reads_vectors, step_for
 from semiring.kernels.cuda.paths import WALKS_SOURCE, trees_source
@@ -99,6 +99,14 @@ def test_kernels_of_paths_compile(arch: int) -> None:
 def test_value_statistics_compile(arch: int) -> None:
     for dtype in ("float32", "float64", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
         assert compile_and_report(statistics_source(np.dtype(dtype)), arch)[1] == 0
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_kernels_of_exponentials_compile(arch: int) -> None:
+    for dtype in ("float32", "float64"):
+        for name in exponential.KERNELS:
+            assert compile_and_report(exponential.exponential_source(name, np.dtype(dtype)), arch)[1] == 0
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -1,0 +1,218 @@
+"""Products over semirings that add exponentials, on a GPU: ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a + b.
+
+n³ exponentials become n³ multiply-adds. With α_i the largest s a_ik of a row and β_j the largest s b_kj of a column,
+
+    s c_ij = α_i + β_j + log Σ_k e^{s a_ik − α_i} e^{s b_kj − β_j}
+
+is a product of matrices of exponentials, which cuBLAS multiplies in float64, whatever the dtype: on the GPUs that have tensor cores for it
+that is the fastest way, and its exponents reach down to 650 below the maxima. A part of the result in which a sum falls below that is left
+to the kernel that takes an exponential a step; the GPU decides that by itself, and nobody waits for it.
+
+Differences from the maxima and their sums with logarithms carry what rounding drops. So the error of an element is that of a sum of k
+positive terms, at most (k + 5) ε₆₄, and that of rounding to the dtype, which is relative to the element.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from semiring.kernels import machine
+from semiring.kernels.cuda.arguments import Predicate, Strided, parameters
+from semiring.kernels.cuda.blocks import access, aligned_copy, shares
+from semiring.kernels.cuda.compiler import Kernel, rehearsing
+from semiring.kernels.cuda.elements import zeros
+from semiring.kernels.engine import Block
+
+__all__ = ["KERNELS", "exponential_source", "has_cublas", "multiply_exponentials", "pays"]
+
+_BYTES = 1 << 29
+"""Of the exponentials and the sums that there are at a time."""
+
+_LEAST = 16
+"""The least side of a product that is worth exponentials of its operands."""
+
+_DOWN = 65535
+"""Blocks in the second and third dimension of a grid at most."""
+
+KERNELS = ("extrema_of_rows", "extrema_of_columns", "exponentials_of_rows", "exponentials_of_columns", "find_lost", "logarithms")
+
+
+@functools.cache
+def has_cublas() -> bool:
+    """Whether CuPy finds cuBLAS."""
+    try:
+        importlib.import_module("cupy_backends.cuda.libs.cublas")
+    except ImportError:
+        return False
+    return True
+
+
+def pays(count: int, m: int, n: int, k: int) -> bool:
+    """Whether products of so many matrices take longer than their exponentials."""
+    return min(m, n, k) >= _LEAST and count * m * n * k >= machine.EXPONENTIAL_STEPS and has_cublas()
+
+
+def multiply_exponentials(
+    A: Block, B: Block, C: Block, scale: Fraction, otherwise: Callable[[Block, Block, Block, Predicate], None], *, fresh: bool
+) -> None:
+    """C ← C ⊕ A⊗B, or A⊗B where C is `fresh`.
+
+    Parameters
+    ----------
+    A, B, C : Block
+        Batches of matrices of one array of floats each.
+    scale : Fraction
+        s.
+    otherwise : callable
+        Given A, B, C and a predicate, the same by steps, where the predicate holds.
+    fresh : bool
+    """
+    A, B = (X if access(X, vectors=False) == "rows" and not shares(X, C) else aligned_copy(X) for X in (A, B))
+    rows, columns = _Lines(A, scale, "rows"), _Lines(B, scale, "columns")
+    for batch, across in _pieces(C, A.shape[1]):
+        right = columns.exponentials(batch, across)
+        for down in _rows(C, A.shape[1], batch, across):
+            left = rows.exponentials(batch, down)
+            sums = _matmul(left, right)
+            part = C.at(batch)[down, across]
+            shown = _shown(rows, batch, down), _shown(columns, batch, across)
+            lost = zeros(1)
+            _start("find_lost", part, scale, (sums.data.ptr, *shown[0], *shown[1], lost.data.ptr))
+            _start("logarithms", part, scale, (sums.data.ptr, *shown[0], *shown[1], lost.data.ptr, int(fresh)))
+            everything = slice(None)
+            otherwise(A.at(batch)[down, everything], B.at(batch)[everything, across], part, Predicate(lost.data.ptr, 1))
+
+
+class _Lines:
+    """An operand, and the largest and the least of its lines: rows of A, columns of B."""
+
+    def __init__(self, X: Block, scale: Fraction, lines: str) -> None:
+        import cupy
+
+        self.block, self.scale, self.lines = X, scale, lines
+        (m, n), count = X.shape, len(X.values[0])
+        self.length = m if lines == "rows" else n
+        self.high, self.low = (cupy.empty((count, self.length), np.int64) for _ in range(2))
+        for keys, byte in ((self.high, 0x80), (self.low, 0x7F)):  # beyond every number, but for the infinities
+            keys.data.memset_async(byte, keys.nbytes)
+        if lines == "rows":
+            part = 2048
+            grid = -(-n // part), min(-(-m // 8), _DOWN)
+        else:
+            part = max(256, -(-m // _DOWN))
+            grid = -(-n // 32), -(-m // part)
+        extent = self.high.data.ptr, self.low.data.ptr, part
+        _start(f"extrema_of_{lines}", X, scale, extent, (*grid, min(count, _DOWN)), (32, 8, 1))
+
+    def exponentials(self, batch: slice, some: slice) -> Any:
+        """Those of some lines of some matrices, in float64."""
+        import cupy
+
+        everything = slice(None)
+        X = self.block.at(batch)[(some, everything) if self.lines == "rows" else (everything, some)]
+        found = cupy.empty(X.values[0].shape, np.float64)
+        _start(f"exponentials_of_{self.lines}", X, self.scale, (found.data.ptr, *_shown(self, batch, some)))
+        return found
+
+
+def _shown(lines: _Lines, batch: slice, some: slice) -> tuple[int, int, int]:
+    """The extrema of some lines of some matrices, for kernels: where they are, and how many lines a matrix has."""
+    start = (batch.start * lines.length + some.start) * 8
+    return lines.high.data.ptr + start, lines.low.data.ptr + start, lines.length
+
+
+def _pieces(C: Block, k: int) -> Iterator[tuple[slice, slice]]:
+    """Some of the matrices, and columns of them, so that the exponentials of B take a third of the memory."""
+    (_, n), count = C.shape, len(C.values[0])
+    most = _BYTES // 24
+    matrices = max(1, min(_DOWN, most // max(1, k * n, C.shape[0] * max(k, n))))
+    width = n if k * n <= most else max(128, most // k // 128 * 128)
+    for first in range(0, count, matrices):
+        for left in range(0, n, width):
+            yield slice(first, min(count, first + matrices)), slice(left, min(n, left + width))
+
+
+def _rows(C: Block, k: int, batch: slice, across: slice) -> Iterator[slice]:
+    """Rows of C, so that the exponentials of A and the sums take a third of the memory each."""
+    m = C.shape[0]
+    height = max(128, _BYTES // 24 // ((batch.stop - batch.start) * max(k, across.stop - across.start)) // 128 * 128)
+    for top in range(0, m, height):
+        yield slice(top, min(m, top + height))
+
+
+def _matmul(left: Any, right: Any) -> Any:
+    """The products of matrices in float64, by cuBLAS."""
+    import cupy
+
+    sums = cupy.empty((len(left), left.shape[1], right.shape[2]), np.float64)
+    if not rehearsing():
+        one = len(left) == 1
+        cupy.matmul(left[0] if one else left, right[0] if one else right, out=sums[0] if one else sums)
+    return sums
+
+
+def _start(
+    name: str,
+    X: Block,
+    scale: Fraction,
+    more: tuple[int, ...],
+    grid: tuple[int, int, int] | None = None,
+    block: tuple[int, int, int] = (256, 1, 1),
+) -> None:
+    """Launch a kernel on the elements of a block."""
+    import cupy
+
+    values = X.values[0]
+    (m, n), count, size = X.shape, len(values), values.itemsize
+    batch, row, column = (s // size for s in values.strides)
+    kernel = _kernel(name, values.dtype, cupy.cuda.runtime.getDevice())
+    grid = grid or (min(-(-n // block[0]), 1 << 16), min(m, _DOWN), min(count, _DOWN))
+    kernel(grid, block, (values.data.ptr, row, column, batch, count, m, n, float(scale), float(1 / scale), *more))
+
+
+@functools.cache
+def _kernel(name: str, dtype: np.dtype[Any], number: int) -> Kernel:
+    return Kernel(name, lambda: exponential_source(name, dtype), number)
+
+
+def exponential_source(name: str, dtype: np.dtype[Any]) -> str:
+    """The CUDA C++ of one of the `KERNELS`, for elements of a dtype."""
+    taken, matrix = parameters(Strided, "x", template=dtype.name)
+    first = f"{taken}, int64 count, int64 m, int64 n, double s, double inverse"
+    lines = "int64* {0}_high, int64* {0}_low, int64 {0}_apart"
+    rows, columns = lines.format("row"), lines.format("column")
+    if name.startswith("extrema"):
+        own = "int64* high, int64* low, int64 part"
+        body = f"{name}({matrix}, count, m, n, s, Lines{{high, low}}, part);"
+    elif name.startswith("exponentials"):
+        line = "i" if name.endswith("rows") else "j"
+        own = f"double* found, {lines.format('line')}"
+        body = (
+            f"const auto X = {matrix};\n  const Lines lines{{line_high, line_low}};\n"
+            "  each_element(count, m, n, [&](int64 b, int64 i, int64 j) {\n"
+            f"    found[(b * m + i) * n + j] = exponential(X.at(b, i, j), s, lines.largest(b * line_apart + {line}));\n  }});"
+        )
+    else:
+        own = f"const double* sums, {rows}, {columns}, int* lost_some{', int64 fresh' if name == 'logarithms' else ''}"
+        opening = "const Lines rows{row_high, row_low}, columns{column_high, column_low};\n"
+        each = "  each_element(count, m, n, [&](int64 b, int64 i, int64 j) {\n    const double sum = sums[(b * m + i) * n + j];\n"
+        each += "    const int64 row = b * row_apart + i, column = b * column_apart + j;\n"
+        if name == "find_lost":
+            body = f"{opening}{each}    if (lost(sum, rows.spread(row) + columns.spread(column))) *lost_some = 1;\n  }});"
+        else:
+            body = (
+                f"if (*lost_some) return;\n  const auto C = {matrix};\n  {opening}{each}"
+                "    double found = logarithm(rows.largest(row), columns.largest(column), sum);\n"
+                "    if (!fresh) {\n"
+                "      const double old = s * C.at(b, i, j), above = fmax(old, found), below = fmin(old, found);\n"
+                "      found = above == -infinity() ? above : above + log1p(exp(below - above));\n    }\n"
+                f"    C.at(b, i, j) = {dtype.name}(found * inverse);\n  }});"
+            )
+    bounds = "__launch_bounds__(256) "
+    return f'#include "exponential.cuh"\n\nextern "C" __global__ void {bounds}{name}({first}, {own}) {{\n  {body}\n}}\n'
