@@ -15,47 +15,28 @@ positive terms, at most (k + 5) ε₆₄, and that of rounding to the dtype, whi
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import Predicate, Strided, parameters
+from semiring.kernels.cuda.blas import gemm
 from semiring.kernels.cuda.blocks import access, aligned_copy, shares
-from semiring.kernels.cuda.compiler import Kernel, rehearsing
+from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import zeros
 from semiring.kernels.engine import Block
 
-__all__ = ["KERNELS", "exponential_source", "has_cublas", "multiply_exponentials", "pays"]
+__all__ = ["KERNELS", "exponential_source", "multiply_exponentials"]
 
 _BYTES = 1 << 29
 """Of the exponentials and the sums that there are at a time."""
-
-_LEAST = 16
-"""The least side of a product that is worth exponentials of its operands."""
 
 _DOWN = 65535
 """Blocks in the second and third dimension of a grid at most."""
 
 KERNELS = ("extrema_of_rows", "extrema_of_columns", "exponentials_of_rows", "exponentials_of_columns", "find_lost", "logarithms")
-
-
-@functools.cache
-def has_cublas() -> bool:
-    """Whether CuPy finds cuBLAS."""
-    try:
-        importlib.import_module("cupy_backends.cuda.libs.cublas")
-    except ImportError:
-        return False
-    return True
-
-
-def pays(count: int, m: int, n: int, k: int) -> bool:
-    """Whether products of so many matrices take longer than their exponentials."""
-    return min(m, n, k) >= _LEAST and count * m * n * k >= machine.EXPONENTIAL_STEPS and has_cublas()
 
 
 def multiply_exponentials(
@@ -73,13 +54,16 @@ def multiply_exponentials(
         Given A, B, C and a predicate, the same by steps, where the predicate holds.
     fresh : bool
     """
+    import cupy
+
     A, B = (X if access(X, vectors=False) == "rows" and not shares(X, C) else aligned_copy(X) for X in (A, B))
     rows, columns = _Lines(A, scale, "rows"), _Lines(B, scale, "columns")
     for batch, across in _pieces(C, A.shape[1]):
         right = columns.exponentials(batch, across)
         for down in _rows(C, A.shape[1], batch, across):
             left = rows.exponentials(batch, down)
-            sums = _matmul(left, right)
+            sums = cupy.empty((len(left), left.shape[1], right.shape[2]), np.float64)
+            gemm(left, right, sums, fresh=True)
             part = C.at(batch)[down, across]
             shown = _shown(rows, batch, down), _shown(columns, batch, across)
             lost = zeros(1)
@@ -144,17 +128,6 @@ def _rows(C: Block, k: int, batch: slice, across: slice) -> Iterator[slice]:
     height = max(128, _BYTES // 24 // ((batch.stop - batch.start) * max(k, across.stop - across.start)) // 128 * 128)
     for top in range(0, m, height):
         yield slice(top, min(m, top + height))
-
-
-def _matmul(left: Any, right: Any) -> Any:
-    """The products of matrices in float64, by cuBLAS."""
-    import cupy
-
-    sums = cupy.empty((len(left), left.shape[1], right.shape[2]), np.float64)
-    if not rehearsing():
-        one = len(left) == 1
-        cupy.matmul(left[0] if one else left, right[0] if one else right, out=sums[0] if one else sums)
-    return sums
 
 
 def _start(

@@ -19,6 +19,7 @@ from semiring.kernels.boolean import is_reachability
 from semiring.kernels.cuda import boolean
 from semiring.kernels.cuda.arguments import Matrix, Via, parameters
 from semiring.kernels.cuda.compiler import Kernel
+from semiring.kernels.cuda.floats import CublasProducts
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.steps import Operations, Step, best_step
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan
 
 __all__ = [
-    "GROUP", "PLAIN_THREADS", "Kernels", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads", "problem_for", "reads_vectors",
-    "source", "step_for",
+    "GROUP", "PLAIN_THREADS", "STACKS", "STACK_SIDES", "VECTORS", "VECTOR_ROWS", "Kernels",
+    "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
+    "problem_for", "reads_vectors", "source", "stack_side", "stack_warps", "step_for",
 ]  # fmt: skip
 
 GROUP = 4
@@ -38,6 +40,21 @@ GROUP = 4
 
 PLAIN_THREADS = 256
 """Of the blocks of kernels in which each element is by itself: along a diagonal, or in the parts of a sum."""
+
+STACKS = ("product_stack", "product_stack_witness")
+"""The kernels of stacks of small matrices, of which a warp has one."""
+
+STACK_SIDES = (8, 16, 32)
+"""Sides up to which a matrix is small."""
+
+VECTORS = ("multiply_column", "multiply_row")
+"""The kernels of products by a vector."""
+
+VECTOR_ROWS = 4
+"""Rows that a warp multiplies by a column."""
+
+_STACK_BYTES = 48 << 10
+"""Of the operands of a thread block's matrices, in shared memory."""
 
 _LOOKUPS = {"product": "none", "product_witness": "global", "product_shared_witness": "shared"}
 """The memory in which products look up their witness."""
@@ -57,6 +74,17 @@ def pivot_threads(r: Representation, side: int) -> int:
     """Threads of the blocks that close or eliminate a pivot block."""
     rows, columns = _pivot_tile(r, side)
     return side // rows * (side // columns)
+
+
+def stack_side(r: Representation, length: int) -> int | None:
+    """Of a kernel for matrices of at most so many rows, columns and steps; None where a warp has not the room for their operands."""
+    sides = STACK_SIDES[:1] if r.has_series else STACK_SIDES  # of more elements in registers, series would be long
+    return next((s for s in sides if length <= s and s * (2 * s + 1) * r.size <= _STACK_BYTES), None)
+
+
+def stack_warps(r: Representation, side: int) -> int:
+    """Warps of the blocks that multiply small matrices: as many as shared memory has room for their operands, up to eight."""
+    return max(1, min(8, _STACK_BYTES // (side * (2 * side + 1) * r.size)))
 
 
 def step_for(r: Representation, arch: int, *, ordered_bits: bool, pairs: bool = False) -> Step | None:
@@ -109,7 +137,7 @@ def kernel_source(
     r : Representation
     step : Step or None
     name : {"product", "product_witness", "product_shared_witness", "add_parts", "close", "close_witness", "eliminate", ...}
-        Or "add_identity" or "test_loops".
+        Or "product_stack", "product_stack_witness", "multiply_column", "multiply_row", "add_identity" or "test_loops".
     tile : Tile
         Of a product.
     access : tuple of {"vectors", "rows", "columns"}
@@ -117,14 +145,15 @@ def kernel_source(
     count : int
         Products in a launch.
     side : int
-        Of the largest block that a pivot kernel takes, one of `pivot_sides`.
+        Of the largest block that a pivot kernel takes, one of `pivot_sides`, or of the largest matrix of a stack, one of `STACK_SIDES`.
     """
-    template = "product" if name.startswith("product") or name == "add_parts" else "pivot"
+    product = name.startswith("product") or name == "add_parts"
+    template = "stack" if name in STACKS else "vector" if name in VECTORS else "product" if product else "pivot"
     parts = [
         '#include "arithmetic.cuh"',
         f'#include "{template}.cuh"',
         "",
-        semiring_struct(r, step, star=name == "eliminate", epilogue=name == "product"),
+        semiring_struct(r, None if name in (*STACKS, *VECTORS) else step, star=name == "eliminate", epilogue=name == "product"),
     ]
     if tile is not None:
         held = max(tile.held, step.count if step else 1)
@@ -135,6 +164,15 @@ def kernel_source(
             f"__launch_bounds__({tile.threads}, {tile.blocks}) ",
             f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, Lookup::{_LOOKUPS[name]}, {count}>",
         )
+    elif name in STACKS:
+        arguments, values = ["const __grid_constant__ Products<Semiring, 1> products"], ["products"]
+        warps, witness = stack_warps(r, side), str(name.endswith("_witness")).lower()
+        bounds, call = f"__launch_bounds__({32 * warps}) ", f"multiply_stack<Semiring, {side}, {warps}, {witness}>"
+    elif name in VECTORS:
+        arguments, values = ["const __grid_constant__ Products<Semiring, 1> products"], ["products"]
+        sizes = f"{PLAIN_THREADS // 32}, {VECTOR_ROWS}" if name == "multiply_column" else f"{PLAIN_THREADS}"
+        vectors = str("vectors" in access).lower()
+        bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", f"{name}<Semiring, {sizes}, {vectors}>"
     elif name == "add_parts":
         sizes = "long long m, long long n, long long count, long long fresh"
         arguments = [f"Matrix<Semiring> C, Matrix<Semiring> parts, {sizes}, Predicate predicate"]
@@ -177,6 +215,9 @@ class Kernels:
     device : Device
     sides : tuple of int
         See `pivot_sides`.
+    selects : bool
+        Whether ⊕ gives one of its operands.
+    cublas : CublasProducts
     rounds : bool
         Whether elements have floats.
     ordered_bits : bool
@@ -189,6 +230,8 @@ class Kernels:
         self.representation = represent(semiring, dtypes)
         self.device = device(number)
         self.sides = pivot_sides(self.representation)
+        self.selects = semiring.selects
+        self.cublas = CublasProducts(semiring, dtypes)
         self.rounds = any(d.kind == "f" for d in dtypes)
         self.plans: dict[Hashable, LaunchPlan | SplitKPlan | None] = {}
         self._number = number

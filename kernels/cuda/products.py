@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,9 @@ from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.arguments import Predicate
-from semiring.kernels.cuda.blocks import BATCH, access, aligned_copy, batches, matrix_of, row_slices, same_block, shares
+from semiring.kernels.cuda.blocks import BATCH, access, aligned_copy, batches, row_slices, same_block, shares
 from semiring.kernels.cuda.events import launched
-from semiring.kernels.cuda.exponential import multiply_exponentials, pays
-from semiring.kernels.cuda.kernels import GROUP, PLAIN_THREADS, kernels_for, problem_for, reads_vectors
+from semiring.kernels.cuda.kernels import GROUP, kernels_for, problem_for, reads_vectors
 from semiring.kernels.cuda.launches import (
     ALWAYS,
     LaunchPlan,
@@ -29,8 +28,9 @@ from semiring.kernels.cuda.launches import (
     arrangement_of_matrices,
     planned,
 )
+from semiring.kernels.cuda.shapes import plan_for_shape, split_plan
 from semiring.kernels.cuda.steps import Step
-from semiring.kernels.cuda.tile import SplitK, Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
+from semiring.kernels.cuda.tile import Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.engine import Block
 
 __all__ = ["CudaProducts", "ProductPlan"]
@@ -74,7 +74,7 @@ class CudaProducts:
         self._ordered_bits = self._kernels.ordered_bits
         self.signs: Any = None
         self.meter: Meter | None = None
-        self._exponential = semiring.program.exponential if self._kernels.rounds and len(dtypes) == 1 else None
+        self._cublas = self._kernels.cublas
         self._when = ALWAYS
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
@@ -84,7 +84,7 @@ class CudaProducts:
     def multiply_add_each(self, *products: Operands) -> None:
         """C ← C ⊕ A⊗B for products that do not depend on each other: in one launch where no operand has to be copied."""
         plan = None
-        if products and not any(self._as_exponentials(A, C) for A, _, C in products):
+        if products and not (self._cublas.any and products[0][2].via is None and self._cublas.take_some(products)):
             plan = self._planned(products, fresh=False, together=True)
         if plan is not None:
             plan.start(addresses(products))
@@ -100,7 +100,7 @@ class CudaProducts:
     def _launches_again(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[ProductPlan, int | None]] | None:
         """The launches of a product of matrices into new arrays, if one whose operands lie alike was planned before."""
         (m, k), n = a.shape, b.shape[1]
-        if self._exponential is not None and pays(1, m, n, k):
+        if not witness and self._cublas.takes(1, m, n, k):
             return None
         alike = arrangement_of_matrices(a, b, witness=witness)
         found = []
@@ -128,8 +128,7 @@ class CudaProducts:
         """One launch, or one for each part of C for which copies of operands fit the scratch memory."""
         if C.values[0].size == 0:
             return
-        if self._as_exponentials(A, C):
-            compiler.run(lambda: self._by_exponentials(A, B, C, fresh), lambda: self._by_exponentials(A, B, C, fresh))
+        if self._cublas.any and self._by_cublas(A, B, C, fresh=fresh):
             return
         parts = [] if self.meter is None else self._parts(A, B, C, self.meter.piece)
         if parts:
@@ -156,13 +155,10 @@ class CudaProducts:
 
             compiler.run(work, work)
 
-    def _as_exponentials(self, A: Block, C: Block) -> bool:
-        """Whether a product is one of exponentials, which is faster."""
-        return self._exponential is not None and C.via is None and pays(len(C.values[0]), *C.shape, A.shape[1])
-
-    def _by_exponentials(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
-        """The product of exponentials, and by steps of those parts for which the GPU finds that floats do not reach down far enough."""
-        assert self._exponential is not None
+    def _by_cublas(self, A: Block, B: Block, C: Block, *, fresh: bool) -> bool:
+        """The product by cuBLAS, where that is faster; False where it is not done."""
+        if C.via is not None or not self._cublas.takes(len(C.values[0]), *C.shape, A.shape[1]):
+            return False
 
         def by_steps(A: Block, B: Block, C: Block, predicate: Predicate) -> None:
             self._when = predicate
@@ -171,7 +167,7 @@ class CudaProducts:
             finally:
                 self._when = ALWAYS
 
-        multiply_exponentials(A, B, C, self._exponential, by_steps, fresh=fresh)
+        return compiler.run(*[lambda: self._cublas.multiply(A, B, C, by_steps, self._launched, fresh=fresh)] * 2)
 
     def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
         """What is launched for products without copies; None where they need some. `together` there may be several of them."""
@@ -189,6 +185,12 @@ class CudaProducts:
     def _plan(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
         """What is launched for products without copies, decided anew."""
         A, B, C = products[0]
+        if not together:
+            vectors = self._reads_vectors(witness=False)
+            if (
+                special := plan_for_shape(self._kernels, A, B, C, ordered_bits=self._ordered_bits, vectors=vectors, fresh=fresh)
+            ) is not None:
+                return special
         if together or shares(A, C) or shares(B, C):
             whole, side = self._in_one_launch(products), _BLOCK
         else:
@@ -198,7 +200,7 @@ class CudaProducts:
         problem = self._problem(products, side=side, shared_lookup=C.via is not None)
         tile = self.tile_for(problem)
         if (split := split_k(problem, tile, self._kernels.device)) is not None:
-            return self._split_plan(problem, tile, split, products[0], fresh=fresh)
+            return split_plan(self._kernels, split, products[0], partial(self._tiles, problem, tile, transposed=None), fresh=fresh)
         return self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh) for operands in products], None)
 
     def _as_it_lies(self, A: Block, B: Block, C: Block) -> bool:
@@ -301,7 +303,8 @@ class CudaProducts:
             if split is None:
                 self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh)], transposed).start(own, predicate)
             else:
-                self._split_plan(problem, tile, split, operands, fresh=fresh).start(own, predicate)
+                launch = partial(self._tiles, problem, tile, transposed=None)
+                split_plan(self._kernels, split, operands, launch, fresh=fresh).start(own, predicate)
         self._launched([operands])
 
     def _parts(self, A: Block, B: Block, C: Block, most: int) -> list[slice]:
@@ -316,30 +319,6 @@ class CudaProducts:
         """Tell the meter of products that have been launched."""
         if self.meter is not None:
             launched(self.meter, sum([A.shape[1] * C.values[0].size for A, _, C in products]))
-
-    def _split_plan(self, problem: TileProblem, tile: Tile, split: SplitK, operands: Operands, *, fresh: bool) -> SplitKPlan:
-        """The launches of a product of which the last rows are sums of parts."""
-        import cupy
-
-        A, B, C = operands
-        rows, whole, rest = split.rows, slice(split.rows), slice(split.rows, None)
-        below = C[rest, :]
-        parts = Block(tuple([cupy.empty((split.parts, *v.shape[1:]), v.dtype) for v in below.values]))
-        products = [(A[whole, :], B, C[whole, :], A.shape[1], fresh)] if rows else []
-        products.append((A[rest, :], B, parts, split.depth, True))
-        return SplitKPlan(
-            self._tiles(problem, tile, products, None),
-            bool(rows),
-            tuple([rows * v.strides[1] for v in A.values]),
-            tuple([rows * v.strides[1] for v in C.values]),
-            (split.parts, *below.shape),
-            tuple([v.dtype for v in C.values]),
-            self._kernels.function("add_parts"),
-            (-(-math.prod(below.shape) // PLAIN_THREADS), 1, 1),
-            (PLAIN_THREADS, 1, 1),
-            matrix_of(below)[1:],
-            fresh,
-        )
 
     def _tiles(
         self, problem: TileProblem, tile: Tile, products: Sequence[tuple[Block, Block, Block, int, bool]], transposed: Block | None

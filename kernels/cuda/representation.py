@@ -63,6 +63,11 @@ class Representation:
             end = offsets[-1] + d.itemsize
         return tuple(offsets)
 
+    @property
+    def same_registers(self) -> bool:
+        """Whether elements are held in registers as they are in memory."""
+        return self.registers == self.dtypes
+
     @cached_property
     def size(self) -> int:
         """Bytes of an element in shared memory."""

@@ -18,7 +18,18 @@ from semiring.common.errors import DTypeError, SemiringError
 from semiring.kernels import source
 from semiring.kernels.cuda import boolean, compiler, exponential
 from semiring.kernels.cuda.elements import elements_source
-from semiring.kernels.cuda.kernels import GROUP, kernel_source, pivot_sides, problem_for, reads_vectors, step_for
+from semiring.kernels.cuda.kernels import (
+    GROUP,
+    STACK_SIDES,
+    STACKS,
+    VECTORS,
+    kernel_source,
+    pivot_sides,
+    problem_for,
+    reads_vectors,
+    stack_side,
+    step_for,
+)
 from semiring.kernels.cuda.paths import WALKS_SOURCE, trees_source
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import function
@@ -81,6 +92,21 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
             record_property(f"{name}: registers", registers)
             allowed = ALLOWED if name.startswith("product") else 80
             assert spilled <= allowed, f"{name} {variant} keeps {spilled} bytes in memory instead of registers"
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(("semiring", "dtype", "ordered"), CASES, ids=str)
+def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
+    dtypes = (np.dtype(dtype),) * semiring.components
+    r = represent(semiring, dtypes)
+    for name in STACKS[: 1 + is_selective(semiring, dtypes)]:
+        for side in STACK_SIDES:
+            if stack_side(r, side) == side:
+                assert compile_and_report(kernel_source(r, None, name, side=side), arch)[1] <= 64
+    for name in VECTORS:
+        for access in ("vectors", "rows") if reads_vectors(r, None) and r.same_registers else ("rows",):
+            assert compile_and_report(kernel_source(r, None, name, None, (access, access)), arch)[1] == 0
 
 
 @pytest.mark.sampled(1)

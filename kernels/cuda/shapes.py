@@ -1,0 +1,112 @@
+"""Launches for some shapes: split-K, stacks of small matrices, of which a warp has one, and products of a matrix and a vector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
+from semiring.kernels.cuda.kernels import PLAIN_THREADS, STACKS, VECTOR_ROWS, Kernels, stack_side, stack_warps
+from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, planned
+from semiring.kernels.cuda.tile import SplitK
+from semiring.kernels.engine import Block
+
+__all__ = ["plan_for_shape", "split_plan"]
+
+_STACK = 32
+"""Matrices from which on they are a stack."""
+
+_DEPTH, _ROWS, _COLUMNS = 256, 2048, 1024
+"""Steps of a product by a vector from which on it has a kernel of its own, and rows or columns of the result."""
+
+_BLOCKS, _LEAST_PART = 4, 64
+"""Blocks of a multiprocessor for a product by a row, and the fewest steps that one of them takes."""
+
+
+def plan_for_shape(
+    kernels: Kernels, A: Block, B: Block, C: Block, *, ordered_bits: bool, vectors: bool, fresh: bool
+) -> LaunchPlan | SplitKPlan | None:
+    """The launches of a product by a kernel for its shape; None where there is none.
+
+    Parameters
+    ----------
+    kernels : Kernels
+    A, B, C : Block
+    ordered_bits : bool
+        Whether floats are compared as the integers of their bits.
+    vectors : bool
+        Whether operands that are aligned may be read by vectors.
+    fresh : bool
+    """
+    (m, n), k, count = C.shape, A.shape[1], len(C.values[0])
+    if count >= _STACK and (side := stack_side(kernels.representation, max(m, n, k))) is not None:
+        # No warp may change what another one reads.
+        if any(shares(X, C) and not same_block(X, C) for X in (A, B)):
+            return None
+        return _stack(kernels, side, A, B, C, ordered_bits=ordered_bits, fresh=fresh)
+    if C.via is not None or count > 1 or k < _DEPTH or shares(A, C) or shares(B, C):
+        return None
+    vectors = vectors and kernels.representation.same_registers
+    if n == 1 and m >= _ROWS and (how := access(A, vectors=vectors)) != "columns":
+        kernel = kernels.function("multiply_column", ordered_bits=ordered_bits, access=(how, how))
+        grid = -(-m // (PLAIN_THREADS // 32 * VECTOR_ROWS))
+        return planned(kernel, (grid, 1, 1), PLAIN_THREADS, 0, 1, [(A, B, C, grid, k, fresh)], None)
+    # Sums are split among as many blocks as a GPU has room for: their bits would depend on it.
+    if m == 1 and n >= _COLUMNS and kernels.selects and (how := access(B, vectors=vectors)) != "columns":
+        return _row(kernels, how, A, B, C, ordered_bits=ordered_bits, fresh=fresh)
+    return None
+
+
+def _stack(kernels: Kernels, side: int, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool) -> LaunchPlan:
+    """The launch of a stack of small products."""
+    count, warps = len(C.values[0]), stack_warps(kernels.representation, side)
+    kernel = kernels.function(STACKS[C.via is not None], ordered_bits=ordered_bits, side=side)
+    return planned(kernel, (-(-count // warps), 1, 1), 32 * warps, 0, 1, [(A, B, C, count, A.shape[1], fresh)], None)
+
+
+def _row(kernels: Kernels, how: str, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool) -> SplitKPlan:
+    """The launches of a product of a row and a matrix: of parts of its steps, and of their sum."""
+    k, width = A.shape[1], 16 // kernels.representation.size if how == "vectors" else 1
+    kernel = kernels.function("multiply_row", ordered_bits=ordered_bits, access=(how, how))
+    across = -(-C.shape[1] // (PLAIN_THREADS * width))
+    parts = max(1, min(k // _LEAST_PART, _BLOCKS * kernels.device.multiprocessors // across))
+    depth = -(-k // parts)
+    split = SplitK(0, depth, -(-k // depth))
+
+    def launch(products: Sequence[tuple[Block, Block, Block, int, bool]]) -> LaunchPlan:
+        each = [(left, right, sums, across, steps, fresh) for left, right, sums, steps, fresh in products]
+        return planned(kernel, (across * split.parts, 1, 1), PLAIN_THREADS, 0, 1, each, None)
+
+    return split_plan(kernels, split, (A, B, C), launch, fresh=fresh)
+
+
+def split_plan(
+    kernels: Kernels,
+    split: SplitK,
+    operands: Operands,
+    launch: Callable[[Sequence[tuple[Block, Block, Block, int, bool]]], LaunchPlan],
+    *,
+    fresh: bool,
+) -> SplitKPlan:
+    """The launches of a product of which the last rows are sums of parts, which `launch` plans as products of some depth each."""
+    import cupy
+
+    A, B, C = operands
+    rows, whole, rest = split.rows, slice(split.rows), slice(split.rows, None)
+    below = C[rest, :]
+    parts = Block(tuple([cupy.empty((split.parts, *v.shape[1:]), v.dtype) for v in below.values]))
+    products = [(A[whole, :], B, C[whole, :], A.shape[1], fresh)] if rows else []
+    products.append((A[rest, :], B, parts, split.depth, True))
+    return SplitKPlan(
+        launch(products),
+        bool(rows),
+        tuple([rows * v.strides[1] for v in A.values]),
+        tuple([rows * v.strides[1] for v in C.values]),
+        (split.parts, *below.shape),
+        tuple([v.dtype for v in C.values]),
+        kernels.function("add_parts"),
+        (-(-math.prod(below.shape) // PLAIN_THREADS), 1, 1),
+        (PLAIN_THREADS, 1, 1),
+        matrix_of(below)[1:],
+        fresh,
+    )
