@@ -185,8 +185,8 @@ ALIGNED_STEPS, ALIGNED_SIDE, ALIGNED_DEPTH = 1 << 29, 512, 512
 SIGNS_STEPS, SIGNS_SIDE = 1 << 30, 512
 """Steps of a product of float32, and its rows and columns, from which on it is worth a look at the signs of all operands."""
 
-EXPONENTIAL_STEPS, BLAS_STEPS, BLAS_SIDE = 1 << 26, 1 << 27, 32
-"""Steps of a product over log Σ exp and of one of floats from which on cuBLAS is faster, and the least of its sides."""
+EXPONENTIAL_STEPS, BLAS_STEPS, BLAS_SIDE = {4: 1 << 27, 8: 1 << 20}, {4: 1 << 28, 8: 1 << 25}, 32
+"""Steps of a product over log Σ exp, and of one of floats, from which on cuBLAS is faster, by bytes of an element; and its least side."""
 
 used_devices: set[str] = set()
 """The GPUs that this process has computed on."""

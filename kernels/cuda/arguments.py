@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 __all__ = [
-    "Bits", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Strided", "Truths", "Vertices", "Via", "Witness",
+    "ALWAYS", "Bits", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Strided", "Truths", "Vertices", "Via", "Witness",
     "fields_header", "flat", "parameters", "places",
 ]  # fmt: skip
 
@@ -40,6 +40,10 @@ class Predicate(NamedTuple):
 
     signs: ConstInts
     value: Word
+
+
+ALWAYS = Predicate(0, 0)
+"""Of launches that compute whatever the numbers are."""
 
 
 class Witness(NamedTuple):

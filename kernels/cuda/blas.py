@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation
+from semiring.arrays.overlap import address
+from semiring.kernels.cuda.arguments import ALWAYS, Predicate
 from semiring.kernels.cuda.compiler import rehearsing
 
-__all__ = ["fits_blas", "gemm", "has_blas", "is_plus_times"]
+__all__ = ["BlasPlan", "blas_plan", "has_blas", "is_plus_times"]
 
 _PRECISIONS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
@@ -46,59 +50,87 @@ def is_plus_times(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool
     )
 
 
-def fits_blas(*arrays: Any) -> bool:
-    """Whether cuBLAS takes matrices, batches of shape (count, m, n), as they lie: the numbers of each row or column side by side."""
-    return (
-        all(_leading(v) is not None and max(*v.shape, abs(v.strides[0])) <= _MOST for v in arrays)
-        and arrays[-1].strides[2] == arrays[-1].itemsize
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class BlasPlan:
+    """A product C ← C + AB, or AB where C is fresh, of matrices that lie as cuBLAS takes them.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+    layout : tuple of int
+        Whether B and A lie by columns; columns and rows of C, and steps.
+    leading : tuple of int
+        How far apart the rows or columns of A, B and C lie, in numbers.
+    apart : tuple of int
+        How far apart the matrices of each lie.
+    count : int
+        Matrices.
+    fresh : bool
+    """
+
+    dtype: np.dtype[Any]
+    layout: tuple[int, int, int, int, int]
+    leading: tuple[int, int, int]
+    apart: tuple[int, int, int]
+    count: int
+    fresh: bool
+
+    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS) -> None:
+        """Ask for it in the current stream, with the addresses of A, B and C."""
+        import cupy
+
+        assert predicate.signs == 0, "cuBLAS asks for no signs"
+        if rehearsing():
+            return
+        cublas, handle, kind = _cublas(), cupy.cuda.device.get_cublas_handle(), _PRECISIONS[self.dtype]
+        scalars = np.array([1, not self.fresh], self.dtype)  # α and β
+        alpha = address(scalars)
+        (a, b, c), (lda, ldb, ldc), beta = own[:3], self.leading, alpha + self.dtype.itemsize
+        mode = cublas.getMathMode(handle)
+        if mode == _TF32:
+            cublas.setMathMode(handle, 0)
+        # cuBLAS takes what lies by rows for the transpose that lies by columns: Cᵀ = Bᵀ Aᵀ.
+        try:
+            if self.count == 1:
+                multiply = getattr(cublas, f"{kind}gemm")
+                multiply(handle, *self.layout, alpha, b, ldb, a, lda, beta, c, ldc)
+            else:
+                multiply, (next_a, next_b, next_c) = getattr(cublas, f"{kind}gemmStridedBatched"), self.apart
+                multiply(handle, *self.layout, alpha, b, ldb, next_b, a, lda, next_a, beta, c, ldc, next_c, self.count)
+        finally:
+            if mode == _TF32:
+                cublas.setMathMode(handle, mode)
 
 
-def _leading(v: Any) -> tuple[int, int] | None:
-    """Whether the matrices lie by columns, and how far apart their rows or columns are, in numbers; None where numbers lie apart."""
-    (_, m, n), (_, row, column), size = v.shape, v.strides, v.itemsize
-    for transposed, length, step, apart, count in ((0, n, column, row, m), (1, m, row, column, n)):
-        if step == size or length == 1:
-            if count == 1:
-                return transposed, length
-            if apart >= length * size and apart % size == 0:
-                return transposed, apart // size
-    return None
-
-
-def gemm(A: Any, B: Any, C: Any, *, fresh: bool) -> None:
-    """C ← C + AB, or AB where C is `fresh`, in the current stream, for batches that `fits_blas` and of which C shares nothing with A or B.
+def blas_plan(A: Any, B: Any, C: Any, *, fresh: bool) -> BlasPlan | None:
+    """The product of batches of matrices, with whose results the operands share nothing; None where they do not lie as cuBLAS takes them.
 
     Parameters
     ----------
     A : array of shape (count, m, k)
     B : array of shape (count, k, n)
     C : array of shape (count, m, n)
-        With contiguous rows.
     fresh : bool
     """
-    import cupy
+    count, m, n = C.shape
+    places = [_leading(v) for v in (A, B, C)]
+    if None in places or C.strides[2] != C.itemsize or max(m, n, A.shape[2], count) > _MOST or min(m, n, count, A.shape[2]) == 0:
+        return None
+    (by_columns_a, lda), (by_columns_b, ldb), (_, ldc) = (place for place in places if place is not None)
+    if max(lda, ldb, ldc) > _MOST:
+        return None
+    apart = tuple([v.strides[0] // v.itemsize for v in (A, B, C)])
+    layout = by_columns_b, by_columns_a, n, m, A.shape[2]
+    return BlasPlan(C.dtype, layout, (lda, ldb, ldc), (apart[0], apart[1], apart[2]), count, fresh)
 
-    if rehearsing():
-        return
-    (count, m, n), k, kind = C.shape, A.shape[2], _PRECISIONS[C.dtype]
-    cublas, handle = _cublas(), cupy.cuda.device.get_cublas_handle()
-    (by_columns_a, lda), (by_columns_b, ldb), (_, ldc) = (_leading(v) or (0, 0) for v in (A, B, C))
-    scalars = np.array([1, not fresh], C.dtype)  # α and β
-    alpha, beta = scalars.ctypes.data, scalars.ctypes.data + C.itemsize
-    mode = cublas.getMathMode(handle)
-    if mode == _TF32:
-        cublas.setMathMode(handle, 0)
-    # cuBLAS takes what lies by rows for the transpose that lies by columns: Cᵀ = Bᵀ Aᵀ.
-    shape = by_columns_b, by_columns_a, n, m, k
-    try:
-        if count == 1:
-            multiply = getattr(cublas, f"{kind}gemm")
-            multiply(handle, *shape, alpha, B.data.ptr, ldb, A.data.ptr, lda, beta, C.data.ptr, ldc)
-        else:
-            multiply = getattr(cublas, f"{kind}gemmStridedBatched")
-            a, b, c = (v.strides[0] // v.itemsize for v in (A, B, C))
-            multiply(handle, *shape, alpha, B.data.ptr, ldb, b, A.data.ptr, lda, a, beta, C.data.ptr, ldc, c, count)
-    finally:
-        if mode == _TF32:
-            cublas.setMathMode(handle, mode)
+
+def _leading(v: Any) -> tuple[int, int] | None:
+    """Whether matrices lie by columns, and how far apart their rows or columns are, in numbers; None where numbers lie apart."""
+    (_, m, n), (_, row, column), size = v.shape, v.strides, v.itemsize
+    for by_columns, length, step, apart, count in ((0, n, column, row, m), (1, m, row, column, n)):
+        if step == size or length == 1:
+            if count == 1:
+                return by_columns, length
+            if apart >= length * size and apart % size == 0:
+                return by_columns, apart // size
+    return None

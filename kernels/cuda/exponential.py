@@ -21,14 +21,15 @@ from typing import Any
 
 import numpy as np
 
+from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import Predicate, Strided, parameters
-from semiring.kernels.cuda.blas import gemm
+from semiring.kernels.cuda.blas import blas_plan, has_blas
 from semiring.kernels.cuda.blocks import access, aligned_copy, shares
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import zeros
 from semiring.kernels.engine import Block
 
-__all__ = ["KERNELS", "exponential_source", "multiply_exponentials"]
+__all__ = ["KERNELS", "exponential_source", "multiply_exponentials", "pays"]
 
 _BYTES = 1 << 29
 """Of the exponentials and the sums that there are at a time."""
@@ -37,6 +38,11 @@ _DOWN = 65535
 """Blocks in the second and third dimension of a grid at most."""
 
 KERNELS = ("extrema_of_rows", "extrema_of_columns", "exponentials_of_rows", "exponentials_of_columns", "find_lost", "logarithms")
+
+
+def pays(dtype: np.dtype[Any], count: int, m: int, n: int, k: int) -> bool:
+    """Whether products of so many matrices take less time in this way, exponentials and logarithms included."""
+    return count * m * n * k >= machine.EXPONENTIAL_STEPS[dtype.itemsize] and min(m, n, k) >= machine.BLAS_SIDE and has_blas()
 
 
 def multiply_exponentials(
@@ -63,7 +69,9 @@ def multiply_exponentials(
         for down in _rows(C, A.shape[1], batch, across):
             left = rows.exponentials(batch, down)
             sums = cupy.empty((len(left), left.shape[1], right.shape[2]), np.float64)
-            gemm(left, right, sums, fresh=True)
+            product = blas_plan(left, right, sums, fresh=True)
+            assert product is not None, "new arrays lie as cuBLAS takes them"
+            product.start((left.data.ptr, right.data.ptr, sums.data.ptr))
             part = C.at(batch)[down, across]
             shown = _shown(rows, batch, down), _shown(columns, batch, across)
             lost = zeros(1)

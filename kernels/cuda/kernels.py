@@ -18,8 +18,8 @@ from semiring.kernels import cache
 from semiring.kernels.boolean import is_reachability
 from semiring.kernels.cuda import boolean
 from semiring.kernels.cuda.arguments import Matrix, Via, parameters
+from semiring.kernels.cuda.blas import BlasPlan, is_plus_times
 from semiring.kernels.cuda.compiler import Kernel
-from semiring.kernels.cuda.floats import CublasProducts
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.steps import Operations, Step, best_step
@@ -217,7 +217,10 @@ class Kernels:
         See `pivot_sides`.
     selects : bool
         Whether ⊕ gives one of its operands.
-    cublas : CublasProducts
+    plus_times : bool
+        Whether products are those of floats.
+    exponential : Fraction or None
+        s, where ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a + b.
     rounds : bool
         Whether elements have floats.
     ordered_bits : bool
@@ -231,9 +234,10 @@ class Kernels:
         self.device = device(number)
         self.sides = pivot_sides(self.representation)
         self.selects = semiring.selects
-        self.cublas = CublasProducts(semiring, dtypes)
+        self.plus_times = is_plus_times(semiring, dtypes)
+        self.exponential = semiring.program.exponential if len(dtypes) == 1 and dtypes[0].kind == "f" else None
         self.rounds = any(d.kind == "f" for d in dtypes)
-        self.plans: dict[Hashable, LaunchPlan | SplitKPlan | None] = {}
+        self.plans: dict[Hashable, LaunchPlan | SplitKPlan | BlasPlan | None] = {}
         self._number = number
         self._steps: dict[tuple[bool, bool], Step | None] = {}
         self.ordered_bits = self.representation.keeps_bits_ordered and any(

@@ -11,18 +11,15 @@ from typing import Any
 import numpy as np
 
 from semiring.arrays.cuda_stream import Strided
-from semiring.kernels.cuda.arguments import Matrix, Predicate, Product, Witness, flat, places
+from semiring.kernels.cuda.arguments import ALWAYS, Matrix, Predicate, Product, Witness, flat, places
 from semiring.kernels.cuda.blocks import by_value, matrix_of, via_of
 from semiring.kernels.cuda.compiler import Kernel, pointer_to
 from semiring.kernels.engine import Block
 
-__all__ = ["ALWAYS", "LaunchPlan", "Operands", "SplitKPlan", "addresses", "arrangement", "arrangement_of_matrices", "planned"]
+__all__ = ["LaunchPlan", "Operands", "SplitKPlan", "addresses", "arrangement", "arrangement_of_matrices", "planned"]
 
 Operands = tuple[Block, Block, Block]
 """A, B and C of a product."""
-
-ALWAYS = Predicate(0, 0)
-"""Of launches that compute whatever the numbers are."""
 
 
 def arrangement(A: Block, B: Block, C: Block) -> Hashable | None:

@@ -14,12 +14,13 @@ from semiring.arrays.pieces import GPU_SCRATCH
 from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
-from semiring.kernels.cuda.arguments import Predicate
+from semiring.kernels.cuda.arguments import ALWAYS, Predicate
+from semiring.kernels.cuda.blas import BlasPlan
 from semiring.kernels.cuda.blocks import BATCH, access, aligned_copy, batches, row_slices, same_block, shares
 from semiring.kernels.cuda.events import launched
+from semiring.kernels.cuda.exponential import multiply_exponentials, pays
 from semiring.kernels.cuda.kernels import GROUP, kernels_for, problem_for, reads_vectors
 from semiring.kernels.cuda.launches import (
-    ALWAYS,
     LaunchPlan,
     Operands,
     SplitKPlan,
@@ -28,7 +29,7 @@ from semiring.kernels.cuda.launches import (
     arrangement_of_matrices,
     planned,
 )
-from semiring.kernels.cuda.shapes import plan_for_shape, split_plan
+from semiring.kernels.cuda.shapes import for_blas, plan_for_shape, split_plan
 from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.engine import Block
@@ -47,7 +48,7 @@ _PLANS = 4096
 _ROWS = 1024
 """Rows that those of a part of a product are a multiple of, so that it begins at an address as good, and its last tiles waste little."""
 
-ProductPlan = LaunchPlan | SplitKPlan
+ProductPlan = LaunchPlan | SplitKPlan | BlasPlan
 
 
 class CudaProducts:
@@ -74,7 +75,6 @@ class CudaProducts:
         self._ordered_bits = self._kernels.ordered_bits
         self.signs: Any = None
         self.meter: Meter | None = None
-        self._cublas = self._kernels.cublas
         self._when = ALWAYS
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
@@ -84,7 +84,7 @@ class CudaProducts:
     def multiply_add_each(self, *products: Operands) -> None:
         """C ← C ⊕ A⊗B for products that do not depend on each other: in one launch where no operand has to be copied."""
         plan = None
-        if products and not (self._cublas.any and products[0][2].via is None and self._cublas.take_some(products)):
+        if products and not self._are_alone(products):
             plan = self._planned(products, fresh=False, together=True)
         if plan is not None:
             plan.start(addresses(products))
@@ -100,7 +100,7 @@ class CudaProducts:
     def _launches_again(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[ProductPlan, int | None]] | None:
         """The launches of a product of matrices into new arrays, if one whose operands lie alike was planned before."""
         (m, k), n = a.shape, b.shape[1]
-        if not witness and self._cublas.takes(1, m, n, k):
+        if self._kernels.exponential is not None and pays(a.dtype, 1, m, n, k):
             return None
         alike = arrangement_of_matrices(a, b, witness=witness)
         found = []
@@ -128,9 +128,15 @@ class CudaProducts:
         """One launch, or one for each part of C for which copies of operands fit the scratch memory."""
         if C.values[0].size == 0:
             return
-        if self._cublas.any and self._by_cublas(A, B, C, fresh=fresh):
+        if self._kernels.exponential is not None and self._is_exponential(A, C):
+
+            def exponentials() -> None:
+                self._by_exponentials(A, B, C, fresh=fresh)
+
+            compiler.run(exponentials, exponentials)
             return
-        parts = [] if self.meter is None else self._parts(A, B, C, self.meter.piece)
+        # Of other rows cuBLAS may add in another order.
+        parts = [] if self.meter is None or self._kernels.plus_times else self._parts(A, B, C, self.meter.piece)
         if parts:
             for rows in parts:
                 self._product(A[rows, :], B, C[rows, :], fresh=fresh)
@@ -155,10 +161,10 @@ class CudaProducts:
 
             compiler.run(work, work)
 
-    def _by_cublas(self, A: Block, B: Block, C: Block, *, fresh: bool) -> bool:
-        """The product by cuBLAS, where that is faster; False where it is not done."""
-        if C.via is not None or not self._cublas.takes(len(C.values[0]), *C.shape, A.shape[1]):
-            return False
+    def _by_exponentials(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
+        """The product of exponentials, and by steps of those parts for which the GPU finds that floats do not reach down far enough."""
+        scale = self._kernels.exponential
+        assert scale is not None
 
         def by_steps(A: Block, B: Block, C: Block, predicate: Predicate) -> None:
             self._when = predicate
@@ -167,7 +173,19 @@ class CudaProducts:
             finally:
                 self._when = ALWAYS
 
-        return compiler.run(*[lambda: self._cublas.multiply(A, B, C, by_steps, self._launched, fresh=fresh)] * 2)
+        multiply_exponentials(A, B, C, scale, by_steps, fresh=fresh)
+
+    def _is_exponential(self, A: Block, C: Block) -> bool:
+        """Whether a product is of exponentials, which takes less time than an exponential a step."""
+        count, (m, n), dtype = len(C.values[0]), C.shape, self.dtypes[0]
+        return C.via is None and pays(dtype, count, m, n, A.shape[1])
+
+    def _are_alone(self, products: Sequence[Operands]) -> bool:
+        """Whether each of several products is launched by itself, as some of them are of exponentials or by cuBLAS."""
+        if self._kernels.exponential is not None:
+            return any(self._is_exponential(A, C) for A, _, C in products)
+        size = self._representation.size
+        return self._kernels.plus_times and any(for_blas(size, len(C.values[0]), *C.shape, A.shape[1]) for A, _, C in products)
 
     def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
         """What is launched for products without copies; None where they need some. `together` there may be several of them."""

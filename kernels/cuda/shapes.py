@@ -1,17 +1,22 @@
-"""Launches for some shapes: split-K, stacks of small matrices, of which a warp has one, and products of a matrix and a vector."""
+"""Launches for some shapes: cuBLAS for large products of floats, and kernels for small matrices, vectors and split-K.
+
+A warp has one of a stack of small matrices. A product of a matrix and a vector takes as long as the matrix takes to be read.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 
+from semiring.kernels import machine
+from semiring.kernels.cuda.blas import BlasPlan, blas_plan, has_blas
 from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, STACKS, VECTOR_ROWS, Kernels, stack_side, stack_warps
 from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, planned
 from semiring.kernels.cuda.tile import SplitK
 from semiring.kernels.engine import Block
 
-__all__ = ["plan_for_shape", "split_plan"]
+__all__ = ["for_blas", "plan_for_shape", "split_plan"]
 
 _STACK = 32
 """Matrices from which on they are a stack."""
@@ -25,7 +30,7 @@ _BLOCKS, _LEAST_PART = 4, 64
 
 def plan_for_shape(
     kernels: Kernels, A: Block, B: Block, C: Block, *, ordered_bits: bool, vectors: bool, fresh: bool
-) -> LaunchPlan | SplitKPlan | None:
+) -> LaunchPlan | SplitKPlan | BlasPlan | None:
     """The launches of a product by a kernel for its shape; None where there is none.
 
     Parameters
@@ -44,7 +49,11 @@ def plan_for_shape(
         if any(shares(X, C) and not same_block(X, C) for X in (A, B)):
             return None
         return _stack(kernels, side, A, B, C, ordered_bits=ordered_bits, fresh=fresh)
-    if C.via is not None or count > 1 or k < _DEPTH or shares(A, C) or shares(B, C):
+    if C.via is not None or shares(A, C) or shares(B, C):
+        return None
+    if kernels.plus_times and for_blas(kernels.representation.size, count, m, n, k):
+        return blas_plan(A.values[0], B.values[0], C.values[0], fresh=fresh)
+    if count > 1 or k < _DEPTH:
         return None
     vectors = vectors and kernels.representation.same_registers
     if n == 1 and m >= _ROWS and (how := access(A, vectors=vectors)) != "columns":
@@ -55,6 +64,11 @@ def plan_for_shape(
     if m == 1 and n >= _COLUMNS and kernels.selects and (how := access(B, vectors=vectors)) != "columns":
         return _row(kernels, how, A, B, C, ordered_bits=ordered_bits, fresh=fresh)
     return None
+
+
+def for_blas(size: int, count: int, m: int, n: int, k: int) -> bool:
+    """Whether cuBLAS is faster for products of floats of so many bytes."""
+    return count * m * n * k >= machine.BLAS_STEPS[size] and min(m, n, k) >= machine.BLAS_SIDE and has_blas()
 
 
 def _stack(kernels: Kernels, side: int, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool) -> LaunchPlan:
