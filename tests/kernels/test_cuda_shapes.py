@@ -1,0 +1,160 @@
+"""Products on a GPU that have kernels for their shape: stacks of small matrices, vectors, and what cuBLAS multiplies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiring.algebra.catalogue import LOG, PLUS_TIMES
+from semiring.algebra.definition import Semiring
+from semiring.kernels import machine
+from semiring.kernels.engine import Block
+from semiring.kernels.reference import ReferenceEngine
+from semiring.product import matmul
+from semiring.solve import closure
+from tests.kernels.samples import CASES, SELECTIVE, DTypes, Values, assert_equal, elements, name
+from tests.kernels.test_cuda import compare, device, engine
+from tests.kernels.test_exponential import assert_within
+
+cupy = pytest.importorskip("cupy")
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("method", ["multiply", "multiply_add"])
+@pytest.mark.parametrize(
+    ("witness", "semiring", "dtypes"), [*((False, *case) for case in CASES), *((True, *case) for case in SELECTIVE)], ids=name
+)
+def test_stacks(witness: bool, semiring: Semiring, dtypes: DTypes, method: str) -> None:
+    rng = np.random.default_rng(0)
+    for count, m, n, k in (
+        (33, 1, 1, 1),
+        (40, 8, 8, 8),
+        (70, 9, 12, 3),
+        (65, 16, 16, 16),
+        (35, 17, 31, 5),
+        (33, 32, 32, 32),
+        (32, 4, 5, 0),
+    ):
+        shapes = (count, m, k), (count, k, n), (count, m, n)
+        compare(semiring, dtypes, method, *(elements(semiring, dtypes, shape, rng) for shape in shapes), witness=witness)
+
+
+@pytest.mark.parametrize("witness", [False, True])
+def test_stacks_in_their_own_place_and_of_any_strides(witness: bool) -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.random((70_000, 4, 4), dtype=np.float32) for _ in range(2))
+
+    def same(found: Any, expected: Any) -> None:
+        assert_equal(tuple(v.get() for v in listed(found)), listed(expected))
+
+    expected = matmul(a, b, "min_plus", witness=witness, device="cpu")
+    for order in (np.asarray, np.asfortranarray):
+        same(matmul(cupy.asarray(order(a)), cupy.asarray(order(b)), "min_plus", witness=witness), expected)
+    backwards = [matmul(x[::-1, :, ::-1], y[::-1, ::-1], "min_plus", witness=witness) for x, y in ((a, b), map(cupy.asarray, (a, b)))]
+    same(backwards[1], backwards[0])
+    for place in (0, 1):
+        left, right = map(cupy.asarray, (a, b))
+        same(matmul(left, right, "min_plus", out=(left, right)[place], witness=witness), expected)
+    shifted = cupy.asarray(a)
+    same(matmul(shifted[1:], shifted[1:], "min_plus", out=shifted[:-1]), matmul(a[1:], a[1:], "min_plus", device="cpu"))
+
+
+def listed(found: Any) -> tuple[Any, ...]:
+    return tuple(found) if isinstance(found, tuple) else (found,)
+
+
+@pytest.mark.parametrize(("semiring", "dtypes"), CASES, ids=name)
+def test_vectors(semiring: Semiring, dtypes: DTypes) -> None:
+    rng = np.random.default_rng(2)
+    for rows, steps in ((2048, 1024), (2051, 1101)):
+        matrix, row = elements(semiring, dtypes, (rows, steps), rng), elements(semiring, dtypes, (1, rows), rng)
+        column, old = elements(semiring, dtypes, (steps, 1), rng), elements(semiring, dtypes, (rows, 1), rng)
+        on_gpu(semiring, dtypes, matrix, column, old)
+        on_gpu(semiring, dtypes, row, matrix, tuple(v.T for v in column))
+        some, inner = slice(1, None), tuple(v[1:, 1:] for v in matrix)
+        on_gpu(semiring, dtypes, inner, tuple(v[some] for v in column), tuple(v[some] for v in old))
+        on_gpu(semiring, dtypes, tuple(v[:, some] for v in row), inner, tuple(v[some].T for v in column))
+        on_gpu(semiring, dtypes, tuple(v.T for v in column), tuple(v.T for v in matrix), row)
+
+
+def on_gpu(semiring: Semiring, dtypes: DTypes, a: Values, b: Values, c: Values) -> None:
+    """C ⊕ A⊗B of views on the GPU, as the reference has it up to the rounding of sums."""
+    expected = Block(tuple(v.copy() for v in c))
+    ReferenceEngine(semiring, dtypes).multiply_add(Block(a), Block(b), expected)
+    gpu, result = engine(semiring, dtypes), device(c)
+    A, B, C = (gpu.load(x, owned=False) for x in (device(a), device(b), result))
+    gpu.multiply_add(A, B, C)
+    gpu.store(C, result)
+    for x, y in zip(result, expected.values, strict=True):
+        if y.dtype.kind == "f":
+            np.testing.assert_allclose(x.get(), y, rtol=64 * np.finfo(y.dtype).eps)
+        else:
+            np.testing.assert_array_equal(x.get(), y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(700, 800, 900), (8, 300, 400, 500), (2000, 40, 3000)], ids=str)
+def test_floats(dtype: str, shape: tuple[int, ...]) -> None:
+    """Large products of floats, which cuBLAS computes where their rows or columns lie side by side."""
+    *batch, m, k, n = shape
+    rng = np.random.default_rng(3)
+    a, b, c = (rng.normal(size=s).astype(dtype) for s in ((*batch, m, k), (*batch, k, n), (*batch, m, n)))
+    on, other, old = map(cupy.asarray, (a, b, c))
+    exact = a.astype(np.float64) @ b
+    eps = float(np.finfo(dtype).eps)
+
+    def same(found: Any, expected: Any) -> None:
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found.get(), expected, rtol=0, atol=20 * k * eps)
+
+    same(matmul(on, other, PLUS_TIMES), exact)
+    same(matmul(on, other, PLUS_TIMES, c=old), exact + c)
+    same(matmul(on.swapaxes(-1, -2).copy().swapaxes(-1, -2), other, PLUS_TIMES), exact)
+    same(matmul(on[..., 3:, 5:], other[..., 5:, 2:], PLUS_TIMES), a[..., 3:, 5:].astype(np.float64) @ b[..., 5:, 2:])
+    same(matmul(on[..., ::-1], other[..., ::-1, :], PLUS_TIMES), exact)
+    if m == n == k or not batch:
+        square = rng.normal(size=(600, 600)).astype(dtype)
+        own = cupy.asarray(square)
+        np.testing.assert_allclose(
+            matmul(own, own, PLUS_TIMES, out=own).get(), square.astype(np.float64) @ square, rtol=0, atol=20 * 600 * eps
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_exponentials(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of any spread, also beyond what exponents reach; with rows and columns far apart, zeros, and views."""
+    monkeypatch.setattr(machine, "EXPONENTIAL_STEPS", {4: 1, 8: 1})
+    rng, (m, k, n) = np.random.default_rng(4), (130, 70, 150)
+    bound = 4 + math.sqrt(k)
+
+    def right(a: Any, b: Any, c: Any = None) -> None:
+        found = matmul(cupy.asarray(a), cupy.asarray(b), LOG, c=None if c is None else cupy.asarray(c))
+        assert_within(found.get(), a, b, bound, c, most=25)
+
+    for spread in (1e-3, 1, 40, 400, 4000):
+        a, b, c = ((rng.normal(size=s) * spread).astype(dtype) for s in ((m, k), (k, n), (m, n)))
+        right(a, b)
+        right(a, b, c)
+    a, b = (rng.normal(size=s).astype(dtype) for s in ((m, k), (k, n)))
+    a[rng.random(a.shape) < 0.95], b[rng.random(b.shape) < 0.95] = -math.inf, -math.inf
+    a[3], b[:, 5] = -math.inf, -math.inf
+    right(a, b)
+    far = (a + rng.integers(-4000, 4000, (m, 1))).astype(dtype)
+    right(far, b)
+    right(np.asfortranarray(far), np.asfortranarray(b))
+    right(far[::-1, ::-1], b[::-1, ::-1])
+    right(far[:, ::2], b[::2])
+
+
+def test_exponentials_in_closures_and_in_their_own_place() -> None:
+    rng = np.random.default_rng(5)
+    a = rng.normal(-8, 1, (700, 700))
+    own = cupy.asarray(a)
+    np.testing.assert_allclose(matmul(own, own, LOG, out=own).get(), matmul(a, a, LOG, device="cpu"), rtol=1e-13)
+    found = [closure(cupy.asarray(a), LOG).get() for _ in range(3)]
+    np.testing.assert_allclose(np.exp(found[0]), np.linalg.inv(np.eye(700) - np.exp(a)), rtol=1e-10)
+    for again in found[1:]:  # from a CUDA graph
+        np.testing.assert_array_equal(again, found[0])
