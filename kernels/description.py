@@ -178,6 +178,7 @@ def _packed_cuda(device: str, n: int) -> KernelDescription:
 
 
 def _cuda(semiring: Semiring, dtypes: DTypes, device: str, n: int, witness: bool) -> KernelDescription:
+    from semiring.kernels.cuda.blas import is_plus_times
     from semiring.kernels.cuda.kernels import problem_for, reads_vectors, step_for
     from semiring.kernels.cuda.representation import represent
     from semiring.kernels.cuda.tile import choose_tile
@@ -200,6 +201,11 @@ def _cuda(semiring: Semiring, dtypes: DTypes, device: str, n: int, witness: bool
         text = f"{step.name} for {'a step' if together == 1 else f'{together} steps'}"
         if "candidate" in step.code:
             text += f", and {mul} operation{'s' * (mul != 1)} ⊗ for each" if mul else ""
+    if not witness and len(r.dtypes) == 1 and r.dtypes[0].kind == "f":
+        if semiring.program.exponential is not None:
+            text += "; large products by cuBLAS, of exponentials in float64"
+        elif is_plus_times(semiring, dtypes):
+            text += "; large products by cuBLAS"
     return KernelDescription(f"cuda, for sm_{limits.arch}", choose_tile(problem, limits), text)
 
 

@@ -41,8 +41,9 @@ CPU_BITS, GPU_BITS = 3.3e12, 2.7e15
 SERIES = 25
 """How many operations an exponential or a logarithm is worth."""
 
-EXPONENTIALS = 2.5
-"""How many operations a step over log Σ exp is worth on the CPU, where exponentials are multiplied and added."""
+EXPONENTIALS, GPU_EXPONENTIALS = 2.5, 2.8
+"""How many operations a step over log Σ exp is worth on the CPU, where exponentials are multiplied and added; and bytes of an element that
+take as long on a GPU, where these are of float64."""
 
 EXACT_STEPS = 3.0e6
 """Steps a second of Python's own numbers."""
@@ -251,8 +252,8 @@ def _cost(semiring: Semiring, dtypes: DTypes, gpu: bool) -> float:
         program = semiring.program
     except TraceError:
         return float(size)
-    if not gpu and program.exponential is not None:
-        return size * EXPONENTIALS / 2
+    if program.exponential is not None:
+        return GPU_EXPONENTIALS if gpu else size * EXPONENTIALS / 2
     return size * sum(map(_worth, nodes(*program.add, *program.mul))) / (2 * len(dtypes))
 
 

@@ -8,8 +8,8 @@ is a product of matrices of exponentials, which cuBLAS multiplies in float64, wh
 that is the fastest way, and its exponents reach down to 650 below the maxima. A part of the result in which a sum falls below that is left
 to the kernel that takes an exponential a step; the GPU decides that by itself, and nobody waits for it.
 
-Differences from the maxima and their sums with logarithms carry what rounding drops. So the error of an element is that of a sum of k
-positive terms, at most (k + 5) ε₆₄, and that of rounding to the dtype, which is relative to the element.
+Differences from the maxima and their sums with logarithms carry what rounding drops. So the error of an element r is that of a sum of k
+positive terms, at most (k/2 + 8) ε₆₄ max(1, |r|) / min(1, |s|), and that of rounding to the dtype.
 """
 
 from __future__ import annotations
