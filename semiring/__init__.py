@@ -9,6 +9,7 @@ What users call, by module; `planning` shows how a call is computed, and `execut
 
     solve.py         apsp, closure, transitive_closure, power
     product.py       matmul
+    sequences.py     scan
     summary.py       statistics
     explanation.py   explain, the plan of a call
     watching.py      watch, a closure step by step
@@ -80,6 +81,8 @@ if TYPE_CHECKING:
     from semiring.results.paths import Paths as Paths
     from semiring.results.paths_between import PathsBetween as PathsBetween
     from semiring.results.recording import Recording as Recording
+    from semiring.sequences import Decoded as Decoded
+    from semiring.sequences import scan as scan
     from semiring.solve import apsp as apsp
     from semiring.solve import closure as closure
     from semiring.solve import power as power
@@ -114,6 +117,7 @@ _HOMES = {
     "semiring.results.paths": "Paths",
     "semiring.results.paths_between": "PathsBetween",
     "semiring.results.recording": "Recording",
+    "semiring.sequences": "Decoded scan",
     "semiring.solve": "apsp closure power transitive_closure",
     "semiring.summary": "Statistics statistics",
     "semiring.watching": "watch",

@@ -16,8 +16,8 @@ from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError
 
 __all__ = [
-    "WITNESS", "Arrays", "Places", "ProductForm", "arrays_of", "dtype_of", "elements", "form_of", "matching", "operand", "places_for",
-    "require_one_place", "restorer_of",
+    "WITNESS", "Arrays", "Places", "ProductForm", "arrays_of", "common_dtypes", "dtype_of", "elements", "form_of", "matching", "operand",
+    "places_for", "require_one_place", "restorer_of",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]
@@ -83,7 +83,7 @@ def form_of(
     if witness:
         semiring.require_selective()
     batch, row, column = _leading_axes(a, b)
-    m, n, dtypes = a[-2:-1], () if column else b[-1:], _dtypes_of(kinds_a, kinds_b, semiring)
+    m, n, dtypes = a[-2:-1], () if column else b[-1:], common_dtypes(kinds_a, kinds_b, semiring)
     full = *batch, *(m or (1,)), *(n or (1,))
     return ProductForm(dtypes, (*batch, *m, *n), full, batch, a[-1], row, column, kinds_a == kinds_b == dtypes)
 
@@ -103,7 +103,7 @@ def _leading_axes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ..
     return batch, row, column
 
 
-def _dtypes_of(left: DTypes, right: DTypes, semiring: Semiring) -> DTypes:
+def common_dtypes(left: DTypes, right: DTypes, semiring: Semiring) -> DTypes:
     """The dtypes of the product of operands of these dtypes."""
     common = tuple(widened(_common(x, y)) for x, y in zip(left, right, strict=True))
     if semiring.on_truth_values and common[0].kind in "iu":
@@ -117,7 +117,7 @@ def _common(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
     try:
         return np.result_type(x, y)
     except TypeError as error:
-        raise DTypeError(f"a and b have no common dtype: {x} and {y}") from error
+        raise DTypeError(f"the operands have no common dtype: {x} and {y}") from error
 
 
 # What the caller passed, as arrays.

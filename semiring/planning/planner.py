@@ -27,7 +27,7 @@ from semiring.common.units import format_bytes
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import sides_of
-from semiring.kernels.select import has_searches
+from semiring.kernels.select import has_searches, scans_for
 from semiring.planning.costs import closure_seconds, product_seconds, rows_seconds, scipy_seconds, search_seconds
 from semiring.planning.options import named_device, named_gpus
 from semiring.planning.plans import Plan
@@ -72,7 +72,7 @@ def plan(problem: Problem) -> Plan:
         found = None
     if found is not None and found[1] == warm:
         return found[0]
-    made = _product(problem) if problem.kind == "product" else _closure(problem)
+    made = {"product": _product, "scan": _scan}.get(problem.kind, _closure)(problem)
     if problem.result_bytes <= ALWAYS_FITS and made.strategy != "block rows":
         with _lock:
             _plans[problem] = made, warm
@@ -92,6 +92,13 @@ def _product(problem: Problem) -> Plan:
     seconds = None if problem.exact else product_seconds(problem, device)
     memory = {device: with_scratch(problem.result_bytes) if is_gpu(device) else problem.result_bytes}
     return Plan(problem, (device,), "product", "product", seconds=seconds, memory=memory)
+
+
+def _scan(problem: Problem) -> Plan:
+    """Vectors through a long product, step after step: on the device that is named, or where the operands lie."""
+    device = named_device(problem.device, problem.place, exact=problem.exact) or "cpu"
+    algorithm = "generated loop" if scans_for(problem.semiring, problem.dtypes, device) else "products one after the other"
+    return Plan(problem, (device,), "scan", algorithm, memory={device: problem.result_bytes})
 
 
 # Closures.

@@ -1,0 +1,153 @@
+"""What a scan needs of its operands: that they hold elements, and that no vector on the way can leave its dtype.
+
+All vectors are products of no more factors than there are steps, so their reach is that of a power of one step: by squaring, as ⊗ is
+associative, in as many evaluations as the number of steps has bits.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import nodes
+from semiring.arrays.conversion import require_inside
+from semiring.arrays.devices import namespace
+from semiring.common.errors import SemiringError
+from semiring.kernels.limits import ValueStatistics, absorbing, inner_infinity, largest_beside, overflow_risk, tropical
+from semiring.kernels.overflow.floats import magnitudes, product_of_magnitudes
+from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range
+from semiring.kernels.overflow.products import depends_on_values, ranges
+from semiring.kernels.overflow.statistics import surely_elements, value_statistics
+from semiring.kernels.scans import ScanOperands
+
+__all__ = ["check_scan"]
+
+Reach = TypeVar("Reach")
+Statistics = Sequence[ValueStatistics]
+Values = tuple[Any, ...]
+
+
+def check_scan(
+    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], operands: ScanOperands, threads: int | None = None, *, refuse: bool = True
+) -> bool:
+    """Whether a finite element could pull a sum with ∞ back from it (see `Engine.signed`), once what could go wrong is refused.
+
+    What lies beyond the lengths of sequences does not count.
+
+    Raises
+    ------
+    DomainError, OverflowRiskError
+    """
+    if not depends_on_values(semiring, dtypes) or not (refuse or tropical(semiring, dtypes)):
+        return False
+    named = {"matrices": operands.matrices, "weights": operands.weights, "initial": operands.initial}
+    parts = {name: tuple(map(_once, values)) for name, values in named.items() if values is not None}
+    try:
+        return _check(semiring, dtypes, parts, operands, threads, refuse=refuse)
+    except SemiringError:
+        if not operands.lengths.size or int(operands.lengths.min()) == operands.steps:
+            raise
+    # Something may be wrong with what no sequence has.
+    longest = {name: _used(parts[name], operands, axes) for name, axes in (("matrices", 2), ("weights", 1)) if name in parts}
+    used = {f"{name}{which}": part for name, some in longest.items() for which, part in some.items()}
+    return _check(semiring, dtypes, {**used, "initial": parts["initial"]}, operands, threads, refuse=refuse)
+
+
+def _check(
+    semiring: Semiring,
+    dtypes: tuple[np.dtype[Any], ...],
+    parts: dict[str, Values],
+    operands: ScanOperands,
+    threads: int | None,
+    *,
+    refuse: bool,
+) -> bool:
+    """The same of operands, or of parts of them, by names that begin with the operand's."""
+    infinities, width = absorbing(semiring, dtypes), len(dtypes)
+    found = iter(value_statistics([v for part in parts.values() for v in part], infinities, threads=threads))
+    whole: dict[str, Statistics] = {}
+    for name, part in parts.items():
+        each = [next(found) for _ in range(width)]
+        if refuse and not surely_elements(semiring, part, each):
+            require_inside(semiring, part, name)
+        operand = name.split(" ")[0]
+        whole[operand] = list(map(operator.or_, whole.get(operand, [ValueStatistics()] * width), each))
+    steps = int(operands.lengths.max(initial=0))
+    if tropical(semiring, dtypes):
+        signed = any(part[0].pulls_back(minimum=infinities[0] > 0) for part in whole.values())
+        if refuse:
+            _certify_tropical(semiring, dtypes[0], whole, steps, signed=signed)
+        return signed
+    if refuse and 0 not in (steps, operands.states):
+        if any(d.kind in "iu" for d in dtypes) and semiring.program.operations & ARITHMETIC:
+            _certify_integers(semiring, dtypes, whole, steps, operands.states)
+        _certify_floats(semiring, dtypes, whole, steps)
+    return False
+
+
+def _once(v: Any) -> Any:
+    """An array without the axes along which its entries repeat."""
+    return v[tuple(slice(0, 1) if step == 0 else slice(None) for step in v.strides)] if 0 not in v.shape else v
+
+
+def _used(values: Values, operands: ScanOperands, axes: int) -> dict[str, Values]:
+    """What each sequence has of arrays with steps in front of so many axes, by what to call it."""
+    if all(v.ndim <= axes or v.shape[-axes - 1] == 1 for v in values):
+        return {"": values}
+    whole = [namespace(v).broadcast_to(v, (*operands.batch, operands.steps, *v.shape[-axes:])) for v in values]
+    each = ((index, slice(int(operands.lengths[index]))) for index in np.ndindex(*operands.batch))
+    return {f" of sequence {', '.join(map(str, index))}": tuple(v[(*index, steps)] for v in whole) for index, steps in each}
+
+
+def _certify_tropical(semiring: Semiring, dtype: np.dtype[Any], whole: dict[str, Statistics], steps: int, *, signed: bool) -> None:
+    """Tropical integers: every sum of a vector, a matrix and weights in each step must stay on this side of half of ∞."""
+    (infinity,) = absorbing(semiring, (dtype,))
+    each = sum(whole[name][0].largest for name in ("matrices", "weights") if name in whole)
+    reach = whole["initial"][0].largest + steps * each
+    limit = largest_beside(inner_infinity(infinity), signed=signed)
+    if reach > limit:
+        what = f"{steps} steps may reach {reach}, and beside ∞ = {infinity} the library can tell entries up to {limit} from it"
+        raise overflow_risk(semiring, [dtype], what)
+
+
+def _certify_integers(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], whole: dict[str, Statistics], steps: int, states: int) -> None:
+    """Any other integers: by the intervals of all operations."""
+    program = semiring.program
+    arithmetic = IntervalArithmetic(semiring, dtypes, absorbing(semiring, dtypes))
+    of = {name: ranges(part, dtypes) for name, part in whole.items()}
+    sums = bool({e.op for e in nodes(*program.add)} & ARITHMETIC)
+
+    def product(left: list[Range], right: list[Range]) -> list[Range]:
+        total = arithmetic.evaluate(program.mul, left, right)
+        return arithmetic.sum_of(total, states) if sums else total
+
+    step = arithmetic.evaluate(program.mul, of["matrices"], of["weights"]) if "weights" in of else of["matrices"]
+    product(of["initial"], _power(step, steps, product, lambda x, y: list(map(operator.or_, x, y))))
+
+
+def _certify_floats(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], whole: dict[str, Statistics], steps: int) -> None:
+    """Floats whose ⊕ only compares: by the magnitudes of ⊗."""
+    of = {name: magnitudes(part, dtypes) for name, part in whole.items()}
+
+    def product(left: list[float], right: list[float]) -> list[float]:
+        return product_of_magnitudes(semiring, dtypes, left, right)
+
+    step = product(of["matrices"], of["weights"]) if "weights" in of else of["matrices"]
+    product(of["initial"], _power(step, steps, product, lambda x, y: list(map(max, x, y))))
+
+
+def _power(step: Reach, steps: int, product: Callable[[Reach, Reach], Reach], either: Callable[[Reach, Reach], Reach]) -> Reach:
+    """The reach of products of one to so many steps."""
+    total, power = None, step
+    while True:
+        if steps & 1:
+            total = power if total is None else either(either(total, power), product(total, power))
+        steps >>= 1
+        if not steps:
+            assert total is not None
+            return total
+        power = either(power, product(power, power))
