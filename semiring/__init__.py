@@ -8,7 +8,7 @@ array([[ 0.,  1.],
 What users call, by module; `planning` shows how a call is computed, and `execution` computes it:
 
     solve.py         apsp, closure, transitive_closure, power
-    product.py       matmul
+    product.py       matmul, multi_dot
     sequences.py     scan
     summary.py       statistics
     explanation.py   explain, the plan of a call
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from semiring.planning import Problem as Problem
     from semiring.product import Witnessed as Witnessed
     from semiring.product import matmul as matmul
+    from semiring.product import multi_dot as multi_dot
     from semiring.results.distributed import DistributedMatrix as DistributedMatrix
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.paths import Paths as Paths
@@ -111,7 +112,7 @@ _HOMES = {
     "semiring.files.reading": "read_edges",
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
-    "semiring.product": "Witnessed matmul",
+    "semiring.product": "Witnessed matmul multi_dot",
     "semiring.results.distributed": "DistributedMatrix",
     "semiring.results.farthest": "FarthestPair",
     "semiring.results.paths": "Paths",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from semiring.common.errors import DTypeError, SemiringError, ShapeError
 
 __all__ = [
     "WITNESS", "Arrays", "Places", "ProductForm", "arrays_of", "common_dtypes", "dtype_of", "elements", "form_of", "matching", "operand",
-    "places_for", "require_one_place", "restorer_of",
+    "places_for", "promoted", "require_one_place", "restorer_of",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]
@@ -221,6 +222,30 @@ def require_one_place(
             raise ShapeError(
                 f"{name} lies on the host and another operand on a GPU, where only NumPy's go unasked; bring them to one device"
             )
+
+
+def promoted(operands: Sequence[Any], semiring: Semiring) -> tuple[list[Any], list[tuple[int, ...]]]:
+    """Operands in the dtypes that they have in common, where they lie and of their libraries, and their shapes.
+
+    Raises
+    ------
+    ShapeError
+        For one that has no axis, or one between the first and the last that is no matrix.
+    """
+    lent = [operand(x, semiring, f"arrays[{i}]") for i, x in enumerate(operands)]
+    shapes = [part[0].array.shape for part in lent]
+    for i, shape in enumerate(shapes):
+        if len(shape) < (1 if i in (0, len(shapes) - 1) else 2):
+            raise ShapeError(f"arrays[{i}] of shape {shape} is no matrix; only the first and the last of a chain may be vectors")
+    kinds = [tuple(map(dtype_of, arrays_of(part))) for part in lent]
+    dtypes = functools.reduce(lambda x, y: common_dtypes(x, y, semiring), kinds)
+    found = list(operands)
+    for i, (part, kind) in enumerate(zip(lent, kinds, strict=True)):
+        if kind != dtypes or any(p.numbers for p in part):
+            parts = elements(part, dtypes, semiring, f"arrays[{i}]", "cpu")
+            restored = tuple(v if p.restore is None else p.restore(v) for v, p in zip(parts, part, strict=True))
+            found[i] = restored if semiring.components > 1 else restored[0]
+    return found, shapes
 
 
 # Where the result is put.
