@@ -34,72 +34,66 @@ def scan(
 
     Examples
     --------
-    The probabilities of a chain of two states, step by step:
-
     >>> import numpy as np, semiring as sr
     >>> weather = np.array([[0.75, 0.25], [0.5, 0.5]])
     >>> sr.scan(weather, sr.PLUS_TIMES, [1.0, 0.0], lengths=2)
     array([[1.    , 0.    ],
            [0.75  , 0.25  ],
            [0.6875, 0.3125]])
-
-    Its most probable states, when what was seen has these probabilities in each of them:
-
     >>> seen = np.array([[0.125, 0.5], [0.25, 0.5]])
-    >>> sr.scan(weather, sr.MAX_TIMES, [0.5, 0.5], weights=seen, witness=True).states
+    >>> sr.scan(weather, sr.MAX_TIMES, weights=seen, witness=True).states
     array([1, 1, 1], dtype=int32)
 
     Parameters
     ----------
     matrices : array of shape (S, S) or (…, T, S, S)
-        One A for all steps, or A_1, …, A_T. Arrays of any library; dtypes are promoted to a common one, in which ∞ stays ∞. Over a
-        structured semiring every operand is a tuple of arrays, one a component.
+        One A for all steps, or A_1, …, A_T, in arrays of any library. Over a structured semiring every operand is a tuple of arrays.
     semiring : Semiring or str
-        One of the catalogue, also by its name, or one of your own. Marked by `Semiring.with_witness`, it asks for the witness too.
+        One of the catalogue, also by its name, or one of your own.
     initial : array of shape (…, S), optional
         v_0, or with ``reverse`` the last vector; by default 1 in each state.
     weights : array of shape (…, T, S), optional
-        w_1, …, w_T, as of what is observed at each step. T is that of the matrices or the weights, else the largest length.
+        w_1, …, w_T, as of observations.
     lengths : int or array of shape (…,), optional
-        The steps of each sequence of a batch, up to T. What lies beyond them is not looked at.
+        The steps of each sequence of a batch; what lies beyond is not looked at.
     reverse : bool
     witness : bool
         Also return which k won, and the states of the best sequence. ⊕ must be selective.
     last : bool
-        Only the vector that is computed last, without memory for the others.
+        Only the vector that is computed last.
 
     Returns
     -------
     array, tuple of arrays, or Decoded
-        v_0, …, v_T in the shape (…, T + 1, S), and zeros beyond the end of a sequence; with `last` of the shape (…, S). With `witness` a
-        named tuple ``(values, witness, states)``. Leading axes broadcast, and the result is of the library and on the device of the first
-        operand that is not NumPy's.
+        v_0, …, v_T in the shape (…, T + 1, S), zero beyond the end of a sequence; with `last` (…, S). With `witness` a named tuple
+        ``(values, witness, states)``. Leading axes broadcast; dtypes, libraries and devices are as of `matmul`.
 
     Other Parameters
     ----------------
     device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
-        Where it is computed. "auto" leaves everything where it lies.
+        "auto" computes where the operands lie.
     threads : int, optional
-        Of the CPU, which share out sequences; by default ``SEMIRING_NUM_THREADS``, or all cores.
+        Of the CPU, which share out sequences.
     check : bool
-        False looks for nothing that raises `DomainError` or `OverflowRiskError`, as of `matmul`.
+        False looks for nothing that raises `DomainError` or `OverflowRiskError`.
 
     Raises
     ------
     ShapeError, GraphError
-        Operands that do not fit each other, lie on different devices, or cannot be read where they lie.
+        Operands that do not fit each other, lie on different devices, or cannot be read.
     DTypeError, DomainError
         A dtype in which the semiring has no meaning; NaN, or an element outside the carrier.
     OverflowRiskError
         Numbers so large, or so many steps, that a vector could leave the dtype.
     LawError
         A witness is asked for and ⊕ is not selective.
+    TooLargeError
+        A GPU that has not the memory.
 
     Notes
     -----
-    T·S² steps a sequence, and nothing of the size T·S² is made. Over LOG, a hidden Markov model's α is the scan of its transitions, and β
-    the same in reverse; over MAX_PLUS the states are Viterbi's (1967). After Rabiner, "A tutorial on hidden Markov models" (1989). More:
-    How to, Sequences.
+    T·S² steps; nothing of the size T·S² is made. Over LOG these are a hidden Markov model's α and, reversed, β (Rabiner, "A tutorial on
+    hidden Markov models", 1989); over MAX_PLUS the states are Viterbi's (1967). More: How to, Sequences.
     """
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(reverse, "shape") or hasattr(last, "shape"):
         semiring = as_semiring(semiring)
