@@ -10,6 +10,7 @@ want them, and the logarithms of what was observed.
 from __future__ import annotations
 
 import argparse
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ import semiring as sr
 from benchmarks.measure import alternate, machine, print_table, version
 
 try:
-    from hmmlearn import _hmmc
+    _hmmc: Any = importlib.import_module("hmmlearn._hmmc")
 except ImportError:
     _hmmc = None
 

@@ -46,7 +46,9 @@ def magnitudes(statistics: Sequence[ValueStatistics], dtypes: tuple[np.dtype[Any
     return [some.largest if d.kind == "f" else 2.0 ** (8 * d.itemsize) for some, d in zip(statistics, dtypes, strict=True)]
 
 
-def product_of_magnitudes(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: list[float], right: list[float]) -> list[float]:
+def product_of_magnitudes(
+    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: Sequence[float], right: Sequence[float]
+) -> Sequence[float]:
     """The largest magnitude of each component of a ⊗ b, for operands of such magnitudes; NaN where none is known.
 
     Raises
@@ -78,7 +80,7 @@ def _safe_magnitude(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> fl
 
 
 def _product(
-    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: list[float], right: list[float]
+    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: Sequence[float], right: Sequence[float]
 ) -> tuple[list[float], str | None]:
     """The magnitudes of ⊗ for operands of such magnitudes, and an operation of it that could overflow."""
     limit = min(float(np.finfo(d).max) for d in dtypes if d.kind == "f")

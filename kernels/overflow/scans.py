@@ -6,7 +6,10 @@ associative, in as many evaluations as the number of steps has bits.
 
 from __future__ import annotations
 
+import functools
+import math
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -16,7 +19,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import nodes
 from semiring.arrays.conversion import require_inside
 from semiring.arrays.devices import namespace
-from semiring.common.errors import SemiringError
+from semiring.common.errors import OverflowRiskError, SemiringError
 from semiring.kernels.limits import ValueStatistics, absorbing, inner_infinity, largest_beside, overflow_risk, tropical
 from semiring.kernels.overflow.floats import magnitudes, product_of_magnitudes
 from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range
@@ -131,13 +134,36 @@ def _certify_integers(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], who
 
 def _certify_floats(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], whole: dict[str, Statistics], steps: int) -> None:
     """Floats whose ⊕ only compares: by the magnitudes of ⊗."""
-    of = {name: magnitudes(part, dtypes) for name, part in whole.items()}
+    sizes = [tuple(magnitudes(whole[name], dtypes)) for name in ("initial", "matrices", "weights") if name in whole]
+    rounded = tuple(tuple(map(_power_of_two, part)) for part in sizes)
+    if not _fit_surely(semiring, dtypes, rounded, 1 << steps.bit_length()):
+        _require_fit(semiring, dtypes, sizes, steps)
 
-    def product(left: list[float], right: list[float]) -> list[float]:
+
+def _power_of_two(size: float) -> float:
+    """The least power of two from a magnitude on."""
+    return 2.0 ** math.ceil(math.log2(size)) if 0 < size < sys.float_info.max / 2 else size
+
+
+@functools.lru_cache(maxsize=1024)
+def _fit_surely(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sizes: tuple[tuple[float, ...], ...], steps: int) -> bool:
+    """Whether magnitudes and steps are fine, also somewhat larger ones: what is known of a few round numbers holds for most scans."""
+    try:
+        _require_fit(semiring, dtypes, sizes, steps)
+    except OverflowRiskError:
+        return False
+    return True
+
+
+def _require_fit(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sizes: Sequence[Sequence[float]], steps: int) -> None:
+    """Refuse magnitudes of initial vectors, matrices and weights, if there are some, from which so many steps could overflow."""
+
+    def product(left: Sequence[float], right: Sequence[float]) -> Sequence[float]:
         return product_of_magnitudes(semiring, dtypes, left, right)
 
-    step = product(of["matrices"], of["weights"]) if "weights" in of else of["matrices"]
-    product(of["initial"], _power(step, steps, product, lambda x, y: list(map(max, x, y))))
+    initial, matrices, *weights = sizes
+    step = product(matrices, weights[0]) if weights else matrices
+    product(initial, _power(step, steps, product, lambda x, y: list(map(max, x, y))))
 
 
 def _power(step: Reach, steps: int, product: Callable[[Reach, Reach], Reach], either: Callable[[Reach, Reach], Reach]) -> Reach:
