@@ -1,7 +1,7 @@
 """What a scan needs of its operands: that they hold elements, and that no vector on the way can leave its dtype.
 
-All vectors are products of no more factors than there are steps, so their reach is that of a power of one step: by squaring, as ⊗ is
-associative, in as many evaluations as the number of steps has bits.
+The reach of the vectors is worked out step by step; where there are many, and ⊗ is seen to be associative, as that of a power of one step
+by squaring, in as many evaluations as the number of steps has bits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import nodes
+from semiring.algebra.expression import is_operation, nodes
 from semiring.arrays.conversion import require_inside
 from semiring.arrays.devices import namespace
 from semiring.common.errors import OverflowRiskError, SemiringError
@@ -35,7 +35,13 @@ Values = tuple[Any, ...]
 
 
 def check_scan(
-    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], operands: ScanOperands, threads: int | None = None, *, refuse: bool = True
+    semiring: Semiring,
+    dtypes: tuple[np.dtype[Any], ...],
+    operands: ScanOperands,
+    threads: int | None = None,
+    *,
+    backward: bool,
+    refuse: bool = True,
 ) -> bool:
     """Whether a finite element could pull a sum with ∞ back from it (see `Engine.signed`), once what could go wrong is refused.
 
@@ -50,14 +56,14 @@ def check_scan(
     named = {"matrices": operands.matrices, "weights": operands.weights, "initial": operands.initial}
     parts = {name: tuple(map(_once, values)) for name, values in named.items() if values is not None}
     try:
-        return _check(semiring, dtypes, parts, operands, threads, refuse=refuse)
+        return _check(semiring, dtypes, parts, operands, threads, backward=backward, refuse=refuse)
     except SemiringError:
         if not operands.lengths.size or int(operands.lengths.min()) == operands.steps:
             raise
     # Something may be wrong with what no sequence has.
     longest = {name: _used(parts[name], operands, axes) for name, axes in (("matrices", 2), ("weights", 1)) if name in parts}
     used = {f"{name}{which}": part for name, some in longest.items() for which, part in some.items()}
-    return _check(semiring, dtypes, {**used, "initial": parts["initial"]}, operands, threads, refuse=refuse)
+    return _check(semiring, dtypes, {**used, "initial": parts["initial"]}, operands, threads, backward=backward, refuse=refuse)
 
 
 def _check(
@@ -67,6 +73,7 @@ def _check(
     operands: ScanOperands,
     threads: int | None,
     *,
+    backward: bool,
     refuse: bool,
 ) -> bool:
     """The same of operands, or of parts of them, by names that begin with the operand's."""
@@ -87,8 +94,8 @@ def _check(
         return signed
     if refuse and 0 not in (steps, operands.states):
         if any(d.kind in "iu" for d in dtypes) and semiring.program.operations & ARITHMETIC:
-            _certify_integers(semiring, dtypes, whole, steps, operands.states)
-        _certify_floats(semiring, dtypes, whole, steps)
+            _certify_integers(semiring, dtypes, whole, steps, operands.states, backward=backward)
+        _certify_floats(semiring, dtypes, whole, steps, backward=backward)
     return False
 
 
@@ -117,27 +124,30 @@ def _certify_tropical(semiring: Semiring, dtype: np.dtype[Any], whole: dict[str,
         raise overflow_risk(semiring, [dtype], what)
 
 
-def _certify_integers(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], whole: dict[str, Statistics], steps: int, states: int) -> None:
+def _certify_integers(
+    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], whole: dict[str, Statistics], steps: int, states: int, *, backward: bool
+) -> None:
     """Any other integers: by the intervals of all operations."""
     program = semiring.program
     arithmetic = IntervalArithmetic(semiring, dtypes, absorbing(semiring, dtypes))
-    of = {name: ranges(part, dtypes) for name, part in whole.items()}
     sums = bool({e.op for e in nodes(*program.add)} & ARITHMETIC)
 
-    def product(left: list[Range], right: list[Range]) -> list[Range]:
+    def product(left: list[Range], right: list[Range], terms: int) -> list[Range]:
         total = arithmetic.evaluate(program.mul, left, right)
-        return arithmetic.sum_of(total, states) if sums else total
+        return arithmetic.sum_of(total, terms) if sums and terms > 1 else total
 
-    step = arithmetic.evaluate(program.mul, of["matrices"], of["weights"]) if "weights" in of else of["matrices"]
-    product(of["initial"], _power(step, steps, product, lambda x, y: list(map(operator.or_, x, y))))
+    operands = {name: ranges(part, dtypes) for name, part in whole.items()}
+    _reach(semiring, operands, steps, states, product, lambda x, y: list(map(operator.or_, x, y)), backward=backward)
 
 
-def _certify_floats(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], whole: dict[str, Statistics], steps: int) -> None:
+def _certify_floats(
+    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], whole: dict[str, Statistics], steps: int, *, backward: bool
+) -> None:
     """Floats whose ⊕ only compares: by the magnitudes of ⊗."""
-    sizes = [tuple(magnitudes(whole[name], dtypes)) for name in ("initial", "matrices", "weights") if name in whole]
-    rounded = tuple(tuple(map(_power_of_two, part)) for part in sizes)
-    if not _fit_surely(semiring, dtypes, rounded, 1 << steps.bit_length()):
-        _require_fit(semiring, dtypes, sizes, steps)
+    sizes = {name: tuple(magnitudes(part, dtypes)) for name, part in whole.items()}
+    rounded = tuple((name, tuple(map(_power_of_two, part))) for name, part in sizes.items())
+    if not _fit_surely(semiring, dtypes, rounded, 1 << steps.bit_length(), backward=backward):
+        _require_fit(semiring, dtypes, sizes, steps, backward=backward)
 
 
 def _power_of_two(size: float) -> float:
@@ -145,25 +155,73 @@ def _power_of_two(size: float) -> float:
     return 2.0 ** math.ceil(math.log2(size)) if 0 < size < sys.float_info.max / 2 else size
 
 
+Sizes = tuple[float, ...]
+"""A magnitude for each component."""
+
+
 @functools.lru_cache(maxsize=1024)
-def _fit_surely(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sizes: tuple[tuple[float, ...], ...], steps: int) -> bool:
+def _fit_surely(
+    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sizes: tuple[tuple[str, Sizes], ...], steps: int, *, backward: bool
+) -> bool:
     """Whether magnitudes and steps are fine, also somewhat larger ones: what is known of a few round numbers holds for most scans."""
     try:
-        _require_fit(semiring, dtypes, sizes, steps)
+        _require_fit(semiring, dtypes, dict(sizes), steps, backward=backward)
     except OverflowRiskError:
         return False
     return True
 
 
-def _require_fit(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sizes: Sequence[Sequence[float]], steps: int) -> None:
-    """Refuse magnitudes of initial vectors, matrices and weights, if there are some, from which so many steps could overflow."""
+def _require_fit(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sizes: dict[str, Sizes], steps: int, *, backward: bool) -> None:
+    """Refuse magnitudes of operands from which so many steps could overflow."""
+    bounds = [max(map(abs, ends), default=math.inf) for ends in _carrier_ends(semiring, dtypes)]
 
-    def product(left: Sequence[float], right: Sequence[float]) -> Sequence[float]:
-        return product_of_magnitudes(semiring, dtypes, left, right)
+    def product(left: Sizes, right: Sizes, _: int) -> Sizes:
+        sizes = product_of_magnitudes(semiring, dtypes, left, right)
+        return tuple(b if size > b else size for size, b in zip(sizes, bounds, strict=True))  # ⊗ of elements is an element
 
-    initial, matrices, *weights = sizes
-    step = product(matrices, weights[0]) if weights else matrices
-    product(initial, _power(step, steps, product, lambda x, y: list(map(max, x, y))))
+    def either(x: Sizes, y: Sizes) -> Sizes:
+        return tuple(math.nan if math.isnan(a + b) else max(a, b) for a, b in zip(x, y, strict=True))
+
+    _reach(semiring, sizes, steps, 1, product, either, backward=backward)
+
+
+def _carrier_ends(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> list[tuple[float, ...]]:
+    """The ends of each component of the carrier; none where it has none, or it is no interval."""
+    found = semiring.carrier.bounds(dtypes)
+    return [() for _ in dtypes] if found is None else [() if ends is None else ends for ends in found]
+
+
+_ASSOCIATIVE = ("add", "mul", "min", "max", "and", "or", "xor")
+"""Operations of which a ⊗ that is one of them in each component is associative, whatever else is wrong with a semiring."""
+
+_ONE_BY_ONE = 64
+"""Steps whose reach is worked out one by one, without an assumption."""
+
+
+def _reach(
+    semiring: Semiring,
+    operands: dict[str, Reach],
+    steps: int,
+    states: int,
+    product: Callable[[Reach, Reach, int], Reach],
+    either: Callable[[Reach, Reach], Reach],
+    *,
+    backward: bool,
+) -> Reach:
+    """What the vectors of a scan reach; `product` tells that of a product of two, with sums of so many terms."""
+    vector = operands["initial"]
+    order = [(operands[name], terms) for name, terms in (("matrices", states), ("weights", 1)) if name in operands]
+    if steps > _ONE_BY_ONE and all(is_operation(e, _ASSOCIATIVE, i) for i, e in enumerate(semiring.program.mul)):
+        step = product(order[0][0], order[1][0], 1) if len(order) > 1 else order[0][0]
+        power = _power(step, steps, lambda x, y: product(x, y, states), either)
+        return either(vector, product(vector, power, states))
+    for _ in range(steps):
+        before = vector
+        for operand, terms in reversed(order) if backward else order:
+            vector = either(vector, product(operand, vector, terms) if backward else product(vector, operand, terms))
+        if vector == before:
+            break
+    return vector
 
 
 def _power(step: Reach, steps: int, product: Callable[[Reach, Reach], Reach], either: Callable[[Reach, Reach], Reach]) -> Reach:

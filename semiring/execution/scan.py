@@ -121,7 +121,8 @@ def _compute(how: Plan, form: _Form, lengths: Any, lent: dict[str, tuple[Borrowe
         parts["initial"] = tuple(xp.full(form.states, o, dtype) for o, dtype in zip(one, how.dtypes, strict=True))
     operands = ScanOperands(parts["matrices"], parts.get("weights"), parts["initial"], lengths, form.steps, form.states)
     engine: Any = how.engine()
-    engine.signed = check_scan(how.semiring, how.dtypes, operands, how.problem.threads, refuse=options.check)
+    threads, backward = how.problem.threads, options.reverse
+    engine.signed = check_scan(how.semiring, how.dtypes, operands, threads, backward=backward, refuse=options.check)
     rows = (*form.batch, form.steps + 1)
     shape = (*(form.batch if options.last else rows), form.states)
     places = ScanPlaces(
@@ -129,7 +130,7 @@ def _compute(how: Plan, form: _Form, lengths: Any, lent: dict[str, tuple[Borrowe
         xp.empty((*rows, form.states), WITNESS) if options.witness else None,
         xp.empty(rows, WITNESS) if options.witness else None,
     )
-    scan(engine, how.scans, operands, places, backward=options.reverse)
+    scan(engine, how.scans, operands, places, backward=backward)
     return places
 
 
