@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 from semiring.algebra.catalogue import LOG
@@ -122,6 +123,7 @@ class ScanKernel:
     def __init__(self, rep: Representation, target: Target, width: int, form: ScanForm) -> None:
         self.rep, self.width, self.form = rep, width, form
         self.components = range(len(rep.outer))
+        self._zero = rep.inner_zero if rep.kind in ("order_key", "clamped") else rep.zero
         self.args = Arguments(ScanWords, ScanArrays, len(rep.outer))
         self.row = Arguments(SequenceWords, SequenceArrays, len(rep.outer))
         self.em = Emitter(form.name, "ptr %args")
@@ -300,10 +302,8 @@ class ScanKernel:
         """So many registers of the new vector, from lane j on."""
         em, inner = self.em, self.rep.inner
         starts = [str(em.add(j, r * self.width)) for r in range(registers)]
-        if not self.form.witness and self.rep.add == LOG.program.add and inner[0].kind == "f":
-            found = self._log_sum_exp(starts)
-        else:
-            found = self._fold(starts)
+        scale = _exponential_scale(self.rep)
+        found = self._fold(starts) if scale is None else self._log_sum_exp(starts, scale)
         for r, start in enumerate(starts):
             for c, s in enumerate(self.rep.outer):
                 self._put(s, self._decoded(c, found[r * len(inner) + c]).name, self._new[c], start)
@@ -320,7 +320,7 @@ class ScanKernel:
         """⊕ over all terms, the first one first; the winners are written where they are wanted."""
         em, inner = self.em, self.rep.inner
         count = len(inner)
-        zeros = [(s.vector(self.width), s.constant(z, self.width)) for s, z in zip(inner, self.rep.inner_zero, strict=True)]
+        zeros = [(s.vector(self.width), s.constant(z, self.width)) for s, z in zip(inner, self._zero, strict=True)]
         codes = [(I32.vector(self.width), I32.constant(-1, self.width))] * (len(starts) if self.form.witness else 0)
 
         def term(k: str, carried: list[str]) -> list[str]:
@@ -358,30 +358,33 @@ class ScanKernel:
             product = [Value(self.rep.encode(low, 0, self._decoded(0, product[0].name).name), inner[0])]
         return improve(low, self.rep.add, inner, self.rep.extremum, old, product)
 
-    def _log_sum_exp(self, starts: list[str]) -> list[str]:
-        """m + log Σ exp(x_k − m) over all terms x_k, where m is the largest of them."""
+    def _log_sum_exp(self, starts: list[str], scale: Fraction) -> list[str]:
+        """m + log(Σ exp(s (x_k − m))) / s over all terms x_k, where m is the one whose multiple by the scale s is the largest."""
         em, low, (s,) = self.em, self.inner, self.rep.inner
-        ir = s.vector(self.width)
+        ir, zero = s.vector(self.width), s.constant(self.rep.zero[0], self.width)
 
         def terms(k: str) -> list[str]:
             return [low.evaluate(self.rep.mul, left, right, (s,))[0].name for left, right in self._factors(k, starts)]
 
-        def largest(k: str, old: list[str]) -> list[str]:
-            return [low.arithmetic("max", s, [m, x]) for m, x in zip(old, terms(k), strict=True)]
+        def times(factor: Fraction, x: str) -> str:
+            return x if factor == 1 else low.arithmetic("mul", s, [x, s.constant(float(factor), self.width)])
 
-        found = em.loop(0, self._states, 1, largest, [(ir, s.constant(self.rep.inner_zero[0], self.width))] * len(starts))
-        # Where all terms are −∞ so is the sum: log 0, with nothing taken out.
-        none = [low.compare("eq", s, m, s.constant(self.rep.inner_zero[0], self.width)) for m in found]
+        def largest(k: str, old: list[str]) -> list[str]:
+            return [low.arithmetic("max" if scale > 0 else "min", s, [m, x]) for m, x in zip(old, terms(k), strict=True)]
+
+        found = em.loop(0, self._states, 1, largest, [(ir, zero)] * len(starts))
+        # Where all terms are zero so is the sum: log 0, with nothing taken out.
+        none = [low.compare("eq", s, m, zero) for m in found]
         most = [low.select(n, s, s.constant(0.0, self.width), m) for n, m in zip(none, found, strict=True)]
 
         def scaled(k: str, old: list[str]) -> list[str]:
-            out = list[str]()
-            for m, total, x in zip(most, old, terms(k), strict=True):
-                out.append(low.arithmetic("add", s, [total, low.arithmetic("exp", s, [low.arithmetic("sub", s, [x, m])])]))
-            return out
+            parts = [
+                low.arithmetic("exp", s, [times(scale, low.arithmetic("sub", s, [x, m]))]) for m, x in zip(most, terms(k), strict=True)
+            ]
+            return [low.arithmetic("add", s, [total, part]) for total, part in zip(old, parts, strict=True)]
 
         totals = em.loop(0, self._states, 1, scaled, [(ir, s.constant(0.0, self.width))] * len(starts))
-        return [low.arithmetic("add", s, [m, low.arithmetic("log", s, [t])]) for m, t in zip(most, totals, strict=True)]
+        return [low.arithmetic("add", s, [m, times(1 / scale, low.arithmetic("log", s, [t]))]) for m, t in zip(most, totals, strict=True)]
 
     # The states.
 
@@ -409,6 +412,11 @@ class ScanKernel:
             return [em.select_i64(em.let(f"icmp slt i64 {state}, 0"), -1, before)]
 
         em.loop(0, str(em.add(steps, 1)), 1, back, [("i64", best)])
+
+
+def _exponential_scale(rep: Representation) -> Fraction | None:
+    """The s for which ⊕ is log(e^{sa} + e^{sb}) / s; None where it is something else."""
+    return Fraction(1) if rep.add == LOG.program.add and rep.outer[0].kind == "f" else None
 
 
 def _nothing(_: object) -> None:
