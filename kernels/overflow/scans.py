@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import is_operation, nodes
+from semiring.algebra.expression import CHOOSING, is_operation, nodes
 from semiring.arrays.conversion import require_inside
 from semiring.arrays.devices import namespace
 from semiring.common.errors import OverflowRiskError, SemiringError
@@ -54,7 +54,7 @@ def check_scan(
     if not depends_on_values(semiring, dtypes) or not (refuse or tropical(semiring, dtypes)):
         return False
     named = {"matrices": operands.matrices, "weights": operands.weights, "initial": operands.initial}
-    parts = {name: tuple(map(_once, values)) for name, values in named.items() if values is not None}
+    parts = {name: _once(values) for name, values in named.items() if values is not None}
     try:
         return _check(semiring, dtypes, parts, operands, threads, backward=backward, refuse=refuse)
     except SemiringError:
@@ -99,9 +99,12 @@ def _check(
     return False
 
 
-def _once(v: Any) -> Any:
-    """An array without the axes along which its entries repeat."""
-    return v[tuple(slice(0, 1) if step == 0 else slice(None) for step in v.strides)] if 0 not in v.shape else v
+def _once(values: Values) -> Values:
+    """Components of one shape without the axes along which all of their entries repeat."""
+    if 0 in values[0].shape:
+        return values
+    whole = tuple(slice(None) if any(steps) else slice(1) for steps in zip(*(v.strides for v in values), strict=True))
+    return tuple(v[whole] for v in values)
 
 
 def _used(values: Values, operands: ScanOperands, axes: int) -> dict[str, Values]:
@@ -130,11 +133,11 @@ def _certify_integers(
     """Any other integers: by the intervals of all operations."""
     program = semiring.program
     arithmetic = IntervalArithmetic(semiring, dtypes, absorbing(semiring, dtypes))
-    sums = bool({e.op for e in nodes(*program.add)} & ARITHMETIC)
+    grows = not {e.op for e in nodes(*program.add)} <= CHOOSING - {"and", "or", "xor"}
 
     def product(left: list[Range], right: list[Range], terms: int) -> list[Range]:
         total = arithmetic.evaluate(program.mul, left, right)
-        return arithmetic.sum_of(total, terms) if sums and terms > 1 else total
+        return arithmetic.sum_of(total, terms) if grows and terms > 1 else total
 
     operands = {name: ranges(part, dtypes) for name, part in whole.items()}
     _reach(semiring, operands, steps, states, product, lambda x, y: list(map(operator.or_, x, y)), backward=backward)
