@@ -211,13 +211,14 @@ def require_one_place(
     target: tuple[Any, ...] | None,
     *,
     there: bool,
+    names: Sequence[str] = "abc",
 ) -> None:
     """Refuse operands of which some lie on a GPU and others do not, unless these are NumPy's."""
     if target is not None and any(on_gpu(v) != there for v in target):
         raise ShapeError(f"out must lie {'on the GPU, as an operand does' if there else 'on the host, as the operands do'}")
     if old is not None and not there and any(map(on_gpu, old)):
         raise ShapeError("c lies on a GPU and the operands on the host; bring it to them, or them to it")
-    for name, lent in (("a", a), ("b", b), ("c", c)):
+    for name, lent in zip(names, (a, b, c), strict=True):
         if there and any(p.restore is not None and not on_gpu(p.array) for p in lent):
             raise ShapeError(
                 f"{name} lies on the host and another operand on a GPU, where only NumPy's go unasked; bring them to one device"

@@ -96,8 +96,8 @@ def scan_sequences(matrices: Any, semiring: Semiring, initial: Any, weights: Any
     shape = *form.batch, form.steps + 1, form.states
     device = options.device
     how = plan(Problem("scan", semiring, dtypes, shape, form.states, place, options.witness, device=device, threads=options.threads))
-    lent_list = list(lent.values())
-    require_one_place(lent_list[0], lent_list[-1], (), None, None, there=how.problem.there)
+    a, w, v = (lent.get(name, ()) for name in _NAMES)
+    require_one_place(a, w, v, None, None, there=how.problem.there, names=_NAMES)
     if how.gpu and how.problem.result_bytes > ALWAYS_FITS:
         require_room(how.device, with_scratch(how.problem.result_bytes), "pass fewer sequences at a time")
     with on_device(how.device), scratch_memory() if how.gpu else nullcontext():
@@ -121,6 +121,7 @@ def _compute(how: Plan, form: _Form, lengths: Any, lent: dict[str, tuple[Borrowe
         parts["initial"] = tuple(xp.full(form.states, o, dtype) for o, dtype in zip(one, how.dtypes, strict=True))
     operands = ScanOperands(parts["matrices"], parts.get("weights"), parts["initial"], lengths, form.steps, form.states)
     engine: Any = how.engine()
+    engine.asynchronous = how.gpu
     threads, backward = how.problem.threads, options.reverse
     engine.signed = check_scan(how.semiring, how.dtypes, operands, threads, backward=backward, refuse=options.check)
     rows = (*form.batch, form.steps + 1)

@@ -395,3 +395,32 @@ def test_kinds_of_arrays() -> None:
     found = sr.scan(a, sr.MAX_PLUS, witness=True)
     assert all(isinstance(v, torch.Tensor) for v in found)
     assert sr.scan([[[0.0, 1.0], [2.0, 0.0]]], "min-plus").tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "backward"])
+@pytest.mark.parametrize(
+    ("semiring", "dtype"),
+    [(sr.LOG, "f4"), (sr.MAX_PLUS, "f8"), (sr.MIN_PLUS, "i4"), (sr.MAX_MIN, "f4"), (sr.BOOLEAN, "?"), (sr.DISTANCE_HOPS, "i4")],
+    ids=str,
+)
+def test_a_gpu_gives_what_the_host_does(semiring: sr.Semiring, dtype: str, reverse: bool) -> None:
+    import cupy
+
+    rng = np.random.default_rng(3)
+    dtypes = (np.dtype(dtype),) * semiring.components
+    steps, states, batch = 4, 9, 3
+    matrices, weights = elements(semiring, dtypes, (steps, states, states), rng), elements(semiring, dtypes, (batch, steps, states), rng)
+    initial = elements(semiring, dtypes, (states,), rng)
+    for last, witness in itertools.product((False, True), (False, is_selective(semiring, dtypes))):
+        options: dict[str, Any] = {"lengths": [4, 0, 2], "reverse": reverse, "last": last, "witness": witness}
+        expected = sr.scan(squeeze(matrices), semiring, squeeze(initial), weights=squeeze(weights), **options)
+        there = [squeeze(tuple(map(cupy.asarray, x))) for x in (matrices, initial, weights)]
+        found = sr.scan(there[0], semiring, there[1], weights=there[2], **options)
+        sent = sr.scan(squeeze(matrices), semiring, squeeze(initial), weights=squeeze(weights), device="cuda", **options)
+        for results, kind in ((found, cupy.ndarray), (sent, np.ndarray)):
+            pairs = zip(results, expected, strict=True) if witness else [(results, expected)]
+            for x, y in pairs:
+                for part, want in zip(*((v if isinstance(v, tuple) else (v,)) for v in (x, y)), strict=True):
+                    assert isinstance(part, kind)
+                    np.testing.assert_allclose(cupy.asnumpy(part), want, rtol=1e-5, atol=1e-6)
