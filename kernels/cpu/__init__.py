@@ -9,5 +9,5 @@ which k won; `pivot` closes a pivot block; `scan` takes vectors through long pro
 `statistics` reads what numbers there are; `boolean` has the kernels on bits, and their engine.
 
 Calling them: `engine` takes operands as they lie, or copies; `launch` cuts a product into tasks and fills in their arguments; `searches`
-cuts searches, and `scans` shares out sequences; `semiring.arrays.threads` runs tasks, and keeps scratch memory.
+cuts searches, and `scans` shares out sequences, with `scan_words`; `semiring.arrays.threads` runs tasks, and keeps scratch memory.
 """

@@ -76,7 +76,8 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     # The generator is imported only where the cache does not have its output.
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
-    from semiring.kernels.cpu.scan import ScanForm, ScanKernel
+    from semiring.kernels.cpu.scan import ScanKernel
+    from semiring.kernels.cpu.scan_words import ScanForm
     from semiring.kernels.cpu.search import SearchKernel
     from semiring.kernels.cpu.witness import WitnessKernel
 

@@ -14,98 +14,19 @@ With a witness, each step also tells the k that won, and at the end the states o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 from semiring.algebra.catalogue import LOG
 from semiring.kernels.cpu.emitter import I32, Arguments, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.scan_words import LINE, ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
 from semiring.kernels.hardware import Target
 
-__all__ = ["ScanArrays", "ScanForm", "ScanKernel", "ScanWords", "SequenceArrays", "SequenceWords", "scratch_bytes"]
-
-_LINE = 64
-"""Bytes of a cache line, on which each array of scratch begins."""
+__all__ = ["ScanKernel"]
 
 _UNROLLED = 4
 """Registers of the new vector that one turn of the loop over a matrix's rows handles."""
-
-
-@dataclass(frozen=True)
-class ScanForm:
-    """Which function is generated.
-
-    Attributes
-    ----------
-    backward, weighted, witness : bool
-    """
-
-    backward: bool
-    weighted: bool
-    witness: bool
-
-    @property
-    def name(self) -> str:
-        """Of the function."""
-        words = ["scan", *("backward",) * self.backward, *("weighted",) * self.weighted, *("witness",) * self.witness]
-        return "_".join(words)
-
-    @classmethod
-    def named(cls, name: str) -> ScanForm:
-        """The form of the function of a name."""
-        return cls(*(word in name.split("_") for word in ("backward", "weighted", "witness")))
-
-
-class ScanWords(NamedTuple):
-    """The words of a scan that belong to no array."""
-
-    first: int
-    last: int
-    table: int
-    states: int
-    scratch: int
-    threshold: int
-    witness_step: int
-    state_step: int
-
-
-class ScanArrays(NamedTuple):
-    """The words of one component: strides in elements, of a matrix from step to step, from term to term of a sum and from sum to sum."""
-
-    matrix_step: int
-    matrix_terms: int
-    matrix_sums: int
-    weight_step: int
-    weight_stride: int
-    initial_stride: int
-    value_step: int
-
-
-class SequenceWords(NamedTuple):
-    """The words of a row of the table that belong to no component: steps, and where the witness and the states of v₀ are."""
-
-    steps: int
-    witness: int
-    states: int
-
-
-class SequenceArrays(NamedTuple):
-    """Those of one component: where the matrix and the weights of the first step, the initial vector, and v₀ of the result are."""
-
-    matrix: int
-    weight: int
-    initial: int
-    value: int
-
-
-def scratch_bytes(rep: Representation, states: int, width: int) -> int:
-    """Bytes of scratch of a function on vectors of so many states, in registers of `width` lanes."""
-    lanes = -(-states // width) * width
-    inner, outer = sum(s.bytes for s in rep.inner), sum(s.bytes for s in rep.outer)
-    arrays = 4 * len(rep.outer) + 1
-    return lanes * (states * inner + inner + 2 * outer + I32.bytes) + arrays * _LINE
 
 
 class ScanKernel:
@@ -141,6 +62,9 @@ class ScanKernel:
         )
         self._states = args.load(em, "states")
         lanes = self._lanes = str(em.round_up(self._states, self.width))
+        self._whole, self._rest = str(em.round_down(self._states, self.width)), ""
+        if self.wide.target.isa == "avx512":
+            self._rest = em.first_lanes(em.sub(self._states, self._whole), self.width)
         self._steps = {name: [args.load(em, (name, c)) for c in self.components] for name in ScanArrays._fields}
         self._threshold = ""
         if self.rep.kind == "clamped":
@@ -153,7 +77,7 @@ class ScanKernel:
         places, at = list[str](), scratch
         for scalar, entries in arrays:
             places.append(at)
-            at = em.at("i8", at, em.round_up(em.mul(entries, scalar.bytes), _LINE))
+            at = em.at("i8", at, em.round_up(em.mul(entries, scalar.bytes), LINE))
         count = len(self.components)
         self._vector, self._new, self._weights = (places[i * count : (i + 1) * count] for i in range(3))
         self._winners, self._matrix = places[3 * count], places[3 * count + 1 :]
@@ -184,20 +108,39 @@ class ScanKernel:
         """``body`` for each register of a vector."""
         self.em.loop(0, self._lanes, self.width, lambda j, _: body(j))
 
-    def _copy(self, scalar: Scalar, source: str, stride: str | None, target: str, encoded: int | None = None) -> None:
-        """Copy a vector whose entries lie `stride` elements apart (None: side by side), as inner elements of the component `encoded`."""
+    def _copy(self, scalar: Scalar, source: str, stride: str | None, target: str, *, load: bool, encoded: int | None = None) -> None:
+        """Copy a vector between memory and scratch, where it is padded.
+
+        Parameters
+        ----------
+        scalar : Scalar
+        source, target : str
+        stride : str or None
+            How many elements lie from one of memory to the next; None: they lie side by side.
+        load : bool
+            From memory to scratch, instead of back.
+        encoded : int, optional
+            Elements of this component become inner ones on the way.
+        """
         em = self.em
         inner = scalar if encoded is None else self.rep.inner[encoded]
 
-        def move(low: Lowering, j: str, at: str | int) -> None:
-            value = em.load(scalar.vector(low.width), em.at(scalar.ir, source, at), scalar.bytes)
+        def move(low: Lowering, j: str, at: str | int, mask: str = "") -> None:
+            place, to, ir = em.at(scalar.ir, source, at), em.at(inner.ir, target, j), scalar.vector(low.width)
+            value = em.masked_load(scalar, low.width, place, mask) if mask and load else em.load(ir, place, scalar.bytes)
             value = value if encoded is None else self.rep.encode(low, encoded, value)
-            em.store(inner.vector(low.width), value, em.at(inner.ir, target, j), inner.bytes)
+            if mask and not load:
+                em.masked_store(inner, low.width, value, to, mask)
+            else:
+                em.store(inner.vector(low.width), value, to, inner.bytes)
 
         def contiguous() -> None:
-            whole = str(em.round_down(self._states, self.width))
-            em.loop(0, whole, self.width, lambda j, _: move(self.wide, j, j))
-            em.loop(whole, self._states, 1, lambda j, _: move(self.single, j, j))
+            em.loop(0, self._whole, self.width, lambda j, _: move(self.wide, j, j))
+            if self._rest:  # one register: a wide load of what was stored by parts would wait for all of them
+                rest = em.let(f"icmp slt i64 {self._whole}, {self._states}")
+                em.branch(rest, lambda: move(self.wide, self._whole, self._whole, self._rest))
+            else:
+                em.loop(self._whole, self._states, 1, lambda j, _: move(self.single, j, j))
 
         if stride is None:
             contiguous()
@@ -224,8 +167,8 @@ class ScanKernel:
             return [em.at(s.ir, p, em.mul(t, self._steps[name][c])) for c, (p, s) in enumerate(zip(places, self.rep.outer, strict=True))]
 
         for c, s in enumerate(self.rep.outer):
-            self._copy(s, initials[c], self._steps["initial_stride"][c], self._new[c])
-            self._copy(s, self._new[c], None, values[c])
+            self._copy(s, initials[c], self._steps["initial_stride"][c], self._new[c], load=True)
+            self._copy(s, self._new[c], None, values[c], load=False)
         if self.form.witness:
             em.loop(0, self._states, 1, lambda j, _: em.store("i32", "-1", em.at("i32", witness, j), 4))
         if not self.form.backward:
@@ -238,16 +181,16 @@ class ScanKernel:
             em.branch(self.single.any_of([begins, *new_matrix]), lambda: self._pack(at("matrix_step", matrices, t)))
             if self.form.weighted:
                 for c, (s, place) in enumerate(zip(self.rep.outer, at("weight_step", weights, t), strict=True)):
-                    self._copy(s, place, self._steps["weight_stride"][c], self._weights[c])
+                    self._copy(s, place, self._steps["weight_stride"][c], self._weights[c], load=True)
             if self.form.backward:
                 self._across(lambda j: self._take(j, self._weights if self.form.weighted else None))
             self._multiply()
             if not self.form.backward:
                 self._across(lambda j: self._take(j, self._weights if self.form.weighted else None))
             for s, new, to in zip(self.rep.outer, self._new, at("value_step", values, here), strict=True):
-                self._copy(s, new, None, to)
+                self._copy(s, new, None, to, load=False)
             if self.form.witness:
-                self._copy(I32, self._winners, None, em.at("i32", witness, em.mul(here, witness_step)))
+                self._copy(I32, self._winners, None, em.at("i32", witness, em.mul(here, witness_step)), load=False)
 
         em.loop(0, steps, 1, step)
         if self.form.witness:
@@ -261,7 +204,7 @@ class ScanKernel:
 
             def row(k: str, _: list[str], c: int = c, s: Scalar = s, terms: str = terms, sums: str = sums) -> None:
                 target = em.at(self.rep.inner[c].ir, self._matrix[c], em.mul(k, self._lanes))
-                self._copy(s, em.at(s.ir, matrix[c], em.mul(k, terms)), sums, target, encoded=c)
+                self._copy(s, em.at(s.ir, matrix[c], em.mul(k, terms)), sums, target, load=True, encoded=c)
 
             em.loop(0, self._states, 1, row)
 
