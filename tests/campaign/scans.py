@@ -23,7 +23,7 @@ def _draw(rng: Rng, subject: Subject, device: str) -> Case:
     many = rng.random() < 0.5
     lead = ("p",) if many else ()
     every: tuple[tuple[str, ...], ...] = (("s", "s"), ("t", "s", "s"), (*lead, "t", "s", "s"), (*lead, "one", "s", "s"))
-    axes = {"matrices": every[rng.integers(len(every))]}
+    axes: dict[str, tuple[str, ...]] = {"matrices": every[rng.integers(len(every))]}
     if rng.random() < 0.6 or not {"t"} & {*axes["matrices"]}:
         axes["weights"] = (*lead, "t", "s")
     if rng.random() < 0.7:
