@@ -1,4 +1,4 @@
-"""Closures, best paths and powers of matrices over a semiring, as compositions of products. Knows neither CUDA nor LLVM.
+"""Closures, best paths, powers and long products over a semiring, as compositions of products. Knows neither CUDA nor LLVM.
 
 A student reads the papers' algorithms first. Each is one short text of the primitives of an engine, which work on blocks of a matrix
 (`semiring.kernels.engine.Primitives`), with the equation above each call and four vertices worked by hand:
@@ -13,6 +13,7 @@ file              papers
 `extraction`      Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: paths out of the construction matrix
 `predecessors`    predecessor and next-hop matrices out of it, which Zuccato and Lena (2022) list as missing
 `potentials`      Johnson (1977)
+`scan`            Baum et al. (1970), Viterbi (1967): hidden Markov models
 `divergence`      Cherkassky and Goldberg (1999): cycles that keep a closure from converging
 ================  ==========================================================================================================
 
@@ -32,6 +33,8 @@ What calls what:
     └─ extraction             single paths out of it
     block_rows                the order of the steps of `blocked` by block rows, on devices that need not hold the matrix
     power                     A^k by repeated squaring
+    chain                     a product of several matrices, in the order of the fewest steps
+    scan                      vectors through a long product: forward, backward and Viterbi's algorithm
     recorder                  in the place of an engine: what each call of a primitive reads, writes and changes
     phases                    which phase of which algorithm a call is, and its equation
 """

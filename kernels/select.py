@@ -1,7 +1,7 @@
 """Which engine computes a semiring in dtypes on a device, and what besides products a device does by kernels of its own.
 
-Those are searches of a sparse graph on the CPU, and paths out of a construction matrix that lies on a GPU. An engine's modules are
-imported where one is wanted first.
+Those are searches of a sparse graph and scans on the CPU, and paths out of a construction matrix that lies on a GPU. An engine's modules
+are imported where one is wanted first.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.machine import used_devices
 
 if TYPE_CHECKING:
+    from semiring.kernels.cpu.scans import Scans
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["engine_for", "expand_paths", "has_searches", "predecessor_trees", "searches_for"]
+__all__ = ["engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for"]
 
 Array = np.ndarray[Any, Any]
 DTypes = tuple[np.dtype[Any], ...]
@@ -128,6 +129,22 @@ def _selects_in_single_instructions(semiring: Semiring, dtypes: DTypes) -> bool:
         return False
     used = semiring.program.operations
     return not (used & _NOT_SINGLE or (used & _WHOLE and any(d.kind == "f" for d in dtypes)))
+
+
+def scans_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> Scans | None:
+    """The generated scans, or None where products one after the other take their place.
+
+    Parameters
+    ----------
+    semiring, dtypes, device, threads
+        As for `engine_for`.
+    """
+    if device == "reference" or is_gpu(device) or any(d.kind == "O" for d in dtypes):
+        return None
+    with importing:
+        from semiring.kernels.cpu.scans import Scans
+
+    return Scans(semiring, dtypes, threads)
 
 
 def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:

@@ -8,7 +8,8 @@ array([[ 0.,  1.],
 What users call, by module; `planning` shows how a call is computed, and `execution` computes it:
 
     solve.py         apsp, closure, transitive_closure, power
-    product.py       matmul
+    product.py       matmul, multi_dot
+    sequences.py     scan
     summary.py       statistics
     explanation.py   explain, the plan of a call
     watching.py      watch, a closure step by step
@@ -75,11 +76,14 @@ if TYPE_CHECKING:
     from semiring.planning import Problem as Problem
     from semiring.product import Witnessed as Witnessed
     from semiring.product import matmul as matmul
+    from semiring.product import multi_dot as multi_dot
     from semiring.results.distributed import DistributedMatrix as DistributedMatrix
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.paths import Paths as Paths
     from semiring.results.paths_between import PathsBetween as PathsBetween
     from semiring.results.recording import Recording as Recording
+    from semiring.sequences import Decoded as Decoded
+    from semiring.sequences import scan as scan
     from semiring.solve import apsp as apsp
     from semiring.solve import closure as closure
     from semiring.solve import power as power
@@ -108,12 +112,13 @@ _HOMES = {
     "semiring.files.reading": "read_edges",
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
-    "semiring.product": "Witnessed matmul",
+    "semiring.product": "Witnessed matmul multi_dot",
     "semiring.results.distributed": "DistributedMatrix",
     "semiring.results.farthest": "FarthestPair",
     "semiring.results.paths": "Paths",
     "semiring.results.paths_between": "PathsBetween",
     "semiring.results.recording": "Recording",
+    "semiring.sequences": "Decoded scan",
     "semiring.solve": "apsp closure power transitive_closure",
     "semiring.summary": "Statistics statistics",
     "semiring.watching": "watch",

@@ -1,18 +1,21 @@
-"""`matmul`, the product of two matrices over a semiring."""
+"""`matmul`, the product of two matrices over a semiring, and `multi_dot`, that of several."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.chain import multiply_chain
 from semiring.arrays.cuda_stream import in_stream_of
-from semiring.common.errors import SemiringError, about, raised_here, refuse_arrays
+from semiring.common.errors import SemiringError, ShapeError, about, raised_here, refuse_arrays
+from semiring.execution.operands import promoted
 from semiring.execution.product import Witnessed, multiply, multiply_again
 
-__all__ = ["Witnessed", "matmul"]
+__all__ = ["Witnessed", "matmul", "multi_dot"]
 
 
 @raised_here
@@ -102,6 +105,82 @@ def matmul(
             return multiply(a, b, semiring, c, out, options)
     except SemiringError as error:
         about(error, "the product", semiring, a, b)
+        raise
+
+
+@raised_here
+def multi_dot(
+    arrays: Sequence[Any],
+    semiring: Semiring | str,
+    *,
+    out: Any = None,
+    device: str = "auto",
+    threads: int | None = None,
+    check: bool = True,
+) -> Any:
+    """The product of several matrices over a semiring, with brackets where they save the most steps.
+
+    Examples
+    --------
+    Two matrices and a column: no product of two matrices is made.
+
+    >>> import numpy as np, semiring as sr
+    >>> hours = np.array([[0.0, 4.0], [np.inf, 0.0]])
+    >>> sr.multi_dot([hours, hours.T, np.array([1.0, 7.0])], sr.MIN_PLUS)
+    array([1., 5.])
+
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        At least two, of shapes (…, m, k), (…, k, n) and so on; the first and the last may be vectors. They stay in their order, as ⊗ need
+        not commute. Their dtypes are promoted to a common one, in which ∞ stays ∞. Over a structured semiring each is a tuple of arrays.
+    semiring : Semiring or str
+        One of the catalogue, also by its name, or one of your own.
+    out : array of the result's shape and dtype, optional
+        Where the result is put.
+
+    Returns
+    -------
+    array, or tuple of arrays
+        As `matmul` gives it.
+
+    Other Parameters
+    ----------------
+    device, threads, check
+        As of `matmul`, which each product is.
+
+    Raises
+    ------
+    ShapeError
+        For fewer than two arrays, or such that do not fit each other.
+    DTypeError, GraphError, DomainError, OverflowRiskError, TooLargeError
+        Those of `matmul`; a product within the chain is refused as one of two matrices is.
+
+    Notes
+    -----
+    The brackets are those of the usual dynamic program, as of `numpy.linalg.multi_dot` (Cormen et al., Introduction to Algorithms), which
+    takes O(n³) operations for n arrays. Floats are rounded as the order has it.
+    """
+    if type(semiring) is not Semiring or hasattr(device, "shape") or hasattr(check, "shape"):
+        semiring = as_semiring(semiring)
+        refuse_arrays(device=device, check=check)
+    factors = list(arrays)
+    if len(factors) < 2:
+        raise ShapeError(f"a chain has at least two arrays; this one has {len(factors)}")
+    given = semiring
+    try:
+        with in_stream_of(_flat((*factors, out))):
+            factors, shapes = promoted(factors, given)
+            sides = [shapes[0][-2] if len(shapes[0]) > 1 else 1, *(s[-1] for s in shapes)]
+            if len(shapes[-1]) == 1:
+                sides[-2:] = [shapes[-1][0], 1]
+
+            def product(x: Any, y: Any, ends: tuple[int, int]) -> Any:
+                return matmul(x, y, given, out=out if ends == (0, len(factors) - 1) else None, device=device, threads=threads, check=check)
+
+            return multiply_chain(factors, sides, product)
+    except SemiringError as error:
+        about(error, "the chain", given, *arrays)
         raise
 
 

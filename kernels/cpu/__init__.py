@@ -5,9 +5,10 @@ the cache blocks, for the processor that `semiring.kernels.hardware` tells of. `
 of the recorded ⊕ and ⊗, which `emitter` writes as LLVM IR; `exponents` has numbers as powers of two; `compiler` compiles and keeps it.
 
 The kernels: `product` packs panels and has the macro-kernel, the loops of Goto and BLIS around the micro-kernel in `micro`; `exponential`
-makes products of exponentials of those over log Σ exp; `witness` finds which k won; `pivot` closes a pivot block; `search` finds rows of
-the closure of a sparse graph; `statistics` reads what numbers there are; `boolean` has the kernels on bits, and their engine.
+makes products of exponentials of those over log Σ exp; `witness` finds which k won; `pivot` closes a pivot block; `scan` takes vectors
+through long products; `search` finds rows of the closure of a sparse graph; `statistics` reads what numbers there are; `boolean` has the
+kernels on bits, and their engine.
 
 Calling them: `engine` takes operands as they lie, or copies; `launch` cuts a product into tasks and fills in their arguments; `searches`
-cuts searches; `semiring.arrays.threads` runs tasks, and keeps scratch memory.
+cuts searches, and `scans` shares out sequences, with `scan_words`; `semiring.arrays.threads` runs tasks, and keeps scratch memory.
 """

@@ -162,6 +162,25 @@ class Emitter:
         """Write."""
         self.line(f"store {ir} {value}, ptr {pointer}, align {align}")
 
+    def first_lanes(self, count: str | int, width: int) -> str:
+        """A mask of the first `count` < `width` lanes."""
+        ir = f"i{width}"
+        number = self.let(f"trunc i64 {count} to {ir}") if width < 64 else count
+        bits = self.let(f"sub {ir} {self.let(f'shl {ir} 1, {number}')}, 1")
+        return self.let(f"bitcast {ir} {bits} to <{width} x i1>")
+
+    def masked_load(self, scalar: Scalar, width: int, pointer: str, mask: str) -> str:
+        """Read the lanes of a mask; the others are 0."""
+        ir = scalar.vector(width)
+        arguments = ("ptr", pointer), ("i32", scalar.bytes), (f"<{width} x i1>", mask), (ir, "zeroinitializer")
+        return self.call(f"masked.load.{scalar.overload(width)}.p0", ir, *arguments)
+
+    def masked_store(self, scalar: Scalar, width: int, value: str, pointer: str, mask: str) -> None:
+        """Write the lanes of a mask."""
+        # LLVM 22 has the alignment as an attribute, and reads it in the place where older ones need it.
+        arguments = (scalar.vector(width), value), ("ptr", pointer), ("i32", scalar.bytes), (f"<{width} x i1>", mask)
+        self.call(f"masked.store.{scalar.overload(width)}.p0", "void", *arguments)
+
     def variable(self, value: int) -> str:
         """Where an i64 is kept that changes; made outside of loops, it becomes a register."""
         place = self.let("alloca i64, align 8")

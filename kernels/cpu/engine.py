@@ -47,7 +47,7 @@ class Kernels:
     pivot : int
         See `pivot_side`.
     function : callable
-        ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, or what `search_name` gives, by its name.
+        ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, or what `search_name` or `ScanForm` names.
     product_launch, pivot_launch : callable
         Those of this representation and these tiles; what was used last is kept.
     """
@@ -79,6 +79,8 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     # The generator is imported only where the cache does not have its output.
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
+    from semiring.kernels.cpu.scan import ScanKernel
+    from semiring.kernels.cpu.scan_words import ScanForm
     from semiring.kernels.cpu.search import SearchKernel
     from semiring.kernels.cpu.witness import WitnessKernel
 
@@ -89,6 +91,8 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
         functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
     elif name.startswith("search"):
         functions = SearchKernel(rep, target, name).functions()
+    elif name.startswith("scan"):
+        functions = ScanKernel(rep, target, tile.width, ScanForm.named(name)).functions()
     else:
         functions = PivotKernel(rep, target, tile.width).functions(name)
     return link(functions)

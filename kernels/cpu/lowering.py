@@ -257,7 +257,6 @@ def store_where(low: Lowering, condition: str, via: Via) -> None:
     """Emit the store of witnesses where the condition holds."""
     em, ir, (place, code) = low.em, I32.vector(low.width), via
     if low.target.isa == "avx512" and low.width > 1:
-        # LLVM 22 has the alignment as an attribute, and reads it in the place where older ones need it.
-        em.call(f"masked.store.{I32.overload(low.width)}.p0", "void", (ir, code), ("ptr", place), ("i32", 4), (low.mask, condition))
+        em.masked_store(I32, low.width, code, place, condition)
     else:
         em.store(ir, low.select(condition, I32, code, em.load(ir, place, 4)), place, 4)

@@ -18,6 +18,7 @@ product of tropical integers                  w < h, and a sum of two < h       
 product of other integers                     each operation's interval fits                                      IntervalArithmetic
 product of floats, ⊕ compares                 each operation's magnitude fits                                     certify_floats
 product of floats, ⊕ computes                 (its ∞ is what IEEE 754 says)                                       certify_floats
+scan of T steps                               the same, of all T one after the other                             check_scan
 closure by comparisons or bits; bool, object  (nothing goes beyond the entries)                                   Guard
 closure of integers, the carrier keeps them   (each operation's interval fits it)                                 stays_inside, Guard
 closure of tropical integers                  w < h                                   d + w < h                   _TropicalIntegers
@@ -49,6 +50,8 @@ The files
     The magnitudes that a product of floats may reach.
 ``products``
     `ProductChecks` and `certify`: before a product. It calls all of the above.
+``scans``
+    `check_scan`: before a scan. It calls all of the above.
 ``closures``
     `Guard`: before and after a closure. It calls all of the above.
 """

@@ -17,7 +17,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, fold, nodes
 from semiring.kernels.limits import ValueStatistics, overflow_risk
 
-__all__ = ["certify_floats"]
+__all__ = ["certify_floats", "magnitudes", "product_of_magnitudes"]
 
 _GROWING = {"add", "sub", "mul"}
 _BOUNDED = CHOOSING | _GROWING | {"neg", "abs", "sqrt"}
@@ -36,10 +36,33 @@ def certify_floats(
     safe = _safe_magnitude(semiring, dtypes)
     if safe == math.inf:
         return
-    sizes = [list(map(_magnitude, part, dtypes)) for part in (left, right)]
-    if max(*sizes[0], *sizes[1]) > safe and (op := _overflowing(semiring, dtypes, *sizes)) is not None:
-        reached = " and ".join(f"{max(part):.3g}" for part in sizes)
+    sizes = magnitudes(left, dtypes), magnitudes(right, dtypes)
+    if max(*sizes[0], *sizes[1]) > safe:
+        product_of_magnitudes(semiring, dtypes, *sizes)
+
+
+def magnitudes(statistics: Sequence[ValueStatistics], dtypes: tuple[np.dtype[Any], ...]) -> list[float]:
+    """The largest magnitude of each component's numbers; integers are certified elsewhere and here only meet floats."""
+    return [some.largest if d.kind == "f" else 2.0 ** (8 * d.itemsize) for some, d in zip(statistics, dtypes, strict=True)]
+
+
+def product_of_magnitudes(
+    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: Sequence[float], right: Sequence[float]
+) -> Sequence[float]:
+    """The largest magnitude of each component of a ⊗ b, for operands of such magnitudes; NaN where none is known.
+
+    Raises
+    ------
+    OverflowRiskError
+        Where it could overflow, and ⊕ only compares.
+    """
+    if _safe_magnitude(semiring, dtypes) == math.inf:
+        return left
+    sizes, op = _product(semiring, dtypes, left, right)
+    if op is not None:
+        reached = " and ".join(f"{max(part):.3g}" for part in (left, right))
         raise overflow_risk(semiring, dtypes, f"finite entries reach {reached}, so that {op!r} could overflow")
+    return sizes
 
 
 @functools.lru_cache(maxsize=256)
@@ -53,11 +76,13 @@ def _safe_magnitude(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> fl
         return math.inf
     usual = 2.0 ** (min(np.finfo(d).maxexp for d in floats) // 4)
     sizes = [usual] * len(dtypes)
-    return usual if _overflowing(semiring, dtypes, sizes, sizes) is None else 0.0
+    return usual if _product(semiring, dtypes, sizes, sizes)[1] is None else 0.0
 
 
-def _overflowing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: list[float], right: list[float]) -> str | None:
-    """An operation of ⊗ that could overflow for operands of such magnitudes."""
+def _product(
+    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: Sequence[float], right: Sequence[float]
+) -> tuple[list[float], str | None]:
+    """The magnitudes of ⊗ for operands of such magnitudes, and an operation of it that could overflow."""
     limit = min(float(np.finfo(d).max) for d in dtypes if d.kind == "f")
     found: list[str] = []
 
@@ -67,13 +92,9 @@ def _overflowing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: li
             found.append(op)
         return size
 
-    fold([root for root, d in zip(semiring.program.mul, dtypes, strict=True) if d.kind == "f"], left, right, _constant, checked)
-    return found[0] if found else None
-
-
-def _magnitude(statistics: ValueStatistics, dtype: np.dtype[Any]) -> float:
-    """The largest magnitude of a component's numbers; integers are certified elsewhere and here only meet floats."""
-    return statistics.largest if dtype.kind == "f" else 2.0 ** (8 * dtype.itemsize)
+    roots = [root for root, d in zip(semiring.program.mul, dtypes, strict=True) if d.kind == "f"]
+    sizes = iter(fold(roots, left, right, _constant, checked))
+    return [next(sizes) if d.kind == "f" else size for d, size in zip(dtypes, left, strict=True)], found[0] if found else None
 
 
 def _constant(value: Any) -> float:

@@ -162,7 +162,7 @@ def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interv
             top = np.iinfo(dtype).max if dtype.kind == "u" else -1
             return top - b, top - a
         case "and" | "or" | "xor":
-            bits = max(int(x).bit_length() for x in (a, b, c, d))
+            bits = max(int(~int(x) if x < 0 else x).bit_length() for x in (a, b, c, d))  # −2ᵇ … 2ᵇ − 1 is closed under all of them
             return (0 if min(a, c) >= 0 else -(1 << bits)), (1 << bits) - 1
         case _:
             raise DTypeError(f"{op!r} has no meaning for integers")

@@ -39,7 +39,7 @@ from semiring.kernels.overflow.floats import certify_floats
 from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range
 from semiring.kernels.overflow.statistics import SMALL, begin_raw_statistics, kernel_for, surely_elements, value_statistics
 
-__all__ = ["ProductChecks", "certify", "checks_for", "depends_on_values"]
+__all__ = ["ProductChecks", "certify", "checks_for", "depends_on_values", "ranges"]
 
 Values = tuple[Any, ...]
 Statistics = Sequence[ValueStatistics]
@@ -116,7 +116,7 @@ def _certify_integers(
     """Any other integers: by the intervals of all operations, of sums of up to k terms, and of what these are added to."""
     program, infinities = semiring.program, absorbing(semiring, dtypes)
     arithmetic = IntervalArithmetic(semiring, dtypes, infinities)
-    total = arithmetic.evaluate(program.mul, *(list(map(_range, part, dtypes)) for part in (left, right)))
+    total = arithmetic.evaluate(program.mul, *(ranges(part, dtypes) for part in (left, right)))
     starts = [] if old is None else [old]
     if {e.op for e in nodes(*program.add)} & ARITHMETIC:
         total = arithmetic.sum_of(total, k)
@@ -124,7 +124,12 @@ def _certify_integers(
         infinite = [z in own_infinities(infinities, d) for z, d in zip(zero, dtypes, strict=True)]
         starts.insert(0, [ValueStatistics(None if i else (z, z), i) for z, i in zip(zero, infinite, strict=True)])
     for start in starts:
-        arithmetic.evaluate(program.add, list(map(_range, start, dtypes)), total)
+        arithmetic.evaluate(program.add, ranges(start, dtypes), total)
+
+
+def ranges(statistics: Statistics, dtypes: tuple[np.dtype[Any], ...]) -> list[Range]:
+    """The ranges of the components of an operand."""
+    return list(map(_range, statistics, dtypes))
 
 
 def _range(statistics: ValueStatistics, dtype: np.dtype[Any]) -> Range:

@@ -8,9 +8,10 @@
     ranks.py        `solve_by_ranks`: the closure of one matrix by the ranks of an MPI communicator
     searches_by_ranks.py    searches of a sparse graph whose sources the ranks share out
     product.py      `multiply`: from whatever the caller calls matrices to their product
+    scan.py         `scan_sequences`: vectors through a long product of matrices
     operands.py     the operands of a product: its form, their components as arrays, and where the result is put
     reporting.py    who is told how far a call is: a function, a bar, or nobody
 
-`semiring.solve` and `semiring.product` call `solve` and `multiply`. These read, ask `semiring.planning` for the plan, and call what
-runs it.
+`semiring.solve`, `semiring.product` and `semiring.sequences` call `solve`, `multiply` and `scan_sequences`. These read, ask
+`semiring.planning` for the plan, and call what runs it.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,8 @@ from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError
 
 __all__ = [
-    "WITNESS", "Arrays", "Places", "ProductForm", "arrays_of", "dtype_of", "elements", "form_of", "matching", "operand", "places_for",
-    "require_one_place", "restorer_of",
+    "WITNESS", "Arrays", "Places", "ProductForm", "arrays_of", "common_dtypes", "dtype_of", "elements", "form_of", "matching", "operand",
+    "places_for", "promoted", "require_one_place", "restorer_of",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]
@@ -83,7 +84,7 @@ def form_of(
     if witness:
         semiring.require_selective()
     batch, row, column = _leading_axes(a, b)
-    m, n, dtypes = a[-2:-1], () if column else b[-1:], _dtypes_of(kinds_a, kinds_b, semiring)
+    m, n, dtypes = a[-2:-1], () if column else b[-1:], common_dtypes(kinds_a, kinds_b, semiring)
     full = *batch, *(m or (1,)), *(n or (1,))
     return ProductForm(dtypes, (*batch, *m, *n), full, batch, a[-1], row, column, kinds_a == kinds_b == dtypes)
 
@@ -103,7 +104,7 @@ def _leading_axes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ..
     return batch, row, column
 
 
-def _dtypes_of(left: DTypes, right: DTypes, semiring: Semiring) -> DTypes:
+def common_dtypes(left: DTypes, right: DTypes, semiring: Semiring) -> DTypes:
     """The dtypes of the product of operands of these dtypes."""
     common = tuple(widened(_common(x, y)) for x, y in zip(left, right, strict=True))
     if semiring.on_truth_values and common[0].kind in "iu":
@@ -117,7 +118,7 @@ def _common(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
     try:
         return np.result_type(x, y)
     except TypeError as error:
-        raise DTypeError(f"a and b have no common dtype: {x} and {y}") from error
+        raise DTypeError(f"the operands have no common dtype: {x} and {y}") from error
 
 
 # What the caller passed, as arrays.
@@ -210,17 +211,42 @@ def require_one_place(
     target: tuple[Any, ...] | None,
     *,
     there: bool,
+    names: Sequence[str] = "abc",
 ) -> None:
     """Refuse operands of which some lie on a GPU and others do not, unless these are NumPy's."""
     if target is not None and any(on_gpu(v) != there for v in target):
         raise ShapeError(f"out must lie {'on the GPU, as an operand does' if there else 'on the host, as the operands do'}")
     if old is not None and not there and any(map(on_gpu, old)):
         raise ShapeError("c lies on a GPU and the operands on the host; bring it to them, or them to it")
-    for name, lent in (("a", a), ("b", b), ("c", c)):
+    for name, lent in zip(names, (a, b, c), strict=True):
         if there and any(p.restore is not None and not on_gpu(p.array) for p in lent):
             raise ShapeError(
                 f"{name} lies on the host and another operand on a GPU, where only NumPy's go unasked; bring them to one device"
             )
+
+
+def promoted(operands: Sequence[Any], semiring: Semiring) -> tuple[list[Any], list[tuple[int, ...]]]:
+    """Operands in the dtypes that they have in common, where they lie and of their libraries, and their shapes.
+
+    Raises
+    ------
+    ShapeError
+        For one that has no axis, or one between the first and the last that is no matrix.
+    """
+    lent = [operand(x, semiring, f"arrays[{i}]") for i, x in enumerate(operands)]
+    shapes = [part[0].array.shape for part in lent]
+    for i, shape in enumerate(shapes):
+        if len(shape) < (1 if i in (0, len(shapes) - 1) else 2):
+            raise ShapeError(f"arrays[{i}] of shape {shape} is no matrix; only the first and the last of a chain may be vectors")
+    kinds = [tuple(map(dtype_of, arrays_of(part))) for part in lent]
+    dtypes = functools.reduce(lambda x, y: common_dtypes(x, y, semiring), kinds)
+    found = list(operands)
+    for i, (part, kind) in enumerate(zip(lent, kinds, strict=True)):
+        if kind != dtypes or any(p.numbers for p in part):
+            parts = elements(part, dtypes, semiring, f"arrays[{i}]", "cpu")
+            restored = tuple(v if p.restore is None else p.restore(v) for v, p in zip(parts, part, strict=True))
+            found[i] = restored if semiring.components > 1 else restored[0]
+    return found, shapes
 
 
 # Where the result is put.

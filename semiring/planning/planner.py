@@ -24,7 +24,7 @@ from semiring.common.errors import SemiringError, TooLargeError
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import sides_of
-from semiring.kernels.select import has_searches
+from semiring.kernels.select import has_searches, scans_for
 from semiring.planning.block_rows import by_block_rows, by_block_rows_of_ranks, bytes_of_results
 from semiring.planning.costs import closure_seconds, product_seconds, rows_seconds, scipy_seconds, search_seconds
 from semiring.planning.options import named_device, named_gpus
@@ -63,7 +63,7 @@ def plan(problem: Problem) -> Plan:
         found = None
     if found is not None and found[1] == warm:
         return found[0]
-    made = _product(problem) if problem.kind == "product" else _closure(problem)
+    made = {"product": _product, "scan": _scan}.get(problem.kind, _closure)(problem)
     if problem.result_bytes <= ALWAYS_FITS and made.strategy != "block rows":
         with _lock:
             _plans[problem] = made, warm
@@ -83,6 +83,13 @@ def _product(problem: Problem) -> Plan:
     seconds = None if problem.exact else product_seconds(problem, device)
     memory = {device: with_scratch(problem.result_bytes) if is_gpu(device) else problem.result_bytes}
     return Plan(problem, (device,), "product", "product", seconds=seconds, memory=memory)
+
+
+def _scan(problem: Problem) -> Plan:
+    """Vectors through a long product, step after step: on the device that is named, or where the operands lie."""
+    device = named_device(problem.device, problem.place, exact=problem.exact) or "cpu"
+    algorithm = "generated loop" if scans_for(problem.semiring, problem.dtypes, device) else "products one after the other"
+    return Plan(problem, (device,), "scan", algorithm, memory={device: problem.result_bytes})
 
 
 # Closures.

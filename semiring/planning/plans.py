@@ -18,11 +18,12 @@ from semiring.kernels.description import BlockSides, KernelDescription, describe
 from semiring.kernels.engine import Engine, fresh_engine
 from semiring.kernels.machine import Speed, speed_of
 from semiring.kernels.overflow.products import ProductChecks, checks_for
-from semiring.kernels.select import engine_for, searches_for
+from semiring.kernels.select import engine_for, scans_for, searches_for
 from semiring.planning.problem import Problem
 from semiring.streaming.layout import BlockRows
 
 if TYPE_CHECKING:
+    from semiring.kernels.cpu.scans import Scans
     from semiring.kernels.cpu.searches import Searches
 
 __all__ = ["Plan"]
@@ -48,9 +49,9 @@ class Plan(Shown):
         What was asked.
     devices : tuple of str
         "cpu", "reference", "cuda:0" and so on; "cuda" for a GPU that is not there.
-    strategy : {"product", "whole", "block rows", "search", "rows by products", "SciPy"}
-        One product; the closure of the whole matrix, or by block rows that come and go or are shared by GPUs; best paths edge by edge
-        from each vertex that is asked for; products of their rows with the matrix; SciPy's own searches.
+    strategy : {"product", "scan", "whole", "block rows", "search", "rows by products", "SciPy"}
+        One product; vectors through a long one; the closure of the whole matrix, or by block rows that come and go or are shared by GPUs;
+        best paths edge by edge from each vertex that is asked for; products of their rows with the matrix; SciPy's own searches.
     algorithm : str
         Of a closure: "iterative", "blocked" or "recursive"; else that of the strategy.
     block : int
@@ -134,6 +135,11 @@ class Plan(Shown):
     def searches(self) -> Searches | None:
         """The generated searches, or None where NumPy has to search."""
         return searches_for(self.semiring, self.dtypes, str(self.problem.device), self.problem.threads)
+
+    @cached_property
+    def scans(self) -> Scans | None:
+        """The generated scans, or None where products one after the other take their place."""
+        return scans_for(self.semiring, self.dtypes, self.device, self.problem.threads)
 
     @property
     def speed(self) -> Speed | None:
@@ -227,6 +233,8 @@ class Plan(Shown):
             m, n = problem.shape[-2:]
             count = f"{problem.matrices:,} products" if len(problem.shape) > 2 else "product"
             return f"{count} of {m:,} × {problem.depth:,} and {problem.depth:,} × {n:,} {where}"
+        if problem.kind == "scan":
+            return f"{problem.matrices:,} scans of {problem.shape[-2]:,} steps of {self.n:,} states {where}"
         graphs = f"{problem.matrices:,} graphs of " if len(problem.shape) > 2 else ""
         edges = "" if problem.edges is None else f" and {problem.edges:,} edges"
         rows = "" if problem.searches is None else f", {problem.searches:,} rows of it,"

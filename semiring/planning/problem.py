@@ -30,12 +30,13 @@ class Problem(NamedTuple):
 
     Attributes
     ----------
-    kind : {"product", "closure"}
+    kind : {"product", "scan", "closure"}
     semiring : Semiring
     dtypes : tuple of numpy.dtype
         Of the computation, one for each component.
     shape : tuple of int
-        Of the result: leading axes, rows and columns. A closure of n vertices has n of both, whichever rows are asked for.
+        Of the result: leading axes, rows and columns, or steps and states of a scan. A closure of n vertices has n of both, whichever rows
+        are asked for.
     depth : int
         Columns of a product's left operand.
     place : str

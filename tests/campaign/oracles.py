@@ -12,7 +12,17 @@ from tests.campaign.arithmetic import Near, plain_table, rounded_table, unit_of
 from tests.campaign.formulas import ARITHMETIC, BITS, REAL, Formula, Range, evaluate, operations, range_of, ranges
 from tests.campaign.subjects import Array, Subject, Values
 
-__all__ = ["Algebra", "close_by_squaring", "difference", "identity", "operand_ranges", "product", "product_could_overflow", "witness_of"]
+__all__ = [
+    "Algebra",
+    "broadcast",
+    "close_by_squaring",
+    "difference",
+    "identity",
+    "operand_ranges",
+    "product",
+    "product_could_overflow",
+    "witness_of",
+]
 
 _EXACT = 2**53
 _REDUCTIONS = {"min": np.minimum, "max": np.maximum, "add": np.add, "or": np.bitwise_or, "and": np.bitwise_and, "xor": np.bitwise_xor}
@@ -133,10 +143,10 @@ def terms_of(algebra: Algebra, a: Sequence[Any], b: Sequence[Any]) -> tuple[Any,
     """a_ik ⊗ b_kj, of shape (…, m, k, n)."""
     terms = algebra.mul([v[..., :, :, None] for v in a], [v[..., None, :, :] for v in b])
     shape = np.broadcast_shapes(a[0][..., :, :, None].shape, b[0][..., None, :, :].shape)
-    return tuple(_broadcast(v, shape) for v in terms)
+    return tuple(broadcast(v, shape) for v in terms)
 
 
-def _broadcast(value: Any, shape: tuple[int, ...]) -> Any:
+def broadcast(value: Any, shape: tuple[int, ...]) -> Any:
     """A formula may use one operand alone, or none."""
     if isinstance(value, Near):
         return Near(
@@ -152,7 +162,7 @@ def product(
     terms = terms_of(algebra, a, b)
     shape = (*terms[0].shape[:-2], terms[0].shape[-1])
     start = algebra.zero(shape) if c is None else c
-    return tuple(_broadcast(v, shape) for v in algebra.sum(terms, start)), terms
+    return tuple(broadcast(v, shape) for v in algebra.sum(terms, start)), terms
 
 
 def witness_of(values: Sequence[Any], terms: Sequence[Any], start: Sequence[Any]) -> tuple[Array, Array]:

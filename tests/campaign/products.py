@@ -13,7 +13,7 @@ from tests.campaign.layouts import LAYOUTS, WRITABLE, host
 from tests.campaign.oracles import Algebra, difference, identity, product, product_could_overflow, witness_of
 from tests.campaign.subjects import Array, Subject, Values
 
-__all__ = ["ENTRIES", "draw_device", "draw_layouts", "draw_size", "narrower", "on_gpu", "planted"]
+__all__ = ["ENTRIES", "draw_device", "draw_layouts", "draw_size", "extremes", "narrower", "on_gpu", "planted"]
 
 Rng = np.random.Generator
 
@@ -307,7 +307,7 @@ def _powers(subject: Subject, a: Values, k: int) -> tuple[Algebra, dict[int, Any
     tops = {i: [_finite(v) for v in p] for i, p in powers.items()}
     for i in range(1, k):
         for j in range(1, k - i + 1):
-            x, y = (_extremes(subject, tops[p], a) for p in (i, j))
+            x, y = (extremes(subject, tops[p]) for p in (i, j))
             overflow |= x is None or y is None or product_could_overflow(subject, x, y, None, n)[0]
     return algebra, powers, overflow
 
@@ -321,7 +321,7 @@ def _finite(value: Any) -> float:
     return float(array.max()) if array.size else 0.0
 
 
-def _extremes(subject: Subject, tops: list[float], a: Values) -> Values | None:
+def extremes(subject: Subject, tops: list[float]) -> Values | None:
     """Arrays that reach as far, with an ∞ where one may be; None where the dtype does not."""
     found: list[Array] = []
     for c, (top, dtype) in enumerate(zip(tops, subject.dtypes, strict=True)):

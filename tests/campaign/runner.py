@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.campaign import closures, commands, drop_in, exact, figures, kills, products
+from tests.campaign import closures, commands, drop_in, exact, figures, kills, products, scans
 from tests.campaign.cases import Case, Complaint, Entry, Unjudged
 from tests.campaign.lawful import draw_catalogue, draw_lawful
 from tests.campaign.shrinking import shrunk
@@ -25,6 +25,7 @@ __all__ = ["ENTRIES", "Finding", "case_of", "complaint_of", "investigate", "run"
 
 ENTRIES: dict[str, Entry] = {
     **products.ENTRIES,
+    **scans.ENTRIES,
     **closures.ENTRIES,
     **figures.ENTRIES,
     **drop_in.ENTRIES,

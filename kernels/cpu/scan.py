@@ -1,0 +1,360 @@
+"""Scans: vectors through a long product of matrices, generated for a semiring as one loop over time.
+
+Forward v_t = (v_{t−1} ⊗ A_t) ⊗ w_t, as α of a hidden Markov model, and backward v_{t−1} = A_t ⊗ (w_t ⊗ v_t), as its β; the function does
+not see which way time runs, because the caller gives it strides of either sign. It handles sequences one after the other, each a row of a
+table, so that one call does a whole batch; the vector stays in a core's first-level cache from step to step.
+
+The lanes of a vector register are the entries of the new vector. A matrix is packed, as inner elements whose rows are padded to whole
+registers, once if it is the same in all steps. Where ⊕ is log(eᵃ + eᵇ), a column is one sum of exponentials with the maximum taken out,
+m + log Σ exp(x_k − m), in two passes, instead of as many logarithms as there are terms.
+
+With a witness, each step also tells the k that won, and at the end the states of the best sequence are followed back (Viterbi 1967).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from semiring.kernels.cpu.emitter import I32, Arguments, Emitter, Scalar
+from semiring.kernels.cpu.lowering import Lowering, Value, improve
+from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.scan_words import LINE, ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
+from semiring.kernels.hardware import Target
+
+__all__ = ["ScanKernel"]
+
+_UNROLLED = 4
+"""Registers of the new vector that one turn of the loop over a matrix's rows handles."""
+
+
+class ScanKernel:
+    """Generates a `ScanForm`'s function.
+
+    Parameters
+    ----------
+    rep : Representation
+    target : Target
+    width : int
+        Lanes of a register.
+    form : ScanForm
+    """
+
+    def __init__(self, rep: Representation, target: Target, width: int, form: ScanForm) -> None:
+        self.rep, self.width, self.form = rep, width, form
+        self.components = range(len(rep.outer))
+        self._zero = rep.inner_zero if rep.kind in ("order_key", "clamped") else rep.zero
+        self.args = Arguments(ScanWords, ScanArrays, len(rep.outer))
+        self.row = Arguments(SequenceWords, SequenceArrays, len(rep.outer))
+        self.em = Emitter(form.name, "ptr %args")
+        self.wide, self.single = (Lowering(self.em, target, w, infinities=rep.infinities) for w in (width, 1))
+        self.inner = Lowering(self.em, target, width, infinities=rep.inner_infinities)
+
+    def functions(self) -> list[Emitter]:
+        """The function."""
+        em, args = self.em, self.args
+        first, last, table, scratch = (
+            args.load(em, "first"),
+            args.load(em, "last"),
+            args.pointer(em, "table"),
+            args.pointer(em, "scratch"),
+        )
+        self._states = args.load(em, "states")
+        lanes = self._lanes = str(em.round_up(self._states, self.width))
+        self._whole, self._rest = str(em.round_down(self._states, self.width)), ""
+        if self.wide.target.isa == "avx512":
+            self._rest = em.first_lanes(em.sub(self._states, self._whole), self.width)
+        self._steps = {name: [args.load(em, (name, c)) for c in self.components] for name in ScanArrays._fields}
+        self._threshold = ""
+        if self.rep.kind == "clamped":
+            scalar = self.rep.inner[0]
+            word = args.load(em, "threshold")
+            self._threshold = em.splat(em.let(f"trunc i64 {word} to {scalar.ir}") if scalar.bytes < 8 else word, scalar, self.width)
+        # One after the other: the vector, as inner elements; the new one and the weights, as outer ones; winners; the matrix.
+        arrays: list[tuple[Scalar, str | int]] = [(s, lanes) for s in (*self.rep.inner, *self.rep.outer * 2, I32)]
+        arrays += [(s, em.mul(lanes, self._states)) for s in self.rep.inner]
+        places, at = list[str](), scratch
+        for scalar, entries in arrays:
+            places.append(at)
+            at = em.at("i8", at, em.round_up(em.mul(entries, scalar.bytes), LINE))
+        count = len(self.components)
+        self._vector, self._new, self._weights = (places[i * count : (i + 1) * count] for i in range(3))
+        self._winners, self._matrix = places[3 * count], places[3 * count + 1 :]
+        for arrays_of, elements in ((self._new, self.rep.zero), (self._weights, self.rep.one)):  # what pads them
+            for place, element, s in zip(arrays_of, elements, self.rep.outer, strict=True):
+                self._fill(s, s.constant(element, self.width), place)
+        words = len(SequenceWords._fields) + len(self.components) * len(SequenceArrays._fields)
+        em.loop(first, last, 1, lambda q, _: self._sequence(em.at("i64", table, em.mul(q, words))))
+        em.line("ret void")
+        return [em]
+
+    # Memory.
+
+    def _put(self, scalar: Scalar, value: str, place: str, j: str) -> None:
+        """Write a register to an array of scratch."""
+        self.em.store(scalar.vector(self.width), value, self.em.at(scalar.ir, place, j), scalar.bytes)
+
+    def _get(self, scalars: Sequence[Scalar], places: Sequence[str], j: str | int) -> list[Value]:
+        """Registers out of arrays of scratch, one a component."""
+        em, width = self.em, self.width
+        return [Value(em.load(s.vector(width), em.at(s.ir, p, j), s.bytes), s) for s, p in zip(scalars, places, strict=True)]
+
+    def _fill(self, scalar: Scalar, value: str, place: str) -> None:
+        """Write a register all over an array of scratch."""
+        self._across(lambda j: self._put(scalar, value, place, j))
+
+    def _across(self, body: Callable[[str], None]) -> None:
+        """``body`` for each register of a vector."""
+        self.em.loop(0, self._lanes, self.width, lambda j, _: body(j))
+
+    def _copy(self, scalar: Scalar, source: str, stride: str | None, target: str, *, load: bool, encoded: int | None = None) -> None:
+        """Copy a vector between memory and scratch, where it is padded.
+
+        Parameters
+        ----------
+        scalar : Scalar
+        source, target : str
+        stride : str or None
+            How many elements lie from one of memory to the next; None: they lie side by side.
+        load : bool
+            From memory to scratch, instead of back.
+        encoded : int, optional
+            Elements of this component become inner ones on the way.
+        """
+        em = self.em
+        inner = scalar if encoded is None else self.rep.inner[encoded]
+
+        def move(low: Lowering, j: str, at: str | int, mask: str = "") -> None:
+            place, to, ir = em.at(scalar.ir, source, at), em.at(inner.ir, target, j), scalar.vector(low.width)
+            value = em.masked_load(scalar, low.width, place, mask) if mask and load else em.load(ir, place, scalar.bytes)
+            value = value if encoded is None else self.rep.encode(low, encoded, value)
+            if mask and not load:
+                em.masked_store(inner, low.width, value, to, mask)
+            else:
+                em.store(inner.vector(low.width), value, to, inner.bytes)
+
+        def contiguous() -> None:
+            em.loop(0, self._whole, self.width, lambda j, _: move(self.wide, j, j))
+            if self._rest:  # one register: a wide load of what was stored by parts would wait for all of them
+                rest = em.let(f"icmp slt i64 {self._whole}, {self._states}")
+                em.branch(rest, lambda: move(self.wide, self._whole, self._whole, self._rest))
+            else:
+                em.loop(self._whole, self._states, 1, lambda j, _: move(self.single, j, j))
+
+        if stride is None:
+            contiguous()
+            return
+        apart = em.let(f"icmp eq i64 {stride}, 1")
+        em.branch(apart, contiguous, lambda: _nothing(em.loop(0, self._states, 1, lambda j, _: move(self.single, j, em.mul(j, stride)))))
+
+    # One sequence.
+
+    def _sequence(self, row: str) -> None:
+        """All steps of the sequence of a row of the table."""
+        em = self.em
+
+        def word(name: str | tuple[str, int], ir: str = "i64") -> str:
+            return em.load(ir, em.at("i64", row, self.row.index[name]), 8)
+
+        steps = word("steps")
+        matrices, weights, initials, values = ([word((name, c), "ptr") for c in self.components] for name in SequenceArrays._fields)
+        witness = word("witness", "ptr") if self.form.witness else ""
+        witness_step = self.args.load(em, "witness_step") if self.form.witness else ""
+
+        def at(name: str, places: list[str], t: str | int) -> list[str]:
+            """Where the arrays of a step are."""
+            return [em.at(s.ir, p, em.mul(t, self._steps[name][c])) for c, (p, s) in enumerate(zip(places, self.rep.outer, strict=True))]
+
+        for c, s in enumerate(self.rep.outer):
+            self._copy(s, initials[c], self._steps["initial_stride"][c], self._new[c], load=True)
+            self._copy(s, self._new[c], None, values[c], load=False)
+        if self.form.witness:
+            em.loop(0, self._states, 1, lambda j, _: em.store("i32", "-1", em.at("i32", witness, j), 4))
+        if not self.form.backward:
+            self._across(lambda j: self._take(j, None))
+
+        def step(t: str, _: list[str]) -> None:
+            here = str(em.add(t, 1))
+            new_matrix = [em.let(f"icmp ne i64 {move}, 0") for move in self._steps["matrix_step"]]
+            begins = em.let(f"icmp eq i64 {t}, 0")
+            em.branch(self.single.any_of([begins, *new_matrix]), lambda: self._pack(at("matrix_step", matrices, t)))
+            if self.form.weighted:
+                for c, (s, place) in enumerate(zip(self.rep.outer, at("weight_step", weights, t), strict=True)):
+                    self._copy(s, place, self._steps["weight_stride"][c], self._weights[c], load=True)
+            if self.form.backward:
+                self._across(lambda j: self._take(j, self._weights if self.form.weighted else None))
+            self._multiply()
+            if not self.form.backward:
+                self._across(lambda j: self._take(j, self._weights if self.form.weighted else None))
+            for s, new, to in zip(self.rep.outer, self._new, at("value_step", values, here), strict=True):
+                self._copy(s, new, None, to, load=False)
+            if self.form.witness:
+                self._copy(I32, self._winners, None, em.at("i32", witness, em.mul(here, witness_step)), load=False)
+
+        em.loop(0, steps, 1, step)
+        if self.form.witness:
+            self._follow(steps, witness, witness_step, word("states", "ptr"))
+
+    def _pack(self, matrix: list[str]) -> None:
+        """The matrix of a step: row k has what the term k of each sum is multiplied by."""
+        em = self.em
+        for c, s in enumerate(self.rep.outer):
+            terms, sums = self._steps["matrix_terms"][c], self._steps["matrix_sums"][c]
+
+            def row(k: str, _: list[str], c: int = c, s: Scalar = s, terms: str = terms, sums: str = sums) -> None:
+                target = em.at(self.rep.inner[c].ir, self._matrix[c], em.mul(k, self._lanes))
+                self._copy(s, em.at(s.ir, matrix[c], em.mul(k, terms)), sums, target, load=True, encoded=c)
+
+            em.loop(0, self._states, 1, row)
+
+    def _take(self, j: str, weights: list[str] | None) -> None:
+        """A register of the vector that is multiplied next, out of the new one: forward the result itself, backward w ⊗ it."""
+        new = self._get(self.rep.outer, self._new, j)
+        if weights is not None:
+            w = self._get(self.rep.outer, weights, j)
+            new = self._weighed(*((w, new) if self.form.backward else (new, w)))
+            if not self.form.backward:
+                for s, value, place in zip(self.rep.outer, new, self._new, strict=True):
+                    self._put(s, value.name, place, j)
+        for c, (s, value, place) in enumerate(zip(self.rep.inner, new, self._vector, strict=True)):
+            self._put(s, self.rep.encode(self.wide, c, value.name), place, j)
+
+    def _weighed(self, left: list[Value], right: list[Value]) -> list[Value]:
+        """left ⊗ right, of outer elements."""
+        if self.rep.kind != "clamped":
+            return self.wide.evaluate(self.rep.mul, left, right, self.rep.outer)
+        a, b = ([Value(self.rep.encode(self.wide, 0, x.name), self.rep.inner[0])] for (x,) in (left, right))
+        (total,) = self.inner.evaluate(self.rep.mul, a, b, self.rep.inner)
+        return [self._decoded(0, total.name)]
+
+    def _decoded(self, c: int, name: str) -> Value:
+        """A register of inner elements as outer ones."""
+        return Value(self.rep.decode(self.wide, c, name, self._threshold), self.rep.outer[c])
+
+    # The product of a vector and a matrix.
+
+    def _multiply(self) -> None:
+        """The new vector out of the one that is there, by several registers at a time and then one by one."""
+        em = self.em
+        several = str(em.round_down(self._lanes, _UNROLLED * self.width))
+        em.loop(0, several, _UNROLLED * self.width, lambda j, _: self._columns(j, _UNROLLED))
+        em.loop(several, self._lanes, self.width, lambda j, _: self._columns(j, 1))
+
+    def _columns(self, j: str, registers: int) -> None:
+        """So many registers of the new vector, from lane j on."""
+        em, inner = self.em, self.rep.inner
+        starts = [str(em.add(j, r * self.width)) for r in range(registers)]
+        scale = self.rep.scale if self.rep.kind == "exponential" else None
+        found = self._fold(starts) if scale is None else self._log_sum_exp(starts, scale)
+        for r, start in enumerate(starts):
+            for c, s in enumerate(self.rep.outer):
+                self._put(s, self._decoded(c, found[r * len(inner) + c]).name, self._new[c], start)
+
+    def _factors(self, k: str, starts: list[str]) -> list[tuple[list[Value], list[Value]]]:
+        """What term k of the sums of each register is the product of: v_k and a_kj, or backward a_jk and v_k."""
+        em, inner = self.em, self.rep.inner
+        v = [Value(em.splat(em.load(s.ir, em.at(s.ir, p, k), s.bytes), s, self.width), s) for s, p in zip(inner, self._vector, strict=True)]
+        row = em.mul(k, self._lanes)
+        matrix = [self._get(inner, self._matrix, em.add(row, start)) for start in starts]
+        return [(a, v) if self.form.backward else (v, a) for a in matrix]
+
+    def _fold(self, starts: list[str]) -> list[str]:
+        """⊕ over all terms, the first one first; the winners are written where they are wanted."""
+        em, inner = self.em, self.rep.inner
+        count = len(inner)
+        zeros = [(s.vector(self.width), s.constant(z, self.width)) for s, z in zip(inner, self._zero, strict=True)]
+        codes = [(I32.vector(self.width), I32.constant(-1, self.width))] * (len(starts) if self.form.witness else 0)
+
+        def term(k: str, carried: list[str]) -> list[str]:
+            out, won = list[str](), list[str]()
+            code = em.splat(em.let(f"trunc i64 {k} to i32"), I32, self.width) if self.form.witness else ""
+            for r, (left, right) in enumerate(self._factors(k, starts)):
+                old = [Value(name, s) for name, s in zip(carried[r * count : (r + 1) * count], inner, strict=True)]
+                if self.form.witness:
+                    new, improved = self._improved(old, left, right)
+                    out += [v.name for v in new]
+                    won.append(self.inner.select(improved(), I32, code, carried[len(starts) * count + r]))
+                else:
+                    out += self._accumulated(old, left, right)
+            return [*out, *won]
+
+        found = em.loop(0, self._states, 1, term, [*zeros * len(starts), *codes])
+        for start, winners in zip(starts, found[len(starts) * count :], strict=False):
+            self._put(I32, winners, self._winners, start)
+        return found
+
+    def _accumulated(self, old: list[Value], left: list[Value], right: list[Value]) -> list[str]:
+        """old ⊕ left ⊗ right, as a product of matrices computes it."""
+        low, inner = self.inner, self.rep.inner
+        if len(inner) == 1:
+            fused = low.multiply_accumulate(self.rep.add[0], self.rep.mul[0], old[0], left[0], right[0])
+            if fused is not None:
+                return [fused]
+        return [v.name for v in low.evaluate(self.rep.add, old, low.evaluate(self.rep.mul, left, right, inner), inner)]
+
+    def _improved(self, old: list[Value], left: list[Value], right: list[Value]) -> tuple[list[Value], Callable[[], str]]:
+        """The same, and what emits where that is strictly better; a sum with ∞ that a finite element pulls back is ∞, and never is."""
+        low, inner = self.inner, self.rep.inner
+        product = low.evaluate(self.rep.mul, left, right, inner)
+        if self.rep.kind == "clamped":
+            product = [Value(self.rep.encode(low, 0, self._decoded(0, product[0].name).name), inner[0])]
+        return improve(low, self.rep.add, inner, self.rep.extremum, old, product)
+
+    def _log_sum_exp(self, starts: list[str], scale: Fraction) -> list[str]:
+        """m + log(Σ exp(s (x_k − m))) / s over all terms x_k, where m is the one whose multiple by the scale s is the largest."""
+        em, low, (s,) = self.em, self.inner, self.rep.inner
+        ir, zero = s.vector(self.width), s.constant(self.rep.zero[0], self.width)
+
+        def terms(k: str) -> list[str]:
+            return [low.evaluate(self.rep.mul, left, right, (s,))[0].name for left, right in self._factors(k, starts)]
+
+        def times(factor: Fraction, x: str) -> str:
+            return x if factor == 1 else low.arithmetic("mul", s, [x, s.constant(float(factor), self.width)])
+
+        def largest(k: str, old: list[str]) -> list[str]:
+            return [low.arithmetic("max" if scale > 0 else "min", s, [m, x]) for m, x in zip(old, terms(k), strict=True)]
+
+        found = em.loop(0, self._states, 1, largest, [(ir, zero)] * len(starts))
+        # Where all terms are zero so is the sum: log 0, with nothing taken out.
+        none = [low.compare("eq", s, m, zero) for m in found]
+        most = [low.select(n, s, s.constant(0.0, self.width), m) for n, m in zip(none, found, strict=True)]
+
+        def scaled(k: str, old: list[str]) -> list[str]:
+            parts = [
+                low.arithmetic("exp", s, [times(scale, low.arithmetic("sub", s, [x, m]))]) for m, x in zip(most, terms(k), strict=True)
+            ]
+            return [low.arithmetic("add", s, [total, part]) for total, part in zip(old, parts, strict=True)]
+
+        totals = em.loop(0, self._states, 1, scaled, [(ir, s.constant(0.0, self.width))] * len(starts))
+        return [low.arithmetic("add", s, [m, times(1 / scale, low.arithmetic("log", s, [t]))]) for m, t in zip(most, totals, strict=True)]
+
+    # The states.
+
+    def _follow(self, steps: str, witness: str, witness_step: str, states: str) -> None:
+        """The best entry of the last vector, the first of those that tie, and which led to it, step by step back to the first vector."""
+        em, low, outer = self.em, self.single, self.rep.outer
+        state_step = self.args.load(em, "state_step")
+        zeros = [(s.ir, s.constant(z, 1)) for s, z in zip(outer, self.rep.zero, strict=True)]
+
+        def compare(j: str, carried: list[str]) -> list[str]:
+            old = [Value(name, s) for name, s in zip(carried[1:], outer, strict=True)]
+            candidate = [Value(em.load(s.ir, em.at(s.ir, p, j), s.bytes), s) for s, p in zip(outer, self._new, strict=True)]
+            new, improved = improve(low, self.rep.add, outer, self.rep.extremum, old, candidate)
+            return [em.select_i64(improved(), j, carried[0]), *(v.name for v in new)]
+
+        best = em.loop(0, self._states, 1, compare, [("i64", "-1"), *zeros])[0]
+
+        def back(i: str, carried: list[str]) -> list[str]:
+            t, (state,) = str(em.sub(steps, i)), carried
+            em.store("i32", em.let(f"trunc i64 {state} to i32"), em.at("i32", states, em.mul(t, state_step)), 4)
+            # −1 led there from nowhere; the row of v₀ says −1 too.
+            known = em.call("smax.i64", "i64", ("i64", state), ("i64", 0))
+            winner = em.load("i32", em.at("i32", witness, em.add(em.mul(t, witness_step), known)), 4)
+            before = em.let(f"sext i32 {winner} to i64")
+            return [em.select_i64(em.let(f"icmp slt i64 {state}, 0"), -1, before)]
+
+        em.loop(0, str(em.add(steps, 1)), 1, back, [("i64", best)])
+
+
+def _nothing(_: object) -> None:
+    """For what is emitted for its effect."""

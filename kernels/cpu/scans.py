@@ -1,0 +1,118 @@
+"""Scans by generated code: sequences as rows of a table, which threads share out."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.arrays.overlap import address
+from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
+from semiring.kernels.cpu.emitter import pack
+from semiring.kernels.cpu.engine import kernels_for
+from semiring.kernels.cpu.scan_words import ScanArrays, ScanForm, ScanWords, scratch_bytes
+from semiring.kernels.machine import SERIAL
+from semiring.kernels.scans import ScanOperands, ScanPlaces
+
+__all__ = ["Scans"]
+
+Array = np.ndarray[Any, Any]
+
+_SHARES = 8
+"""Calls for each of several threads, so that sequences of unequal lengths keep all of them busy."""
+
+_FIRST, _LAST, _SCRATCH = map(ScanWords._fields.index, ("first", "last", "scratch"))
+
+
+class Scans(Threaded):
+    """The scans over a semiring in dtypes for which it can be compiled.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    threads : int, optional
+    isa : str, optional
+        A narrower instruction set of this processor.
+    """
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
+        self.requested = threads
+        self._kernels = kernels_for(semiring, dtypes, isa)
+
+    def run(self, operands: ScanOperands, places: ScanPlaces, *, backward: bool, signed: bool) -> None:
+        """Fill the places with the answer, but for what is beyond the lengths of sequences.
+
+        Parameters
+        ----------
+        operands : ScanOperands
+        places : ScanPlaces
+        backward : bool
+            v_{t−1} = A_t ⊗ (w_t ⊗ v_t) from the last vector on, instead of v_t = (v_{t−1} ⊗ A_t) ⊗ w_t.
+        signed : bool
+            See `Engine.signed`.
+        """
+        rep, (steps, states, batch) = self._kernels.representation, (operands.steps, operands.states, operands.batch)
+        lengths = operands.lengths.ravel()
+        matrices = [_spread(v, (*batch, steps, states, states)) for v in operands.matrices]
+        weights = None if operands.weights is None else [_spread(v, (*batch, steps, states)) for v in operands.weights]
+        initials = [_spread(v, (*batch, states)) for v in operands.initial]
+        form = ScanForm(backward, weights is not None, places.witness is not None)
+        last = places.values[0].ndim == len(batch) + 1
+        values = [np.broadcast_to(v[..., None, :], (*batch, steps + 1, states)) if last else v for v in places.values]
+        axis, direction = len(batch), -1 if backward else 1
+
+        def at(v: Array, step: int) -> Array:
+            """Where each sequence has what belongs to the first step, or else to v₀: backward at the end of its length."""
+            first = np.maximum(lengths - 1, 0) if step else lengths
+            return _places(v, batch) + (first * v.strides[axis] if backward else 0)
+
+        def pace(v: Array | None) -> int:
+            """From step to step, in elements."""
+            return 0 if v is None else direction * v.strides[axis] // v.itemsize
+
+        columns = [lengths, *(np.zeros_like(lengths) if v is None else at(v, 0) for v in (places.witness, places.states))]
+        each = []
+        for c, (matrix, initial, value) in enumerate(zip(matrices, initials, values, strict=True)):
+            weight = None if weights is None else weights[c]
+            columns += [at(matrix, 1), np.zeros_like(lengths) if weight is None else at(weight, 1), _places(initial, batch), at(value, 0)]
+            down, across = (step // matrix.itemsize for step in matrix.strides[-2:])
+            terms, sums = (across, down) if backward else (down, across)
+            stride = 0 if weight is None else weight.strides[-1] // weight.itemsize
+            start = initial.strides[-1] // initial.itemsize
+            each.append(ScanArrays(pace(matrix), terms, sums, pace(weight), stride, start, pace(value)))
+        table = np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int64)
+        threshold = rep.threshold(signed=signed)
+        words = ScanWords(0, 0, address(table), states, 0, threshold, pace(places.witness), pace(places.states))
+        self._share_out(form, pack(words, each), len(lengths), int(lengths.sum()) * states**2, states)
+
+    def _share_out(self, form: ScanForm, template: Any, count: int, work: int, states: int) -> None:
+        """Call the function for all sequences, on several threads if that is worth it."""
+        function = self._kernels.function(form.name)
+        size = scratch_bytes(self._kernels.representation, states, self._kernels.tile.width)
+        threads = self.threads if work >= SERIAL else 1
+        step = max(1, -(-count // (_SHARES * threads)) if threads > 1 else count)
+
+        def some(first: int, _: int) -> None:
+            words, scratch = template[:], take_scratch(size)
+            words[_FIRST], words[_LAST], words[_SCRATCH] = first, min(first + step, count), scratch.address
+            function(words.buffer_info()[0])
+            return_scratch(scratch)
+
+        run(some, range(0, count, step), threads)
+
+
+def _spread(v: Array, shape: tuple[int, ...]) -> Array:
+    """An array in the whole shape, without a copy where elements lie at multiples of their size."""
+    if address(v) % v.itemsize or any(step % v.itemsize for step in v.strides):
+        v = v.copy()
+    return np.broadcast_to(v, shape)
+
+
+def _places(v: Array, batch: tuple[int, ...]) -> Array:
+    """The address of what each sequence has of an array."""
+    offsets = (step * np.arange(length, dtype=np.int64) for length, step in zip(batch, v.strides, strict=False))
+    total: Array = functools.reduce(np.add.outer, offsets, np.zeros((), np.int64))
+    return np.ravel(total) + address(v)

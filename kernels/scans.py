@@ -1,0 +1,54 @@
+"""What a scan is asked of, and where its answer is put: the same for generated code and for products one after the other."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["ScanOperands", "ScanPlaces"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Any, ...]
+
+
+class ScanOperands(NamedTuple):
+    """Sequences of matrices, in the dtypes of the scan, on one device; each a tuple with an array for each component.
+
+    Attributes
+    ----------
+    matrices : tuple of arrays that broadcast to (…, T, S, S)
+    weights : tuple of arrays that broadcast to (…, T, S), or None
+    initial : tuple of arrays that broadcast to (…, S)
+    lengths : int64 array of the host of shape (…,)
+        The steps of each sequence, which are at most T.
+    steps, states : int
+        T and S.
+    """
+
+    matrices: Values
+    weights: Values | None
+    initial: Values
+    lengths: Array
+    steps: int
+    states: int
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return tuple(self.lengths.shape)
+
+
+class ScanPlaces(NamedTuple):
+    """Where the answer is put, in contiguous arrays.
+
+    Attributes
+    ----------
+    values : tuple of arrays of shape (…, T + 1, S), or (…, S) for the last vector alone
+    witness : int32 array of shape (…, T + 1, S), or None
+    states : int32 array of shape (…, T + 1), or None
+    """
+
+    values: Values
+    witness: Any = None
+    states: Any = None

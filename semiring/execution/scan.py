@@ -1,0 +1,183 @@
+"""A scan is run here: its operands are read, the plan is asked for, numbers are checked, and vectors go through the matrices."""
+
+from __future__ import annotations
+
+import functools
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.scan import scan
+from semiring.arrays.cuda_stream import scratch_memory
+from semiring.arrays.devices import host, namespace, on_device
+from semiring.arrays.exchange import Borrowed, borrowed
+from semiring.arrays.memory import ALWAYS_FITS, require_room, with_scratch
+from semiring.common.errors import DTypeError, SemiringError, ShapeError
+from semiring.execution.operands import (
+    WITNESS,
+    arrays_of,
+    common_dtypes,
+    dtype_of,
+    elements,
+    operand,
+    require_one_place,
+    restorer_of,
+)
+from semiring.kernels.overflow.scans import check_scan
+from semiring.kernels.scans import ScanOperands, ScanPlaces
+from semiring.planning import Plan, Problem, location, plan
+
+__all__ = ["Decoded", "ScanOptions", "scan_sequences"]
+
+Shape = tuple[int, ...]
+
+_NAMES = "matrices", "weights", "initial"
+
+
+class Decoded(NamedTuple):
+    """The vectors of a scan, which entry won for each of theirs, and the best sequence of states; `scan` gives it with ``witness=True``.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> stay = np.log([[0.9, 0.1], [0.2, 0.8]])
+    >>> found = sr.scan(stay, "max-plus", np.log([0.5, 0.5]), weights=np.log([[0.1, 0.7], [0.6, 0.3], [0.1, 0.9]]), witness=True)
+    >>> found.states
+    array([1, 1, 1, 1], dtype=int32)
+
+    Attributes
+    ----------
+    values : array, or tuple of arrays for structured elements
+        As `scan` returns them without a witness.
+    witness : int32 array of shape (…, T + 1, S)
+        The first k whose term is the entry of v_{t−1} ⊗ A_t (``reverse``: of A_t ⊗ …): the state before it (after it) on the best sequence.
+        −1 where nothing beat the zero, and where a sequence begins.
+    states : int32 array of shape (…, T + 1)
+        The best sequence of states; all −1 where there is none, and −1 beyond the end.
+    """
+
+    values: Any
+    witness: Any
+    states: Any
+
+
+class ScanOptions(NamedTuple):
+    """The options of `semiring.scan`."""
+
+    last: bool
+    reverse: bool
+    witness: bool
+    device: str
+    threads: int | None
+    check: bool
+
+
+class _Form(NamedTuple):
+    """What a scan is by shapes alone: leading axes, steps and states."""
+
+    batch: Shape
+    steps: int
+    states: int
+
+
+def scan_sequences(matrices: Any, semiring: Semiring, initial: Any, weights: Any, lengths: Any, options: ScanOptions) -> Any:
+    """The scan of whatever the caller calls sequences of matrices, in the caller's own kind."""
+    if options.witness:
+        semiring.require_selective()
+    given = {name: x for name, x in zip(_NAMES, (matrices, weights, initial), strict=True) if x is not None}
+    lent = {name: operand(x, semiring, name) for name, x in given.items()}
+    parts = {name: arrays_of(x) for name, x in lent.items()}
+    form, wanted = _form(parts, None if lengths is None else _whole_numbers(lengths))
+    dtypes = functools.reduce(lambda x, y: common_dtypes(x, y, semiring), (tuple(map(dtype_of, part)) for part in parts.values()))
+    dtypes = common_dtypes(dtypes, dtypes, semiring)  # also of one operand alone
+    place = location(tuple(v for part in parts.values() for v in part), options.device)
+    shape = *form.batch, form.steps + 1, form.states
+    device = options.device
+    how = plan(Problem("scan", semiring, dtypes, shape, form.states, place, options.witness, device=device, threads=options.threads))
+    a, w, v = (lent.get(name, ()) for name in _NAMES)
+    require_one_place(a, w, v, None, None, there=how.problem.there, names=_NAMES)
+    if how.gpu and how.problem.result_bytes > ALWAYS_FITS:
+        require_room(how.device, with_scratch(how.problem.result_bytes), "pass fewer sequences at a time")
+    with on_device(how.device), scratch_memory() if how.gpu else nullcontext():
+        values, witness, states = _compute(how, form, wanted, lent, options)
+    restore = restorer_of(tuple(p for x in lent.values() for p in x))
+    kept = [*values, *(() if witness is None else (witness, states))]
+    if how.gpu and not how.problem.there:
+        kept = list(map(host, kept))
+    if restore is not None:
+        kept = list(map(restore, kept))
+    answer = kept[0] if semiring.components == 1 else tuple(kept[: semiring.components])
+    return Decoded(answer, *kept[-2:]) if options.witness else answer
+
+
+def _compute(how: Plan, form: _Form, lengths: Any, lent: dict[str, tuple[Borrowed, ...]], options: ScanOptions) -> ScanPlaces:
+    """The answer where it is computed."""
+    parts = {name: elements(x, how.dtypes, how.semiring, name, how.device) for name, x in lent.items()}
+    xp = namespace(parts["matrices"][0])
+    if "initial" not in parts:
+        _, one = how.semiring.identities(how.dtypes)
+        parts["initial"] = tuple(xp.full(form.states, o, dtype) for o, dtype in zip(one, how.dtypes, strict=True))
+    operands = ScanOperands(parts["matrices"], parts.get("weights"), parts["initial"], lengths, form.steps, form.states)
+    engine: Any = how.engine()
+    engine.asynchronous = how.gpu
+    threads, backward = how.problem.threads, options.reverse
+    engine.signed = check_scan(how.semiring, how.dtypes, operands, threads, backward=backward, refuse=options.check)
+    rows = (*form.batch, form.steps + 1)
+    shape = (*(form.batch if options.last else rows), form.states)
+    places = ScanPlaces(
+        tuple(xp.empty(shape, dtype) for dtype in how.dtypes),
+        xp.empty((*rows, form.states), WITNESS) if options.witness else None,
+        xp.empty(rows, WITNESS) if options.witness else None,
+    )
+    scan(engine, how.scans, operands, places, backward=backward)
+    return places
+
+
+# What the caller passed.
+
+
+def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | None) -> tuple[_Form, np.ndarray[Any, Any]]:
+    """The form of a scan of arrays of these shapes, and the length of each sequence."""
+    shapes = {name: part[0].shape for name, part in parts.items()}
+    matrices, weights, initial = (shapes.get(name) for name in _NAMES)
+    assert matrices is not None
+    if len(matrices) < 2 or matrices[-1] != matrices[-2]:
+        raise ShapeError(f"matrices must be square, of shape (S, S) or (…, T, S, S); got {matrices}")
+    states = matrices[-1]
+    if weights is not None and (len(weights) < 2 or weights[-1] != states):
+        raise ShapeError(f"weights must have a row of {states} states for each step, shape (…, T, {states}); got {weights}")
+    if initial is not None and (not initial or initial[-1] != states):
+        raise ShapeError(f"initial must be a vector of {states} states, or have leading axes before them; got {initial}")
+    told = [shape[axis] for shape, axis in ((matrices[:-2], -1), (weights, -2)) if shape]
+    if not told and lengths is None:
+        raise ShapeError("one matrix does not tell the number of steps; pass weights, lengths, or numpy.broadcast_to(matrix, (T, S, S))")
+    steps = max(told, default=1, key=lambda t: t != 1)
+    if steps == 1 and weights is None and lengths is not None:
+        steps = int(lengths.max(initial=0))
+    if any(t not in (1, steps) for t in told):
+        raise ShapeError(f"matrices {matrices} and weights {weights} differ in their number of steps")
+    axes = matrices[:-3], (weights or ())[:-2], (initial or ())[:-1], () if lengths is None else lengths.shape
+    try:
+        batch = np.broadcast_shapes(*axes)
+    except ValueError:
+        raise ShapeError(f"the leading axes of {', '.join(f'{name} {shape}' for name, shape in shapes.items())} do not broadcast") from None
+    if lengths is None:
+        return _Form(batch, steps, states), np.full(batch, steps, np.int64)
+    if lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps:
+        raise ShapeError(f"lengths must be from 0 to {steps}, the number of steps; they are from {lengths.min()} to {lengths.max()}")
+    return _Form(batch, steps, states), np.array(np.broadcast_to(lengths, batch), np.int64)
+
+
+def _whole_numbers(lengths: Any) -> np.ndarray[Any, Any]:
+    """Lengths on the host."""
+    try:
+        found = np.asarray(host(borrowed(lengths).array))
+    except ValueError as error:
+        if isinstance(error, SemiringError):
+            raise
+        raise ShapeError(f"lengths is no array: {error}") from error
+    if found.dtype.kind not in "iu" and found.size:
+        raise DTypeError(f"lengths must be integers; they are {found.dtype}")
+    return found.astype(np.int64)

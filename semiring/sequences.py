@@ -1,0 +1,107 @@
+"""`scan`, vectors through a long product of matrices over a semiring: hidden Markov models, Viterbi's algorithm, random fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.definition import Semiring
+from semiring.arrays.cuda_stream import in_stream_of
+from semiring.common.errors import SemiringError, about, raised_here, refuse_arrays
+from semiring.execution.scan import Decoded, ScanOptions, scan_sequences
+
+__all__ = ["Decoded", "scan"]
+
+
+@raised_here
+def scan(
+    matrices: Any,
+    semiring: Semiring | str,
+    initial: Any = None,
+    *,
+    weights: Any = None,
+    lengths: Any = None,
+    reverse: bool = False,
+    witness: bool = False,
+    last: bool = False,
+    device: str = "auto",
+    threads: int | None = None,
+    check: bool = True,
+) -> Any:
+    """The vectors v_t = (v_{t−1} ⊗ A_t) ⊗ w_t for t = 0, …, T, where the second product is entry by entry.
+
+    With ``reverse`` v_{t−1} = A_t ⊗ (w_t ⊗ v_t), from the last vector back to the first.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> weather = np.array([[0.75, 0.25], [0.5, 0.5]])
+    >>> sr.scan(weather, sr.PLUS_TIMES, [1.0, 0.0], lengths=2)
+    array([[1.    , 0.    ],
+           [0.75  , 0.25  ],
+           [0.6875, 0.3125]])
+    >>> seen = np.array([[0.125, 0.5], [0.25, 0.5]])
+    >>> sr.scan(weather, sr.MAX_TIMES, weights=seen, witness=True).states
+    array([1, 1, 1], dtype=int32)
+
+    Parameters
+    ----------
+    matrices : array of shape (S, S) or (…, T, S, S)
+        One A for all steps, or A_1, …, A_T, in arrays of any library. Over a structured semiring every operand is a tuple of arrays.
+    semiring : Semiring or str
+        One of the catalogue, also by its name, or one of your own.
+    initial : array of shape (…, S), optional
+        v_0, or with ``reverse`` the last vector; by default 1 in each state.
+    weights : array of shape (…, T, S), optional
+        w_1, …, w_T, as of observations.
+    lengths : int or array of shape (…,), optional
+        The steps of each sequence of a batch; what lies beyond is not looked at.
+    reverse : bool
+    witness : bool
+        Also return which k won, and the states of the best sequence. ⊕ must be selective.
+    last : bool
+        Only the vector that is computed last.
+
+    Returns
+    -------
+    array, tuple of arrays, or Decoded
+        v_0, …, v_T in the shape (…, T + 1, S), zero beyond the end of a sequence; with `last` (…, S). With `witness` a named tuple
+        ``(values, witness, states)``. Leading axes broadcast; dtypes, libraries and devices are as of `matmul`.
+
+    Other Parameters
+    ----------------
+    device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
+        "auto" computes where the operands lie.
+    threads : int, optional
+        Of the CPU, which share out sequences.
+    check : bool
+        False looks for nothing that raises `DomainError` or `OverflowRiskError`.
+
+    Raises
+    ------
+    ShapeError, GraphError
+        Operands that do not fit each other, lie on different devices, or cannot be read.
+    DTypeError, DomainError
+        A dtype in which the semiring has no meaning; NaN, or an element outside the carrier.
+    OverflowRiskError
+        Numbers so large, or so many steps, that a vector could leave the dtype.
+    LawError
+        A witness is asked for and ⊕ is not selective.
+    TooLargeError
+        A GPU that has not the memory.
+
+    Notes
+    -----
+    T·S² steps; nothing of the size T·S² is made. Over LOG these are a hidden Markov model's α and, reversed, β (Rabiner, "A tutorial on
+    hidden Markov models", 1989); over MAX_PLUS the states are Viterbi's (1967). More: How to, Sequences.
+    """
+    if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(reverse, "shape") or hasattr(last, "shape"):
+        semiring = as_semiring(semiring)
+        refuse_arrays(reverse=reverse, witness=witness, last=last, device=device, check=check)
+    options = ScanOptions(bool(last), bool(reverse), bool(witness or semiring.witness), device, threads, bool(check))
+    try:
+        with in_stream_of([v for x in (matrices, initial, weights) for v in (x if isinstance(x, tuple | list) else (x,))]):
+            return scan_sequences(matrices, semiring, initial, weights, lengths, options)
+    except SemiringError as error:
+        about(error, "the scan", semiring, matrices)
+        raise
