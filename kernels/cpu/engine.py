@@ -8,6 +8,7 @@ is copied.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,13 +19,14 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, flat
 from semiring.arrays.overlap import address, layout, matched, share
-from semiring.arrays.threads import Threaded, run
+from semiring.arrays.threads import Threaded
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import cache
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import STATUS
-from semiring.kernels.cpu.launch import Launch, pivot_launch, product_launch, stripe
+from semiring.kernels.cpu.launch import Launch, Strides, pivot_launch, product_launch, stripe
 from semiring.kernels.cpu.representation import Representation, represent
+from semiring.kernels.cpu.stacks import StackLaunch, stack_launch
 from semiring.kernels.cpu.tile import Tile, choose_tile
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.hardware import Target, host
@@ -46,7 +48,7 @@ class Kernels:
         What the code was generated from.
     function : callable
         ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, or what `search_name` gives, by its name.
-    product_launch, pivot_launch : callable
+    product_launch, pivot_launch, product_stack, pivot_stack : callable
         Those of this representation and these tiles; what was used last is kept.
     """
 
@@ -55,10 +57,25 @@ class Kernels:
         self.representation = represent(semiring, dtypes, order_keys=target.order_keys)
         self.tile = choose_tile(self.representation, target)
         self.witness_tile = choose_tile(self.representation, target, witness=True)
-        tiles = (self.tile, self.witness_tile)
+        self._tiles = tiles = (self.tile, self.witness_tile)
         self.function = functools.cache(functools.partial(_function, self.representation, target, *tiles))
         self.product_launch = functools.lru_cache(_LAUNCHES)(functools.partial(product_launch, self.representation, tiles))
         self.pivot_launch = functools.lru_cache(_LAUNCHES)(functools.partial(pivot_launch, self.representation))
+        self.product_stack = functools.lru_cache(_LAUNCHES)(self._product_stack)
+        self.pivot_stack = functools.lru_cache(_LAUNCHES)(self._pivot_stack)
+
+    def _product_stack(
+        self, sides: tuple[int, int, int], batch: tuple[int, ...], threads: int, fresh: bool, signed: bool, witness: bool, *strides: Strides
+    ) -> StackLaunch | None:
+        """How products of stacks are launched, see `stack_launch`."""
+        one = functools.partial(product_launch, self.representation, self._tiles, *sides, 1, fresh, signed, witness, False, False)
+        name = "product_witness" if witness else "product"
+        return stack_launch(self.representation, self._tiles, one, name, sides, batch, threads, *strides)
+
+    def _pivot_stack(self, name: str, n: int, batch: tuple[int, ...], threads: int, signed: bool, *strides: Strides) -> StackLaunch | None:
+        """How stacks of pivot blocks are launched."""
+        one = functools.partial(pivot_launch, self.representation, n, signed)
+        return stack_launch(self.representation, self._tiles, one, name, (n, n, n), batch, threads, *strides)
 
     def ir(self, name: str) -> str:
         """The LLVM IR of a function and those that it calls."""
@@ -74,11 +91,18 @@ def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Til
 def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> str:
     """The LLVM IR of a function and those that it calls."""
     # The generator is imported only where the cache does not have its output.
+    from semiring.kernels.cpu.lanes import LaneKernel
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.search import SearchKernel
+    from semiring.kernels.cpu.stack import stack_loop
     from semiring.kernels.cpu.witness import WitnessKernel
 
+    base, _, stacked = name.rpartition("_")
+    if stacked == "lanes":
+        return link(LaneKernel(rep, target, tile, base).functions())
+    if stacked == "stack":
+        return "\n".join([_ir(rep, target, tile, witness_tile, base), link([stack_loop(rep, base)])])
     if name == "product":
         functions = ProductKernel(rep, target, tile, witness=False).functions()
     elif name == "product_witness":
@@ -156,7 +180,7 @@ def assign(to: Block, source: Block) -> None:
 
 
 _SIDE_BY_SIDE = 512
-"""Matrices of a batch up to this side run one a thread."""
+"""Matrices of a stack up to this side run one a thread."""
 
 _strides = operator.attrgetter("strides")
 
@@ -287,29 +311,46 @@ class CpuEngine(ArrayEngine, Threaded):
         launch.run(kernel, places, A.column, self.meter)
 
     def _products(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
-        """The products of a batch: many small ones side by side, large ones one by one."""
+        """The products of a stack: of small matrices by compiled code, of large ones one by one."""
+        if 0 in C.values[0].shape:
+            return
         # One matrix of the result is complete before another one begins.
         A, B = (X if all(matched(v, w) for v in X.values for w in C.values) else copied(X) for X in (A, B))
-        indices, (m, n) = list(np.ndindex(C.batch)), C.shape
-        threads = self.threads if len(indices) * m * n * A.shape[1] >= SERIAL else 1
-        aside = len(indices) >= threads > 1 and max(m, n) <= _SIDE_BY_SIDE
-
-        def one(index: tuple[int, ...], _: int) -> None:
-            self._product(A.at(index), B.at(index), C.at(index), fresh=fresh, threads=1 if aside else threads)
-
-        run(one, indices, threads if aside else 1)
+        (m, k), n, witness, threads = A.shape, C.shape[1], C.via is not None, self.threads
+        if max(m, n, k) > _SIDE_BY_SIDE or math.prod(C.batch) < threads:
+            for index in np.ndindex(C.batch):
+                self._product(A.at(index), B.at(index), C.at(index), fresh=fresh)
+            return
+        matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
+        places, strides = list(map(address, matrices)), map(_strides, matrices)
+        launch = self._kernels.product_stack((m, n, k), C.batch, threads, fresh, self.signed, witness, *strides)
+        if launch is None or not launch.takes(places):
+            copy = copied(C, via=True)
+            self._products(copied(A), copied(B), copy, fresh)
+            assign(C, copy)
+        elif not launch.lanes and any(np.may_share_memory(v, w) for v in (*A.values, *B.values) for w in C.values):
+            self._products(copied(A), copied(B), C, fresh)
+        else:
+            launch.run(self._kernels.function(launch.name), places, A.column, self.meter)
 
     # Pivot blocks.
 
     def _pivot(self, name: str, A: Block) -> None:
-        """Close a pivot block, or those of a batch."""
+        """Close a pivot block, or those of a stack."""
         (*batch, n, _), matrices = A.values[0].shape, A.values if A.via is None else (*A.values, A.via)
-        if batch or n == 0:
-            for index in np.ndindex(*batch) if n else ():
-                self._pivot(name, A.at(index))
+        if 0 in A.values[0].shape:
             return
-        launch, places = self._kernels.pivot_launch(n, self.signed, *map(_strides, matrices)), list(map(address, matrices))
-        if launch.held(places) is None:
+        places, strides = list(map(address, matrices)), map(_strides, matrices)
+        if batch:
+            stack = self._kernels.pivot_stack(name, n, tuple(batch), self.threads, self.signed, *strides)
+            if stack is not None and stack.takes(places):
+                divergent = stack.run(self._kernels.function(stack.name), places, A.row, self.meter)
+                if divergent is not None:
+                    raise DivergentPivot(A.row + divergent)
+                return
+        else:
+            launch = self._kernels.pivot_launch(n, self.signed, *strides)
+        if batch or launch.held(places) is None:
             copy = copied(A, via=True)
             try:
                 self._pivot(name, copy)

@@ -109,7 +109,7 @@ _WITNESS = 4
 class Launch:
     """How a kernel is called on matrices that lie in one way.
 
-    Parameters
+    Attributes
     ----------
     tasks : list of array of int
         The arguments of each call, with offsets in place of addresses.
@@ -119,12 +119,17 @@ class Launch:
         The bits of each address that have to be clear.
     direct : bool
         Whether kernels can read and write matrices that lie like this.
+    scratch : int
+        Bytes of scratch of each worker.
+
+    Parameters
+    ----------
     operands, results : list of Extent
         The matrices that are read, and those that are written.
     relation : callable
         What `held` gives, where their extents meet: it follows from the addresses less the first of them.
-    threads, scratch : int
-        Workers, and bytes of scratch of each.
+    threads : int
+        Workers.
     """
 
     def __init__(
@@ -140,16 +145,16 @@ class Launch:
         threads: int = 1,
         scratch: int = 0,
     ) -> None:
-        self._tasks, self._slots, self._masks, self._direct = tasks, slots, masks, direct
-        self._operands, self._results, self._threads, self._scratch = operands, results, threads, scratch
+        self.tasks, self.slots, self.masks, self.direct = tasks, slots, masks, direct
+        self.scratch, self._operands, self._results, self._threads = scratch, operands, results, threads
         self._relation = relation
 
     def held(self, places: Sequence[int]) -> Held | None:
         """Which operand of matrices at these addresses is the result itself; None where a copy has to take the place of a matrix."""
-        for place, mask in zip(places, self._masks, strict=True):
+        for place, mask in zip(places, self.masks, strict=True):
             if place & mask:
                 return None
-        if not self._direct:
+        if not self.direct:
             return None
         for i, low, high in self._operands:
             start, stop = places[i] + low, places[i] + high
@@ -160,8 +165,8 @@ class Launch:
 
     def arguments(self, places: Sequence[int], first: int, task: array[int] | None = None) -> array[int]:
         """The arguments of a task, or of the only one, on matrices at these addresses; `first` is the number of the first vertex."""
-        words = (task or self._tasks[0])[:]
-        for slot, place in zip(self._slots, places, strict=True):
+        words = (task or self.tasks[0])[:]
+        for slot, place in zip(self.slots, places, strict=True):
             words[slot] += place
         words[_FIRST] = first
         return words
@@ -170,7 +175,7 @@ class Launch:
         """All tasks, of whose steps a meter is told."""
 
         def work(task: array[int], worker: int) -> None:
-            words, scratch = self.arguments(places, first, task), take_scratch(self._scratch)
+            words, scratch = self.arguments(places, first, task), take_scratch(self.scratch)
             for slot in _SCRATCH:
                 words[slot] += scratch.address
             kernel(words.buffer_info()[0])
@@ -178,10 +183,10 @@ class Launch:
             if meter is not None:
                 meter.add(math.prod([words[side] for side in _SIDES]), tell=worker == 0)
 
-        if len(self._tasks) == 1:
-            work(self._tasks[0], 0)
+        if len(self.tasks) == 1:
+            work(self.tasks[0], 0)
         else:
-            run(work, self._tasks, self._threads)
+            run(work, self.tasks, self._threads)
 
 
 def product_launch(
