@@ -131,6 +131,9 @@ BACKEND_PART, BACKEND_PART_STEPS = 1e-4, 20e9
 SERIAL, SEARCH_SERIAL = 160**3, 1 << 15
 """Steps of a product on the CPU, and vertices and edges of all searches, below which waking another thread costs more than it saves."""
 
+VECTOR_SERIAL = 1 << 19
+"""Elements of a matrix whose product with a vector takes about as long as waking another thread."""
+
 LANE_ELEMENTS, LANE_SHARE, LANE_MOVE = 7 << 10, 3, 8
 """Elements of the operands and the result of a small product up to which the matrices of a stack go one to a lane on the CPU; the part of
 the lanes that are filled then, at least; and steps that take as long as to bring an element there and back.

@@ -309,7 +309,7 @@ class KernelWords(NamedTuple):
     """The words of a product and of a pivot block that do not belong to a matrix; a kernel reads those that it needs.
 
     Of a stack these are the words of its first matrix, and the matrices from `start` to `stop` are wanted, counted along leading axes;
-    an operand may be `shared` by all.
+    an operand may be `shared` by all. A product with a vector answers whether numbers are `beyond` bounds, see `vector`.
     """
 
     m: int
@@ -335,6 +335,10 @@ class KernelWords(NamedTuple):
     axes: int = 0
     shared_a: int = 0
     shared_b: int = 0
+    origin: int = 0
+    least: int = 0
+    most: int = -1
+    beyond: int = 0
 
 
 STATUS = KernelWords._fields.index("status")

@@ -27,10 +27,12 @@ from semiring.kernels.cpu.emitter import STATUS
 from semiring.kernels.cpu.launch import Launch, Strides, pivot_launch, product_launch, stripe
 from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.stacks import StackLaunch, stack_launch
+from semiring.kernels.cpu.statistics import bounds_in_words
 from semiring.kernels.cpu.tile import Tile, choose_tile
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.hardware import Target, host
-from semiring.kernels.machine import SERIAL
+from semiring.kernels.limits import SafeRange
+from semiring.kernels.machine import SERIAL, VECTOR_SERIAL
 from semiring.kernels.operations import Operations, operations_for
 
 __all__ = ["CpuEngine", "Kernels", "Operand", "copied", "kernels_for"]
@@ -96,6 +98,7 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.search import SearchKernel
     from semiring.kernels.cpu.stack import stack_loop
+    from semiring.kernels.cpu.vector import VectorKernel
     from semiring.kernels.cpu.witness import WitnessKernel
 
     base, _, stacked = name.rpartition("_")
@@ -108,6 +111,8 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     elif name == "product_witness":
         tile = witness_tile
         functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
+    elif "vector" in name:
+        functions = VectorKernel(rep, target, tile, name).functions()
     elif name.startswith("search"):
         functions = SearchKernel(rep, target, name).functions()
     else:
@@ -218,6 +223,19 @@ class CpuEngine(ArrayEngine, Threaded):
         """C ← A⊗B."""
         self._product(A, B, C, fresh=True)
 
+    def multiply_within(self, A: Block, B: Block, C: Block, safe: SafeRange) -> bool:
+        """C ← A⊗B of a vector and a matrix that is read only once: whether that was done, and all its numbers are in the safe range.
+
+        Where it says no, C holds no product.
+        """
+        if C.via is not None or len(C.values[0].shape) > 2:
+            return False
+        bounds = bounds_in_words(safe, self.dtypes[0])
+        kernel, launch, places = self._launch(A, B, C, True, None)
+        if bounds is None or "vector" not in launch.name or launch.held(places) != (False, False):
+            return False
+        return not launch.run(kernel, places, A.column, self.meter, bounds)
+
     def close(self, A: Block) -> None:
         """A ← A ⊕ A² ⊕ …."""
         self._pivot("close" if A.via is None else "close_witness", A)
@@ -272,10 +290,10 @@ class CpuEngine(ArrayEngine, Threaded):
     ) -> tuple[Callable[[int], None], Launch, list[int]]:
         """The kernel of a product, how it is run, and the addresses of its matrices."""
         (m, k), (_, n), witness = A.values[0].shape, C.values[0].shape, C.via is not None
-        threads = 1 if m * n * k < SERIAL else threads or self.threads
+        threads = 1 if m * n * k < (SERIAL if m > 1 < n else VECTOR_SERIAL) else threads or self.threads
         matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
         launch = self._kernels.product_launch(m, n, k, threads, fresh, self.signed, witness, hold_a, hold_b, *map(_strides, matrices))
-        return self._kernels.function("product_witness" if witness else "product"), launch, list(map(address, matrices))
+        return self._kernels.function(launch.name), launch, list(map(address, matrices))
 
     def _product_with_copies(self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None) -> None:
         """One product whose matrices kernels may not be able to take as they lie, or where an operand is part of the result."""

@@ -19,7 +19,7 @@ from semiring.arrays.threads import return_scratch, run, take_scratch
 from semiring.common.progress import Meter
 from semiring.kernels.cpu.emitter import KernelArguments, KernelWords, MatrixWords, pack
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.tile import STRIP, Tile
 from semiring.kernels.machine import SERIAL
 
 __all__ = ["Launch", "pivot_launch", "product_launch", "stripe", "tasks_of"]
@@ -96,11 +96,15 @@ Extent = tuple[int, int, int]
 Held = tuple[bool, bool]
 """Whether A, and whether B, is C itself, and so is packed before C changes."""
 
+_DOT = 4
+"""Vectors from which on the terms of a sum are added lane by lane."""
+
 _RELATIONS = 512
 """Ways in which operands and results lie to each other that are remembered: blocks of one matrix lie in few."""
 
 _SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "transposed")))
-_FIRST, _VIA = map(KernelWords._fields.index, ("first", "via"))
+_FIRST, _VIA, _BEYOND = map(KernelWords._fields.index, ("first", "via", "beyond"))
+_BOUNDS = tuple(map(KernelWords._fields.index, ("origin", "least", "most")))
 _SIDES = tuple(map(KernelWords._fields.index, ("m", "n", "k")))
 _WITNESS = 4
 """Bytes of a witness."""
@@ -111,6 +115,8 @@ class Launch:
 
     Attributes
     ----------
+    name : str
+        The kernel's.
     tasks : list of array of int
         The arguments of each call, with offsets in place of addresses.
     slots : list of int
@@ -134,6 +140,7 @@ class Launch:
 
     def __init__(
         self,
+        name: str,
         tasks: list[array[int]],
         slots: list[int],
         masks: list[int],
@@ -145,7 +152,7 @@ class Launch:
         threads: int = 1,
         scratch: int = 0,
     ) -> None:
-        self.tasks, self.slots, self.masks, self.direct = tasks, slots, masks, direct
+        self.name, self.tasks, self.slots, self.masks, self.direct = name, tasks, slots, masks, direct
         self.scratch, self._operands, self._results, self._threads = scratch, operands, results, threads
         self._relation = relation
 
@@ -171,15 +178,29 @@ class Launch:
         words[_FIRST] = first
         return words
 
-    def run(self, kernel: Callable[[int], None], places: Sequence[int], first: int, meter: Meter | None = None) -> None:
-        """All tasks, of whose steps a meter is told."""
+    def run(
+        self,
+        kernel: Callable[[int], None],
+        places: Sequence[int],
+        first: int,
+        meter: Meter | None = None,
+        bounds: Sequence[int] | None = None,
+    ) -> bool:
+        """All tasks, of whose steps a meter is told; whether a product with a vector has met numbers beyond `bounds`, given as words."""
+        beyond = False
 
         def work(task: array[int], worker: int) -> None:
+            nonlocal beyond
             words, scratch = self.arguments(places, first, task), take_scratch(self.scratch)
             for slot in _SCRATCH:
                 words[slot] += scratch.address
+            if bounds is not None:
+                for slot, bound in zip(_BOUNDS, bounds, strict=True):
+                    words[slot] = bound
             kernel(words.buffer_info()[0])
             return_scratch(scratch)
+            if words[_BEYOND]:
+                beyond = True
             if meter is not None:
                 meter.add(math.prod([words[side] for side in _SIDES]), tell=worker == 0)
 
@@ -187,6 +208,7 @@ class Launch:
             work(self.tasks[0], 0)
         else:
             run(work, self.tasks, self._threads)
+        return beyond
 
 
 def product_launch(
@@ -217,12 +239,16 @@ def product_launch(
     *strides : Strides
         One for each matrix.
     """
-    tasks = tasks_of(m, n, k, tiles[witness], rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
     count = len(rep.outer)
     shapes = [shape for shape in ((m, k), (k, n), (m, n)) for _ in range(count)]
     layouts = [Layout(0, *s, *shape, o.bytes) for s, shape, o in zip(strides, shapes, rep.outer * 3, strict=False)]
     a, b, c = (layouts[i : i + count] for i in range(0, 3 * count, count))
     via = [Layout(0, *s, m, n, _WITNESS) for s in strides[len(layouts) :]]
+    name = None if witness or hold_a or hold_b else _kernel_of_vector(a, b, c, tiles[0])
+    if name is None:
+        tasks = tasks_of(m, n, k, tiles[witness], rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
+    else:
+        tasks = _tasks_of_vector(m, n, k, tiles[0], rep, threads)
     *starts, scratch = accumulate((-(-size // 64) * 64 for size in tasks.scratch.values()), initial=0)
 
     def task(top: int, bottom: int, left: int, right: int) -> array[int]:
@@ -251,6 +277,7 @@ def product_launch(
         return pack(words, matrices)
 
     return Launch(
+        name or ("product_witness" if witness else "product"),
         [task(*tile) for tile in tasks.tiles],
         [*_slots("ABC", count), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
@@ -263,12 +290,37 @@ def product_launch(
     )
 
 
+def _kernel_of_vector(a: Sequence[Layout], b: Sequence[Layout], c: Sequence[Layout], tile: Tile) -> str | None:
+    """The kernel of a product with a vector whose matrix lies as it needs it, see `VectorKernel`; None for any other product."""
+    m, n, k = c[0].rows, c[0].columns, a[0].columns
+    if k == 0 or (m > 1 < n) or not all(z.down == z.size or m == 1 for z in c):
+        return None
+    name, matrix, along, count = ("matrix_vector", a, "down", m) if n == 1 else ("vector_matrix", b, "across", n)
+    term = "across" if n == 1 else "down"
+    if count >= tile.width and all(getattr(x, along) == x.size for x in matrix):
+        return f"{name}_streamed"
+    return f"{name}_dot" if k >= _DOT * tile.width and all(getattr(x, term) == x.size for x in matrix) else None
+
+
+def _tasks_of_vector(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int) -> Tasks:
+    """Tasks of a product with a vector: parts of the result, which begin on cache lines and are no less than a vector."""
+    count, size, line = max(m, n), sum(s.bytes for s in rep.inner), 64 * len(rep.inner)
+    unit = max(64, tile.width)
+    each = max(unit, -(-count // (threads * unit)) * unit) if threads > 1 else count
+    starts = [*range(0, max(1, count - unit + 1), each)]
+    ends = [*starts[1:], count]
+    tiles = tuple((0, 1, i, j) if m == 1 else (i, j, 0, 1) for i, j in zip(starts, ends, strict=True))
+    scratch = {"packed_a": (STRIP + tile.width) * size + line, "packed_b": k * size + line}
+    return Tasks(tiles, min(threads, len(tiles)), scratch, 0)
+
+
 def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -> Launch:
     """How a pivot block of side n and its construction matrix are closed, with these strides."""
     layouts = [Layout(0, *s, n, n, o.bytes) for s, o in zip(strides, rep.outer, strict=False)]
     via = [Layout(0, *s, n, n, _WITNESS) for s in strides[len(layouts) :]]
     words = KernelWords(m=n, n=n, k=n, first=0, threshold=rep.threshold(signed=signed), via_rows=sum(v.down // v.size for v in via))
     return Launch(
+        "",
         [pack(words, [MatrixWords(*(0, 0, 0), *(0, 0, 0), *(0, x.down // x.size, 1)) for x in layouts])],
         [*_slots("C", len(layouts)), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],

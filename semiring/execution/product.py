@@ -34,8 +34,8 @@ from semiring.execution.operands import (
     restorer_of,
 )
 from semiring.kernels.cuda.elements import clear_paths, zeros
-from semiring.kernels.engine import Engine
-from semiring.kernels.overflow.statistics import flag_signs
+from semiring.kernels.engine import Block, Engine
+from semiring.kernels.overflow.statistics import SMALL, flag_signs
 from semiring.planning import Plan, Problem, location, plan
 
 __all__ = ["Witnessed", "multiply", "multiply_again"]
@@ -165,6 +165,8 @@ def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: P
     via = places[1]
     if not how.gpu:
         engine: Any = how.engine()
+        if _multiply_at_once(engine, how, form, operands, places, check=check, own=own):
+            return
         engine.signed, engine.statistics = how.checks.run(operands, how.problem.threads, refuse=check)
         if via is not None:
             via.fill(-1)
@@ -185,6 +187,29 @@ def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: P
     verify = run(launch, launch)
     if own:
         verify()
+
+
+def _multiply_at_once(
+    engine: Any, how: Plan, form: ProductForm, operands: Sequence[Arrays], places: Places, *, check: bool, own: bool
+) -> bool:
+    """The product of a large matrix and a vector, where the matrix is checked while it is multiplied; False where it has to be before.
+
+    Then places that are not our `own` are as they were.
+    """
+    (m, n), work, safe = form.full[-2:], places[0], how.checks.safe
+    if m > 1 < n or places[1] is not None or len(operands) > 2 or form.batch or not how.checks.asked(refuse=check):
+        return False
+    vector, matrix = operands if m == 1 else operands[::-1]
+    if safe is None or not hasattr(engine, "multiply_within") or matrix[0].nbytes <= SMALL or not how.checks.are_safe(vector):
+        return False
+    A, B = (Block(tuple([v.reshape(shape) for v in x])) for x, shape in zip(operands, ((m, form.depth), (form.depth, n)), strict=True))
+    C = Block(work if own else tuple(map(np.empty_like, work)))
+    if not engine.multiply_within(A, B, C, safe):
+        return False
+    for v, w in zip(work, C.values, strict=True):
+        if v is not w:
+            v[...] = w
+    return True
 
 
 def _gpu_engine(how: Plan, form: ProductForm) -> Any:
