@@ -22,20 +22,22 @@ from semiring.arrays.overlap import address, layout, matched, share
 from semiring.arrays.threads import Threaded
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import cache
+from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import STATUS
 from semiring.kernels.cpu.launch import Launch, Strides, pivot_launch, product_launch, stripe
 from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.stacks import StackLaunch, stack_launch
-from semiring.kernels.cpu.statistics import bounds_in_words
 from semiring.kernels.cpu.tile import Tile, choose_tile
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.hardware import Target, host
-from semiring.kernels.limits import SafeRange
-from semiring.kernels.machine import SERIAL, VECTOR_SERIAL
+from semiring.kernels.machine import LANE_ELEMENTS, SERIAL, VECTOR_SERIAL
 from semiring.kernels.operations import Operations, operations_for
+from semiring.kernels.overflow.products import ProductChecks
 
 __all__ = ["CpuEngine", "Kernels", "Operand", "copied", "kernels_for"]
+
+Array = np.ndarray[Any, Any]
 
 _LAUNCHES = 128
 """Ways in which matrices lie, whose launches are kept: a recursive or blocked closure has a dozen."""
@@ -187,6 +189,9 @@ def assign(to: Block, source: Block) -> None:
 _SIDE_BY_SIDE = 512
 """Matrices of a stack up to this side run one a thread."""
 
+_THIN = 16
+"""Rows of a product whose rows are many and short that are one matrix of a stack."""
+
 _strides = operator.attrgetter("strides")
 
 
@@ -223,18 +228,32 @@ class CpuEngine(ArrayEngine, Threaded):
         """C ← A⊗B."""
         self._product(A, B, C, fresh=True)
 
-    def multiply_within(self, A: Block, B: Block, C: Block, safe: SafeRange) -> bool:
-        """C ← A⊗B of a vector and a matrix that is read only once: whether that was done, and all its numbers are in the safe range.
+    def multiply_within(self, A: Block, B: Block, C: Block, checks: ProductChecks) -> bool:
+        """C ← A⊗B where operands are read only once: whether that was done, and all their numbers are in the safe range of `checks`.
 
-        Where it says no, C holds no product.
+        Where it says no, C holds no product. It shares no memory with A and B.
         """
-        if C.via is not None or len(C.values[0].shape) > 2:
+        bounds = None if checks.safe is None or C.via is not None else bounds_in_words(checks.safe, self.dtypes[0])
+        if bounds is None or 0 in A.values[0].shape or 0 in C.values[0].shape:
             return False
-        bounds = bounds_in_words(safe, self.dtypes[0])
-        kernel, launch, places = self._launch(A, B, C, True, None)
-        if bounds is None or "vector" not in launch.name or launch.held(places) != (False, False):
+        a, b, c, rest = A, B, C, slice(0, 0)
+        if len(C.values[0].shape) == 2:
+            kernel, launch, places = self._launch(A, B, C, True)
+            if launch.name.startswith(("matrix", "vector")):
+                return launch.held(places) == (False, False) and not launch.run(kernel, places, A.column, self.meter, bounds)
+            if not self._is_thin(A, C):
+                return False
+            a, b, c, rest = self._thin_parts(A, B, C)
+        together, places = self._stack_launch(a, b, c, fresh=True)
+        if together is None or not together.lanes or not together.takes(places):
             return False
-        return not launch.run(kernel, places, A.column, self.meter, bounds)
+        _, beyond = together.run(self._kernels.function(together.name), places, A.column, self.meter, bounds)
+        below = A[rest, slice(None)]
+        if beyond or not (rest.start == rest.stop or checks.are_safe(below.values)):
+            return False
+        if rest.start < rest.stop:
+            self._product(below, B, C[rest, slice(None)], fresh=True)
+        return True
 
     def close(self, A: Block) -> None:
         """A ← A ⊕ A² ⊕ …."""
@@ -257,21 +276,51 @@ class CpuEngine(ArrayEngine, Threaded):
 
     # Products.
 
-    def _product(self, A: Block, B: Block, C: Block, *, fresh: bool, threads: int | None = None) -> None:
-        """C ← C ⊕ A⊗B, or A⊗B where C is `fresh`, by so many workers."""
+    def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
+        """C ← C ⊕ A⊗B, or A⊗B where C is `fresh`."""
         if len(C.values[0].shape) > 2:
             self._products(A, B, C, fresh)
             return
-        kernel, launch, places = self._launch(A, B, C, fresh, threads)
+        kernel, launch, places = self._launch(A, B, C, fresh)
         held = launch.held(places)
         if held is None:
-            self._product_with_copies(A, B, C, fresh, threads)
+            self._product_with_copies(A, B, C, fresh)
         elif True in held:
-            self._run(A, B, C, fresh, threads, *held)
-        elif self.meter is None or not self._product_in_slabs(A, B, C, fresh, threads, self.meter.piece):
+            self._run(A, B, C, fresh, *held)
+        elif self._is_thin(A, C) and launch.name.startswith("product"):
+            self._thin_product(A, B, C, fresh)
+        elif self.meter is None or not self._product_in_slabs(A, B, C, fresh, self.meter.piece):
             launch.run(kernel, places, A.column, self.meter)
 
-    def _product_in_slabs(self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, most: int) -> bool:
+    def _is_thin(self, A: Block, C: Block) -> bool:
+        """Whether rows are many and so short that a register tile would be filled badly."""
+        (m, k), n, tile = A.values[0].shape, C.values[0].shape[1], self._kernels.tile
+        fits = k <= tile.depth and _THIN * (k + n) + k * n <= LANE_ELEMENTS
+        return bool(fits and 2 * n <= tile.columns and m >= _THIN * tile.width)
+
+    def _thin_product(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
+        """A product of many short rows: a stack of some at a time, and what is left."""
+        a, b, c, rest = self._thin_parts(A, B, C)
+        self._products(a, b, c, fresh)
+        if rest.start < rest.stop:
+            self._product(A[rest, slice(None)], B, C[rest, slice(None)], fresh=fresh)
+
+    def _thin_parts(self, A: Block, B: Block, C: Block) -> tuple[Block, Block, Block, slice]:
+        """Stacks of some rows of A, of all of B, and of some rows of C; and the rows that are left."""
+        many = A.shape[0] // _THIN
+        top = slice(0, many * _THIN)
+
+        def split(v: Array) -> Array:
+            return v[top].reshape(many, _THIN, v.shape[1])
+
+        return (
+            Block(tuple(map(split, A.values)), None, A.row, A.column),
+            Block(tuple([np.broadcast_to(v, (many, *v.shape)) for v in B.values])),
+            Block(tuple(map(split, C.values)), None if C.via is None else split(C.via)),
+            slice(top.stop, A.shape[0]),
+        )
+
+    def _product_in_slabs(self, A: Block, B: Block, C: Block, fresh: bool, most: int) -> bool:
         """A product of more than so many steps in slabs of its depth, one after the other, as the kernel has them within itself.
 
         Others, whose operands or witnesses take so much scratch memory, are cut into many tasks in any case: then there are none.
@@ -282,27 +331,27 @@ class CpuEngine(ArrayEngine, Threaded):
             return False
         everything = slice(None)
         for steps in (slice(start, start + slab) for start in range(0, k, slab)):
-            self._product(A[everything, steps], B[steps, everything], C, fresh=fresh and steps.start == 0, threads=threads)
+            self._product(A[everything, steps], B[steps, everything], C, fresh=fresh and steps.start == 0)
         return True
 
     def _launch(
-        self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, hold_a: bool = False, hold_b: bool = False
+        self, A: Block, B: Block, C: Block, fresh: bool, hold_a: bool = False, hold_b: bool = False
     ) -> tuple[Callable[[int], None], Launch, list[int]]:
         """The kernel of a product, how it is run, and the addresses of its matrices."""
         (m, k), (_, n), witness = A.values[0].shape, C.values[0].shape, C.via is not None
-        threads = 1 if m * n * k < (SERIAL if m > 1 < n else VECTOR_SERIAL) else threads or self.threads
+        threads = 1 if m * n * k < (SERIAL if m > 1 < n else VECTOR_SERIAL) else self.threads
         matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
         launch = self._kernels.product_launch(m, n, k, threads, fresh, self.signed, witness, hold_a, hold_b, *map(_strides, matrices))
         return self._kernels.function(launch.name), launch, list(map(address, matrices))
 
-    def _product_with_copies(self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None) -> None:
+    def _product_with_copies(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
         """One product whose matrices kernels may not be able to take as they lie, or where an operand is part of the result."""
         if 0 in C.shape:
             return
         a, b, c = Operand(A), Operand(B), Operand(C)
         if not c.writable:
             copy = copied(C, via=True)
-            self._product(A, B, copy, fresh=fresh, threads=threads)
+            self._product(A, B, copy, fresh=fresh)
             assign(C, copy)
             return
         a, b = (x if x.aligned else x.copied() for x in (a, b))
@@ -317,15 +366,15 @@ class CpuEngine(ArrayEngine, Threaded):
             (m, k), n = A.shape, C.shape[1]
             rows = stripe(m, n, k, self._kernels.representation)
             for part in (slice(top, top + rows) for top in range(0, m, rows)):
-                self._run(copied(A[part, :]), b.block, C[part, :], fresh, threads)
+                self._run(copied(A[part, :]), b.block, C[part, :], fresh)
             return
         if C.via is not None and not a.contiguous_rows:
             a = a.copied()
-        self._run(a.block, b.block, C, fresh, threads, hold_a, hold_b)
+        self._run(a.block, b.block, C, fresh, hold_a, hold_b)
 
-    def _run(self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, hold_a: bool = False, hold_b: bool = False) -> None:
+    def _run(self, A: Block, B: Block, C: Block, fresh: bool, hold_a: bool = False, hold_b: bool = False) -> None:
         """One product whose matrices lie as the kernels need them."""
-        kernel, launch, places = self._launch(A, B, C, fresh, threads, hold_a, hold_b)
+        kernel, launch, places = self._launch(A, B, C, fresh, hold_a, hold_b)
         launch.run(kernel, places, A.column, self.meter)
 
     def _products(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
@@ -334,14 +383,11 @@ class CpuEngine(ArrayEngine, Threaded):
             return
         # One matrix of the result is complete before another one begins.
         A, B = (X if all(matched(v, w) for v in X.values for w in C.values) else copied(X) for X in (A, B))
-        (m, k), n, witness, threads = A.shape, C.shape[1], C.via is not None, self.threads
-        if max(m, n, k) > _SIDE_BY_SIDE or math.prod(C.batch) < threads:
+        if max(*A.shape, *C.shape) > _SIDE_BY_SIDE or math.prod(C.batch) < self.threads:
             for index in np.ndindex(C.batch):
                 self._product(A.at(index), B.at(index), C.at(index), fresh=fresh)
             return
-        matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
-        places, strides = list(map(address, matrices)), map(_strides, matrices)
-        launch = self._kernels.product_stack((m, n, k), C.batch, threads, fresh, self.signed, witness, *strides)
+        launch, places = self._stack_launch(A, B, C, fresh=fresh)
         if launch is None or not launch.takes(places):
             copy = copied(C, via=True)
             self._products(copied(A), copied(B), copy, fresh)
@@ -350,6 +396,14 @@ class CpuEngine(ArrayEngine, Threaded):
             self._products(copied(A), copied(B), C, fresh)
         else:
             launch.run(self._kernels.function(launch.name), places, A.column, self.meter)
+
+    def _stack_launch(self, A: Block, B: Block, C: Block, *, fresh: bool) -> tuple[StackLaunch | None, list[int]]:
+        """How products of a stack are launched, if their matrices lie as kernels need them, and the addresses of the first ones."""
+        (m, k), n, witness = A.shape, C.shape[1], C.via is not None
+        matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
+        strides = map(_strides, matrices)
+        launch = self._kernels.product_stack((m, n, k), C.batch, self.threads, fresh, self.signed, witness, *strides)
+        return launch, list(map(address, matrices))
 
     # Pivot blocks.
 
@@ -362,7 +416,7 @@ class CpuEngine(ArrayEngine, Threaded):
         if batch:
             stack = self._kernels.pivot_stack(name, n, tuple(batch), self.threads, self.signed, *strides)
             if stack is not None and stack.takes(places):
-                divergent = stack.run(self._kernels.function(stack.name), places, A.row, self.meter)
+                divergent, _ = stack.run(self._kernels.function(stack.name), places, A.row, self.meter)
                 if divergent is not None:
                     raise DivergentPivot(A.row + divergent)
                 return

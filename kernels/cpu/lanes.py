@@ -9,6 +9,7 @@ each may be the result itself; and nothing at all where a pivot diverges.
 from __future__ import annotations
 
 from semiring.algebra.expression import nodes
+from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import I32, STATUS, Array, Emitter, Scalar, StackArguments
 from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
 from semiring.kernels.cpu.pivot import PivotKernel
@@ -111,6 +112,7 @@ class LaneKernel:
         tables = {x: em.let(f"alloca [{self.lanes} x ptr], align 8") for x in args.arrays}
         scalar_of = {x: I32 if isinstance(x, str) else rep.outer[x[1]] for x in args.arrays}
         last = em.sub(stop, 1)
+        check = BoundsCheck(em, args, rep.outer, (self.lanes,))
 
         def move(x: Array, direction: str) -> None:
             rows, columns = sides["C" if x == "via" else x[0]]
@@ -136,7 +138,7 @@ class LaneKernel:
                 def pack(x: str = operand) -> None:
                     for c in self.components:
                         move((x, c), "interleave")
-                        self._encode(em, c, packed[x, c], em.mul(*sides[x]))
+                        self._encode(em, check, c, packed[x, c], em.mul(*sides[x]))
 
                 em.branch(em.let(f"or i1 {first}, {em.let(f'xor i1 {shared[operand]}, true')}"), pack)
 
@@ -166,19 +168,20 @@ class LaneKernel:
                 move(x, "separate")
 
         em.loop(start, stop, self.lanes, group)
+        check.tell()
         em.line("ret void")
         return em
 
-    def _encode(self, em: Emitter, c: int, packed: str, count: str | int) -> None:
-        """Outer elements of component c become inner ones, in their place."""
-        if self.rep.kind == "plain":
-            return
+    def _encode(self, em: Emitter, check: BoundsCheck, c: int, packed: str, count: str | int) -> None:
+        """Outer elements of component c are checked, and become inner ones, in their place."""
         low, inner, outer = Lowering(em, self.target, self.lanes), self.rep.inner[c], self.rep.outer[c]
 
         def vector(i: str, _: list[str]) -> None:
             place = em.at(inner.ir, packed, em.mul(i, self.lanes))
             value = em.load(outer.vector(self.lanes), place, outer.bytes)
-            em.store(inner.vector(self.lanes), self.rep.encode(low, c, value), place, inner.bytes)
+            check.take(c, value, self.lanes)
+            if self.rep.kind != "plain":
+                em.store(inner.vector(self.lanes), self.rep.encode(low, c, value), place, inner.bytes)
 
         em.loop(0, count, 1, vector)
 

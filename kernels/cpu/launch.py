@@ -17,6 +17,7 @@ from semiring.arrays.overlap import Layout, extent, share
 from semiring.arrays.pieces import CPU_SCRATCH
 from semiring.arrays.threads import return_scratch, run, take_scratch
 from semiring.common.progress import Meter
+from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
 from semiring.kernels.cpu.emitter import KernelArguments, KernelWords, MatrixWords, pack
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
@@ -103,8 +104,7 @@ _RELATIONS = 512
 """Ways in which operands and results lie to each other that are remembered: blocks of one matrix lie in few."""
 
 _SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "transposed")))
-_FIRST, _VIA, _BEYOND = map(KernelWords._fields.index, ("first", "via", "beyond"))
-_BOUNDS = tuple(map(KernelWords._fields.index, ("origin", "least", "most")))
+_FIRST, _VIA = map(KernelWords._fields.index, ("first", "via"))
 _SIDES = tuple(map(KernelWords._fields.index, ("m", "n", "k")))
 _WITNESS = 4
 """Bytes of a witness."""
@@ -195,11 +195,11 @@ class Launch:
             for slot in _SCRATCH:
                 words[slot] += scratch.address
             if bounds is not None:
-                for slot, bound in zip(_BOUNDS, bounds, strict=True):
+                for slot, bound in zip(BOUNDS, bounds, strict=True):
                     words[slot] = bound
             kernel(words.buffer_info()[0])
             return_scratch(scratch)
-            if words[_BEYOND]:
+            if words[BEYOND]:
                 beyond = True
             if meter is not None:
                 meter.add(math.prod([words[side] for side in _SIDES]), tell=worker == 0)

@@ -11,6 +11,7 @@ from itertools import accumulate
 
 from semiring.arrays.threads import return_scratch, run, take_scratch
 from semiring.common.progress import Meter
+from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
 from semiring.kernels.cpu.emitter import STATUS, KernelWords
 from semiring.kernels.cpu.launch import Launch
 from semiring.kernels.cpu.representation import Representation
@@ -53,8 +54,15 @@ class StackLaunch:
         """Whether the kernel can read and write matrices at these addresses."""
         return not any(place & mask for place, mask in zip(places, self._one.masks, strict=True))
 
-    def run(self, kernel: Callable[[int], None], places: Sequence[int], first: int, meter: Meter | None = None) -> int | None:
-        """All matrices; it tells a pivot that diverged, after which it does not go on, or None.
+    def run(
+        self,
+        kernel: Callable[[int], None],
+        places: Sequence[int],
+        first: int,
+        meter: Meter | None = None,
+        bounds: Sequence[int] | None = None,
+    ) -> tuple[int | None, bool]:
+        """All matrices; it tells a pivot that diverged, after which it does not go on, or None, and whether operands go beyond `bounds`.
 
         Parameters
         ----------
@@ -65,10 +73,15 @@ class StackLaunch:
             The number of the first vertex.
         meter : Meter, optional
             Told of the steps.
+        bounds : sequence of int, optional
+            As words, for kernels that have lanes.
         """
-        template, divergent = self._one.arguments(places, first, self._words), list[int]()
+        template, divergent, beyond = self._one.arguments(places, first, self._words), list[int](), False
+        for slot, bound in zip(BOUNDS, bounds or (), strict=False):
+            template[slot] = bound
 
         def work(some: tuple[int, int], worker: int) -> None:
+            nonlocal beyond
             if divergent:
                 return
             words, scratch = template[:], take_scratch(self._scratch)
@@ -77,13 +90,15 @@ class StackLaunch:
                 words[slot] += scratch.address
             kernel(words.buffer_info()[0])
             return_scratch(scratch)
+            if words[BEYOND]:
+                beyond = True
             if words[STATUS] >= 0:
                 divergent.append(words[STATUS])
             elif meter is not None:
                 meter.add(self._steps * (some[1] - some[0]), tell=worker == 0)
 
         run(work, self._ranges, self._threads)
-        return divergent[0] if divergent else None
+        return divergent[0] if divergent else None, beyond
 
 
 def stack_launch(

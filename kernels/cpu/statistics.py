@@ -17,8 +17,6 @@ so minima and maxima of these, without a branch, give the range of finite number
 from __future__ import annotations
 
 import ctypes
-import functools
-import math
 import operator
 from array import array
 from collections.abc import Callable, Sequence
@@ -30,11 +28,10 @@ import numpy as np
 
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import Emitter, scalar_type
-from semiring.kernels.cpu.representation import key_of
 from semiring.kernels.hardware import Target, host
-from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics, SafeRange, finite_range
+from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics
 
-__all__ = ["StatisticsGenerator", "bounds_in_words", "statistics_kernel"]
+__all__ = ["StatisticsGenerator", "statistics_kernel"]
 
 Array = np.ndarray[Any, Any]
 
@@ -191,26 +188,6 @@ class StatisticsGenerator:
 def _signed(value: int, bits: int) -> int:
     """The integer of so many bits, as LLVM writes it, that is `value` modulo their number."""
     return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-
-
-@functools.lru_cache(maxsize=1024)
-def bounds_in_words(safe: SafeRange, dtype: np.dtype[Any]) -> tuple[int, int, int] | None:
-    """The origin, L − 1 and H of `VectorKernel`, as words; None where numbers are no single range with at most one end beside it."""
-    bits = 8 * dtype.itemsize
-
-    def key(x: float) -> int:
-        return key_of(x, dtype.itemsize) if dtype.kind == "f" else int(x)
-
-    ends = finite_range(dtype, ()) if dtype.kind in "iu" else (-math.inf, math.inf)
-    low, high = key(safe.low), key(safe.high)
-    bottom, top = (key(end) if safe.kinds & kind else None for end, kind in zip(ends, (LOWEST, HIGHEST), strict=True))
-    low, high = low - (bottom == low - 1), high + (top == high + 1)
-    beside = [end for end in (bottom, top) if end is not None and not low <= end <= high]
-    if len(beside) > 1:
-        return None
-    origin, first = (beside[0], low) if beside else (low, low + 1)  # without one, the least number has its place
-    least, most = ((x - origin) % (1 << bits) for x in (first, high))
-    return _signed(origin, bits), _signed(least - 1, bits), _signed(most, bits)
 
 
 _capsule = operator.attrgetter("__array_struct__")

@@ -1,4 +1,4 @@
-"""A matrix times a vector, or a vector times a matrix: one pass over the matrix as it lies, which tells whether its numbers are in bounds.
+"""A matrix times a vector, or a vector times a matrix: one pass over the matrix as it lies, which checks it too, see `bounds`.
 
 Such a product takes as long as to read the matrix, so this is neither packed nor read a second time to be checked.
 
@@ -6,21 +6,13 @@ Such a product takes as long as to read the matrix, so this is neither packed no
   are columns, which the first-level cache holds. Terms of a sum come in order, and meet C every `depth` steps, as in a product of matrices.
 - Where the terms of a sum follow each other, each lane of a vector adds its own ones, and at the end the lanes are added: *dot* products,
   of a few rows at a time. So the terms of a sum have another order than in a product of matrices, which only sums of floats can tell.
-
-Bounds. The numbers that need no closer look are those from a least to a greatest one, and perhaps an infinity beside them. On a circle of
-the dtype's words, on which numbers have the order of their size (see `statistics`), with the infinity as 0, they are 0 and the words from L
-to H. So
-
-    z = key − infinity  is at most H, and
-    z − 1               is at least L − 1, where that of the infinity itself is the largest word;
-
-the maximum of one and the minimum of the other, without a branch, tell whether anything lies beyond.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import Emitter, KernelArguments, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, update
 from semiring.kernels.cpu.representation import Representation
@@ -29,7 +21,7 @@ from semiring.kernels.hardware import Target
 
 __all__ = ["VectorKernel"]
 
-_STREAMS, _ROWS = 4, 4
+_STREAMS, _ROWS = 8, 8
 """Rows that are streamed at once, and dot products that are computed at once."""
 
 
@@ -60,7 +52,7 @@ class VectorKernel:
         self._inner = {w: Lowering(em, self.target, w, ones=None if w < lanes else ones, infinities=rep.inner_infinities) for w in halves}
         self._outer = {w: Lowering(em, self.target, w, infinities=rep.infinities) for w in (lanes, 1)}
         self._threshold = {w: args.threshold(em, rep.inner[0], w) if rep.kind == "clamped" else "" for w in (lanes, 1)}
-        self._ends = {(c, w): self._begin(s, w) for c, s in enumerate(rep.outer) for w in (lanes, 1)}
+        self._check = BoundsCheck(em, args, rep.outer, (lanes, 1))
         for c in self.components:
             self._pack(c, args.pointer(em, (vector, c)), args.load(em, (f"{vector}_{'rows' if self.left else 'columns'}", c)))
         em.branch(em.let(f"icmp ne i64 {args.load(em, 'fresh')}, 0"), self._clear)
@@ -70,7 +62,7 @@ class VectorKernel:
             several = em.round_down(self._count, _ROWS)
             em.loop(0, several, _ROWS, lambda i, _: self._dot(i, _ROWS))
             em.loop(several, self._count, 1, lambda i, _: self._dot(i, 1))
-        self._tell()
+        self._check.tell()
         em.line("ret void")
         return [em]
 
@@ -80,6 +72,7 @@ class VectorKernel:
 
         def one(p: str, _: list[str]) -> None:
             value = em.load(outer.ir, em.at(outer.ir, start, em.mul(p, step)), outer.bytes)
+            self._check.take(c, value, 1)
             em.store(inner.ir, self.rep.encode(single, c, value), em.at(inner.ir, self._vector[c], p), inner.bytes)
 
         em.loop(0, self._k, 1, one)
@@ -96,45 +89,11 @@ class VectorKernel:
     # Terms.
 
     def _elements(self, raw: Sequence[str], width: int) -> list[Value]:
-        """Elements of the matrix as inner ones; how far their numbers reach is kept."""
-        em, rep = self._em, self.rep
-        for c, (x, s) in enumerate(zip(raw, rep.outer, strict=True)):
-            origin, most, least = self._ends[c, width]
-            word = Scalar("i", s.bytes)
-            ir, overload = word.vector(width), word.overload(width)
-            key = x
-            if s.kind == "f":
-                bits = em.let(f"bitcast {s.vector(width)} {x} to {ir}")
-                sign = em.let(f"ashr {ir} {bits}, {word.constant(8 * s.bytes - 1, width)}")
-                key = em.let(f"xor {ir} {bits}, {em.let(f'lshr {ir} {sign}, {word.constant(1, width)}')}")
-            z = em.let(f"sub {ir} {key}, {origin}")
-            for op, place, value in (("umax", most, z), ("umin", least, em.let(f"sub {ir} {z}, {word.constant(1, width)}"))):
-                em.store(ir, em.call(f"{op}.{overload}", ir, (ir, em.load(ir, place, s.bytes)), (ir, value)), place, s.bytes)
+        """Elements of the matrix as inner ones, which are checked."""
+        for c, x in enumerate(raw):
+            self._check.take(c, x, width)
         low = self._inner[width]
-        return [Value(rep.encode(low, c, x), s) for c, (x, s) in enumerate(zip(raw, rep.inner, strict=True))]
-
-    def _begin(self, s: Scalar, width: int) -> tuple[str, str, str]:
-        """The origin of the circle, and where the greatest z and the least z − 1 are kept, which are registers."""
-        em, word = self._em, Scalar("i", s.bytes)
-        ir = word.vector(width)
-        most, least = (em.let(f"alloca {ir}, align 64") for _ in range(2))
-        em.store(ir, "zeroinitializer" if width > 1 else "0", most, 64)
-        em.store(ir, word.constant(-1, width), least, 64)
-        return em.splat(em.load(word.ir, self.args.place(em, "origin"), s.bytes), word, width), most, least
-
-    def _tell(self) -> None:
-        """Whether anything was beyond the bounds."""
-        em, beyond = self._em, "false"
-        for (c, width), (_, most, least) in self._ends.items():
-            word = Scalar("i", self.rep.outer[c].bytes)
-            ir = word.vector(width)
-            for op, place, test, bound in (("umax", most, "ugt", "most"), ("umin", least, "ult", "least")):
-                end = em.load(ir, place, word.bytes)
-                if width > 1:
-                    end = em.call(f"vector.reduce.{op}.{word.overload(width)}", word.ir, (ir, end))
-                limit = em.load(word.ir, self.args.place(em, bound), word.bytes)
-                beyond = em.let(f"or i1 {beyond}, {em.let(f'icmp {test} {word.ir} {end}, {limit}')}")
-        em.store("i64", em.let(f"zext i1 {beyond} to i64"), self.args.place(em, "beyond"), 8)
+        return [Value(self.rep.encode(low, c, x), s) for c, (x, s) in enumerate(zip(raw, self.rep.inner, strict=True))]
 
     def _term_of(self, p: str | int) -> list[Value]:
         """Element p of the vector in all lanes."""

@@ -42,6 +42,9 @@ __all__ = ["Witnessed", "multiply", "multiply_again"]
 
 _NOTHING = nullcontext()
 
+_READ_ONCE = 1 << 17
+"""Bytes of operands from which on it is worth while not to read them twice."""
+
 _known: dict[Hashable, _Launched] = {}
 """Products that were launched, by the operands, where they lie and what was asked."""
 
@@ -192,21 +195,20 @@ def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: P
 def _multiply_at_once(
     engine: Any, how: Plan, form: ProductForm, operands: Sequence[Arrays], places: Places, *, check: bool, own: bool
 ) -> bool:
-    """The product of a large matrix and a vector, where the matrix is checked while it is multiplied; False where it has to be before.
+    """The product of operands that are checked while they are multiplied; False where they have to be before.
 
     Then places that are not our `own` are as they were.
     """
-    (m, n), work, safe = form.full[-2:], places[0], how.checks.safe
-    if m > 1 < n or places[1] is not None or len(operands) > 2 or form.batch or not how.checks.asked(refuse=check):
+    (work, via), large = places, sum([v.nbytes for part in operands for v in part]) > _READ_ONCE
+    if not large or via is not None or len(operands) > 2 or not how.checks.asked(refuse=check) or not hasattr(engine, "multiply_within"):
         return False
-    vector, matrix = operands if m == 1 else operands[::-1]
-    if safe is None or not hasattr(engine, "multiply_within") or matrix[0].nbytes <= SMALL or not how.checks.are_safe(vector):
+    if not own and sum([v.nbytes for v in work]) > SMALL:
         return False
-    A, B = (Block(tuple([v.reshape(shape) for v in x])) for x, shape in zip(operands, ((m, form.depth), (form.depth, n)), strict=True))
-    C = Block(work if own else tuple(map(np.empty_like, work)))
-    if not engine.multiply_within(A, B, C, safe):
+    left, right = _matrices(form, *operands)
+    result = work if own else tuple(map(np.empty_like, work))
+    if not engine.multiply_within(Block(left), Block(right), Block(result), how.checks):
         return False
-    for v, w in zip(work, C.values, strict=True):
+    for v, w in zip(work, result, strict=True):
         if v is not w:
             v[...] = w
     return True
@@ -238,18 +240,12 @@ def _nothing() -> None:
 def _multiply(engine: Engine, form: ProductForm, operands: Sequence[Arrays], places: Places) -> None:
     """The engine's work: C ← A⊗B, or C ← C ⊕ A⊗B."""
     (left, right, *rest), (work, via) = operands, places
-    if form.row:
-        left = tuple(v[None, :] for v in left)
-    if form.column:
-        right = tuple(v[:, None] for v in right)
     for old in rest:
         left, right = (_apart(x, work) for x in (left, right))
         old = _apart(old, work) if len(old) > 1 else old
         for w, v in zip(work, old, strict=True):
             _copy(v.reshape(form.full), w)
-    if form.batch:  # broadcast_to takes as long as a small product
-        xp = namespace(left[0])
-        left, right = (tuple(xp.broadcast_to(v, (*form.batch, *v.shape[-2:])) for v in x) for x in (left, right))
+    left, right = _matrices(form, left, right)
     A, B = engine.load(left, owned=False), engine.load(right, owned=False)
     if rest:
         C = engine.load(work, via)
@@ -258,6 +254,18 @@ def _multiply(engine: Engine, form: ProductForm, operands: Sequence[Arrays], pla
         C = engine.blank(work, via)
         engine.multiply(A, B, C)
     engine.store(C, work)
+
+
+def _matrices(form: ProductForm, left: Arrays, right: Arrays) -> tuple[Arrays, Arrays]:
+    """The operands as matrices, or stacks of them with the leading axes of the product."""
+    if form.row:
+        left = tuple(v[None, :] for v in left)
+    if form.column:
+        right = tuple(v[:, None] for v in right)
+    if form.batch:  # broadcast_to takes as long as a small product
+        xp = namespace(left[0])
+        left, right = (tuple(xp.broadcast_to(v, (*form.batch, *v.shape[-2:])) for v in x) for x in (left, right))
+    return left, right
 
 
 def _apart(parts: Arrays, work: Arrays) -> Arrays:

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from semiring.algebra.catalogue import LOG, MAX_MIN, MAX_TIMES, MIN_PLUS, PLUS_TIMES
 from semiring.common.errors import DomainError
+from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.engine import CpuEngine
-from semiring.kernels.cpu.statistics import bounds_in_words
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, SafeRange
 from semiring.kernels.overflow import products
+from semiring.kernels.overflow.products import ProductChecks
 from semiring.kernels.overflow.statistics import value_statistics
 from semiring.kernels.reference import ReferenceEngine
 from semiring.product import matmul
@@ -129,6 +130,46 @@ def test_the_matrix_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read
 
 
+@pytest.mark.parametrize("place", [(0, 0), (-1, -1), (4000, 2), (4079, 0)])
+@pytest.mark.parametrize("bad", [math.nan, -INF])
+def test_stacks_and_thin_products_are_checked_while_they_are_multiplied(bad: float, place: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.random((4085, 4)), rng.random((4, 12))
+    stack = rng.random((4085, 4, 4))
+    np.testing.assert_array_equal(matmul(a, b, MIN_PLUS), (a[:, :, None] + b).min(1))
+    np.testing.assert_array_equal(matmul(stack, b, MIN_PLUS), (stack[..., None] + b).min(2))
+    a[place] = stack[(place[0], 1, place[1])] = bad
+    for x in (a, stack):
+        out = np.full((*x.shape[:-1], 12), 7.0)
+        for into in (None, out):
+            with pytest.raises(DomainError):
+                matmul(x, b, MIN_PLUS, out=into)
+        assert (out == 7).all()
+    b[2, 5], b[3, 11] = bad, INF
+    with pytest.raises(DomainError):
+        matmul(np.zeros((4085, 4)), b, MIN_PLUS)
+
+
+@pytest.mark.parametrize("shape", [(4085, 4, 12), (513, 1, 1), (1027, 30, 16), (300, 200, 5)])
+@pytest.mark.parametrize("witness", [False, True])
+def test_thin_products_are_those_of_tiles(shape: tuple[int, int, int], witness: bool) -> None:
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.random(sides).astype(np.float32) for sides in ((m, k), (k, n), (m, n)))
+    for layout in (a, np.asfortranarray(a), np.repeat(a, 2, 0)[::2], a[::-1]):
+        for old in (None, c):
+            found = matmul(layout, b, MIN_PLUS, c=old, witness=witness)
+            parts = [
+                matmul(layout[i : i + 7], b, MIN_PLUS, c=None if old is None else c[i : i + 7], witness=witness) for i in range(0, m, 7)
+            ]
+            for i in range(1 + witness):
+                whole = np.concatenate([part[i] if witness else part for part in parts])
+                np.testing.assert_array_equal(found[i] if witness else found, whole)
+    sums = [matmul(a[i : i + 7], b, PLUS_TIMES) for i in range(0, m, 7)]
+    if n > 1:
+        np.testing.assert_array_equal(matmul(a, b, PLUS_TIMES), np.concatenate(sums))
+
+
 @pytest.mark.parametrize("dtype", ["u1", "u2", "i2", "i4", "u8", "i8", "f4", "f8"])
 def test_bounds_hold_what_they_say(dtype: str) -> None:
     """The kernel's words against comparisons, at all ends."""
@@ -141,19 +182,21 @@ def test_bounds_hold_what_they_say(dtype: str) -> None:
         allowed = [safe.low, safe.high, 0, 1, *(e for e, kind in zip(ends, (LOWEST, HIGHEST), strict=True) if kinds & kind)]
         others = [101, *(e for e in ends if e not in allowed), *([math.nan, 1e30, -1e30] if d.kind == "f" else [])]
         others += [-10] if d.kind != "u" else []
-        engine = CpuEngine(PLUS_TIMES if d.kind == "f" else MAX_MIN, (d,), 1)
+        semiring = PLUS_TIMES if d.kind == "f" else MAX_MIN
+        engine, checks = CpuEngine(semiring, (d,), 1), ProductChecks(semiring, (d,), 1)
+        checks.safe = safe
         for value in (*allowed, *others):
             for place in ((0, 0), (2, 98), (63, 255), (63, 299)):
                 a = np.full((64, 300), 3, d)
                 a[place] = value
                 for A, x in ((a, (300, 1)), (np.asfortranarray(a), (300, 1))):
                     C = Block((np.empty((64, 1), d),))
-                    assert engine.multiply_within(Block((A,)), Block((np.full(x, 1, d),)), C, safe) == (value in allowed), (value, place)
+                    assert engine.multiply_within(Block((A,)), Block((np.full(x, 1, d),)), C, checks) == (value in allowed), (value, place)
 
 
 def test_what_multiply_within_does_not_do() -> None:
-    safe = SafeRange(-100.0, 100.0, FINITE)
+    checks = ProductChecks(MIN_PLUS, (np.dtype(np.float32),), 64)
     engine, a = CpuEngine(MIN_PLUS, (np.dtype(np.float32),)), np.ones((64, 64), np.float32)
-    assert not engine.multiply_within(Block((a,)), Block((a,)), Block((a.copy(),)), safe)
-    assert not engine.multiply_within(Block((a,)), Block((a[:, :1],)), Block((a[:, 1:2],)), safe)
+    assert not engine.multiply_within(Block((a,)), Block((a,)), Block((a.copy(),)), checks)
+    assert not engine.multiply_within(Block((a,)), Block((a[:, :1],)), Block((a[:, 1:2],)), checks)
     assert bounds_in_words(SafeRange(-1.0, 1.0, FINITE | LOWEST | HIGHEST), np.dtype(np.float64)) is None
