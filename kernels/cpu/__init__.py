@@ -6,8 +6,8 @@ of the recorded ⊕ and ⊗, which `emitter` writes as LLVM IR; `compiler` compi
 
 The kernels: `product` packs panels and has the macro-kernel, the loops of Goto and BLIS around the micro-kernel in `micro`; `witness` finds
 which k won; `pivot` closes a pivot block; `stack` calls these for all matrices of a stack, and `lanes` has small ones one to a lane;
-`vector` multiplies a matrix and a vector; `search` finds rows of the closure of a sparse graph; `statistics` reads what numbers there are;
-`boolean` has the kernels on bits, and their engine.
+`vector` multiplies a matrix and a vector; `bounds` has the check of operands that is part of a product; `search` finds rows of the closure
+of a sparse graph; `statistics` reads what numbers there are; `boolean` has the kernels on bits, and their engine.
 
 Calling them: `engine` takes operands as they lie, or copies; `launch` cuts a product into tasks and fills in their arguments, `stacks` a
 stack, and `searches` searches; `semiring.arrays.threads` runs tasks, and keeps scratch memory.

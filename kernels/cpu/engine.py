@@ -289,7 +289,7 @@ class CpuEngine(ArrayEngine, Threaded):
             self._run(A, B, C, fresh, *held)
         elif self._is_thin(A, C) and launch.name.startswith("product"):
             self._thin_product(A, B, C, fresh)
-        elif self.meter is None or not self._product_in_slabs(A, B, C, fresh, self.meter.piece):
+        elif self.meter is None or launch.name != "product" or not self._product_in_slabs(A, B, C, fresh, self.meter.piece):
             launch.run(kernel, places, A.column, self.meter)
 
     def _is_thin(self, A: Block, C: Block) -> bool:
