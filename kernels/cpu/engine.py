@@ -25,13 +25,13 @@ from semiring.kernels import cache
 from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import STATUS
-from semiring.kernels.cpu.launch import Launch, Strides, pivot_launch, product_launch, stripe
+from semiring.kernels.cpu.launch import THIN, Launch, Strides, pivot_launch, product_launch, stripe
 from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.stacks import StackLaunch, stack_launch
 from semiring.kernels.cpu.tile import Tile, choose_tile
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.hardware import Target, host
-from semiring.kernels.machine import LANE_ELEMENTS, SERIAL, VECTOR_SERIAL
+from semiring.kernels.machine import SERIAL, VECTOR_SERIAL
 from semiring.kernels.operations import Operations, operations_for
 from semiring.kernels.overflow.products import ProductChecks
 
@@ -189,9 +189,6 @@ def assign(to: Block, source: Block) -> None:
 _SIDE_BY_SIDE = 512
 """Matrices of a stack up to this side run one a thread."""
 
-_THIN = 16
-"""Rows of a product whose rows are many and short that are one matrix of a stack."""
-
 _strides = operator.attrgetter("strides")
 
 
@@ -241,7 +238,7 @@ class CpuEngine(ArrayEngine, Threaded):
             kernel, launch, places = self._launch(A, B, C, True)
             if launch.name.startswith(("matrix", "vector")):
                 return launch.held(places) == (False, False) and not launch.run(kernel, places, A.column, self.meter, bounds)
-            if not self._is_thin(A, C):
+            if not launch.thin:
                 return False
             a, b, c, rest = self._thin_parts(A, B, C)
         together, places = self._stack_launch(a, b, c, fresh=True)
@@ -287,16 +284,10 @@ class CpuEngine(ArrayEngine, Threaded):
             self._product_with_copies(A, B, C, fresh)
         elif True in held:
             self._run(A, B, C, fresh, *held)
-        elif self._is_thin(A, C) and launch.name.startswith("product"):
+        elif launch.thin:
             self._thin_product(A, B, C, fresh)
         elif self.meter is None or launch.name != "product" or not self._product_in_slabs(A, B, C, fresh, self.meter.piece):
             launch.run(kernel, places, A.column, self.meter)
-
-    def _is_thin(self, A: Block, C: Block) -> bool:
-        """Whether rows are many and so short that a register tile would be filled badly."""
-        (m, k), n, tile = A.values[0].shape, C.values[0].shape[1], self._kernels.tile
-        fits = k <= tile.depth and _THIN * (k + n) + k * n <= LANE_ELEMENTS
-        return bool(fits and 2 * n <= tile.columns and m >= _THIN * tile.width)
 
     def _thin_product(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
         """A product of many short rows: a stack of some at a time, and what is left."""
@@ -307,11 +298,11 @@ class CpuEngine(ArrayEngine, Threaded):
 
     def _thin_parts(self, A: Block, B: Block, C: Block) -> tuple[Block, Block, Block, slice]:
         """Stacks of some rows of A, of all of B, and of some rows of C; and the rows that are left."""
-        many = A.shape[0] // _THIN
-        top = slice(0, many * _THIN)
+        many = A.shape[0] // THIN
+        top = slice(0, many * THIN)
 
         def split(v: Array) -> Array:
-            return v[top].reshape(many, _THIN, v.shape[1])
+            return v[top].reshape(many, THIN, v.shape[1])
 
         return (
             Block(tuple(map(split, A.values)), None, A.row, A.column),
@@ -410,7 +401,7 @@ class CpuEngine(ArrayEngine, Threaded):
     def _pivot(self, name: str, A: Block) -> None:
         """Close a pivot block, or those of a stack."""
         (*batch, n, _), matrices = A.values[0].shape, A.values if A.via is None else (*A.values, A.via)
-        if 0 in A.values[0].shape:
+        if n == 0 or 0 in batch:
             return
         places, strides = list(map(address, matrices)), map(_strides, matrices)
         if batch:

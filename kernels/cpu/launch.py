@@ -21,9 +21,9 @@ from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
 from semiring.kernels.cpu.emitter import KernelArguments, KernelWords, MatrixWords, pack
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
-from semiring.kernels.machine import SERIAL
+from semiring.kernels.machine import LANE_ELEMENTS, SERIAL
 
-__all__ = ["Launch", "pivot_launch", "product_launch", "stripe", "tasks_of"]
+__all__ = ["THIN", "Launch", "Strides", "pivot_launch", "product_launch", "stripe", "tasks_of"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,9 @@ Extent = tuple[int, int, int]
 Held = tuple[bool, bool]
 """Whether A, and whether B, is C itself, and so is packed before C changes."""
 
+THIN = 16
+"""Rows of a product whose rows are many and short that are one matrix of a stack."""
+
 _DOT = 4
 """Vectors from which on the terms of a sum are added lane by lane."""
 
@@ -127,6 +130,8 @@ class Launch:
         Whether kernels can read and write matrices that lie like this.
     scratch : int
         Bytes of scratch of each worker.
+    thin : bool
+        Whether rows are many and so short that a register tile would be filled badly: they had better be a stack.
 
     Parameters
     ----------
@@ -151,9 +156,10 @@ class Launch:
         relation: Callable[..., Held | None] = lambda *_: None,
         threads: int = 1,
         scratch: int = 0,
+        thin: bool = False,
     ) -> None:
         self.name, self.tasks, self.slots, self.masks, self.direct = name, tasks, slots, masks, direct
-        self.scratch, self._operands, self._results, self._threads = scratch, operands, results, threads
+        self.thin, self.scratch, self._operands, self._results, self._threads = thin, scratch, operands, results, threads
         self._relation = relation
 
     def held(self, places: Sequence[int]) -> Held | None:
@@ -287,6 +293,7 @@ def product_launch(
         relation=functools.partial(_held, tuple(a), tuple(b), tuple(c), witness),
         threads=tasks.threads,
         scratch=scratch,
+        thin=not (hold_a or hold_b or name) and _is_thin(m, n, k, tiles[witness]),
     )
 
 
@@ -300,6 +307,11 @@ def _kernel_of_vector(a: Sequence[Layout], b: Sequence[Layout], c: Sequence[Layo
     if count >= tile.width and all(getattr(x, along) == x.size for x in matrix):
         return f"{name}_streamed"
     return f"{name}_dot" if k >= _DOT * tile.width and all(getattr(x, term) == x.size for x in matrix) else None
+
+
+def _is_thin(m: int, n: int, k: int, tile: Tile) -> bool:
+    """Whether the rows of a product are many and short."""
+    return m >= THIN * tile.width and 2 * n <= tile.columns and k <= tile.depth and THIN * (k + n) + k * n <= LANE_ELEMENTS
 
 
 def _tasks_of_vector(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int) -> Tasks:

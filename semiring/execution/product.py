@@ -42,9 +42,6 @@ __all__ = ["Witnessed", "multiply", "multiply_again"]
 
 _NOTHING = nullcontext()
 
-_READ_ONCE = 1 << 17
-"""Bytes of operands from which on it is worth while not to read them twice."""
-
 _known: dict[Hashable, _Launched] = {}
 """Products that were launched, by the operands, where they lie and what was asked."""
 
@@ -168,7 +165,7 @@ def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: P
     via = places[1]
     if not how.gpu:
         engine: Any = how.engine()
-        if _multiply_at_once(engine, how, form, operands, places, check=check, own=own):
+        if form.large and _multiply_at_once(engine, how, form, operands, places, check=check, own=own):
             return
         engine.signed, engine.statistics = how.checks.run(operands, how.problem.threads, refuse=check)
         if via is not None:
@@ -199,8 +196,8 @@ def _multiply_at_once(
 
     Then places that are not our `own` are as they were.
     """
-    (work, via), large = places, sum([v.nbytes for part in operands for v in part]) > _READ_ONCE
-    if not large or via is not None or len(operands) > 2 or not how.checks.asked(refuse=check) or not hasattr(engine, "multiply_within"):
+    work, via = places
+    if via is not None or len(operands) > 2 or not how.checks.asked(refuse=check) or not hasattr(engine, "multiply_within"):
         return False
     if not own and sum([v.nbytes for v in work]) > SMALL:
         return False
