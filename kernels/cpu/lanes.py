@@ -8,12 +8,18 @@ each may be the result itself; and nothing at all where a pivot diverges.
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
 from semiring.algebra.expression import nodes
 from semiring.kernels.cpu.bounds import BoundsCheck
-from semiring.kernels.cpu.emitter import I32, STATUS, Array, Emitter, Scalar, StackArguments
+from semiring.kernels.cpu.emitter import I32, STATUS, Array, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
 from semiring.kernels.cpu.pivot import PivotKernel
 from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.stack import StackArguments
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.hardware import Target
 
@@ -36,9 +42,9 @@ class LaneKernel:
         self.args = StackArguments(len(rep.outer))
         codes = -(-4 * self.lanes // target.vector_bytes) if self.witness else 0
         constants = sum(e.op == "const" for e in nodes(*rep.add, *rep.mul))
-        each, spare = len(rep.outer) + codes, 2 + constants + codes
-        fitting = [(m, n) for m, n in _SHAPES if each * m * n + len(rep.outer) * (m + n) + spare <= target.registers]
-        self.rows, self.columns = (fitting or _SHAPES)[0 if fitting else -1]
+        each, spare, most = len(rep.outer) + codes, 2 + constants + codes, tile.rows * tile.vectors
+        fitting = [(m, n) for m, n in _SHAPES if m * n <= most and each * m * n + len(rep.outer) * (m + n) + spare <= target.registers]
+        self.rows, self.columns = max(fitting, default=_SHAPES[-1], key=math.prod)
 
     def functions(self) -> list[Emitter]:
         """All functions of the kernel."""
@@ -97,93 +103,90 @@ class LaneKernel:
     # The loop over groups.
 
     def _stack(self) -> Emitter:
-        """``product_lanes(args)``."""
-        em = Emitter(f"{self.name}_lanes", "ptr %args")
+        """``product_lanes(args)``, or that of pivot blocks."""
+        self._em = em = Emitter(f"{self.name}_lanes", "ptr %args")
         rep, args = self.rep, self.args
         start, stop, m, n, k, fresh = (args.load(em, x) for x in ("start", "stop", "m", "n", "k", "fresh"))
+        self._sides = {"A": (m, k), "B": (k, n), "C": (m, n), "via": (m, n)}
+        self._scalars = {x: I32 if isinstance(x, str) else rep.outer[x[1]] for x in args.arrays}
+        self._tables = {x: em.let(f"alloca [{self.lanes} x ptr], align 8") for x in args.arrays}
+        self._packed: dict[Array, str] = {}
+        for x, scalars in (("A", rep.inner), ("B", rep.inner), ("C", (*rep.outer, I32))):
+            places = em.side_by_side(args.pointer(em, f"packed_{x.lower()}"), scalars, em.mul(em.mul(*self._sides[x]), self.lanes))
+            self._packed.update(zip([*((x, c) for c in self.components), "via"], places, strict=False))
+        self._check = BoundsCheck(em, args, rep.outer, (self.lanes,))
         shared = {x: em.let(f"icmp ne i64 {args.load(em, f'shared_{x.lower()}')}, 0") for x in "AB"}
-        sides = {"A": (m, k), "B": (k, n), "C": (m, n)}
-        packed: dict[Array, str] = {}
-        for x, (rows, columns) in sides.items():
-            scalars = [*rep.outer, I32] if x == "C" else [*rep.inner]
-            size = em.mul(em.mul(rows, columns), self.lanes)
-            starts = em.side_by_side(args.pointer(em, f"packed_{x.lower()}"), scalars, size)
-            packed.update(zip([*((x, c) for c in self.components), "via"], starts, strict=False))
-        tables = {x: em.let(f"alloca [{self.lanes} x ptr], align 8") for x in args.arrays}
-        scalar_of = {x: I32 if isinstance(x, str) else rep.outer[x[1]] for x in args.arrays}
         last = em.sub(stop, 1)
-        check = BoundsCheck(em, args, rep.outer, (self.lanes,))
-
-        def move(x: Array, direction: str) -> None:
-            rows, columns = sides["C" if x == "via" else x[0]]
-            down, across = (x + "_rows", "") if isinstance(x, str) else ((x[0] + "_rows", x[1]), (x[0] + "_columns", x[1]))
-            lie = f"i64 {args.load(em, down)}, i64 {args.load(em, across) if across else 1}"
-            s = scalar_of[x]
-            em.line(f"call void @{direction}_{s.kind}{s.bytes}(ptr {tables[x]}, ptr {packed[x]}, i64 {rows}, i64 {columns}, {lie})")
-
-        results: list[Array] = [*(("C", c) for c in self.components), *(["via"] if self.witness else [])]
+        elements: list[Array] = [("C", c) for c in self.components]
+        results: list[Array] = [*elements, *(["via"] if self.witness else [])]
 
         def group(g: str, _: list[str]) -> None:
-            def lane(number: str, _: list[str]) -> None:
-                offsets = args.offsets(em, em.smin(em.add(g, number), last))
-                for x, offset in zip(args.arrays, offsets, strict=True):
-                    if self.product or x in results:
-                        em.store("ptr", em.at(scalar_of[x].ir, args.pointer(em, x), offset), em.at("ptr", tables[x], number), 8)
-
-            em.loop(0, self.lanes, 1, lane)
+            em.loop(0, self.lanes, 1, lambda lane, _: self._find(lane, em.smin(em.add(g, lane), last)))
             first = em.let(f"icmp eq i64 {g}, {start}")
-            for operand in "AB" if self.product else "":
+            for x in "AB" if self.product else "":
                 # What all matrices share is packed once.
-
-                def pack(x: str = operand) -> None:
-                    for c in self.components:
-                        move((x, c), "interleave")
-                        self._encode(em, check, c, packed[x, c], em.mul(*sides[x]))
-
-                em.branch(em.let(f"or i1 {first}, {em.let(f'xor i1 {shared[operand]}, true')}"), pack)
-
-            def read() -> None:
-                for c in self.components:
-                    move(("C", c), "interleave")
-
-            def clear() -> None:
-                for c, s in enumerate(rep.outer):
-                    zero, at = s.constant(rep.zero[c], self.lanes), packed["C", c]
-                    em.loop(
-                        0,
-                        em.mul(m, n),
-                        1,
-                        lambda i, _, s=s, zero=zero, at=at: em.store(  # type: ignore[misc]
-                            s.vector(self.lanes), zero, em.at(s.ir, at, em.mul(i, self.lanes)), s.bytes
-                        ),
-                    )
-
-            em.branch(em.let(f"icmp ne i64 {fresh}, 0"), clear, read)
-            if self.witness:
-                move("via", "interleave")
+                wanted = em.let(f"or i1 {first}, {em.let(f'xor i1 {shared[x]}, true')}")
+                em.branch(wanted, functools.partial(self._take_operand, x))
+            em.branch(em.let(f"icmp ne i64 {fresh}, 0"), self._clear, lambda: self._move_all("interleave", elements))
+            self._move_all("interleave", results[len(elements) :])
             em.line(f"call void @{self.name}_group(ptr %args)")
             if not self.product:
                 em.returning(em.let(f"icmp sge i64 {em.load('i64', em.at('i64', '%args', STATUS), 8)}, 0"))
-            for x in results:
-                move(x, "separate")
+            self._move_all("separate", results)
 
         em.loop(start, stop, self.lanes, group)
-        check.tell()
+        self._check.tell()
         em.line("ret void")
         return em
 
-    def _encode(self, em: Emitter, check: BoundsCheck, c: int, packed: str, count: str | int) -> None:
-        """Outer elements of component c are checked, and become inner ones, in their place."""
-        low, inner, outer = Lowering(em, self.target, self.lanes), self.rep.inner[c], self.rep.outer[c]
+    def _find(self, lane: str, number: str) -> None:
+        """The addresses of the matrices of a lane."""
+        em = self._em
+        for x, offset in zip(self.args.arrays, self.args.offsets(em, number), strict=True):
+            if self.product or x == "via" or x[0] == "C":
+                place = em.at(self._scalars[x].ir, self.args.pointer(em, x), offset)
+                em.store("ptr", place, em.at("ptr", self._tables[x], lane), 8)
 
-        def vector(i: str, _: list[str]) -> None:
-            place = em.at(inner.ir, packed, em.mul(i, self.lanes))
-            value = em.load(outer.vector(self.lanes), place, outer.bytes)
-            check.take(c, value, self.lanes)
-            if self.rep.kind != "plain":
-                em.store(inner.vector(self.lanes), self.rep.encode(low, c, value), place, inner.bytes)
+    def _move_all(self, direction: str, arrays: Sequence[Array]) -> None:
+        """Pack matrices, or unpack them."""
+        em, args = self._em, self.args
+        for x in arrays:
+            (rows, columns), s = self._sides[x if isinstance(x, str) else x[0]], self._scalars[x]
+            if isinstance(x, str):
+                down, across = args.load(em, "via_rows"), "1"
+            else:
+                down, across = (args.load(em, (f"{x[0]}_{axis}", x[1])) for axis in ("rows", "columns"))
+            em.line(
+                f"call void @{direction}_{s.kind}{s.bytes}(ptr {self._tables[x]}, ptr {self._packed[x]}, "
+                f"i64 {rows}, i64 {columns}, i64 {down}, i64 {across})"
+            )
 
-        em.loop(0, count, 1, vector)
+    def _take_operand(self, x: str) -> None:
+        """Pack an operand, whose elements are checked and become inner ones in their place."""
+        em, rep, lanes = self._em, self.rep, self.lanes
+        self._move_all("interleave", [(x, c) for c in self.components])
+        low = Lowering(em, self.target, lanes)
+        for c, (inner, outer) in enumerate(zip(rep.inner, rep.outer, strict=True)):
+
+            def vector(i: str, _: list[str], c: int = c, inner: Scalar = inner, outer: Scalar = outer) -> None:
+                place = em.at(inner.ir, self._packed[x, c], em.mul(i, lanes))
+                value = em.load(outer.vector(lanes), place, outer.bytes)
+                self._check.take(c, value, lanes)
+                if rep.kind != "plain":
+                    em.store(inner.vector(lanes), rep.encode(low, c, value), place, inner.bytes)
+
+            em.loop(0, em.mul(*self._sides[x]), 1, vector)
+
+    def _clear(self) -> None:
+        """C ← 0, packed."""
+        em, lanes = self._em, self.lanes
+        for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
+
+            def vector(i: str, _: list[str], c: int = c, s: Scalar = s, zero: Any = zero) -> None:
+                place = em.at(s.ir, self._packed["C", c], em.mul(i, lanes))
+                em.store(s.vector(lanes), s.constant(zero, lanes), place, s.bytes)
+
+            em.loop(0, em.mul(*self._sides["C"]), 1, vector)
 
     # The products of a group.
 

@@ -21,8 +21,8 @@ from semiring.kernels.hardware import Target
 
 __all__ = ["VectorKernel"]
 
-_STREAMS, _ROWS = 8, 8
-"""Rows that are streamed at once, and dot products that are computed at once."""
+_ROWS = 8
+"""Rows that are streamed at once, and dot products that are computed at once, unless a series makes each of them long."""
 
 
 class VectorKernel:
@@ -31,7 +31,7 @@ class VectorKernel:
     def __init__(self, rep: Representation, target: Target, tile: Tile, name: str) -> None:
         self.rep, self.target, self.depth, self.name = rep, target, tile.depth, name
         self.streamed, self.left = name.endswith("streamed"), name.startswith("matrix")
-        self.lanes = tile.width
+        self.lanes, self.rows = tile.width, min(_ROWS, tile.rows * tile.vectors)
         self.components = range(len(rep.outer))
         self.args = KernelArguments(len(rep.outer))
 
@@ -59,8 +59,8 @@ class VectorKernel:
         if self.streamed:
             em.loop(0, self._count, STRIP, self._strip)
         else:
-            several = em.round_down(self._count, _ROWS)
-            em.loop(0, several, _ROWS, lambda i, _: self._dot(i, _ROWS))
+            several = em.round_down(self._count, self.rows)
+            em.loop(0, several, self.rows, lambda i, _: self._dot(i, self.rows))
             em.loop(several, self._count, 1, lambda i, _: self._dot(i, 1))
         self._check.tell()
         em.line("ret void")
@@ -147,8 +147,8 @@ class VectorKernel:
                     em.store(s.vector(lanes), s.constant(zero, lanes), em.at(s.ir, sums, j), s.bytes)
 
             em.loop(0, em.add(whole, lanes), lanes, clear)
-            several = em.round_down(steps, _STREAMS)
-            em.loop(0, several, _STREAMS, lambda q, _: self._stream(em.add(p, q), _STREAMS, start, whole, partial))
+            several = em.round_down(steps, self.rows)
+            em.loop(0, several, self.rows, lambda q, _: self._stream(em.add(p, q), self.rows, start, whole, partial))
             em.loop(several, steps, 1, lambda q, _: self._stream(em.add(p, q), 1, start, whole, partial))
             em.loop(0, whole, lanes, lambda j, _: self._merge(lanes, j, em.add(start, j)))
             shift = em.sub(em.add(start, lanes), self._count)  # the lanes of the last vector less the columns
