@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,9 +31,9 @@ from semiring.kernels.cpu.stacks import StackLaunch, stack_launch
 from semiring.kernels.cpu.tile import Tile, choose_tile
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.hardware import Target, host
+from semiring.kernels.limits import SafeRange
 from semiring.kernels.machine import SERIAL, VECTOR_SERIAL
 from semiring.kernels.operations import Operations, operations_for
-from semiring.kernels.overflow.products import ProductChecks
 
 __all__ = ["CpuEngine", "Kernels", "Operand", "copied", "kernels_for"]
 
@@ -225,12 +225,12 @@ class CpuEngine(ArrayEngine, Threaded):
         """C ← A⊗B."""
         self._product(A, B, C, fresh=True)
 
-    def multiply_within(self, A: Block, B: Block, C: Block, checks: ProductChecks) -> bool:
-        """C ← A⊗B where operands are read only once: whether that was done, and all their numbers are in the safe range of `checks`.
+    def multiply_within(self, A: Block, B: Block, C: Block, safe: SafeRange, are_safe: Callable[[Sequence[Array]], bool]) -> bool:
+        """C ← A⊗B where operands are read only once: whether that was done, and all their numbers are in the safe range.
 
-        Where it says no, C holds no product. It shares no memory with A and B.
+        Where it says no, C holds no product. It shares no memory with A and B. `are_safe` tells it of a few rows that are left.
         """
-        bounds = None if checks.safe is None or C.via is not None else bounds_in_words(checks.safe, self.dtypes[0])
+        bounds = None if C.via is not None else bounds_in_words(safe, self.dtypes[0])
         if bounds is None or 0 in A.values[0].shape or 0 in C.values[0].shape:
             return False
         a, b, c, rest = A, B, C, slice(0, 0)
@@ -246,7 +246,7 @@ class CpuEngine(ArrayEngine, Threaded):
             return False
         _, beyond = together.run(self._kernels.function(together.name), places, A.column, self.meter, bounds)
         below = A[rest, slice(None)]
-        if beyond or not (rest.start == rest.stop or checks.are_safe(below.values)):
+        if beyond or not (rest.start == rest.stop or are_safe(below.values)):
             return False
         if rest.start < rest.stop:
             self._product(below, B, C[rest, slice(None)], fresh=True)
@@ -400,29 +400,37 @@ class CpuEngine(ArrayEngine, Threaded):
 
     def _pivot(self, name: str, A: Block) -> None:
         """Close a pivot block, or those of a stack."""
-        (*batch, n, _), matrices = A.values[0].shape, A.values if A.via is None else (*A.values, A.via)
-        if n == 0 or 0 in batch:
+        if 0 in A.values[0].shape:
             return
-        places, strides = list(map(address, matrices)), map(_strides, matrices)
-        if batch:
-            stack = self._kernels.pivot_stack(name, n, tuple(batch), self.threads, self.signed, *strides)
-            if stack is not None and stack.takes(places):
-                divergent, _ = stack.run(self._kernels.function(stack.name), places, A.row, self.meter)
-                if divergent is not None:
-                    raise DivergentPivot(A.row + divergent)
-                return
-        else:
-            launch = self._kernels.pivot_launch(n, self.signed, *strides)
-        if batch or launch.held(places) is None:
+        if not (self._close_stack if len(A.values[0].shape) > 2 else self._close_one)(name, A):
             copy = copied(A, via=True)
             try:
                 self._pivot(name, copy)
             finally:
                 assign(A, copy)
-            return
+
+    def _close_one(self, name: str, A: Block) -> bool:
+        """Close a pivot block; False where a copy has to take its place."""
+        n, matrices = A.values[0].shape[0], A.values if A.via is None else (*A.values, A.via)
+        launch, places = self._kernels.pivot_launch(n, self.signed, *map(_strides, matrices)), list(map(address, matrices))
+        if launch.held(places) is None:
+            return False
         words = launch.arguments(places, A.row)
         self._kernels.function(name)(words.buffer_info()[0])
         if words[STATUS] >= 0:
             raise DivergentPivot(A.row + words[STATUS])
         if self.meter is not None:
             self.meter.add(n**3)
+        return True
+
+    def _close_stack(self, name: str, A: Block) -> bool:
+        """Close the pivot blocks of a stack; False where a copy has to take its place."""
+        n, matrices = A.values[0].shape[-1], A.values if A.via is None else (*A.values, A.via)
+        launch = self._kernels.pivot_stack(name, n, A.batch, self.threads, self.signed, *map(_strides, matrices))
+        places = list(map(address, matrices))
+        if launch is None or not launch.takes(places):
+            return False
+        divergent, _ = launch.run(self._kernels.function(launch.name), places, A.row, self.meter)
+        if divergent is not None:
+            raise DivergentPivot(A.row + divergent)
+        return True

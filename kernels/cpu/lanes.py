@@ -49,7 +49,7 @@ class LaneKernel:
     def functions(self) -> list[Emitter]:
         """All functions of the kernel."""
         group = [self._product()] if self.product else PivotKernel(self.rep, self.target, self.lanes, self.lanes).functions(self.name)
-        scalars = sorted({*self.rep.outer, *([I32] if self.witness else [])})
+        scalars: list[Scalar] = sorted({*self.rep.outer, *([I32] if self.witness else [])})
         return [*(self._moved(s, back=back) for s in scalars for back in (False, True)), *group, self._stack()]
 
     # Packing.

@@ -184,19 +184,21 @@ def test_bounds_hold_what_they_say(dtype: str) -> None:
         others += [-10] if d.kind != "u" else []
         semiring = PLUS_TIMES if d.kind == "f" else MAX_MIN
         engine, checks = CpuEngine(semiring, (d,), 1), ProductChecks(semiring, (d,), 1)
-        checks.safe = safe
         for value in (*allowed, *others):
             for place in ((0, 0), (2, 98), (63, 255), (63, 299)):
                 a = np.full((64, 300), 3, d)
                 a[place] = value
                 for A, x in ((a, (300, 1)), (np.asfortranarray(a), (300, 1))):
                     C = Block((np.empty((64, 1), d),))
-                    assert engine.multiply_within(Block((A,)), Block((np.full(x, 1, d),)), C, checks) == (value in allowed), (value, place)
+                    assert engine.multiply_within(Block((A,)), Block((np.full(x, 1, d),)), C, safe, checks.are_safe) == (
+                        value in allowed
+                    ), (value, place)
 
 
 def test_what_multiply_within_does_not_do() -> None:
     checks = ProductChecks(MIN_PLUS, (np.dtype(np.float32),), 64)
+    safe = SafeRange(-100.0, 100.0, FINITE)
     engine, a = CpuEngine(MIN_PLUS, (np.dtype(np.float32),)), np.ones((64, 64), np.float32)
-    assert not engine.multiply_within(Block((a,)), Block((a,)), Block((a.copy(),)), checks)
-    assert not engine.multiply_within(Block((a,)), Block((a[:, :1],)), Block((a[:, 1:2],)), checks)
+    assert not engine.multiply_within(Block((a,)), Block((a,)), Block((a.copy(),)), safe, checks.are_safe)
+    assert not engine.multiply_within(Block((a,)), Block((a[:, :1],)), Block((a[:, 1:2],)), safe, checks.are_safe)
     assert bounds_in_words(SafeRange(-1.0, 1.0, FINITE | LOWEST | HIGHEST), np.dtype(np.float64)) is None
