@@ -100,6 +100,9 @@ Held = tuple[bool, bool]
 THIN = 16
 """Rows of a product whose rows are many and short that are one matrix of a stack."""
 
+_SHARES = 4
+"""Parts of dot products for each thread, so that one which is held up does not hold up all; rows that are streamed had better be long."""
+
 _DOT = 4
 """Vectors from which on the terms of a sum are added lane by lane."""
 
@@ -254,7 +257,7 @@ def product_launch(
     if name is None:
         tasks = tasks_of(m, n, k, tiles[witness], rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
     else:
-        tasks = _tasks_of_vector(m, n, k, tiles[0], rep, threads)
+        tasks = _tasks_of_vector(m, n, k, tiles[0], rep, threads, shares=_SHARES if name.endswith("dot") else 1)
     *starts, scratch = accumulate((-(-size // 64) * 64 for size in tasks.scratch.values()), initial=0)
 
     def task(top: int, bottom: int, left: int, right: int) -> array[int]:
@@ -314,11 +317,11 @@ def _is_thin(m: int, n: int, k: int, tile: Tile) -> bool:
     return m >= THIN * tile.width and 2 * n <= tile.columns and k <= tile.depth and THIN * (k + n) + k * n <= LANE_ELEMENTS
 
 
-def _tasks_of_vector(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int) -> Tasks:
+def _tasks_of_vector(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, shares: int) -> Tasks:
     """Tasks of a product with a vector: parts of the result, which begin on cache lines and are no less than a vector."""
     count, size, line = max(m, n), sum(s.bytes for s in rep.inner), 64 * len(rep.inner)
     unit = max(64, tile.width)
-    each = max(unit, -(-count // (threads * unit)) * unit) if threads > 1 else count
+    each = max(unit, -(-count // (shares * threads * unit)) * unit) if threads > 1 else count
     starts = [*range(0, max(1, count - unit + 1), each)]
     ends = [*starts[1:], count]
     tiles = tuple((0, 1, i, j) if m == 1 else (i, j, 0, 1) for i, j in zip(starts, ends, strict=True))
