@@ -119,6 +119,15 @@ _WITNESS = 4
 class Launch:
     """How a kernel is called on matrices that lie in one way.
 
+    Parameters
+    ----------
+    operands, results : list of Extent
+        The matrices that are read, and those that are written.
+    relation : callable
+        What `held` gives, where their extents meet: it follows from the addresses less the first of them.
+    threads : int
+        Workers.
+
     Attributes
     ----------
     name : str
@@ -135,15 +144,6 @@ class Launch:
         Bytes of scratch of each worker.
     thin : bool
         Whether rows are many and so short that a register tile would be filled badly: they had better be a stack.
-
-    Parameters
-    ----------
-    operands, results : list of Extent
-        The matrices that are read, and those that are written.
-    relation : callable
-        What `held` gives, where their extents meet: it follows from the addresses less the first of them.
-    threads : int
-        Workers.
     """
 
     def __init__(
