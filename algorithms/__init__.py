@@ -20,8 +20,10 @@ file              papers
 What calls what:
 
     closure                   A* or A⁺ of one matrix or a batch, in place: what whoever closes a matrix calls
-    ├─ schedules              the laws that a closure needs, and which algorithm runs
-    │  └─ iterative, blocked, recursive
+    ├─ stacks                 many small matrices at once, unless one needs a closer look
+    ├─ task                   what is done with each matrix, or with a stack
+    │  └─ schedules           the laws that a closure needs, and which algorithm runs
+    │     └─ iterative, blocked, recursive
     ├─ components             weakly and strongly connected components, each closed alone
     ├─ divergence             a divergent pivot: the cycle behind it, or rounding
     │  └─ relaxation          Bellman–Ford steps on a matrix or its edges

@@ -4,9 +4,9 @@ Read from top to bottom: a closure needs laws of its semiring, which say how it 
 result could leave the dtype (its guard, before), falls into components where that saves work, and each of those is closed by the schedule;
 should a pivot diverge, either there is a cycle for it or only rounding, against which potentials help; and the guard has the last word.
 
-What is done with each matrix stands below, in `Task`: it is loaded, a schedule accumulates or eliminates, and it is stored. Matrices in the
-memory of a GPU are closed all at once, while the host goes on; divergent pivots are read back at the end, and where there is one, the
-closure is repeated on the host, which finds the reason.
+What is done with a matrix is in `Task`: it is loaded, a schedule accumulates or eliminates, and it is stored. Stacks of small matrices are
+closed all at once, unless one of them needs a closer look. So are matrices in the memory of a GPU, while the host goes on; divergent
+pivots are read back at the end, and where there is one, the closure is repeated on the host, which finds the reason.
 
 Examples
 --------
@@ -23,25 +23,26 @@ array([[8., 3., 5., 6.],
 
 from __future__ import annotations
 
-import functools
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
 from semiring.algorithms import components
 from semiring.algorithms.divergence import Diagnosis, divergent_loop, may_improve
 from semiring.algorithms.potentials import close_by_potentials, inverse
-from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
+from semiring.algorithms.stacks import close_together
+from semiring.algorithms.task import Task, steps_for
 from semiring.arrays.devices import host, on_gpu, to_gpu
-from semiring.common.errors import DivergenceError, DivergentPivot, SemiringError
+from semiring.arrays.pieces import HOST, pieces
+from semiring.common.errors import DivergentPivot, SemiringError
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_reachability
-from semiring.kernels.engine import Block, Engine
+from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics, tropical
-from semiring.kernels.overflow.closures import guard_for, leaves_carrier, statistics_of
+from semiring.kernels.overflow.closures import guard_for
 from semiring.kernels.select import engine_for
 
 __all__ = ["closure"]
@@ -121,18 +122,27 @@ def closure(
     if not batch:
         _close_matrix(task, values, via, statistics, Diagnosis(semiring, kept, name))
         return
-    for index in np.ndindex(batch):
+    for piece in pieces(batch, max(1, HOST // values[0].shape[-1] ** 2)):
+        if not close_together(task, tuple(v[piece] for v in values), None if via is None else via[piece]):
+            for index in itertools.product(*(range(length)[some] for some, length in zip(piece, batch, strict=True))):
+                _close_of_stack(task, values, via, kept, name, index)
 
-        def input_matrix(index: tuple[int, ...] = index) -> Values | None:
-            arrays = kept()
-            return None if arrays is None else tuple(v[index] for v in arrays)
 
-        diagnosis, matrix = Diagnosis(semiring, input_matrix, name), tuple(v[index] for v in values)
-        try:
-            _close_matrix(task, matrix, None if via is None else via[index], (), diagnosis)
-        except SemiringError as error:
-            error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
-            raise
+def _close_of_stack(
+    task: Task, values: Values, via: Array | None, kept: Callable[[], Values | None], name: Callable[[int], Any], index: tuple[int, ...]
+) -> None:
+    """One matrix of a stack."""
+
+    def input_matrix() -> Values | None:
+        arrays = kept()
+        return None if arrays is None else tuple(v[index] for v in arrays)
+
+    diagnosis, matrix = Diagnosis(task.engine.semiring, input_matrix, name), tuple(v[index] for v in values)
+    try:
+        _close_matrix(task, matrix, None if via is None else via[index], (), diagnosis)
+    except SemiringError as error:
+        error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
+        raise
 
 
 def _expect(engine: Engine, steps: int) -> None:
@@ -234,86 +244,6 @@ def _close_on_host(task: Task, values: Values, via: Array | None, given: Values 
         v[...] = to_gpu(w)
     if via is not None:
         via[...] = to_gpu(on_host)
-
-
-class Task(NamedTuple):
-    """An engine, and what it is to do with each matrix.
-
-    Attributes
-    ----------
-    engine : Engine
-    check : bool
-        Whether what could leave the dtype is refused.
-    schedule : callable
-        A ← A ⊕ A² ⊕ …, or A ← A* where it is to `eliminate`.
-    eliminate, reflexive : bool
-    name : tuple
-        What tells the schedule from others of the engine.
-    """
-
-    engine: Engine
-    check: bool
-    schedule: Schedule
-    eliminate: bool
-    reflexive: bool
-    name: tuple[str, int | None]
-
-    def accumulate(self, values: Values, via: Array | None) -> None:
-        """values ← A⁺ or I ⊕ A⁺ for an idempotent ⊕. Where a pivot diverges, all elements are still sums over some paths."""
-        engine = self.engine
-        A = engine.load(values, via)
-
-        def steps(block: Block) -> None:
-            if self.reflexive:
-                # A ← I ⊕ A
-                engine.add_identity(block)
-            # A ← A ⊕ A² ⊕ …
-            self.schedule(engine, block)
-
-        try:
-            engine.run((*self.name, self.reflexive), steps, A)
-        finally:
-            engine.store(A, values)
-
-    def run_elimination(self, values: Values) -> None:
-        """values ← A* or A⁺, for any closed semiring."""
-        engine = self.engine
-        result = values if self.reflexive else tuple(v.copy() for v in values)
-        A = engine.load(result)
-        # A ← A*
-        self.schedule(engine, A)
-        if not self.reflexive:
-            # A⁺ = A ⊗ A*
-            star, A = A, engine.load(values)
-            engine.multiply(A, star, A)
-        engine.store(A, values)
-
-    def statistics(self, values: Values) -> Sequence[ValueStatistics]:
-        """What the numbers of a matrix are, where that is refused or decides how it is closed: integers may pull an ∞ back."""
-        engine = self.engine
-        return statistics_of(engine.semiring, values) if self.check or tropical(engine.semiring, engine.dtypes) else ()
-
-    def require_elements(self, values: Values) -> None:
-        """Refuse the result of an elimination that is outside the carrier, because it overflowed."""
-        semiring, dtypes = self.engine.semiring, self.engine.dtypes
-        if all(d.kind != "O" for d in dtypes) and leaves_carrier(semiring, values):
-            raise DivergenceError(f"the closure over {semiring.name} left the range of {', '.join(map(str, dtypes))}")
-
-
-@functools.lru_cache(maxsize=1024)
-def steps_for(
-    semiring: Semiring,
-    dtypes: tuple[np.dtype[Any], ...],
-    method: str,
-    block: int | None,
-    reflexive: bool,
-    paths: bool,
-    running: tuple[Any, ...],
-) -> tuple[Schedule, bool, bool, tuple[str, int | None]]:
-    """What a `Task` has beside its engine, once the semiring has the laws that this needs; `running` are its callables at the moment."""
-    require_closure_laws(semiring, dtypes, paths=paths)
-    eliminate = eliminates(semiring, dtypes, paths=paths)
-    return schedule_for(method, block, eliminate=eliminate), eliminate, reflexive, (method, block)
 
 
 def close_asynchronously(

@@ -14,7 +14,8 @@ from semiring.algebra.expression import is_operation
 from semiring.common.errors import OverflowRiskError
 
 __all__ = [
-    "FINITE", "HIGHEST", "LOWEST", "NAN", "Interval", "RawStatistics", "ValueStatistics", "absorbing", "finite_range", "half_range", "hull",
+    "FINITE", "HIGHEST", "LOWEST", "NAN", "Interval", "RawStatistics", "SafeRange", "ValueStatistics", "absorbing", "finite_range",
+    "half_range", "hull",
     "inner_infinity", "interpreted", "largest_beside", "overflow_risk", "own_infinities", "remedy", "threshold", "tropical",
 ]  # fmt: skip
 
@@ -163,6 +164,22 @@ class ValueStatistics(NamedTuple):
             self.negative_zero or other.negative_zero,
             self.zeros + other.zeros,
         )
+
+
+class SafeRange(NamedTuple):
+    """Numbers that need no closer look, whatever they are combined with.
+
+    Attributes
+    ----------
+    low, high : float
+        The least and the greatest of them.
+    kinds : int
+        The kinds of numbers; ends of the dtype among them that are not between `low` and `high` are elements too.
+    """
+
+    low: float
+    high: float
+    kinds: int
 
 
 def interpreted(raw: RawStatistics, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> ValueStatistics:

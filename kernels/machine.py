@@ -135,6 +135,15 @@ BACKEND_PART, BACKEND_PART_STEPS = 1e-4, 20e9
 SERIAL, SEARCH_SERIAL = 160**3, 1 << 15
 """Steps of a product on the CPU, and vertices and edges of all searches, below which waking another thread costs more than it saves."""
 
+VECTOR_SERIAL = 1 << 19
+"""Elements of a matrix whose product with a vector takes about as long as waking another thread."""
+
+LANE_ELEMENTS, LANE_SHARE, LANE_MOVE, LANE_SERIES = 7 << 10, 3, 8, 6
+"""Elements of the operands and the result of a small product up to which the matrices of a stack go one to a lane on the CPU; the part of
+the lanes that are filled then, at least; steps that take as long as to bring an element there and back; and the side up to which that is so
+over log Σ exp, where tiles multiply exponentials.
+"""
+
 SEARCH_PROBED, SEARCH_ALONE, SEARCH_ENTRY = 1 << 19, 1 << 12, 1 / 32
 """Vertices and edges of all searches below which one thread begins alone; edges that it looks at before others are woken; and what an entry
 of a row takes, beside an edge."""

@@ -15,7 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["I32", "I64", "STATUS", "Arguments", "Emitter", "KernelArguments", "KernelWords", "MatrixWords", "Scalar", "pack", "scalar_type"]
+__all__ = [
+    "I32", "I64", "STATUS", "Arguments", "Array", "Emitter", "KernelArguments", "KernelWords", "MatrixWords", "Scalar",
+    "pack", "scalar_type",
+]  # fmt: skip
 
 Carried = tuple[str, str]
 
@@ -201,6 +204,19 @@ class Emitter:
         one = self.let(f"insertelement {v} poison, {scalar.ir} {value}, i64 0")
         return self.let(f"shufflevector {v} {one}, {v} poison, <{width} x i32> zeroinitializer")
 
+    def transposed(self, rows: list[str], scalar: Scalar) -> list[str]:
+        """The columns of a square of vectors, whose side is a power of two: log₂(side) perfect shuffles of its rows."""
+        side = len(rows)
+        ir, half = scalar.vector(side), side // 2
+        halves = [", ".join(f"i32 {start + i + side * other}" for i in range(half) for other in (0, 1)) for start in (0, half)]
+        for _ in range(side.bit_length() - 1):
+            rows = [
+                self.let(f"shufflevector {ir} {rows[i]}, {ir} {rows[i + half]}, <{side} x i32> <{lanes}>")
+                for i in range(half)
+                for lanes in halves
+            ]
+        return rows
+
     def call(self, function: str, result: str, *args: tuple[str, str | int]) -> str:
         """A call of ``llvm.function`` with (type, value) arguments."""
         self.declarations.add(f"declare {result} @llvm.{function}({', '.join(ir for ir, _ in args)})")
@@ -270,6 +286,10 @@ class Emitter:
         self.start(after)
 
 
+Array = str | tuple[str, int]
+"""A matrix, by its name and its component, or the witnesses, "via"."""
+
+
 class Arguments:
     """The words of a kernel's arguments: those of a `NamedTuple` by their names, and those of each component by (name, component).
 
@@ -283,18 +303,18 @@ class Arguments:
     """
 
     def __init__(self, words: Any, each: Any = None, components: int = 0) -> None:
-        names: list[str | tuple[str, int]] = [*words._fields, *((name, c) for c in range(components) for name in each._fields)]
+        names: list[Array] = [*words._fields, *((name, c) for c in range(components) for name in each._fields)]
         self.index = {name: i for i, name in enumerate(names)}
 
-    def place(self, em: Emitter, name: str | tuple[str, int]) -> str:
+    def place(self, em: Emitter, name: Array) -> str:
         """The address of a word."""
         return em.at("i64", "%args", self.index[name])
 
-    def load(self, em: Emitter, name: str | tuple[str, int]) -> str:
+    def load(self, em: Emitter, name: Array) -> str:
         """The word as i64."""
         return em.load("i64", self.place(em, name), 8)
 
-    def pointer(self, em: Emitter, name: str | tuple[str, int]) -> str:
+    def pointer(self, em: Emitter, name: Array) -> str:
         """The word as an address."""
         return em.load("ptr", self.place(em, name), 8)
 
@@ -305,7 +325,11 @@ def pack(words: Sequence[int], each: Sequence[Sequence[int]] = ()) -> array[int]
 
 
 class KernelWords(NamedTuple):
-    """The words of a product and of a pivot block that do not belong to a matrix; a kernel reads those that it needs."""
+    """The words of a product and of a pivot block that do not belong to a matrix; a kernel reads those that it needs.
+
+    Of a stack these are the words of its first matrix, and the matrices from `start` to `stop` are wanted, counted along leading axes;
+    an operand may be `shared` by all. A product with a vector answers whether numbers are `beyond` bounds, see `vector`.
+    """
 
     m: int
     n: int
@@ -325,6 +349,16 @@ class KernelWords(NamedTuple):
     transposed_rows: int = 0
     wide: int = 0
     status: int = -1
+    packed_c: int = 0
+    start: int = 0
+    stop: int = 0
+    axes: int = 0
+    shared_a: int = 0
+    shared_b: int = 0
+    origin: int = 0
+    least: int = 0
+    most: int = -1
+    beyond: int = 0
 
 
 STATUS = KernelWords._fields.index("status")

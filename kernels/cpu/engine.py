@@ -8,8 +8,9 @@ is copied.
 from __future__ import annotations
 
 import functools
+import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,20 +19,25 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, flat
 from semiring.arrays.overlap import address, layout, matched, share
-from semiring.arrays.threads import Threaded, run
+from semiring.arrays.threads import Threaded
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import cache
+from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import STATUS
-from semiring.kernels.cpu.launch import Launch, pivot_launch, product_launch, stripe
+from semiring.kernels.cpu.launch import THIN, Launch, Strides, pivot_launch, product_launch, stripe
 from semiring.kernels.cpu.representation import Representation, represent
+from semiring.kernels.cpu.stacks import StackLaunch, stack_launch
 from semiring.kernels.cpu.tile import Tile, choose_tile
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.hardware import Target, host
-from semiring.kernels.machine import SERIAL
+from semiring.kernels.limits import SafeRange
+from semiring.kernels.machine import SERIAL, VECTOR_SERIAL
 from semiring.kernels.operations import Operations, operations_for
 
 __all__ = ["CpuEngine", "Kernels", "Operand", "copied", "kernels_for", "pivot_side"]
+
+Array = np.ndarray[Any, Any]
 
 _LAUNCHES = 128
 """Ways in which matrices lie, whose launches are kept: a recursive or blocked closure has a dozen."""
@@ -48,7 +54,7 @@ class Kernels:
         See `pivot_side`.
     function : callable
         ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, or what `search_name` or `ScanForm` names.
-    product_launch, pivot_launch : callable
+    product_launch, pivot_launch, product_stack, pivot_stack : callable
         Those of this representation and these tiles; what was used last is kept.
     """
 
@@ -58,10 +64,25 @@ class Kernels:
         self.pivot = pivot_side(semiring, dtypes)
         self.tile = choose_tile(self.representation, target)
         self.witness_tile = choose_tile(self.representation, target, witness=True)
-        tiles = (self.tile, self.witness_tile)
+        self._tiles = tiles = (self.tile, self.witness_tile)
         self.function = functools.cache(functools.partial(_function, self.representation, target, *tiles))
         self.product_launch = functools.lru_cache(_LAUNCHES)(functools.partial(product_launch, self.representation, tiles))
         self.pivot_launch = functools.lru_cache(_LAUNCHES)(functools.partial(pivot_launch, self.representation))
+        self.product_stack = functools.lru_cache(_LAUNCHES)(self._product_stack)
+        self.pivot_stack = functools.lru_cache(_LAUNCHES)(self._pivot_stack)
+
+    def _product_stack(
+        self, sides: tuple[int, int, int], batch: tuple[int, ...], threads: int, fresh: bool, signed: bool, witness: bool, *strides: Strides
+    ) -> StackLaunch | None:
+        """How products of stacks are launched, see `stack_launch`."""
+        one = functools.partial(product_launch, self.representation, self._tiles, *sides, 1, fresh, signed, witness, False, False)
+        name = "product_witness" if witness else "product"
+        return stack_launch(self.representation, self._tiles, one, name, sides, batch, threads, *strides)
+
+    def _pivot_stack(self, name: str, n: int, batch: tuple[int, ...], threads: int, signed: bool, *strides: Strides) -> StackLaunch | None:
+        """How stacks of pivot blocks are launched."""
+        one = functools.partial(pivot_launch, self.representation, n, signed)
+        return stack_launch(self.representation, self._tiles, one, name, (n, n, n), batch, threads, *strides)
 
     def ir(self, name: str) -> str:
         """The LLVM IR of a function and those that it calls."""
@@ -77,18 +98,28 @@ def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Til
 def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> str:
     """The LLVM IR of a function and those that it calls."""
     # The generator is imported only where the cache does not have its output.
+    from semiring.kernels.cpu.lanes import LaneKernel
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
     from semiring.kernels.cpu.scan_words import ScanForm
     from semiring.kernels.cpu.search import SearchKernel
+    from semiring.kernels.cpu.stack import stack_loop
+    from semiring.kernels.cpu.vector import VectorKernel
     from semiring.kernels.cpu.witness import WitnessKernel
 
+    base, _, stacked = name.rpartition("_")
+    if stacked == "lanes":
+        return link(LaneKernel(rep.by_steps, target, tile, base).functions())
+    if stacked == "stack":
+        return "\n".join([_ir(rep, target, tile, witness_tile, base), link([stack_loop(rep, base)])])
     if name == "product":
         functions = ProductKernel(rep, target, tile, witness=False).functions()
     elif name == "product_witness":
         tile = witness_tile
         functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
+    elif "vector" in name:
+        functions = VectorKernel(rep, target, tile, name).functions()
     elif name.startswith("search"):
         functions = SearchKernel(rep, target, name).functions()
     elif name.startswith("scan"):
@@ -169,7 +200,7 @@ def assign(to: Block, source: Block) -> None:
 
 
 _SIDE_BY_SIDE = 512
-"""Matrices of a batch up to this side run one a thread."""
+"""Matrices of a stack up to this side run one a thread."""
 
 _strides = operator.attrgetter("strides")
 
@@ -206,6 +237,33 @@ class CpuEngine(ArrayEngine, Threaded):
         """C ← A⊗B."""
         self._product(A, B, C, fresh=True)
 
+    def multiply_within(self, A: Block, B: Block, C: Block, safe: SafeRange, are_safe: Callable[[Sequence[Array]], bool]) -> bool:
+        """C ← A⊗B where operands are read only once: whether that was done, and all their numbers are in the safe range.
+
+        Where it says no, C holds no product. It shares no memory with A and B. `are_safe` tells it of a few rows that are left.
+        """
+        bounds = None if C.via is not None else bounds_in_words(safe, self.dtypes[0])
+        if bounds is None or 0 in A.values[0].shape or 0 in C.values[0].shape:
+            return False
+        a, b, c, rest = A, B, C, slice(0, 0)
+        if len(C.values[0].shape) == 2:
+            kernel, launch, places = self._launch(A, B, C, True)
+            if launch.name.startswith(("matrix", "vector")):
+                return launch.held(places) == (False, False) and not launch.run(kernel, places, A.column, self.meter, bounds)
+            if not launch.thin:
+                return False
+            a, b, c, rest = self._thin_parts(A, B, C)
+        together, places = self._stack_launch(a, b, c, fresh=True)
+        if together is None or not together.lanes or not together.takes(places):
+            return False
+        _, beyond = together.run(self._kernels.function(together.name), places, A.column, self.meter, bounds)
+        below = A[rest, slice(None)]
+        if beyond or not (rest.start == rest.stop or are_safe(below.values)):
+            return False
+        if rest.start < rest.stop:
+            self._product(below, B, C[rest, slice(None)], fresh=True)
+        return True
+
     def close(self, A: Block) -> None:
         """A ← A ⊕ A² ⊕ …."""
         self._pivot("close" if A.via is None else "close_witness", A)
@@ -227,21 +285,45 @@ class CpuEngine(ArrayEngine, Threaded):
 
     # Products.
 
-    def _product(self, A: Block, B: Block, C: Block, *, fresh: bool, threads: int | None = None) -> None:
-        """C ← C ⊕ A⊗B, or A⊗B where C is `fresh`, by so many workers."""
+    def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
+        """C ← C ⊕ A⊗B, or A⊗B where C is `fresh`."""
         if len(C.values[0].shape) > 2:
             self._products(A, B, C, fresh)
             return
-        kernel, launch, places = self._launch(A, B, C, fresh, threads)
+        kernel, launch, places = self._launch(A, B, C, fresh)
         held = launch.held(places)
         if held is None:
-            self._product_with_copies(A, B, C, fresh, threads)
+            self._product_with_copies(A, B, C, fresh)
         elif True in held:
-            self._run(A, B, C, fresh, threads, *held)
-        elif self.meter is None or not self._product_in_slabs(A, B, C, fresh, threads, self.meter.piece):
+            self._run(A, B, C, fresh, *held)
+        elif launch.thin:
+            self._thin_product(A, B, C, fresh)
+        elif self.meter is None or launch.name != "product" or not self._product_in_slabs(A, B, C, fresh, self.meter.piece):
             launch.run(kernel, places, A.column, self.meter)
 
-    def _product_in_slabs(self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, most: int) -> bool:
+    def _thin_product(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
+        """A product of many short rows: a stack of some at a time, and what is left."""
+        a, b, c, rest = self._thin_parts(A, B, C)
+        self._products(a, b, c, fresh)
+        if rest.start < rest.stop:
+            self._product(A[rest, slice(None)], B, C[rest, slice(None)], fresh=fresh)
+
+    def _thin_parts(self, A: Block, B: Block, C: Block) -> tuple[Block, Block, Block, slice]:
+        """Stacks of some rows of A, of all of B, and of some rows of C; and the rows that are left."""
+        many = A.shape[0] // THIN
+        top = slice(0, many * THIN)
+
+        def split(v: Array) -> Array:
+            return v[top].reshape(many, THIN, v.shape[1])
+
+        return (
+            Block(tuple(map(split, A.values)), None, A.row, A.column),
+            Block(tuple([np.broadcast_to(v, (many, *v.shape)) for v in B.values])),
+            Block(tuple(map(split, C.values)), None if C.via is None else split(C.via)),
+            slice(top.stop, A.shape[0]),
+        )
+
+    def _product_in_slabs(self, A: Block, B: Block, C: Block, fresh: bool, most: int) -> bool:
         """A product of more than so many steps in slabs of its depth, one after the other, as the kernel has them within itself.
 
         Others, whose operands or witnesses take so much scratch memory, are cut into many tasks in any case: then there are none.
@@ -252,27 +334,27 @@ class CpuEngine(ArrayEngine, Threaded):
             return False
         everything = slice(None)
         for steps in (slice(start, start + slab) for start in range(0, k, slab)):
-            self._product(A[everything, steps], B[steps, everything], C, fresh=fresh and steps.start == 0, threads=threads)
+            self._product(A[everything, steps], B[steps, everything], C, fresh=fresh and steps.start == 0)
         return True
 
     def _launch(
-        self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, hold_a: bool = False, hold_b: bool = False
+        self, A: Block, B: Block, C: Block, fresh: bool, hold_a: bool = False, hold_b: bool = False
     ) -> tuple[Callable[[int], None], Launch, list[int]]:
         """The kernel of a product, how it is run, and the addresses of its matrices."""
         (m, k), (_, n), witness = A.values[0].shape, C.values[0].shape, C.via is not None
-        threads = 1 if m * n * k < SERIAL else threads or self.threads
+        threads = 1 if m * n * k < (SERIAL if m > 1 < n else VECTOR_SERIAL) else self.threads
         matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
         launch = self._kernels.product_launch(m, n, k, threads, fresh, self.signed, witness, hold_a, hold_b, *map(_strides, matrices))
-        return self._kernels.function("product_witness" if witness else "product"), launch, list(map(address, matrices))
+        return self._kernels.function(launch.name), launch, list(map(address, matrices))
 
-    def _product_with_copies(self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None) -> None:
+    def _product_with_copies(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
         """One product whose matrices kernels may not be able to take as they lie, or where an operand is part of the result."""
         if 0 in C.shape:
             return
         a, b, c = Operand(A), Operand(B), Operand(C)
         if not c.writable:
             copy = copied(C, via=True)
-            self._product(A, B, copy, fresh=fresh, threads=threads)
+            self._product(A, B, copy, fresh=fresh)
             assign(C, copy)
             return
         a, b = (x if x.aligned else x.copied() for x in (a, b))
@@ -287,50 +369,80 @@ class CpuEngine(ArrayEngine, Threaded):
             (m, k), n = A.shape, C.shape[1]
             rows = stripe(m, n, k, self._kernels.representation)
             for part in (slice(top, top + rows) for top in range(0, m, rows)):
-                self._run(copied(A[part, :]), b.block, C[part, :], fresh, threads)
+                self._run(copied(A[part, :]), b.block, C[part, :], fresh)
             return
         if C.via is not None and not a.contiguous_rows:
             a = a.copied()
-        self._run(a.block, b.block, C, fresh, threads, hold_a, hold_b)
+        self._run(a.block, b.block, C, fresh, hold_a, hold_b)
 
-    def _run(self, A: Block, B: Block, C: Block, fresh: bool, threads: int | None, hold_a: bool = False, hold_b: bool = False) -> None:
+    def _run(self, A: Block, B: Block, C: Block, fresh: bool, hold_a: bool = False, hold_b: bool = False) -> None:
         """One product whose matrices lie as the kernels need them."""
-        kernel, launch, places = self._launch(A, B, C, fresh, threads, hold_a, hold_b)
+        kernel, launch, places = self._launch(A, B, C, fresh, hold_a, hold_b)
         launch.run(kernel, places, A.column, self.meter)
 
     def _products(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
-        """The products of a batch: many small ones side by side, large ones one by one."""
+        """The products of a stack: of small matrices by compiled code, of large ones one by one."""
+        if 0 in C.values[0].shape:
+            return
         # One matrix of the result is complete before another one begins.
         A, B = (X if all(matched(v, w) for v in X.values for w in C.values) else copied(X) for X in (A, B))
-        indices, (m, n) = list(np.ndindex(C.batch)), C.shape
-        threads = self.threads if len(indices) * m * n * A.shape[1] >= SERIAL else 1
-        aside = len(indices) >= threads > 1 and max(m, n) <= _SIDE_BY_SIDE
+        if max(*A.shape, *C.shape) > _SIDE_BY_SIDE or math.prod(C.batch) < self.threads:
+            for index in np.ndindex(C.batch):
+                self._product(A.at(index), B.at(index), C.at(index), fresh=fresh)
+            return
+        launch, places = self._stack_launch(A, B, C, fresh=fresh)
+        if launch is None or not launch.takes(places):
+            copy = copied(C, via=True)
+            self._products(copied(A), copied(B), copy, fresh)
+            assign(C, copy)
+        elif not launch.lanes and any(np.may_share_memory(v, w) for v in (*A.values, *B.values) for w in C.values):
+            self._products(copied(A), copied(B), C, fresh)
+        else:
+            launch.run(self._kernels.function(launch.name), places, A.column, self.meter)
 
-        def one(index: tuple[int, ...], _: int) -> None:
-            self._product(A.at(index), B.at(index), C.at(index), fresh=fresh, threads=1 if aside else threads)
-
-        run(one, indices, threads if aside else 1)
+    def _stack_launch(self, A: Block, B: Block, C: Block, *, fresh: bool) -> tuple[StackLaunch | None, list[int]]:
+        """How products of a stack are launched, if their matrices lie as kernels need them, and the addresses of the first ones."""
+        (m, k), n, witness = A.shape, C.shape[1], C.via is not None
+        matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
+        strides = map(_strides, matrices)
+        launch = self._kernels.product_stack((m, n, k), C.batch, self.threads, fresh, self.signed, witness, *strides)
+        return launch, list(map(address, matrices))
 
     # Pivot blocks.
 
     def _pivot(self, name: str, A: Block) -> None:
-        """Close a pivot block, or those of a batch."""
-        (*batch, n, _), matrices = A.values[0].shape, A.values if A.via is None else (*A.values, A.via)
-        if batch or n == 0:
-            for index in np.ndindex(*batch) if n else ():
-                self._pivot(name, A.at(index))
+        """Close a pivot block, or those of a stack."""
+        if 0 in A.values[0].shape:
             return
-        launch, places = self._kernels.pivot_launch(n, self.signed, *map(_strides, matrices)), list(map(address, matrices))
-        if launch.held(places) is None:
+        if not (self._close_stack if len(A.values[0].shape) > 2 else self._close_one)(name, A):
             copy = copied(A, via=True)
             try:
                 self._pivot(name, copy)
             finally:
                 assign(A, copy)
-            return
+
+    def _close_one(self, name: str, A: Block) -> bool:
+        """Close a pivot block; False where a copy has to take its place."""
+        n, matrices = A.values[0].shape[0], A.values if A.via is None else (*A.values, A.via)
+        launch, places = self._kernels.pivot_launch(n, self.signed, *map(_strides, matrices)), list(map(address, matrices))
+        if launch.held(places) is None:
+            return False
         words = launch.arguments(places, A.row)
         self._kernels.function(name)(words.buffer_info()[0])
         if words[STATUS] >= 0:
             raise DivergentPivot(A.row + words[STATUS])
         if self.meter is not None:
             self.meter.add(n**3)
+        return True
+
+    def _close_stack(self, name: str, A: Block) -> bool:
+        """Close the pivot blocks of a stack; False where a copy has to take its place."""
+        n, matrices = A.values[0].shape[-1], A.values if A.via is None else (*A.values, A.via)
+        launch = self._kernels.pivot_stack(name, n, A.batch, self.threads, self.signed, *map(_strides, matrices))
+        places = list(map(address, matrices))
+        if launch is None or not launch.takes(places):
+            return False
+        divergent, _ = launch.run(self._kernels.function(launch.name), places, A.row, self.meter)
+        if divergent is not None:
+            raise DivergentPivot(A.row + divergent)
+        return True

@@ -17,12 +17,13 @@ from semiring.arrays.overlap import Layout, extent, share
 from semiring.arrays.pieces import CPU_SCRATCH
 from semiring.arrays.threads import return_scratch, run, take_scratch
 from semiring.common.progress import Meter
+from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
 from semiring.kernels.cpu.emitter import KernelArguments, KernelWords, MatrixWords, pack
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Tile
-from semiring.kernels.machine import SERIAL
+from semiring.kernels.cpu.tile import STRIP, Tile
+from semiring.kernels.machine import LANE_ELEMENTS, SERIAL
 
-__all__ = ["Launch", "pivot_launch", "product_launch", "stripe", "tasks_of"]
+__all__ = ["THIN", "Launch", "Strides", "pivot_launch", "product_launch", "stripe", "tasks_of"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,15 @@ Extent = tuple[int, int, int]
 Held = tuple[bool, bool]
 """Whether A, and whether B, is C itself, and so is packed before C changes."""
 
+THIN = 16
+"""Rows of a product whose rows are many and short that are one matrix of a stack."""
+
+_SHARES = 4
+"""Parts of dot products for each thread, so that one which is held up does not hold up all; rows that are streamed had better be long."""
+
+_DOT = 4
+"""Vectors from which on the terms of a sum are added lane by lane."""
+
 _RELATIONS = 512
 """Ways in which operands and results lie to each other that are remembered: blocks of one matrix lie in few."""
 
@@ -114,6 +124,17 @@ class Launch:
 
     Parameters
     ----------
+    operands, results : list of Extent
+        The matrices that are read, and those that are written.
+    relation : callable
+        What `held` gives, where their extents meet: it follows from the addresses less the first of them.
+    threads : int
+        Workers.
+
+    Attributes
+    ----------
+    name : str
+        The kernel's.
     tasks : list of array of int
         The arguments of each call, with offsets in place of addresses.
     slots : list of int
@@ -122,16 +143,15 @@ class Launch:
         The bits of each address that have to be clear.
     direct : bool
         Whether kernels can read and write matrices that lie like this.
-    operands, results : list of Extent
-        The matrices that are read, and those that are written.
-    relation : callable
-        What `held` gives, where their extents meet: it follows from the addresses less the first of them.
-    threads, scratch : int
-        Workers, and bytes of scratch of each.
+    scratch : int
+        Bytes of scratch of each worker.
+    thin : bool
+        Whether rows are many and so short that a register tile would be filled badly: they had better be a stack.
     """
 
     def __init__(
         self,
+        name: str,
         tasks: list[array[int]],
         slots: list[int],
         masks: list[int],
@@ -142,17 +162,18 @@ class Launch:
         relation: Callable[..., Held | None] = lambda *_: None,
         threads: int = 1,
         scratch: int = 0,
+        thin: bool = False,
     ) -> None:
-        self._tasks, self._slots, self._masks, self._direct = tasks, slots, masks, direct
-        self._operands, self._results, self._threads, self._scratch = operands, results, threads, scratch
+        self.name, self.tasks, self.slots, self.masks, self.direct = name, tasks, slots, masks, direct
+        self.thin, self.scratch, self._operands, self._results, self._threads = thin, scratch, operands, results, threads
         self._relation = relation
 
     def held(self, places: Sequence[int]) -> Held | None:
         """Which operand of matrices at these addresses is the result itself; None where a copy has to take the place of a matrix."""
-        for place, mask in zip(places, self._masks, strict=True):
+        for place, mask in zip(places, self.masks, strict=True):
             if place & mask:
                 return None
-        if not self._direct:
+        if not self.direct:
             return None
         for i, low, high in self._operands:
             start, stop = places[i] + low, places[i] + high
@@ -163,28 +184,43 @@ class Launch:
 
     def arguments(self, places: Sequence[int], first: int, task: array[int] | None = None) -> array[int]:
         """The arguments of a task, or of the only one, on matrices at these addresses; `first` is the number of the first vertex."""
-        words = (task or self._tasks[0])[:]
-        for slot, place in zip(self._slots, places, strict=True):
+        words = (task or self.tasks[0])[:]
+        for slot, place in zip(self.slots, places, strict=True):
             words[slot] += place
         words[_FIRST] = first
         return words
 
-    def run(self, kernel: Callable[[int], None], places: Sequence[int], first: int, meter: Meter | None = None) -> None:
-        """All tasks, of whose steps a meter is told."""
+    def run(
+        self,
+        kernel: Callable[[int], None],
+        places: Sequence[int],
+        first: int,
+        meter: Meter | None = None,
+        bounds: Sequence[int] | None = None,
+    ) -> bool:
+        """All tasks, of whose steps a meter is told; whether a product with a vector has met numbers beyond `bounds`, given as words."""
+        beyond = False
 
         def work(task: array[int], worker: int) -> None:
-            words, scratch = self.arguments(places, first, task), take_scratch(self._scratch)
+            nonlocal beyond
+            words, scratch = self.arguments(places, first, task), take_scratch(self.scratch)
             for slot in _SCRATCH:
                 words[slot] += scratch.address
+            if bounds is not None:
+                for slot, bound in zip(BOUNDS, bounds, strict=True):
+                    words[slot] = bound
             kernel(words.buffer_info()[0])
             return_scratch(scratch)
+            if words[BEYOND]:
+                beyond = True
             if meter is not None:
                 meter.add(math.prod([words[side] for side in _SIDES]), tell=worker == 0)
 
-        if len(self._tasks) == 1:
-            work(self._tasks[0], 0)
+        if len(self.tasks) == 1:
+            work(self.tasks[0], 0)
         else:
-            run(work, self._tasks, self._threads)
+            run(work, self.tasks, self._threads)
+        return beyond
 
 
 def product_launch(
@@ -215,12 +251,17 @@ def product_launch(
     *strides : Strides
         One for each matrix.
     """
-    tasks = tasks_of(m, n, k, tiles[witness], rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
     count = len(rep.outer)
     shapes = [shape for shape in ((m, k), (k, n), (m, n)) for _ in range(count)]
     layouts = [Layout(0, *s, *shape, o.bytes) for s, shape, o in zip(strides, shapes, rep.outer * 3, strict=False)]
     a, b, c = (layouts[i : i + count] for i in range(0, 3 * count, count))
     via = [Layout(0, *s, m, n, _WITNESS) for s in strides[len(layouts) :]]
+    by_tiles = witness or hold_a or hold_b or rep.kind == "exponential"
+    name = None if by_tiles else _kernel_of_vector(a, b, c, tiles[0])
+    if name is None:
+        tasks = tasks_of(m, n, k, tiles[witness], rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
+    else:
+        tasks = _tasks_of_vector(m, n, k, tiles[0], rep, threads, shares=_SHARES if name.endswith("dot") else 1)
     *starts, scratch = accumulate((-(-size // 64) * 64 for size in tasks.scratch.values()), initial=0)
 
     def task(top: int, bottom: int, left: int, right: int) -> array[int]:
@@ -249,6 +290,7 @@ def product_launch(
         return pack(words, matrices)
 
     return Launch(
+        name or ("product_witness" if witness else "product"),
         [task(*tile) for tile in tasks.tiles],
         [*_slots("ABC", count), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
@@ -258,7 +300,37 @@ def product_launch(
         relation=functools.partial(_held, tuple(a), tuple(b), tuple(c), witness),
         threads=tasks.threads,
         scratch=scratch,
+        thin=not (hold_a or hold_b or name or rep.kind == "exponential") and _is_thin(m, n, k, tiles[witness]),
     )
+
+
+def _kernel_of_vector(a: Sequence[Layout], b: Sequence[Layout], c: Sequence[Layout], tile: Tile) -> str | None:
+    """The kernel of a product with a vector whose matrix lies as it needs it, see `VectorKernel`; None for any other product."""
+    m, n, k = c[0].rows, c[0].columns, a[0].columns
+    if k == 0 or (m > 1 < n) or not all(z.down == z.size or m == 1 for z in c):
+        return None
+    name, matrix, along, count = ("matrix_vector", a, "down", m) if n == 1 else ("vector_matrix", b, "across", n)
+    term = "across" if n == 1 else "down"
+    if count >= tile.width and all(getattr(x, along) == x.size for x in matrix):
+        return f"{name}_streamed"
+    return f"{name}_dot" if k >= _DOT * tile.width and all(getattr(x, term) == x.size for x in matrix) else None
+
+
+def _is_thin(m: int, n: int, k: int, tile: Tile) -> bool:
+    """Whether the rows of a product are many and short."""
+    return m >= THIN * tile.width and 2 * n <= tile.columns and k <= tile.depth and THIN * (k + n) + k * n <= LANE_ELEMENTS
+
+
+def _tasks_of_vector(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, shares: int) -> Tasks:
+    """Tasks of a product with a vector: parts of the result, which begin on cache lines and are no less than a vector."""
+    count, size, line = max(m, n), sum(s.bytes for s in rep.inner), 64 * len(rep.inner)
+    unit = max(64, tile.width)
+    each = max(unit, -(-count // (shares * threads * unit)) * unit) if threads > 1 else count
+    starts = [*range(0, max(1, count - unit + 1), each)]
+    ends = [*starts[1:], count]
+    tiles = tuple((0, 1, i, j) if m == 1 else (i, j, 0, 1) for i, j in zip(starts, ends, strict=True))
+    scratch = {"packed_a": (STRIP + tile.width) * size + line, "packed_b": k * size + line}
+    return Tasks(tiles, min(threads, len(tiles)), scratch, 0)
 
 
 def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -> Launch:
@@ -267,6 +339,7 @@ def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -
     via = [Layout(0, *s, n, n, _WITNESS) for s in strides[len(layouts) :]]
     words = KernelWords(m=n, n=n, k=n, first=0, threshold=rep.threshold(signed=signed), via_rows=sum(v.down // v.size for v in via))
     return Launch(
+        "",
         [pack(words, [MatrixWords(*(0, 0, 0), *(0, 0, 0), *(0, x.down // x.size, 1)) for x in layouts])],
         [*_slots("C", len(layouts)), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],

@@ -1,7 +1,8 @@
 """The closure of one pivot block in place: ``close(args)`` for an idempotent ⊕ and ``eliminate(args)`` with star(pivot).
 
 The block is the matrix C of the arguments. Each pivot is tested before it is used; the first divergent one ends the kernel with its
-number in ``status``.
+number in ``status``. The same text closes a group of a stack, whose matrices lie packed one to a lane: then what is an element of a row is
+a vector of them, and the kernel ends where the pivot of one matrix diverges.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ _UNROLLED = 4
 
 
 class PivotKernel:
-    """Generates ``close``, ``close_witness`` and ``eliminate``."""
+    """Generates ``close``, ``close_witness`` and ``eliminate``, or with so many `lanes` their groups, as ``close_group``."""
 
-    def __init__(self, rep: Representation, target: Target, width: int) -> None:
-        self.rep, self.target, self.width = rep, target, width
+    def __init__(self, rep: Representation, target: Target, width: int, lanes: int = 1) -> None:
+        self.rep, self.target, self.width, self.lanes = rep, target, width, lanes
         self.components = range(len(rep.outer))
         self.args = KernelArguments(len(rep.outer))
 
@@ -35,15 +36,21 @@ class PivotKernel:
         return [self._eliminate() if name == "eliminate" else self._close(name, witness=name == "close_witness")]
 
     def _open(self, name: str) -> tuple[Emitter, Lowering, Lowering]:
-        """The function, its operations on vectors and on single elements, and what all its steps need."""
-        em = Emitter(name, "ptr %args")
-        wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, 1))
+        """The function, its operations on vectors and on single elements (of a group, all lanes), and what all its steps need."""
+        em = Emitter(name if self.lanes == 1 else f"{name}_group", "ptr %args", attributes="#0" if self.lanes == 1 else "#1")
+        wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, self.lanes))
         self._n = self.args.load(em, "n")
+        self._long = em.mul(self._n, self.lanes)
         clamped = self.rep.kind == "clamped"
         self._threshold = {low: self.args.threshold(em, self.rep.inner[0], low.width) if clamped else "" for low in (wide, single)}
-        self._ends = {v: str(em.round_down(self._n, v * self.width)) for v in (_UNROLLED, 1)}
-        self._start = [self.args.pointer(em, ("C", c)) for c in self.components]
-        self._down = [self.args.load(em, ("C_rows", c)) for c in self.components]
+        self._ends = {v: str(em.round_down(self._long, v * self.width)) for v in (_UNROLLED, 1)}
+        if self.lanes == 1:
+            self._start, self._via = [self.args.pointer(em, ("C", c)) for c in self.components], self.args.pointer(em, "via")
+            self._down, self._via_down = [self.args.load(em, ("C_rows", c)) for c in self.components], self.args.load(em, "via_rows")
+        else:
+            whole = em.mul(self._n, self._long)
+            *self._start, self._via = em.side_by_side(self.args.pointer(em, "packed_c"), [*self.rep.outer, I32], whole)
+            *self._down, self._via_down = [str(self._long)] * (len(self.rep.outer) + 1)
         return em, wide, single
 
     def _rows(self, em: Emitter, i: str) -> list[str]:
@@ -61,7 +68,9 @@ class PivotKernel:
             low.em.store(s.vector(low.width), values[c].name, low.em.at(s.ir, rows[c], j), s.bytes)
 
     def _spread(self, low: Lowering, scalars: list[Value]) -> list[Value]:
-        """Single elements in all lanes."""
+        """Single elements in all lanes; those of a group are."""
+        if self.lanes > 1:
+            return scalars
         return [Value(low.em.splat(v.name, s, low.width), s) for v, s in zip(scalars, self.rep.outer, strict=True)]
 
     def _along(self, wide: Lowering, single: Lowering, body: Body) -> None:
@@ -74,7 +83,8 @@ class PivotKernel:
 
         em.loop(0, self._ends[_UNROLLED], _UNROLLED * width, several)
         em.loop(self._ends[_UNROLLED], self._ends[1], width, lambda j, _: body(wide, j))
-        em.loop(self._ends[1], self._n, 1, lambda j, _: body(single, j))
+        if self.lanes == 1:
+            em.loop(self._ends[1], self._long, 1, lambda j, _: body(single, j))
 
     def _product(self, low: Lowering, left: list[Value], right: list[Value]) -> list[Value]:
         """left ⊗ right; of tropical integers as in a product of matrices, so that a sum at half of ∞ or beyond is ∞ before the next one."""
@@ -101,32 +111,33 @@ class PivotKernel:
         return low.any_of([low.compare("ne", s, t.name, o.name) for s, t, o in zip(self.rep.outer, total, one, strict=True)])
 
     def _refuse(self, em: Emitter, condition: str, k: str) -> None:
-        """Where the condition holds, end the kernel at pivot k."""
+        """Where the condition holds, in one lane at least, end the kernel at pivot k."""
+        if self.lanes > 1:
+            bits = em.let(f"bitcast <{self.lanes} x i1> {condition} to i{self.lanes}")
+            condition = em.let(f"icmp ne i{self.lanes} {bits}, 0")
         em.branch(condition, lambda: em.store("i64", k, em.at("i64", "%args", STATUS), 8))
         em.returning(condition)
 
     def _close(self, name: str, *, witness: bool) -> Emitter:
         """Warshall's and Floyd's algorithm."""
         em, wide, single = self._open(name)
-        via = self.args.pointer(em, "via") if witness else ""
-        via_down = self.args.load(em, "via_rows") if witness else ""
         first = self.args.load(em, "first") if witness else ""
 
         def pivot(k: str, _: list[str]) -> None:
-            row_k = self._rows(em, k)
-            self._refuse(em, self._divergent(single, self._load(single, row_k, k)), k)
+            row_k, column_k = self._rows(em, k), str(em.mul(k, self.lanes))
+            self._refuse(em, self._divergent(single, self._load(single, row_k, column_k)), k)
             code = em.let(f"trunc i64 {em.add(first, k)} to i32") if witness else ""
             codes = {low: em.splat(code, I32, low.width) if witness else "" for low in (wide, single)}
 
             def row(i: str, _: list[str]) -> None:
                 def improve() -> None:
                     row_i = self._rows(em, i)
-                    scalars = self._load(single, row_i, k)
+                    scalars = self._load(single, row_i, column_k)
                     spread = {low: self._spread(low, scalars) for low in (wide, single)}
 
                     def at(low: Lowering, j: str) -> None:
                         # a_ij ← a_ij ⊕ a_ik a_kj
-                        where = (em.at("i32", via, em.add(em.mul(i, via_down), j)), codes[low]) if witness else None
+                        where = (em.at("i32", self._via, em.add(em.mul(i, self._via_down), j)), codes[low]) if witness else None
                         self._take_in(low, spread[low], row_k, row_i, j, where)
 
                     self._along(wide, single, at)
@@ -145,15 +156,15 @@ class PivotKernel:
         em, wide, single = self._open("eliminate")
 
         def pivot(k: str, _: list[str]) -> None:
-            row_k = self._rows(em, k)
-            star, missing = self._star(wide, single, self._load(single, row_k, k))
+            row_k, column_k = self._rows(em, k), str(em.mul(k, self.lanes))
+            star, missing = self._star(wide, single, self._load(single, row_k, column_k))
             self._refuse(em, missing, k)
 
             def row(i: str, _: list[str]) -> None:
                 def improve() -> None:
                     row_i = self._rows(em, i)
                     # a_ik ← a_ik p*
-                    left = self._product(single, self._load(single, row_i, k), star)
+                    left = self._product(single, self._load(single, row_i, column_k), star)
                     spread = {low: self._spread(low, left) for low in (wide, single)}
 
                     def at(low: Lowering, j: str) -> None:
@@ -161,7 +172,7 @@ class PivotKernel:
                         self._take_in(low, spread[low], row_k, row_i, j, None)
 
                     self._along(wide, single, at)
-                    self._store(single, left, row_i, k)
+                    self._store(single, left, row_i, column_k)
 
                 em.branch(em.let(f"icmp ne i64 {i}, {k}"), improve)
 
@@ -173,7 +184,7 @@ class PivotKernel:
                 self._store(low, self._product(low, spread[low], self._load(low, row_k, j)), row_k, j)
 
             self._along(wide, single, scale)
-            self._store(single, star, row_k, k)
+            self._store(single, star, row_k, column_k)
 
         em.loop(0, self._n, 1, pivot)
         em.line("ret void")
@@ -189,6 +200,8 @@ class PivotKernel:
         (undefined,) = wide.evaluate([self.rep.star_undefined], spread, (), [wide.flag])
         missing = wide.compare("ne", wide.flag, undefined.name, wide.flag.constant(0, wide.width))
         result = wide.evaluate(self.rep.star, spread, (), self.rep.outer)
+        if self.lanes > 1:
+            return result, missing
         stars = [
             Value(em.let(f"extractelement {s.vector(wide.width)} {v.name}, i64 0"), s) for v, s in zip(result, self.rep.outer, strict=True)
         ]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,11 @@ class Representation:
     kind: str = "plain"
     extremum: str | None = None
     scale: Fraction = Fraction(1)
+
+    @property
+    def by_steps(self) -> Representation:
+        """The same where exponentials are left as logarithms, for kernels that add one step after the other."""
+        return replace(self, kind="plain", inner_zero=self.zero) if self.kind == "exponential" else self
 
     @property
     def inner_add(self) -> tuple[Expr, ...]:

@@ -10,9 +10,13 @@ from semiring.common.html import Shown
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
-__all__ = ["Tile", "choose_tile"]
+__all__ = ["STRIP", "Tile", "choose_tile"]
 
 _SERIES = {"exp", "expm1", "log", "log1p"}
+
+
+STRIP = 2048
+"""Sums of a product with a vector that grow side by side in the first-level cache."""
 
 
 @dataclass(frozen=True)

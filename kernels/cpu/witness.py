@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments, Scalar
+from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
@@ -67,7 +67,7 @@ class WitnessKernel:
                 for r in range(side):
                     row = em.load(outer.vector(side), em.at(outer.ir, source, em.mul(em.add(p, r), down)), outer.bytes)
                     rows.append(self.rep.encode(wide, c, row))
-                for q, column in enumerate(_transposed(em, rows, inner, side)):
+                for q, column in enumerate(em.transposed(rows, inner)):
                     em.store(inner.vector(side), column, em.at(inner.ir, target, em.add(em.mul(long, q), p)), inner.bytes)
 
             def row(p: str, _: list[str]) -> None:
@@ -217,16 +217,3 @@ class WitnessKernel:
             b.append(Value(em.load(inner.vector(width), em.at(inner.ir, b_row[c], p), inner.bytes), inner))
         product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
         return low.all_of([low.compare("eq", s, v.name, w) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)])
-
-
-def _transposed(em: Emitter, rows: list[str], scalar: Scalar, side: int) -> list[str]:
-    """The columns of a square of vectors: log₂(side) perfect shuffles of its rows."""
-    ir, half = scalar.vector(side), side // 2
-    halves = [", ".join(f"i32 {start + i + side * other}" for i in range(half) for other in (0, 1)) for start in (0, half)]
-    for _ in range(side.bit_length() - 1):
-        rows = [
-            em.let(f"shufflevector {ir} {rows[i]}, {ir} {rows[i + half]}, <{side} x i32> <{lanes}>")
-            for i in range(half)
-            for lanes in halves
-        ]
-    return rows

@@ -46,6 +46,7 @@ The files
     Interval arithmetic over the recorded operations on integers.
 ``statistics``
     Value statistics in one pass over each array, by kernels of `semiring.kernels.cpu.statistics` or `semiring.kernels.cuda.statistics`.
+    Products that take as long as to read their operands tell themselves whether these are in the safe range: `semiring.kernels.cpu.bounds`.
 ``floats``
     The magnitudes that a product of floats may reach.
 ``products``

@@ -11,7 +11,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from semiring.kernels.limits import (
     HIGHEST,
     LOWEST,
     RawStatistics,
+    SafeRange,
     ValueStatistics,
     absorbing,
     finite_range,
@@ -141,14 +142,6 @@ def _range(statistics: ValueStatistics, dtype: np.dtype[Any]) -> Range:
     return Range(statistics.finite, statistics.positive_infinity or statistics.negative_infinity, dtype)
 
 
-class _Safe(NamedTuple):
-    """Numbers from `low` to `high`, and the kinds of ends that are none of these numbers but elements."""
-
-    low: float
-    high: float
-    kinds: int
-
-
 class ProductChecks:
     """What has to be known of the operands of products over a semiring in some dtypes, with sums of k terms.
 
@@ -156,6 +149,8 @@ class ProductChecks:
     ----------
     needed : bool
         Whether it depends on the numbers at all.
+    safe : SafeRange or None
+        Operands in it are neither refused nor signed.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -> None:
@@ -164,7 +159,15 @@ class ProductChecks:
         self._infinities = absorbing(semiring, dtypes)
         self._tropical = bool(self._infinities) and tropical(semiring, dtypes)
         alike = len(set(dtypes)) == 1 and dtypes[0].kind != "O"
-        self._safe = _safe_range(semiring, dtypes, k) if self.needed and alike else None
+        self.safe = _safe_range(semiring, dtypes, k) if self.needed and alike else None
+
+    def asked(self, *, refuse: bool) -> bool:
+        """Whether numbers have to be read, where they are to be refused or not."""
+        return self.needed and (refuse or self._tropical)
+
+    def are_safe(self, arrays: Sequence[Any]) -> bool:
+        """Whether small arrays of the host hold numbers of the safe range alone; False proves nothing."""
+        return self._are_small(arrays) and self._are_safe(self._kernel(arrays))
 
     def run(self, operands: Sequence[Values], threads: int | None = None, *, refuse: bool = True) -> tuple[bool, ValueStatistics | None]:
         """Whether a finite element could pull a sum with ∞ back from it, and what the numbers are if that was worked out.
@@ -182,10 +185,10 @@ class ProductChecks:
         ------
         DomainError, OverflowRiskError
         """
-        if not self.needed or not (refuse or self._tropical):
+        if not self.asked(refuse=refuse):
             return False, None
         arrays = [*operands[0], *operands[1]] if len(operands) == 2 else [v for part in operands for v in part]
-        if self._are_small(arrays) and self._are_safe(self._kernel(arrays)):
+        if self.are_safe(arrays):
             return False, None
         parts = self._by_operand(value_statistics(arrays, self._infinities, threads=threads))
         whole = functools.reduce(operator.or_, [part[0] for part in parts])
@@ -233,7 +236,7 @@ class ProductChecks:
 
     def _are_small(self, arrays: Sequence[Any]) -> bool:
         """Whether arrays of the host are read by one thread in one call."""
-        if self._safe is None:
+        if self.safe is None:
             return False
         for v in arrays:  # noqa: SIM110 (a generator takes longer than what it asks)
             if type(v) is not np.ndarray or v.nbytes > SMALL or not (v.ndim == 2 or v.flags.forc):
@@ -242,9 +245,9 @@ class ProductChecks:
 
     def _are_safe(self, found: Sequence[RawStatistics]) -> bool:
         """Whether all numbers are in the safe range."""
-        if self._safe is None:
+        if self.safe is None:
             return False
-        low, high, kinds = self._safe
+        low, high, kinds = self.safe
         for least, greatest, some, _, _ in found:
             if some & ~kinds or (some & FINITE and not (low <= least and greatest <= high)):
                 return False
@@ -258,7 +261,7 @@ class ProductChecks:
 checks_for = functools.lru_cache(maxsize=1024)(ProductChecks)
 
 
-def _safe_range(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -> _Safe | None:
+def _safe_range(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -> SafeRange | None:
     """The largest range of which it is known that no combination of its numbers is refused, nor pulls ∞ back."""
     nothing = tuple(np.empty(0, d) for d in dtypes)
 
@@ -272,7 +275,8 @@ def _safe_range(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -
 
     integers, infinities = dtypes[0].kind in "iu", absorbing(semiring, dtypes)
     lowest, highest = finite_range(dtypes[0], ()) if integers else (-math.inf, math.inf)
-    for size in _MAGNITUDES:
+    whole = () if integers else (float(np.finfo(dtypes[0]).max),)
+    for size in (*whole, *_MAGNITUDES):
         for low in (-size, 0.0):
             bounds = max(low, lowest), size
             if integers:
@@ -287,5 +291,5 @@ def _safe_range(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -
                 # An integer that stands for no infinity has to lie in the range itself.
                 if safe(beside) if not integers or end in infinities else bounds[0] <= end <= bounds[1]:
                     kinds |= kind
-            return _Safe(*bounds, kinds)
+            return SafeRange(*bounds, kinds)
     return None

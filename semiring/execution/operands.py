@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -30,6 +31,9 @@ Places = tuple[Arrays, Any]
 WITNESS = np.dtype(np.int32)
 """Of a witness: the k that won."""
 
+_READ_ONCE = 1 << 17
+"""Bytes of operands from which on it is worth while not to read them twice."""
+
 dtype_of = operator.attrgetter("dtype")
 _array = operator.attrgetter("array")
 
@@ -53,6 +57,8 @@ class ProductForm(NamedTuple):
         Whether a is a row, and b a column.
     kept : bool
         Whether the operands have the dtypes of the product.
+    large : bool
+        Whether the operands are so large that it is worth while to read them only once.
     """
 
     dtypes: DTypes
@@ -63,6 +69,7 @@ class ProductForm(NamedTuple):
     row: bool
     column: bool
     kept: bool
+    large: bool
 
 
 @functools.lru_cache(maxsize=1024)
@@ -86,7 +93,8 @@ def form_of(
     batch, row, column = _leading_axes(a, b)
     m, n, dtypes = a[-2:-1], () if column else b[-1:], common_dtypes(kinds_a, kinds_b, semiring)
     full = *batch, *(m or (1,)), *(n or (1,))
-    return ProductForm(dtypes, (*batch, *m, *n), full, batch, a[-1], row, column, kinds_a == kinds_b == dtypes)
+    large = (math.prod(a) + math.prod(b)) * sum([d.itemsize for d in dtypes]) > _READ_ONCE
+    return ProductForm(dtypes, (*batch, *m, *n), full, batch, a[-1], row, column, kinds_a == kinds_b == dtypes, large)
 
 
 def _leading_axes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], bool, bool]:

@@ -34,8 +34,8 @@ from semiring.execution.operands import (
     restorer_of,
 )
 from semiring.kernels.cuda.elements import clear_paths, zeros
-from semiring.kernels.engine import Engine
-from semiring.kernels.overflow.statistics import flag_signs
+from semiring.kernels.engine import Block, Engine
+from semiring.kernels.overflow.statistics import SMALL, flag_signs
 from semiring.planning import Plan, Problem, location, plan
 
 __all__ = ["Witnessed", "multiply", "multiply_again"]
@@ -165,6 +165,8 @@ def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: P
     via = places[1]
     if not how.gpu:
         engine: Any = how.engine()
+        if form.large and _multiply_at_once(engine, how, form, operands, places, check=check, own=own):
+            return
         engine.signed, engine.statistics = how.checks.run(operands, how.problem.threads, refuse=check)
         if via is not None:
             via.fill(-1)
@@ -185,6 +187,30 @@ def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: P
     verify = run(launch, launch)
     if own:
         verify()
+
+
+def _multiply_at_once(
+    engine: Any, how: Plan, form: ProductForm, operands: Sequence[Arrays], places: Places, *, check: bool, own: bool
+) -> bool:
+    """The product of operands that are checked while they are multiplied; False where they have to be before.
+
+    Then places that are not our `own` are as they were.
+    """
+    work, via = places
+    if via is not None or len(operands) > 2 or not hasattr(engine, "multiply_within"):
+        return False
+    if how.checks.safe is None or not how.checks.asked(refuse=check):
+        return False
+    if not own and sum([v.nbytes for v in work]) > SMALL:
+        return False
+    left, right = _matrices(form, *operands)
+    result = work if own else tuple(map(np.empty_like, work))
+    if not engine.multiply_within(Block(left), Block(right), Block(result), how.checks.safe, how.checks.are_safe):
+        return False
+    for v, w in zip(work, result, strict=True):
+        if v is not w:
+            v[...] = w
+    return True
 
 
 def _gpu_engine(how: Plan, form: ProductForm) -> Any:
@@ -213,18 +239,12 @@ def _nothing() -> None:
 def _multiply(engine: Engine, form: ProductForm, operands: Sequence[Arrays], places: Places) -> None:
     """The engine's work: C ← A⊗B, or C ← C ⊕ A⊗B."""
     (left, right, *rest), (work, via) = operands, places
-    if form.row:
-        left = tuple(v[None, :] for v in left)
-    if form.column:
-        right = tuple(v[:, None] for v in right)
     for old in rest:
         left, right = (_apart(x, work) for x in (left, right))
         old = _apart(old, work) if len(old) > 1 else old
         for w, v in zip(work, old, strict=True):
             _copy(v.reshape(form.full), w)
-    if form.batch:  # broadcast_to takes as long as a small product
-        xp = namespace(left[0])
-        left, right = (tuple(xp.broadcast_to(v, (*form.batch, *v.shape[-2:])) for v in x) for x in (left, right))
+    left, right = _matrices(form, left, right)
     A, B = engine.load(left, owned=False), engine.load(right, owned=False)
     if rest:
         C = engine.load(work, via)
@@ -233,6 +253,18 @@ def _multiply(engine: Engine, form: ProductForm, operands: Sequence[Arrays], pla
         C = engine.blank(work, via)
         engine.multiply(A, B, C)
     engine.store(C, work)
+
+
+def _matrices(form: ProductForm, left: Arrays, right: Arrays) -> tuple[Arrays, Arrays]:
+    """The operands as matrices, or stacks of them with the leading axes of the product."""
+    if form.row:
+        left = tuple(v[None, :] for v in left)
+    if form.column:
+        right = tuple(v[:, None] for v in right)
+    if form.batch:  # broadcast_to takes as long as a small product
+        xp = namespace(left[0])
+        left, right = (tuple(xp.broadcast_to(v, (*form.batch, *v.shape[-2:])) for v in x) for x in (left, right))
+    return left, right
 
 
 def _apart(parts: Arrays, work: Arrays) -> Arrays:

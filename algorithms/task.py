@@ -1,0 +1,101 @@
+"""What a closure does with a matrix, or with a stack of them: an engine, a schedule, and what is checked of the numbers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
+from semiring.common.errors import DivergenceError
+from semiring.kernels.engine import Block, Engine
+from semiring.kernels.limits import ValueStatistics, tropical
+from semiring.kernels.overflow.closures import leaves_carrier, statistics_of
+
+__all__ = ["Task", "steps_for"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+
+class Task(NamedTuple):
+    """An engine, and what it is to do with each matrix.
+
+    Attributes
+    ----------
+    engine : Engine
+    check : bool
+        Whether what could leave the dtype is refused.
+    schedule : callable
+        A ← A ⊕ A² ⊕ …, or A ← A* where it is to `eliminate`.
+    eliminate, reflexive : bool
+    name : tuple
+        What tells the schedule from others of the engine.
+    """
+
+    engine: Engine
+    check: bool
+    schedule: Schedule
+    eliminate: bool
+    reflexive: bool
+    name: tuple[str, int | None]
+
+    def accumulate(self, values: Values, via: Array | None) -> None:
+        """values ← A⁺ or I ⊕ A⁺ for an idempotent ⊕. Where a pivot diverges, all elements are still sums over some paths."""
+        engine = self.engine
+        A = engine.load(values, via)
+
+        def steps(block: Block) -> None:
+            if self.reflexive:
+                # A ← I ⊕ A
+                engine.add_identity(block)
+            # A ← A ⊕ A² ⊕ …
+            self.schedule(engine, block)
+
+        try:
+            engine.run((*self.name, self.reflexive), steps, A)
+        finally:
+            engine.store(A, values)
+
+    def run_elimination(self, values: Values) -> None:
+        """values ← A* or A⁺, for any closed semiring."""
+        engine = self.engine
+        result = values if self.reflexive else tuple(v.copy() for v in values)
+        A = engine.load(result)
+        # A ← A*
+        self.schedule(engine, A)
+        if not self.reflexive:
+            # A⁺ = A ⊗ A*
+            star, A = A, engine.load(values)
+            engine.multiply(A, star, A)
+        engine.store(A, values)
+
+    def statistics(self, values: Values) -> Sequence[ValueStatistics]:
+        """What the numbers of a matrix are, where that is refused or decides how it is closed: integers may pull an ∞ back."""
+        engine = self.engine
+        return statistics_of(engine.semiring, values) if self.check or tropical(engine.semiring, engine.dtypes) else ()
+
+    def require_elements(self, values: Values) -> None:
+        """Refuse the result of an elimination that is outside the carrier, because it overflowed."""
+        semiring, dtypes = self.engine.semiring, self.engine.dtypes
+        if all(d.kind != "O" for d in dtypes) and leaves_carrier(semiring, values):
+            raise DivergenceError(f"the closure over {semiring.name} left the range of {', '.join(map(str, dtypes))}")
+
+
+@functools.lru_cache(maxsize=1024)
+def steps_for(
+    semiring: Semiring,
+    dtypes: tuple[np.dtype[Any], ...],
+    method: str,
+    block: int | None,
+    reflexive: bool,
+    paths: bool,
+    running: tuple[Any, ...],
+) -> tuple[Schedule, bool, bool, tuple[str, int | None]]:
+    """What a `Task` has beside its engine, once the semiring has the laws that this needs; `running` are its callables at the moment."""
+    require_closure_laws(semiring, dtypes, paths=paths)
+    eliminate = eliminates(semiring, dtypes, paths=paths)
+    return schedule_for(method, block, eliminate=eliminate), eliminate, reflexive, (method, block)

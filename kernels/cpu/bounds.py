@@ -1,0 +1,99 @@
+"""Bounds: kernels that read a matrix only once tell whether all of its numbers are among those that need no closer look.
+
+These are the numbers from a least to a greatest one, and perhaps an infinity beside them. On a circle of the dtype's words, on which
+numbers have the order of their size (see `statistics`), with the infinity as 0, they are 0 and the words from L to H. So
+
+    z = key − infinity  is at most H, and
+    z − 1               is at least L − 1, where that of the infinity itself is the largest word;
+
+the maximum of one and the minimum of the other, without a branch, tell whether anything lies beyond.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.kernels.cpu.emitter import Emitter, KernelArguments, KernelWords, Scalar
+from semiring.kernels.cpu.representation import key_of
+from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
+
+__all__ = ["BEYOND", "BOUNDS", "BoundsCheck", "bounds_in_words"]
+
+BOUNDS = tuple(map(KernelWords._fields.index, ("origin", "least", "most")))
+"""Where the words of `bounds_in_words` stand among the arguments."""
+
+BEYOND = KernelWords._fields.index("beyond")
+"""Where a kernel answers whether anything lies beyond."""
+
+
+@functools.lru_cache(maxsize=1024)
+def bounds_in_words(safe: SafeRange, dtype: np.dtype[Any]) -> tuple[int, int, int] | None:
+    """The infinity, L − 1 and H; None where numbers are no single range with at most one end of the dtype beside it."""
+    bits = 8 * dtype.itemsize
+
+    def key(x: float) -> int:
+        return key_of(x, dtype.itemsize) if dtype.kind == "f" else int(x)
+
+    def signed(x: int) -> int:
+        return (x + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+
+    ends = finite_range(dtype, ()) if dtype.kind in "iu" else (-math.inf, math.inf)
+    low, high = key(safe.low), key(safe.high)
+    bottom, top = (key(end) if safe.kinds & kind else None for end, kind in zip(ends, (LOWEST, HIGHEST), strict=True))
+    low, high = low - (bottom == low - 1), high + (top == high + 1)
+    beside = [end for end in (bottom, top) if end is not None and not low <= end <= high]
+    if len(beside) > 1:
+        return None
+    origin, first = (beside[0], low) if beside else (low, low + 1)  # without one, the least number has its place
+    least, most = ((x - origin) % (1 << bits) for x in (first, high))
+    return signed(origin), signed(least - 1), signed(most)
+
+
+class BoundsCheck:
+    """Generates the check into a kernel, for vectors of some widths: what it begins with, what each vector takes, and the answer."""
+
+    def __init__(self, em: Emitter, args: KernelArguments, scalars: Sequence[Scalar], widths: Sequence[int]) -> None:
+        self._em, self._args, self._scalars = em, args, scalars
+        self._ends = {(c, w): self._begin(s, w) for c, s in enumerate(scalars) for w in widths}
+
+    def _begin(self, s: Scalar, width: int) -> tuple[str, str, str]:
+        """The infinity, and where the greatest z and the least z − 1 are kept, which are registers."""
+        em, word = self._em, Scalar("i", s.bytes)
+        ir = word.vector(width)
+        most, least = (em.let(f"alloca {ir}, align 64") for _ in range(2))
+        em.store(ir, word.constant(0, width), most, 64)
+        em.store(ir, word.constant(-1, width), least, 64)
+        return em.splat(em.load(word.ir, self._args.place(em, "origin"), s.bytes), word, width), most, least
+
+    def take(self, c: int, x: str, width: int) -> None:
+        """A vector of component c."""
+        em, s = self._em, self._scalars[c]
+        origin, most, least = self._ends[c, width]
+        word = Scalar("i", s.bytes)
+        ir, overload = word.vector(width), word.overload(width)
+        if s.kind == "f":
+            bits = em.let(f"bitcast {s.vector(width)} {x} to {ir}")
+            sign = em.let(f"ashr {ir} {bits}, {word.constant(8 * s.bytes - 1, width)}")
+            x = em.let(f"xor {ir} {bits}, {em.let(f'lshr {ir} {sign}, {word.constant(1, width)}')}")
+        z = em.let(f"sub {ir} {x}, {origin}")
+        for op, place, value in (("umax", most, z), ("umin", least, em.let(f"sub {ir} {z}, {word.constant(1, width)}"))):
+            em.store(ir, em.call(f"{op}.{overload}", ir, (ir, em.load(ir, place, s.bytes)), (ir, value)), place, s.bytes)
+
+    def tell(self) -> None:
+        """Answer whether anything was beyond."""
+        em, beyond = self._em, "false"
+        for (c, width), (_, most, least) in self._ends.items():
+            word = Scalar("i", self._scalars[c].bytes)
+            ir = word.vector(width)
+            for op, place, test, bound in (("umax", most, "ugt", "most"), ("umin", least, "ult", "least")):
+                end = em.load(ir, place, word.bytes)
+                if width > 1:
+                    end = em.call(f"vector.reduce.{op}.{word.overload(width)}", word.ir, (ir, end))
+                limit = em.load(word.ir, self._args.place(em, bound), word.bytes)
+                beyond = em.let(f"or i1 {beyond}, {em.let(f'icmp {test} {word.ir} {end}, {limit}')}")
+        em.store("i64", em.let(f"zext i1 {beyond} to i64"), self._args.place(em, "beyond"), 8)

@@ -1,0 +1,269 @@
+"""Stacks of small matrices, one to a lane: as many as a vector has lanes are a group, packed so that the same element of all is a vector.
+
+A group is packed by squares of vectors that are transposed, [element][lane], whatever the strides; elements of operands become inner ones.
+Then every step of a product or of a pivot block is one of whole vectors, however small the matrices are, and no lane is left at an edge; at
+the end the results are unpacked. A group that is not full repeats its last matrix. Nothing is written before the operands are packed, so
+each may be the result itself; and nothing at all where a pivot diverges.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from semiring.algebra.expression import nodes
+from semiring.kernels.cpu.bounds import BoundsCheck
+from semiring.kernels.cpu.emitter import I32, STATUS, Array, Emitter, Scalar
+from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
+from semiring.kernels.cpu.pivot import PivotKernel
+from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.stack import StackArguments
+from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.hardware import Target
+
+__all__ = ["LaneKernel"]
+
+_SQUARES = (16, 4, 1)
+"""Sides of the squares that are transposed, where lanes and columns are as many."""
+
+_SHAPES = ((4, 4), (2, 4), (2, 2), (1, 2), (1, 1))
+"""Rows and columns of a product whose elements are kept in registers."""
+
+
+class LaneKernel:
+    """Generates ``product_lanes``, ``product_witness_lanes``, ``close_lanes``, ``close_witness_lanes`` and ``eliminate_lanes``."""
+
+    def __init__(self, rep: Representation, target: Target, tile: Tile, name: str) -> None:
+        self.rep, self.target, self.lanes, self.name = rep, target, tile.width, name
+        self.product, self.witness = name.startswith("product"), name.endswith("witness")
+        self.components = range(len(rep.outer))
+        self.args = StackArguments(len(rep.outer))
+        codes = -(-4 * self.lanes // target.vector_bytes) if self.witness else 0
+        constants = sum(e.op == "const" for e in nodes(*rep.add, *rep.mul))
+        each, spare, most = len(rep.outer) + codes, 2 + constants + codes, tile.rows * tile.vectors
+        fitting = [(m, n) for m, n in _SHAPES if m * n <= most and each * m * n + len(rep.outer) * (m + n) + spare <= target.registers]
+        self.rows, self.columns = max(fitting, default=_SHAPES[-1], key=math.prod)
+
+    def functions(self) -> list[Emitter]:
+        """All functions of the kernel."""
+        group = [self._product()] if self.product else PivotKernel(self.rep, self.target, self.lanes, self.lanes).functions(self.name)
+        scalars: list[Scalar] = sorted({*self.rep.outer, *([I32] if self.witness else [])})
+        return [*(self._moved(s, back=back) for s in scalars for back in (False, True)), *group, self._stack()]
+
+    # Packing.
+
+    def _moved(self, scalar: Scalar, *, back: bool) -> Emitter:
+        """``interleave(table, packed, rows, columns, down, across)`` of the matrices at the addresses of a table, or the way back."""
+        name = f"{'separate' if back else 'interleave'}_{scalar.kind}{scalar.bytes}"
+        em = Emitter(name, "ptr %table, ptr %packed, i64 %rows, i64 %columns, i64 %down, i64 %across", attributes="#1")
+        # Along the axis whose elements lie side by side; all of a contiguous matrix is one row.
+        sideways = em.let(f"and i1 {em.let('icmp ne i64 %across, 1')}, {em.let('icmp eq i64 %down, 1')}")
+        follows = em.let(f"and i1 {em.let('icmp eq i64 %across, 1')}, {em.let('icmp eq i64 %down, %columns')}")
+        rows = em.select_i64(follows, 1, em.select_i64(sideways, "%columns", "%rows"))
+        columns = em.select_i64(follows, em.mul("%rows", "%columns"), em.select_i64(sideways, "%rows", "%columns"))
+        down, across = em.select_i64(sideways, "%across", "%down"), em.select_i64(sideways, "%down", "%across")
+        place_down, place_across = em.select_i64(sideways, 1, "%columns"), em.select_i64(sideways, "%columns", 1)
+        contiguous = em.let(f"icmp eq i64 {across}, 1")
+
+        def row(i: str, _: list[str]) -> None:
+            start, place, begin = em.mul(i, down), em.mul(i, place_down), "0"
+            for side in _SQUARES:
+                if side > self.lanes:
+                    continue
+                end = columns if side == 1 else em.select_i64(contiguous, em.round_down(columns, side), begin)
+
+                def square(j: str, _: list[str], side: int = side) -> None:
+                    offset, first = em.add(start, em.mul(j, across)), em.add(place, em.mul(j, place_across))
+                    em.loop(
+                        0, self.lanes, side, lambda lane, _: self._move(em, scalar, side, lane, offset, (first, place_across), back=back)
+                    )
+
+                em.loop(begin, end, side, square)
+                begin = str(end)
+
+        em.loop(0, rows, 1, row)
+        em.line("ret void")
+        return em
+
+    def _move(
+        self, em: Emitter, scalar: Scalar, side: int, lane: str, offset: str | int, place: tuple[str | int, str], *, back: bool
+    ) -> None:
+        """A square: so many elements of as many matrices."""
+        first, across = place
+        ir = scalar.vector(side)
+        matrices = [em.at(scalar.ir, em.load("ptr", em.at("ptr", "%table", em.add(lane, r)), 8), offset) for r in range(side)]
+        packed = [em.at(scalar.ir, "%packed", em.add(em.mul(em.add(first, em.mul(across, q)), self.lanes), lane)) for q in range(side)]
+        source, target = (packed, matrices) if back else (matrices, packed)
+        loaded = [em.load(ir, p, scalar.bytes) for p in source]
+        for value, p in zip(em.transposed(loaded, scalar), target, strict=True):
+            em.store(ir, value, p, scalar.bytes)
+
+    # The loop over groups.
+
+    def _stack(self) -> Emitter:
+        """``product_lanes(args)``, or that of pivot blocks."""
+        self._em = em = Emitter(f"{self.name}_lanes", "ptr %args")
+        rep, args = self.rep, self.args
+        start, stop, m, n, k, fresh = (args.load(em, x) for x in ("start", "stop", "m", "n", "k", "fresh"))
+        self._sides = {"A": (m, k), "B": (k, n), "C": (m, n), "via": (m, n)}
+        self._scalars = {x: I32 if isinstance(x, str) else rep.outer[x[1]] for x in args.arrays}
+        self._tables = {x: em.let(f"alloca [{self.lanes} x ptr], align 8") for x in args.arrays}
+        self._packed: dict[Array, str] = {}
+        for x, scalars in (("A", rep.inner), ("B", rep.inner), ("C", (*rep.outer, I32))):
+            places = em.side_by_side(args.pointer(em, f"packed_{x.lower()}"), scalars, em.mul(em.mul(*self._sides[x]), self.lanes))
+            self._packed.update(zip([*((x, c) for c in self.components), "via"], places, strict=False))
+        self._check = BoundsCheck(em, args, rep.outer, (self.lanes,))
+        shared = {x: em.let(f"icmp ne i64 {args.load(em, f'shared_{x.lower()}')}, 0") for x in "AB"}
+        last = em.sub(stop, 1)
+        elements: list[Array] = [("C", c) for c in self.components]
+        results: list[Array] = [*elements, *(["via"] if self.witness else [])]
+
+        def group(g: str, _: list[str]) -> None:
+            em.loop(0, self.lanes, 1, lambda lane, _: self._find(lane, em.smin(em.add(g, lane), last)))
+            first = em.let(f"icmp eq i64 {g}, {start}")
+            for x in "AB" if self.product else "":
+                # What all matrices share is packed once.
+                wanted = em.let(f"or i1 {first}, {em.let(f'xor i1 {shared[x]}, true')}")
+                em.branch(wanted, functools.partial(self._take_operand, x))
+            em.branch(em.let(f"icmp ne i64 {fresh}, 0"), self._clear, lambda: self._move_all("interleave", elements))
+            self._move_all("interleave", results[len(elements) :])
+            em.line(f"call void @{self.name}_group(ptr %args)")
+            if not self.product:
+                em.returning(em.let(f"icmp sge i64 {em.load('i64', em.at('i64', '%args', STATUS), 8)}, 0"))
+            self._move_all("separate", results)
+
+        em.loop(start, stop, self.lanes, group)
+        self._check.tell()
+        em.line("ret void")
+        return em
+
+    def _find(self, lane: str, number: str) -> None:
+        """The addresses of the matrices of a lane."""
+        em = self._em
+        for x, offset in zip(self.args.arrays, self.args.offsets(em, number), strict=True):
+            if self.product or x == "via" or x[0] == "C":
+                place = em.at(self._scalars[x].ir, self.args.pointer(em, x), offset)
+                em.store("ptr", place, em.at("ptr", self._tables[x], lane), 8)
+
+    def _move_all(self, direction: str, arrays: Sequence[Array]) -> None:
+        """Pack matrices, or unpack them."""
+        em, args = self._em, self.args
+        for x in arrays:
+            (rows, columns), s = self._sides[x if isinstance(x, str) else x[0]], self._scalars[x]
+            if isinstance(x, str):
+                down, across = args.load(em, "via_rows"), "1"
+            else:
+                down, across = (args.load(em, (f"{x[0]}_{axis}", x[1])) for axis in ("rows", "columns"))
+            em.line(
+                f"call void @{direction}_{s.kind}{s.bytes}(ptr {self._tables[x]}, ptr {self._packed[x]}, "
+                f"i64 {rows}, i64 {columns}, i64 {down}, i64 {across})"
+            )
+
+    def _take_operand(self, x: str) -> None:
+        """Pack an operand, whose elements are checked and become inner ones in their place."""
+        em, rep, lanes = self._em, self.rep, self.lanes
+        self._move_all("interleave", [(x, c) for c in self.components])
+        low = Lowering(em, self.target, lanes)
+        for c, (inner, outer) in enumerate(zip(rep.inner, rep.outer, strict=True)):
+
+            def vector(i: str, _: list[str], c: int = c, inner: Scalar = inner, outer: Scalar = outer) -> None:
+                place = em.at(inner.ir, self._packed[x, c], em.mul(i, lanes))
+                value = em.load(outer.vector(lanes), place, outer.bytes)
+                self._check.take(c, value, lanes)
+                if rep.kind != "plain":
+                    em.store(inner.vector(lanes), rep.encode(low, c, value), place, inner.bytes)
+
+            em.loop(0, em.mul(*self._sides[x]), 1, vector)
+
+    def _clear(self) -> None:
+        """C ← 0, packed."""
+        em, lanes = self._em, self.lanes
+        for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
+
+            def vector(i: str, _: list[str], c: int = c, s: Scalar = s, zero: Any = zero) -> None:
+                place = em.at(s.ir, self._packed["C", c], em.mul(i, lanes))
+                em.store(s.vector(lanes), s.constant(zero, lanes), place, s.bytes)
+
+            em.loop(0, em.mul(*self._sides["C"]), 1, vector)
+
+    # The products of a group.
+
+    def _product(self) -> Emitter:
+        """``product_group(args)``: C ← C ⊕ A⊗B, packed."""
+        em = Emitter(f"{self.name}_group", "ptr %args", attributes="#1")
+        rep, lanes, inner = self.rep, self.lanes, self.rep.inner
+        m, n, k = (self.args.load(em, x) for x in ("m", "n", "k"))
+        ones = self.args.ones(em, set(inner), lanes) if self.target.fma_add else None
+        low = Lowering(em, self.target, lanes, ones=ones, infinities=rep.inner_infinities)
+        merged = Lowering(em, self.target, lanes, infinities=rep.infinities)
+        threshold = self.args.threshold(em, inner[0], lanes) if rep.kind == "clamped" else ""
+        first = self.args.load(em, "first") if self.witness else ""
+        a, b = (
+            em.side_by_side(self.args.pointer(em, x), inner, em.mul(em.mul(k, side), lanes))
+            for x, side in (("packed_a", m), ("packed_b", n))
+        )
+        *c, via = em.side_by_side(self.args.pointer(em, "packed_c"), [*rep.outer, I32], em.mul(em.mul(m, n), lanes))
+        zeros = [(s.vector(lanes), s.constant(z, lanes)) for s, z in zip(inner, rep.inner_zero, strict=True)]
+        codes = [(I32.vector(lanes), I32.constant(-1, lanes))] if self.witness else []
+
+        def vectors(starts: list[str], place: str | int) -> list[Value]:
+            """The vector at a place of each component."""
+            return [
+                Value(em.load(s.vector(lanes), em.at(s.ir, p, em.mul(place, lanes)), s.bytes), s)
+                for s, p in zip(inner, starts, strict=True)
+            ]
+
+        def taken(sums: list[str], left: list[Value], right: list[Value], p: str) -> list[str]:
+            """The sums, and the k that won, with a term more."""
+            old = [Value(v, s) for v, s in zip(sums, inner, strict=False)]
+            if not self.witness:
+                fused = low.multiply_accumulate(rep.add[0], rep.mul[0], old[0], left[0], right[0]) if len(old) == 1 else None
+                if fused is not None:
+                    return [fused]
+            candidate = low.evaluate(rep.mul, left, right, inner)
+            with low.plain_sums():
+                new, improved = improve(low, rep.add, inner, rep.extremum, old, candidate)
+            names = [v.name for v in new]
+            if self.witness:
+                code = em.splat(em.let(f"trunc i64 {em.add(first, p)} to i32"), I32, lanes)
+                names.append(low.select(improved(), I32, code, sums[-1]))
+            return names
+
+        def tile(i: str, j: str, rows: int, columns: int) -> None:
+            """c_ij ← c_ij ⊕ Σ a_ip b_pj of some elements."""
+            width = len(inner) + len(codes)
+            starts = [em.mul(em.add(i, r), k) for r in range(rows)]
+
+            def step(p: str, sums: list[str]) -> list[str]:
+                left = [vectors(a, em.add(x, p)) for x in starts]
+                begin = em.add(em.mul(p, n), j)
+                right = [vectors(b, em.add(begin, q)) for q in range(columns)]
+                pairs = [(x, y) for x in left for y in right]
+                return [v for at, (x, y) in enumerate(pairs) for v in taken(sums[at * width : (at + 1) * width], x, y, p)]
+
+            sums = em.loop(0, k, 1, step, [*zeros, *codes] * (rows * columns))
+            for at in range(rows * columns):
+                found = sums[at * width : (at + 1) * width]
+                r, q = divmod(at, columns)
+                place = em.mul(em.add(em.mul(em.add(i, r), n), em.add(j, q)), lanes)
+                candidate = [Value(rep.decode(merged, x, found[x], threshold), s) for x, s in enumerate(rep.outer)]
+                places = [em.at(s.ir, p, place) for s, p in zip(rep.outer, c, strict=True)]
+                update(
+                    merged, rep.add, rep.outer, rep.extremum, candidate, places,
+                    (em.at("i32", via, place), found[-1]) if self.witness else None,
+                )  # fmt: skip
+
+        def rows_of(i: str, rows: int) -> None:
+            whole = em.round_down(n, self.columns)
+            em.loop(0, whole, self.columns, lambda j, _: tile(i, j, rows, self.columns))
+            if self.columns > 1:
+                em.loop(whole, n, 1, lambda j, _: tile(i, j, rows, 1))
+
+        whole = em.round_down(m, self.rows)
+        em.loop(0, whole, self.rows, lambda i, _: rows_of(i, self.rows))
+        if self.rows > 1:
+            em.loop(whole, m, 1, lambda i, _: rows_of(i, 1))
+        em.line("ret void")
+        return em

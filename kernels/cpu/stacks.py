@@ -1,0 +1,191 @@
+"""Launches of stacks: how leading axes are walked by compiled code, the ranges of matrices that threads take, and their scratch.
+
+Small matrices go one to a lane, see `lanes`; others one after the other, see `stack`. Both begin with the arguments of their first matrix.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from semiring.arrays.threads import return_scratch, run, take_scratch
+from semiring.common.progress import Meter
+from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
+from semiring.kernels.cpu.emitter import STATUS, KernelWords
+from semiring.kernels.cpu.launch import Launch
+from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.machine import LANE_ELEMENTS, LANE_MOVE, LANE_SERIES, LANE_SHARE, SERIAL
+
+__all__ = ["StackLaunch", "stack_launch"]
+
+_PIECE = 1 << 28
+"""Steps of a call of a kernel at most, as between two of them Python may run, and be interrupted."""
+
+_SHARES = 4
+"""Ranges for each thread, so that one which is held up does not hold up all."""
+
+_FIRST, _START, _STOP, _AXES = map(KernelWords._fields.index, ("first", "start", "stop", "axes"))
+_SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "packed_c", "transposed", "wide")))
+_SHARED = tuple(map(KernelWords._fields.index, ("shared_a", "shared_b")))
+_WITNESS = 4
+"""Bytes of a witness."""
+
+
+class StackLaunch:
+    """How a kernel is called on stacks that lie in one way.
+
+    Attributes
+    ----------
+    name : str
+        The kernel's.
+    lanes : bool
+        Whether it reads all of a group before it writes anything.
+    """
+
+    def __init__(
+        self, name: str, one: Launch, words: array[int], ranges: Sequence[tuple[int, int]], *, steps: int, threads: int, scratch: int
+    ) -> None:
+        self.name, self.lanes = name, name.endswith("lanes")
+        self._one, self._words, self._ranges, self._steps, self._threads, self._scratch = one, words, ranges, steps, threads, scratch
+
+    def takes(self, places: Sequence[int]) -> bool:
+        """Whether the kernel can read and write matrices at these addresses."""
+        return not any(place & mask for place, mask in zip(places, self._one.masks, strict=True))
+
+    def run(
+        self,
+        kernel: Callable[[int], None],
+        places: Sequence[int],
+        first: int,
+        meter: Meter | None = None,
+        bounds: Sequence[int] | None = None,
+    ) -> tuple[int | None, bool]:
+        """All matrices; it tells a pivot that diverged, after which it does not go on, or None, and whether operands go beyond `bounds`.
+
+        Parameters
+        ----------
+        kernel : callable
+        places : sequence of int
+            The addresses of the first matrix.
+        first : int
+            The number of the first vertex.
+        meter : Meter, optional
+            Told of the steps.
+        bounds : sequence of int, optional
+            As words, for kernels that have lanes.
+        """
+        template, divergent, beyond = self._one.arguments(places, first, self._words), list[int](), False
+        for slot, bound in zip(BOUNDS, bounds or (), strict=False):
+            template[slot] = bound
+
+        def work(some: tuple[int, int], worker: int) -> None:
+            nonlocal beyond
+            if divergent:
+                return
+            words, scratch = template[:], take_scratch(self._scratch)
+            words[_START], words[_STOP] = some
+            for slot in _SCRATCH:
+                words[slot] += scratch.address
+            kernel(words.buffer_info()[0])
+            return_scratch(scratch)
+            if words[BEYOND]:
+                beyond = True
+            if words[STATUS] >= 0:
+                divergent.append(words[STATUS])
+            elif meter is not None:
+                meter.add(self._steps * (some[1] - some[0]), tell=worker == 0)
+
+        run(work, self._ranges, self._threads)
+        return divergent[0] if divergent else None, beyond
+
+
+def stack_launch(
+    rep: Representation,
+    tiles: tuple[Tile, Tile],
+    launch: Callable[..., Launch],
+    name: str,
+    sides: tuple[int, int, int],
+    batch: tuple[int, ...],
+    threads: int,
+    *strides: tuple[int, ...],
+) -> StackLaunch | None:
+    """How a kernel is launched on stacks; None where matrices do not lie as it needs them, or are so large that each has several tasks.
+
+    Parameters
+    ----------
+    rep : Representation
+    tiles : tuple of Tile
+        Without and with a witness.
+    launch : callable
+        Gives the launch of one matrix by its strides.
+    name : str
+        Of the kernel of one matrix.
+    sides : tuple of int
+        Rows, columns and depth.
+    batch : tuple of int
+        The leading axes.
+    threads : int
+    *strides : tuple of int
+        Of each array, with leading axes.
+    """
+    product, witness, count = name.startswith("product"), name.endswith("witness"), len(rep.outer)
+    one = launch(*(s[-2:] for s in strides))
+    sizes = [o.bytes for o in rep.outer] * (3 if product else 1) + [_WITNESS] * witness
+    if not one.direct or len(one.tasks) > 1 or any(x % size for s, size in zip(strides, sizes, strict=True) for x in s[:-2]):
+        return None
+    axes = _axes(batch, [s[:-2] for s in strides])
+    (m, n, k), matrices, lanes = sides, 1, tiles[witness].width
+    for length, _ in axes:
+        matrices *= length
+    areas = (m * k, k * n, m * n) if product else (0, 0, m * n)
+    packed = k <= tiles[witness].depth and sum(areas) <= LANE_ELEMENTS and matrices * LANE_SHARE >= lanes
+    if product and rep.kind == "exponential":  # an exponential a step, where the tiles of the product have one an element
+        packed = packed and max(sides) <= LANE_SERIES
+    words = one.tasks[0][:]
+    scratch = one.scratch
+    if packed:
+        inner, outer = (sum(s.bytes for s in x) * lanes for x in (rep.inner, rep.outer))
+        bytes_of = (areas[0] * inner, areas[1] * inner, areas[2] * (outer + _WITNESS * lanes * witness))
+        *starts, scratch = accumulate((-(-size // 64) * 64 + 64 * (count + 1) for size in bytes_of), initial=0)
+        for slot, start in zip(_SCRATCH, (*starts, 0, 0), strict=True):
+            words[slot] = start
+        operands = (strides[:count], strides[count : 2 * count]) if product else ()
+        for slot, operand in zip(_SHARED, operands, strict=False):
+            words[slot] = not any(x for s in operand for x, length in zip(s, batch, strict=False) if length > 1)
+    words[_AXES] = len(axes)
+    for length, steps in axes:
+        words.append(length)
+        words.extend(_in_words(steps, sizes, count, product=product, witness=witness))
+    steps_of_one = m * n * k
+    work = matrices * (steps_of_one + LANE_MOVE * sum(areas))
+    threads = threads if work >= SERIAL else 1
+    unit = lanes if packed else 1
+    most = max(unit, _PIECE // max(1, steps_of_one) // unit * unit)
+    each = min(most, -(-matrices // (threads * _SHARES * unit)) * unit) if threads > 1 else most
+    ranges = [(start, min(matrices, start + each)) for start in range(0, matrices, each)]
+    kind = f"{name}_{'lanes' if packed else 'stack'}"
+    return StackLaunch(kind, one, words, ranges, steps=steps_of_one, threads=threads, scratch=scratch)
+
+
+def _axes(batch: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> list[tuple[int, list[int]]]:
+    """The leading axes as few ones, each with the bytes that the matrices of each array lie apart: those that follow each other are one."""
+    found: list[tuple[int, list[int]]] = []
+    for length, *steps in zip(batch, *strides, strict=True):
+        if length == 1 and found:
+            continue
+        if found and (found[-1][0] == 1 or all(outer == length * inner for outer, inner in zip(found[-1][1], steps, strict=True))):
+            found[-1] = (found[-1][0] * length, steps)
+        else:
+            found.append((length, steps))
+    return found
+
+
+def _in_words(steps: Sequence[int], sizes: Sequence[int], count: int, *, product: bool, witness: bool) -> list[int]:
+    """The elements that matrices lie apart in the order of `StackArguments`: A, B and C of each component, and the witnesses."""
+    elements = [step // size for step, size in zip(steps, sizes, strict=True)]
+    via = elements.pop() if witness else 0
+    if not product:
+        elements = [0] * (2 * count) + elements
+    return [elements[x * count + c] for c in range(count) for x in range(3)] + [via]

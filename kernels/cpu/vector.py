@@ -1,0 +1,225 @@
+"""A matrix times a vector, or a vector times a matrix: one pass over the matrix as it lies, which checks it too, see `bounds`.
+
+Such a product takes as long as to read the matrix, so this is neither packed nor read a second time to be checked.
+
+- Where elements of the result follow each other in the matrix, its rows are *streamed*: a few at a time are added to as many sums as there
+  are columns, which the first-level cache holds. Terms of a sum come in order, and meet C every `depth` steps, as in a product of matrices.
+- Where the terms of a sum follow each other, each lane of a vector adds its own ones, and at the end the lanes are added: *dot* products,
+  of a few rows at a time. So the terms of a sum have another order than in a product of matrices, which only sums of floats can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from semiring.kernels.cpu.bounds import BoundsCheck
+from semiring.kernels.cpu.emitter import Emitter, KernelArguments, Scalar
+from semiring.kernels.cpu.lowering import Lowering, Value, update
+from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.tile import STRIP, Tile
+from semiring.kernels.hardware import Target
+
+__all__ = ["VectorKernel"]
+
+_ROWS = 8
+"""Rows that are streamed at once, and dot products that are computed at once, unless a series makes each of them long."""
+
+
+class VectorKernel:
+    """Generates ``matrix_vector_streamed``, ``matrix_vector_dot``, ``vector_matrix_streamed`` and ``vector_matrix_dot``."""
+
+    def __init__(self, rep: Representation, target: Target, tile: Tile, name: str) -> None:
+        self.rep, self.target, self.depth, self.name = rep, target, tile.depth, name
+        self.streamed, self.left = name.endswith("streamed"), name.startswith("matrix")
+        self.lanes, self.rows = tile.width, min(_ROWS, tile.rows * tile.vectors)
+        self.components = range(len(rep.outer))
+        self.args = KernelArguments(len(rep.outer))
+
+    def functions(self) -> list[Emitter]:
+        """The function."""
+        self._em = em = Emitter(self.name, "ptr %args")
+        args, rep, lanes = self.args, self.rep, self.lanes
+        matrix, vector = "AB" if self.left else "BA"
+        # From element to element of the result, and from term to term of a sum.
+        along, term = ("rows", "columns") if self.left else ("columns", "rows")
+        self._count, self._k = args.load(em, "m" if self.left else "n"), args.load(em, "k")
+        self._matrix, self._result = ([args.pointer(em, (x, c)) for c in self.components] for x in (matrix, "C"))
+        self._along, self._term = ([args.load(em, (f"{matrix}_{x}", c)) for c in self.components] for x in (along, term))
+        self._sums = em.side_by_side(args.pointer(em, "packed_a"), rep.inner, STRIP + lanes)
+        self._vector = em.side_by_side(args.pointer(em, "packed_b"), rep.inner, self._k)
+        ones = args.ones(em, set(rep.inner), lanes) if self.target.fma_add else None
+        halves = [lanes >> i for i in range(lanes.bit_length())]
+        self._inner = {w: Lowering(em, self.target, w, ones=None if w < lanes else ones, infinities=rep.inner_infinities) for w in halves}
+        self._outer = {w: Lowering(em, self.target, w, infinities=rep.infinities) for w in (lanes, 1)}
+        self._threshold = {w: args.threshold(em, rep.inner[0], w) if rep.kind == "clamped" else "" for w in (lanes, 1)}
+        self._check = BoundsCheck(em, args, rep.outer, (lanes, 1))
+        for c in self.components:
+            self._pack(c, args.pointer(em, (vector, c)), args.load(em, (f"{vector}_{'rows' if self.left else 'columns'}", c)))
+        em.branch(em.let(f"icmp ne i64 {args.load(em, 'fresh')}, 0"), self._clear)
+        if self.streamed:
+            em.loop(0, self._count, STRIP, self._strip)
+        else:
+            several = em.round_down(self._count, self.rows)
+            em.loop(0, several, self.rows, lambda i, _: self._dot(i, self.rows))
+            em.loop(several, self._count, 1, lambda i, _: self._dot(i, 1))
+        self._check.tell()
+        em.line("ret void")
+        return [em]
+
+    def _pack(self, c: int, start: str, step: str) -> None:
+        """The vector as inner elements."""
+        em, outer, inner, single = self._em, self.rep.outer[c], self.rep.inner[c], self._outer[1]
+
+        def one(p: str, _: list[str]) -> None:
+            value = em.load(outer.ir, em.at(outer.ir, start, em.mul(p, step)), outer.bytes)
+            self._check.take(c, value, 1)
+            em.store(inner.ir, self.rep.encode(single, c, value), em.at(inner.ir, self._vector[c], p), inner.bytes)
+
+        em.loop(0, self._k, 1, one)
+
+    def _clear(self) -> None:
+        """C ← 0."""
+        for s, zero, start in zip(self.rep.outer, self.rep.zero, self._result, strict=True):
+
+            def one(i: str, _: list[str], s: Scalar = s, zero: str = s.literal(zero), start: str = start) -> None:
+                self._em.store(s.ir, zero, self._em.at(s.ir, start, i), s.bytes)
+
+            self._em.loop(0, self._count, 1, one)
+
+    # Terms.
+
+    def _elements(self, raw: Sequence[str], width: int) -> list[Value]:
+        """Elements of the matrix as inner ones, which are checked."""
+        for c, x in enumerate(raw):
+            self._check.take(c, x, width)
+        low = self._inner[width]
+        return [Value(self.rep.encode(low, c, x), s) for c, (x, s) in enumerate(zip(raw, self.rep.inner, strict=True))]
+
+    def _term_of(self, p: str | int) -> list[Value]:
+        """Element p of the vector in all lanes."""
+        em = self._em
+        return [
+            Value(em.splat(em.load(s.ir, em.at(s.ir, start, p), s.bytes), s, self.lanes), s)
+            for s, start in zip(self.rep.inner, self._vector, strict=True)
+        ]
+
+    def _add(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value]) -> list[str]:
+        """sums ⊕ elements ⊗ factor, or factor ⊗ elements."""
+        low, inner = self._inner[width], self.rep.inner
+        a, b = (elements, factor) if self.left else (factor, elements)
+        old = self._values(sums)
+        if len(old) == 1 and (fused := low.multiply_accumulate(self.rep.add[0], self.rep.mul[0], old[0], a[0], b[0])) is not None:
+            return [fused]
+        return self._sum(width, sums, low.evaluate(self.rep.mul, a, b, inner))
+
+    def _sum(self, width: int, sums: Sequence[str], others: list[Value]) -> list[str]:
+        """sums ⊕ others."""
+        low = self._inner[width]
+        with low.plain_sums():
+            return [v.name for v in low.evaluate(self.rep.add, self._values(sums), others, self.rep.inner)]
+
+    def _values(self, names: Sequence[str]) -> list[Value]:
+        """Inner elements by their names."""
+        return [Value(v, s) for v, s in zip(names, self.rep.inner, strict=True)]
+
+    def _update(self, width: int, sums: Sequence[str], i: str | int) -> None:
+        """c_i ← c_i ⊕ sums, from i on."""
+        rep, low = self.rep, self._outer[width]
+        found = [Value(rep.decode(low, c, v, self._threshold[width]), s) for c, (v, s) in enumerate(zip(sums, rep.outer, strict=True))]
+        places = [self._em.at(s.ir, x, i) for s, x in zip(rep.outer, self._result, strict=True)]
+        update(low, rep.add, rep.outer, rep.extremum, found, places, None)
+
+    # Where elements of the result follow each other.
+
+    def _strip(self, start: str, _: list[str]) -> None:
+        """The sums from `start` on, of which all vectors but perhaps one are whole."""
+        em, lanes = self._em, self.lanes
+        columns = em.smin(em.sub(self._count, start), STRIP)
+        whole = str(em.round_down(columns, lanes))
+        partial = em.let(f"icmp ne i64 {whole}, {columns}")
+        zeros = list(zip(self.rep.inner, self.rep.inner_zero, self._sums, strict=True))
+
+        def slab(p: str, _: list[str]) -> None:
+            steps = em.smin(em.sub(self._k, p), self.depth)
+
+            def clear(j: str, _: list[str]) -> None:
+                for s, zero, sums in zeros:
+                    em.store(s.vector(lanes), s.constant(zero, lanes), em.at(s.ir, sums, j), s.bytes)
+
+            em.loop(0, em.add(whole, lanes), lanes, clear)
+            several = em.round_down(steps, self.rows)
+            em.loop(0, several, self.rows, lambda q, _: self._stream(em.add(p, q), self.rows, start, whole, partial))
+            em.loop(several, steps, 1, lambda q, _: self._stream(em.add(p, q), 1, start, whole, partial))
+            em.loop(0, whole, lanes, lambda j, _: self._merge(lanes, j, em.add(start, j)))
+            shift = em.sub(em.add(start, lanes), self._count)  # the lanes of the last vector less the columns
+            em.loop(whole, columns, 1, lambda j, _: self._merge(1, em.add(whole, em.add(j, shift)), em.add(start, j)))
+
+        em.loop(0, self._k, self.depth, slab)
+
+    def _stream(self, p: str | int, rows: int, start: str, whole: str, partial: str) -> None:
+        """The terms from p on, some rows of the matrix."""
+        em, lanes, rep = self._em, self.lanes, self.rep
+        factors = [self._term_of(em.add(p, r)) for r in range(rows)]
+        begins = [
+            [em.at(s.ir, x, em.mul(em.add(p, r), step)) for s, x, step in zip(rep.outer, self._matrix, self._term, strict=True)]
+            for r in range(rows)
+        ]
+
+        def at(place: str | int, column: str | int) -> None:
+            places = [em.at(s.ir, x, place) for s, x in zip(rep.inner, self._sums, strict=True)]
+            sums = [em.load(s.vector(lanes), x, s.bytes) for s, x in zip(rep.inner, places, strict=True)]
+            for begin, factor in zip(begins, factors, strict=True):
+                raw = [em.load(s.vector(lanes), em.at(s.ir, x, column), s.bytes) for s, x in zip(rep.outer, begin, strict=True)]
+                sums = self._add(lanes, sums, self._elements(raw, lanes), factor)
+            for value, s, x in zip(sums, rep.inner, places, strict=True):
+                em.store(s.vector(lanes), value, x, s.bytes)
+
+        em.loop(0, whole, lanes, lambda j, _: at(j, em.add(start, j)))
+        em.branch(partial, lambda: at(whole, em.sub(self._count, lanes)))
+
+    def _merge(self, width: int, place: str | int, column: str | int) -> None:
+        """C ← C ⊕ sums."""
+        em, rep = self._em, self.rep
+        sums = [em.load(s.vector(width), em.at(s.ir, x, place), s.bytes) for s, x in zip(rep.inner, self._sums, strict=True)]
+        self._update(width, sums, column)
+
+    # Where terms of a sum follow each other.
+
+    def _dot(self, i: str, rows: int) -> None:
+        """Elements of the result from i on."""
+        em, lanes, rep = self._em, self.lanes, self.rep
+        parts = len(rep.inner)
+        starts = [
+            [em.at(s.ir, x, em.mul(em.add(i, r), step)) for s, x, step in zip(rep.outer, self._matrix, self._along, strict=True)]
+            for r in range(rows)
+        ]
+
+        def terms(width: int, p: str, sums: list[str]) -> list[str]:
+            factor = [Value(em.load(s.vector(width), em.at(s.ir, x, p), s.bytes), s) for s, x in zip(rep.inner, self._vector, strict=True)]
+            found: list[str] = []
+            for r, start in enumerate(starts):
+                raw = [em.load(s.vector(width), em.at(s.ir, x, p), s.bytes) for s, x in zip(rep.outer, start, strict=True)]
+                found += self._add(width, sums[r * parts : (r + 1) * parts], self._elements(raw, width), factor)
+            return found
+
+        def zeros(width: int) -> list[tuple[str, str]]:
+            return [(s.vector(width), s.constant(z, width)) for s, z in zip(rep.inner, rep.inner_zero, strict=True)] * rows
+
+        whole = em.round_down(self._k, lanes)
+        sums = em.loop(0, whole, lanes, lambda p, sums: terms(lanes, p, sums), zeros(lanes))
+        rest = em.loop(whole, self._k, 1, lambda p, sums: terms(1, p, sums), zeros(1))
+        for r in range(rows):
+            total, width = sums[r * parts : (r + 1) * parts], lanes
+            while width > 1:
+                halves = [self._half(v, s, width, upper) for upper in (0, 1) for v, s in zip(total, rep.inner, strict=True)]
+                width //= 2
+                total = self._sum(width, halves[:parts], self._values(halves[parts:]))
+            self._update(1, self._sum(1, total, self._values(rest[r * parts : (r + 1) * parts])), em.add(i, r))
+
+    def _half(self, vector: str, s: Scalar, width: int, upper: int) -> str:
+        """The lower or the upper half of a vector."""
+        half, ir = width // 2, s.vector(width)
+        if half == 1:
+            return self._em.let(f"extractelement {ir} {vector}, i64 {upper}")
+        lanes = ", ".join(f"i32 {lane + upper * half}" for lane in range(half))
+        return self._em.let(f"shufflevector {ir} {vector}, {ir} poison, <{half} x i32> <{lanes}>")
