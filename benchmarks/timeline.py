@@ -126,7 +126,11 @@ def describe(intervals: Sequence[Interval]) -> list[str]:
         for kind in (TO, BACK, PANELS):
             copies = union([i for i in own if i.kind == kind and i.start >= begin])
             total = sum(stop - start for start, stop in copies)
-            line += f"; {kind} {total:.2f} s, {common(copies, products) / total:.1%} of it behind products" if total else ""
+            line += (
+                f"; {'' if kind == PANELS else 'copies '}{kind} {total:.2f} s, {common(copies, products) / total:.1%} of it behind products"
+                if total
+                else ""
+            )
         lines.append(line)
     return lines
 

@@ -79,7 +79,7 @@ class BlasPlan:
         """Ask for it in the current stream, with the addresses of A, B and C."""
         import cupy
 
-        assert predicate.signs == 0, "cuBLAS asks for no signs"
+        assert not predicate[0], "cuBLAS asks for no signs"
         if rehearsing():
             return
         cublas, handle, kind = _cublas(), cupy.cuda.device.get_cublas_handle(), _PRECISIONS[self.dtype]

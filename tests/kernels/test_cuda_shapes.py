@@ -110,7 +110,8 @@ def test_floats(dtype: str, shape: tuple[int, ...]) -> None:
         assert found.dtype == dtype
         np.testing.assert_allclose(found.get(), expected, rtol=0, atol=20 * k * eps)
 
-    same(matmul(on, other, PLUS_TIMES), exact)
+    for _ in range(3):  # the second time from a plan that is kept
+        same(matmul(on, other, PLUS_TIMES), exact)
     same(matmul(on, other, PLUS_TIMES, c=old), exact + c)
     same(matmul(on.swapaxes(-1, -2).copy().swapaxes(-1, -2), other, PLUS_TIMES), exact)
     same(matmul(on[..., 3:, 5:], other[..., 5:, 2:], PLUS_TIMES), a[..., 3:, 5:].astype(np.float64) @ b[..., 5:, 2:])
