@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import sys
@@ -17,7 +18,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.schedules import schedule_for
 from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import SemiringError
-from semiring.kernels.cuda import compiler, elements, kernels, launches
+from semiring.kernels.cuda import blas, compiler, elements, kernels, launches, shapes
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import H200
 from semiring.kernels.limits import ValueStatistics
@@ -343,3 +344,63 @@ def _functions_called(work: Any) -> int:
     finally:
         sys.setprofile(None)
     return count
+
+
+class _Blas:
+    """Stands for cuBLAS; `calls` are what it was asked for."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def getMathMode(self, handle: int) -> int:  # the names of CuPy's functions
+        return 0
+
+    def sgemm(self, handle: int, *arguments: Any) -> None:
+        transposed_b, transposed_a, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc = arguments
+        factors = [ctypes.cast(p, ctypes.POINTER(ctypes.c_float))[0] for p in (alpha, beta)]
+        self.calls.append(((m, n, k), (a, lda, transposed_a), (b, ldb, transposed_b), (c, ldc), factors))
+
+    def sgemmStridedBatched(self, handle: int, *arguments: Any) -> None:
+        self.calls.append((*arguments[2:5], arguments[-1]))
+
+
+@pytest.fixture
+def cublas(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> _Blas:
+    found = _Blas()
+    monkeypatch.setattr(blas, "_cublas", lambda: found)
+    monkeypatch.setattr(shapes, "has_blas", lambda: True)
+    monkeypatch.setattr(cupy.cuda.device, "get_cublas_handle", lambda: 1)
+    return found
+
+
+def test_large_products_of_floats_are_left_to_cublas(gpu: _Functions, cublas: _Blas) -> None:
+    """As it takes matrices by columns, they are Cᵀ ← Bᵀ Aᵀ; also from a plan that is kept, and of operands that lie by columns or apart."""
+    plain = engine(PLUS_TIMES)
+    m, k, n = 1000, 800, 900
+    for _ in range(2):
+        plain.multiply(block(1 << 20, m, k), block(1 << 28, k, n), block(1 << 32, m, n))
+    a, b, c = (1 << 20, k, 0), (1 << 28, n, 0), (1 << 32, n)
+    assert cublas.calls == [((m, n, k), a, b, c, [1, 0])] * 2
+    (launch, signs), *others = plain.launches(
+        *(Strided(x, s, (4 * s[1], 4), F4[0]) for x, s in ((4096, (m, k)), (8192, (k, n)))), witness=False
+    )
+    launch.start((4096, 8192, 1 << 30, 8192, 0, 0), (0, 0))
+    assert (others, signs, cublas.calls[-1][1][0]) == ([], None, 4096)
+    by_columns = Block((array_at(1 << 20, (1, m, k), np.float32, (4 * m * k, 4, 4 * m)),))
+    plain.multiply_add(by_columns, block(1 << 28, k, n, pitch=n + 3), block(1 << 32, m, n))
+    assert cublas.calls[-1] == ((m, n, k), (1 << 20, m, 1), (1 << 28, n + 3, 0), c, [1, 1])
+    stack = [Block((array_at(x << 30, (16, 300, 300), np.float32),)) for x in (1, 2, 3)]
+    plain.multiply(*stack)
+    assert cublas.calls[-1] == (300, 300, 300, 16)
+    assert not gpu.launches
+
+
+def test_small_products_of_floats_and_those_in_their_own_place_are_not(gpu: _Functions, cublas: _Blas) -> None:
+    plain = engine(PLUS_TIMES)
+    plain.multiply(block(1 << 20, 64, 64), block(1 << 28, 64, 64), block(1 << 32, 64, 64))
+    own = block(1 << 20, 1000, 1000)
+    plain.multiply(own, block(1 << 28, 1000, 1000), own)
+    reversed_rows = Block((own.values[0][:, :, ::-1],))
+    plain.multiply(reversed_rows, block(1 << 28, 1000, 1000), block(1 << 32, 1000, 1000))
+    assert not cublas.calls
+    assert gpu.launches
