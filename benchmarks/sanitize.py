@@ -63,6 +63,26 @@ def products(semiring: sr.Semiring, dtype: str) -> None:
         same(sr.matmul(cupy.asarray(x), cupy.asarray(y), semiring), sr.matmul(x, y, semiring), "a stack")
 
 
+def shapes() -> None:
+    """Small matrices of which a warp has one, vectors, and exponentials of any spread before and after a product by cuBLAS."""
+    import cupy
+
+    for n in (3, 13, 31):
+        x, y = (np.stack([weights(n, "float32", seed) for seed in range(first, first + 40)]) for first in (0, 40))
+        X, Y = map(cupy.asarray, (x, y))
+        same(sr.matmul(X, Y, sr.MIN_PLUS), sr.matmul(x, y, sr.MIN_PLUS), f"small matrices of {n}")
+        found, expected = (sr.matmul(a, b, sr.MIN_PLUS, witness=True) for a, b in ((X, Y), (x, y)))
+        same(found, expected, f"small matrices of {n} with a witness")
+    rng = np.random.default_rng(0)
+    matrix, column, row = (rng.random(shape, dtype=np.float32) for shape in ((2051, 1101), 1101, 2051))
+    same(sr.matmul(cupy.asarray(matrix), cupy.asarray(column), sr.MIN_PLUS), sr.matmul(matrix, column, sr.MIN_PLUS), "a column")
+    same(sr.matmul(cupy.asarray(row), cupy.asarray(matrix), sr.MIN_PLUS), sr.matmul(row, matrix, sr.MIN_PLUS), "a row")
+    for dtype in ("float32", "float64"):
+        for spread in (1, 2000):
+            a, b = (spread * rng.normal(size=shape).astype(dtype) for shape in ((321, 600), (600, 745)))
+            same(sr.matmul(cupy.asarray(a), cupy.asarray(b), sr.LOG), sr.matmul(a, b, sr.LOG), f"log Σ exp, {dtype}, spread {spread}")
+
+
 def updates() -> None:
     """Products that are added to a matrix, with the result in an operand."""
     import cupy
@@ -134,6 +154,7 @@ PARTS: dict[str, Callable[[], None]] = {
     **{f"min-plus, {d}": partial(products, sr.MIN_PLUS, d) for d in _DTYPES},
     **{f"witness, {d}": partial(products, sr.TROPICAL_ARGMIN, d) for d in _DTYPES},
     "plus-times, float32": partial(products, sr.PLUS_TIMES, "float32"),
+    "shapes": shapes,
     "updates": updates,
     **{f"paths, {d}": partial(shortest_paths, d) for d in ("float32", "float64", "int32")},
     "reachability": reachability,

@@ -1,20 +1,25 @@
-"""Stacks of matrices, and products that are not large and square, on the CPU: whole calls in float32 beside NumPy's `matmul`.
+"""Stacks of matrices, and products that are not large and square: whole calls in float32 beside `matmul` of NumPy or CuPy.
 
     python -m benchmarks.shapes
+    python -m benchmarks.shapes --device cuda          # and products over log Σ exp and of floats beside cuBLAS
 
 Stacks of small matrices and their closures, molecules as one padded stack, thin products, and products with a vector. Best of many rounds
-in one process, in which all take turns; NumPy multiplies and adds, this library adds and takes minima.
+in one process, in which all take turns; NumPy and CuPy multiply and add, this library adds and takes minima.
 """
 
 from __future__ import annotations
 
+import argparse
+import math
+import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.measure import alternate, machine, print_table
+from benchmarks.measure import alternate, hardware, machine, print_table
 
 Array = np.ndarray[Any, Any]
 
@@ -32,6 +37,17 @@ PRODUCTS = {
 }
 
 
+ON_GPU = {
+    "100,000 of 16 × 16": ((100_000, 16, 16), (100_000, 16, 16)),
+    "10,000 of 64 × 64": ((10_000, 64, 64), (10_000, 64, 64)),
+    "256 of 256 × 256": ((256, 256, 256), (256, 256, 256)),
+    "(2²⁴ × 32)(32 × 32)": ((1 << 24, 32), (32, 32)),
+    "(32768 × 16)(16 × 32768)": ((32768, 16), (16, 32768)),
+    "matrix × vector, n = 65,536": ((65536, 65536), (65536,)),
+    "vector × matrix, n = 65,536": ((65536,), (65536, 65536)),
+}
+
+
 def molecules(count: int = 640, most: int = 40) -> Array:
     """Bonds of so many chains with branches and rings, of 10 to 40 atoms, padded with atoms that have none."""
     rng = np.random.default_rng(0)
@@ -45,6 +61,61 @@ def molecules(count: int = 640, most: int = 40) -> Array:
 
 def main() -> None:
     """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    if parser.parse_args().device == "cuda":
+        on_gpu()
+    else:
+        on_cpu()
+
+
+def on_gpu() -> None:
+    """Arrays of CuPy; each call is waited for."""
+    import cupy
+
+    def waited(work: Callable[[], object]) -> Callable[[], object]:
+        def call() -> None:
+            work()
+            cupy.cuda.get_current_stream().synchronize()
+
+        return call
+
+    def best(**works: Callable[[], object]) -> dict[str, float]:
+        for work in works.values():  # the second call may have a plan that is kept
+            work()
+        return {name: min(some) for name, some in alternate({n: waited(w) for n, w in works.items()}, _ROUNDS).seconds.items()}
+
+    print(hardware("cuda"))
+    rng, rows = cupy.random.default_rng(0), list[list[str]]()
+    for name, shapes in ON_GPU.items():
+        a, b = (rng.random(shape, dtype=np.float32) for shape in shapes)
+        product = partial(sr.matmul, a, b, sr.MIN_PLUS)
+        found = best(checked=product, unchecked=partial(product, check=False), cupy=partial(operator.matmul, a, b))
+        result = math.prod(shapes[0][:-1]) * (shapes[1][-1] if len(shapes[1]) > 1 else 1)
+        moved, steps = 4 * (a.size + b.size + result), result * shapes[0][-1]
+        rates = f"{steps / found['checked'] / 1e12:.2f}", f"{moved / found['checked'] / 1e9:,.0f}"
+        rows.append([name, *(f"{1e3 * seconds:.3f}" for seconds in found.values()), *rates])
+        del a, b
+    print_table(["min-plus", "ms", "unchecked, ms", "CuPy, ms", "T steps/s", "GB/s"], rows)
+    rows = []
+    for semiring in (sr.LOG, sr.PLUS_TIMES):
+        for dtype in ("float32", "float64"):
+            for n in (1024, 4096, 8192):
+                a = rng.random((n, n), dtype=dtype)
+                found = best(own=lambda a=a, s=semiring: sr.matmul(a, a, s), cupy=lambda a=a: a @ a)
+                rows.append(
+                    [semiring.name, dtype, f"{n:,}", *(f"{1e3 * t:.3f}" for t in found.values()), f"{n**3 / found['own'] / 1e12:.1f}"]
+                )
+    print_table(["semiring", "dtype", "n", "ms", "CuPy, ms", "T steps/s"], rows)
+    rows = []
+    for count, n in ((1024, 128), (100_000, 32), (1, 1024)):
+        a = 1 + rng.random((count, n, n), dtype=np.float32)
+        rows.append([f"{count:,} of {n:,}", f"{1e3 * best(own=partial(sr.closure, a, sr.MIN_PLUS))['own']:.3f}"])
+    print_table(["closures", "ms"], rows)
+
+
+def on_cpu() -> None:
+    """Arrays of NumPy."""
     print(machine())
     rng = np.random.default_rng(0)
     rows: list[list[str]] = []
