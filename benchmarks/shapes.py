@@ -83,7 +83,8 @@ def on_gpu() -> None:
     def best(**works: Callable[[], object]) -> dict[str, float]:
         for work in works.values():  # the second call may have a plan that is kept
             work()
-        return {name: min(some) for name, some in alternate({n: waited(w) for n, w in works.items()}, _ROUNDS).seconds.items()}
+        calls = {name: waited(work) for name, work in works.items()}
+        return {name: min(seconds) for name, seconds in alternate(calls, _ROUNDS).seconds.items()}
 
     print(hardware("cuda"))
     rng, rows = cupy.random.default_rng(0), list[list[str]]()
@@ -102,10 +103,9 @@ def on_gpu() -> None:
         for dtype in ("float32", "float64"):
             for n in (1024, 4096, 8192):
                 a = rng.random((n, n), dtype=dtype)
-                found = best(own=lambda a=a, s=semiring: sr.matmul(a, a, s), cupy=lambda a=a: a @ a)
-                rows.append(
-                    [semiring.name, dtype, f"{n:,}", *(f"{1e3 * t:.3f}" for t in found.values()), f"{n**3 / found['own'] / 1e12:.1f}"]
-                )
+                found = best(own=partial(sr.matmul, a, a, semiring), cupy=partial(operator.matmul, a, a))
+                milliseconds = [f"{1e3 * seconds:.3f}" for seconds in found.values()]
+                rows.append([semiring.name, dtype, f"{n:,}", *milliseconds, f"{n**3 / found['own'] / 1e12:.1f}"])
     print_table(["semiring", "dtype", "n", "ms", "CuPy, ms", "T steps/s"], rows)
     rows = []
     for count, n in ((1024, 128), (100_000, 32), (1, 1024)):
