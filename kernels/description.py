@@ -70,7 +70,7 @@ def sides_of(semiring: Semiring, dtypes: DTypes, device: str, *, packed: bool) -
 
             return BlockSides(BooleanEngine.pivot, alignment=BooleanEngine.alignment)
         if device == "cpu":
-            from semiring.kernels.cpu.engine import pivot_side
+            from semiring.kernels.cpu.kernels import pivot_side
 
             return BlockSides(pivot_side(semiring, dtypes))
         if packed:
@@ -110,7 +110,7 @@ def describe(semiring: Semiring, dtypes: DTypes, device: str, n: int, *, witness
 
 def _cpu(semiring: Semiring, dtypes: DTypes, witness: bool) -> KernelDescription:
     from semiring.kernels.cpu.compiler import assembly
-    from semiring.kernels.cpu.engine import kernels_for
+    from semiring.kernels.cpu.kernels import kernels_for
 
     kernels = kernels_for(semiring, dtypes)
     name, tile = ("product_witness", kernels.witness_tile) if witness else ("product", kernels.tile)

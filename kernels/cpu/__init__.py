@@ -10,6 +10,7 @@ all matrices of a stack, and `lanes` has small ones one to a lane; `vector` mult
 operands that is part of a product; `scan` takes vectors through long products; `search` finds rows of the closure of a sparse graph;
 `statistics` reads what numbers there are; `boolean` has the kernels on bits, and their engine.
 
-Calling them: `engine` takes operands as they lie, or copies; `launch` cuts a product into tasks and fills in their arguments, `stacks` a
-stack, `searches` searches, and `scans` sequences, with `scan_words`; `semiring.arrays.threads` runs tasks, and keeps scratch memory.
+Calling them: `kernels` has those of a semiring, `engine` takes operands as they lie, or copies; `launch` cuts a product into tasks and
+fills in their arguments, `stacks` a stack, `searches` searches, and `scans` sequences, with `scan_words`; `semiring.arrays.threads` runs
+tasks, and keeps scratch memory.
 """

@@ -13,7 +13,7 @@ from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cpu.emitter import pack
-from semiring.kernels.cpu.engine import kernels_for
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.search import SearchArrays, SearchWords, search_name
 
 __all__ = ["Searches"]

@@ -14,7 +14,7 @@ import pytest
 import semiring as sr
 from semiring.algorithms import blocked, recursive, schedules
 from semiring.arrays.devices import gpus
-from semiring.kernels.cpu.engine import kernels_for
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.tile import Tile as CpuTile
 from semiring.kernels.cuda.tile import Tile as CudaTile
 from semiring.kernels.engine import Engine

@@ -21,7 +21,7 @@ import semiring as sr
 from semiring.common.html import Code
 from semiring.common.progress import Progress
 from semiring.kernels import source
-from semiring.kernels.cpu.engine import kernels_for
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cuda import boolean
 from semiring.kernels.cuda.tile import TileProblem, candidate_tiles
 from semiring.kernels.machine import Speed

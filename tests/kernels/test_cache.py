@@ -23,7 +23,7 @@ from semiring.common.errors import SemiringError
 from semiring.kernels import cache
 from semiring.kernels.cpu import compiler
 from semiring.kernels.cpu.compiler import assembly
-from semiring.kernels.cpu.engine import Kernels, kernels_for
+from semiring.kernels.cpu.kernels import Kernels, kernels_for
 from semiring.kernels.hardware import ISAS, Target, host
 from tests.kernels.samples import ISAS as USABLE
 

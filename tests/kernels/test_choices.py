@@ -15,7 +15,8 @@ import pytest
 from semiring.algebra.catalogue import MAX_MIN, MIN_MAX, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.kernels.cpu.compiler import assembly
-from semiring.kernels.cpu.engine import CpuEngine, Kernels
+from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.cpu.kernels import Kernels
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import Target, host
 from semiring.kernels.reference import ReferenceEngine

@@ -17,7 +17,8 @@ from semiring.algebra import ops
 from semiring.algebra.catalogue import LOG
 from semiring.algebra.definition import Semiring
 from semiring.common.progress import Meter
-from semiring.kernels.cpu.engine import CpuEngine, kernels_for
+from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import Block
 from semiring.product import matmul
 from tests.kernels.samples import ISAS, LAYOUTS, examples, laid_out

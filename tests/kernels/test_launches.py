@@ -20,7 +20,8 @@ from semiring.arrays.overlap import address
 from semiring.arrays.threads import return_scratch, take_scratch
 from semiring.kernels.cpu import boolean
 from semiring.kernels.cpu.boolean import BooleanEngine
-from semiring.kernels.cpu.engine import CpuEngine, kernels_for
+from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import Block
 from semiring.kernels.reference import ReferenceEngine
 from semiring.kernels.select import engine_for, searches_for

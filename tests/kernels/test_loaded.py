@@ -15,7 +15,8 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.kernels import cache
 from semiring.kernels.cpu import compiler
-from semiring.kernels.cpu.engine import CpuEngine, Kernels, _kernels, kernels_for
+from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.cpu.kernels import Kernels, _kernels, kernels_for
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import host
 

@@ -17,7 +17,8 @@ from semiring.arrays.overlap import layout, matched, overlap, share
 from semiring.arrays.pieces import CPU_SCRATCH
 from semiring.kernels.cpu.boolean import BitsKernel
 from semiring.kernels.cpu.compiler import link
-from semiring.kernels.cpu.engine import CpuEngine, kernels_for
+from semiring.kernels.cpu.engine import CpuEngine
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.launch import stripe, tasks_of
 from semiring.kernels.engine import Block
 from semiring.product import matmul

@@ -1,0 +1,131 @@
+"""The kernels of one semiring in its dtypes for one processor, each compiled at its first use, and the launches that are kept for them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import const, flat
+from semiring.kernels import cache
+from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.launch import Strides, pivot_launch, product_launch
+from semiring.kernels.cpu.representation import Representation, represent
+from semiring.kernels.cpu.stacks import StackLaunch, stack_launch
+from semiring.kernels.cpu.tile import Tile, choose_tile
+from semiring.kernels.hardware import Target, host
+
+__all__ = ["Kernels", "kernels_for", "pivot_side"]
+
+_LAUNCHES = 128
+"""Ways in which matrices lie, whose launches are kept: a recursive or blocked closure has a dozen."""
+
+
+class Kernels:
+    """Machine code for one semiring, its dtypes and one target.
+
+    Attributes
+    ----------
+    representation, tile, witness_tile, target
+        What the code was generated from.
+    pivot : int
+        See `pivot_side`.
+    function : callable
+        ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, or what `search_name` or `ScanForm` names.
+    product_launch, pivot_launch, product_stack, pivot_stack : callable
+        Those of this representation and these tiles; what was used last is kept.
+    """
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], target: Target) -> None:
+        self.target = target
+        self.representation = represent(semiring, dtypes, order_keys=target.order_keys)
+        self.pivot = pivot_side(semiring, dtypes)
+        self.tile = choose_tile(self.representation, target)
+        self.witness_tile = choose_tile(self.representation, target, witness=True)
+        self._tiles = tiles = (self.tile, self.witness_tile)
+        self.function = functools.cache(functools.partial(_function, self.representation, target, *tiles))
+        self.product_launch = functools.lru_cache(_LAUNCHES)(functools.partial(product_launch, self.representation, tiles))
+        self.pivot_launch = functools.lru_cache(_LAUNCHES)(functools.partial(pivot_launch, self.representation))
+        self.product_stack = functools.lru_cache(_LAUNCHES)(self._product_stack)
+        self.pivot_stack = functools.lru_cache(_LAUNCHES)(self._pivot_stack)
+
+    def _product_stack(
+        self, sides: tuple[int, int, int], batch: tuple[int, ...], threads: int, fresh: bool, signed: bool, witness: bool, *strides: Strides
+    ) -> StackLaunch | None:
+        """How products of stacks are launched, see `stack_launch`."""
+        one = functools.partial(product_launch, self.representation, self._tiles, *sides, 1, fresh, signed, witness, False, False)
+        name = "product_witness" if witness else "product"
+        return stack_launch(self.representation, self._tiles, one, name, sides, batch, threads, *strides)
+
+    def _pivot_stack(self, name: str, n: int, batch: tuple[int, ...], threads: int, signed: bool, *strides: Strides) -> StackLaunch | None:
+        """How stacks of pivot blocks are launched."""
+        one = functools.partial(pivot_launch, self.representation, n, signed)
+        return stack_launch(self.representation, self._tiles, one, name, (n, n, n), batch, threads, *strides)
+
+    def ir(self, name: str) -> str:
+        """The LLVM IR of a function and those that it calls."""
+        return _ir(self.representation, self.target, self.tile, self.witness_tile, name)
+
+
+def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> Callable[[int], None]:
+    """A function, compiled or from the cache."""
+    library = compile_library((name, *_identity(rep), tile, witness_tile), target, lambda: _ir(rep, target, tile, witness_tile, name))
+    return library.function(name)
+
+
+def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> str:
+    """The LLVM IR of a function and those that it calls."""
+    # The generator is imported only where the cache does not have its output.
+    from semiring.kernels.cpu.lanes import LaneKernel
+    from semiring.kernels.cpu.pivot import PivotKernel
+    from semiring.kernels.cpu.product import ProductKernel
+    from semiring.kernels.cpu.scan import ScanKernel
+    from semiring.kernels.cpu.scan_words import ScanForm
+    from semiring.kernels.cpu.search import SearchKernel
+    from semiring.kernels.cpu.stack import stack_loop
+    from semiring.kernels.cpu.vector import VectorKernel
+    from semiring.kernels.cpu.witness import WitnessKernel
+
+    base, _, stacked = name.rpartition("_")
+    if stacked == "lanes":
+        return link(LaneKernel(rep.by_steps, target, tile, base).functions())
+    if stacked == "stack":
+        return "\n".join([_ir(rep, target, tile, witness_tile, base), link([stack_loop(rep, base)])])
+    if name == "product":
+        functions = ProductKernel(rep, target, tile, witness=False).functions()
+    elif name == "product_witness":
+        tile = witness_tile
+        functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
+    elif "vector" in name:
+        functions = VectorKernel(rep, target, tile, name).functions()
+    elif name.startswith("search"):
+        functions = SearchKernel(rep, target, name).functions()
+    elif name.startswith("scan"):
+        functions = ScanKernel(rep, target, tile.width, ScanForm.named(name)).functions()
+    else:
+        functions = PivotKernel(rep, target, tile.width).functions(name)
+    return link(functions)
+
+
+def _identity(rep: Representation) -> tuple[object, ...]:
+    """A representation for the key of a cache: its repr, and in full the expressions, which their repr abbreviates."""
+    programs = (rep.add, rep.mul, rep.star or (), (rep.star_undefined,))
+    return (replace(rep, add=(), mul=(), star=None, star_undefined=const(False)), *map(flat, programs))
+
+
+def kernels_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], isa: str | None = None) -> Kernels:
+    """The kernels of `semiring` in `dtypes` for this processor (or the instruction set `isa` of it)."""
+    return _kernels(semiring, dtypes, host(isa))
+
+
+_kernels = functools.lru_cache(maxsize=cache.LOADED)(Kernels)
+
+
+@functools.lru_cache(maxsize=cache.LOADED)
+def pivot_side(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> int:
+    """The side of the largest block that is closed element by element: each step of it costs as much as a few dozen of exponentials."""
+    return 32 if represent(semiring, dtypes).kind == "exponential" else 128
