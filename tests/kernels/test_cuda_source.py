@@ -103,7 +103,8 @@ def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, o
     for name in STACKS[: 1 + is_selective(semiring, dtypes)]:
         for side in STACK_SIDES:
             if stack_side(r, side) == side:
-                assert compile_and_report(kernel_source(r, None, name, side=side), arch)[1] <= 64
+                # Of 32 × 32 wide numbers and their winners a lane has 32 each; what is in memory are addresses, used once at the end.
+                assert compile_and_report(kernel_source(r, None, name, side=side), arch)[1] <= 192
     for name in VECTORS:
         for access in ("vectors", "rows") if reads_vectors(r, None) and r.same_registers else ("rows",):
             assert compile_and_report(kernel_source(r, None, name, None, (access, access)), arch)[1] == 0
