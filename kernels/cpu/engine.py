@@ -270,9 +270,8 @@ class CpuEngine(ArrayEngine, Threaded):
             return
         # One matrix of the result is complete before another one begins.
         A, B = (X if all(matched(v, w) for v in X.values for w in C.values) else copied(X) for X in (A, B))
-        if max(*A.shape, *C.shape) > _SIDE_BY_SIDE or math.prod(C.batch) < self.threads:
-            for index in np.ndindex(C.batch):
-                self._product(A.at(index), B.at(index), C.at(index), fresh=fresh)
+        if max(*A.shape, *C.shape) > _SIDE_BY_SIDE:
+            self._one_by_one(A, B, C, fresh)
             return
         launch, places = self._stack_launch(A, B, C, fresh=fresh)
         if launch is None or not launch.takes(places):
@@ -281,8 +280,15 @@ class CpuEngine(ArrayEngine, Threaded):
             assign(C, copy)
         elif not launch.lanes and any(np.may_share_memory(v, w) for v in (*A.values, *B.values) for w in C.values):
             self._products(copied(A), copied(B), C, fresh)
+        elif not launch.lanes and math.prod(C.batch) < self.threads:  # by the same kernel, so that bits do not depend on threads
+            self._one_by_one(A, B, C, fresh)
         else:
             launch.run(self._kernels.function(launch.name), places, A.column, self.meter)
+
+    def _one_by_one(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
+        """The products of a stack, each by all threads."""
+        for index in np.ndindex(C.batch):
+            self._product(A.at(index), B.at(index), C.at(index), fresh=fresh)
 
     def _stack_launch(self, A: Block, B: Block, C: Block, *, fresh: bool) -> tuple[StackLaunch | None, list[int]]:
         """How products of a stack are launched, if their matrices lie as kernels need them, and the addresses of the first ones."""

@@ -13,6 +13,7 @@ With a witness, each step also tells the k that won, and at the end the states o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -315,9 +316,10 @@ class ScanKernel:
             return [low.arithmetic("max" if scale > 0 else "min", s, [m, x]) for m, x in zip(old, terms(k), strict=True)]
 
         found = em.loop(0, self._states, 1, largest, [(ir, zero)] * len(starts))
-        # Where all terms are zero so is the sum: log 0, with nothing taken out.
-        none = [low.compare("eq", s, m, zero) for m in found]
-        most = [low.select(n, s, s.constant(0.0, self.width), m) for n, m in zip(none, found, strict=True)]
+        # Where all terms are zero so is the sum, log 0, and where one is infinite otherwise, so is that: nothing is taken out.
+        infinity = s.constant(math.inf, self.width)
+        infinite = [low.compare("eq", s, low.arithmetic("abs", s, [m]), infinity) for m in found]
+        most = [low.select(i, s, s.constant(0.0, self.width), m) for i, m in zip(infinite, found, strict=True)]
 
         def scaled(k: str, old: list[str]) -> list[str]:
             parts = [

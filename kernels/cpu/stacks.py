@@ -165,7 +165,8 @@ def stack_launch(
     most = max(unit, _PIECE // max(1, steps_of_one) // unit * unit)
     each = min(most, -(-matrices // (threads * _SHARES * unit)) * unit) if threads > 1 else most
     ranges = [(start, min(matrices, start + each)) for start in range(0, matrices, each)]
-    kind = f"{name}_{'lanes' if packed else 'stack'}"
+    # What is not packed one to a lane has the words and the scratch of the kernel that one matrix has, which may be that of a vector.
+    kind = f"{name}_lanes" if packed else f"{one.name or name}_stack"
     return StackLaunch(kind, one, words, ranges, steps=steps_of_one, threads=threads, scratch=scratch)
 
 

@@ -23,8 +23,11 @@ _PRECISIONS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 _MOST = (1 << 31) - 1
 """Of rows, columns and strides, which are 32 bits wide there."""
 
-_TF32 = 3
-"""CUBLAS_TF32_TENSOR_OP_MATH, in which others may have left the handle."""
+_INEXACT = (1, 3)
+"""CUBLAS_TENSOR_OP_MATH and CUBLAS_TF32_TENSOR_OP_MATH, in which others may have left the handle."""
+
+_MODE = 15
+"""The bits of a mode that are no flags."""
 
 
 @functools.cache
@@ -87,7 +90,8 @@ class BlasPlan:
         alpha = address(scalars)
         (a, b, c), (lda, ldb, ldc), beta = own[:3], self.leading, alpha + self.dtype.itemsize
         mode = cublas.getMathMode(handle)
-        if mode == _TF32:
+        exact = mode & _MODE not in _INEXACT
+        if not exact:
             cublas.setMathMode(handle, 0)
         # cuBLAS takes what lies by rows for the transpose that lies by columns: Cᵀ = Bᵀ Aᵀ.
         try:
@@ -98,7 +102,7 @@ class BlasPlan:
                 multiply, (next_a, next_b, next_c) = getattr(cublas, f"{kind}gemmStridedBatched"), self.apart
                 multiply(handle, *self.layout, alpha, b, ldb, next_b, a, lda, next_a, beta, c, ldc, next_c, self.count)
         finally:
-            if mode == _TF32:
+            if not exact:
                 cublas.setMathMode(handle, mode)
 
 
@@ -114,14 +118,16 @@ def blas_plan(A: Any, B: Any, C: Any, *, fresh: bool) -> BlasPlan | None:
     """
     count, m, n = C.shape
     places = [_leading(v) for v in (A, B, C)]
+    apart = [divmod(v.strides[0], v.itemsize) for v in (A, B, C)]
+    if any(rest or step < 0 for step, rest in apart) and count > 1:
+        return None
     if None in places or C.strides[2] != C.itemsize or max(m, n, A.shape[2], count) > _MOST or min(m, n, count, A.shape[2]) == 0:
         return None
     (by_columns_a, lda), (by_columns_b, ldb), (_, ldc) = (place for place in places if place is not None)
     if max(lda, ldb, ldc) > _MOST:
         return None
-    apart = tuple([v.strides[0] // v.itemsize for v in (A, B, C)])
     layout = by_columns_b, by_columns_a, n, m, A.shape[2]
-    return BlasPlan(C.dtype, layout, (lda, ldb, ldc), (apart[0], apart[1], apart[2]), count, fresh)
+    return BlasPlan(C.dtype, layout, (lda, ldb, ldc), (apart[0][0], apart[1][0], apart[2][0]), count, fresh)
 
 
 def _leading(v: Any) -> tuple[int, int] | None:

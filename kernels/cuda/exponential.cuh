@@ -10,20 +10,18 @@ __device__ __forceinline__ double sorted(int64 key) { return __longlong_as_doubl
 
 __device__ __forceinline__ double infinity() { return __longlong_as_double(0x7ff0000000000000); }
 
-// Where a line has no finite number, both are what memory is set to before: beyond all that is taken out of exponents.
-constexpr double NONE = 1e306;
+// What memory is set to before: where a line has no finite number, both are still that.
+constexpr int64 NO_HIGH = int64(0x8080808080808080), NO_LOW = int64(0x7f7f7f7f7f7f7f7f);
 
 // The largest and the least finite s a of each line, a row or a column of a matrix.
 struct Lines {
   int64 *high, *low;
   __device__ __forceinline__ double largest(int64 line) const {
-    const double found = sorted(high[line]);
-    return found > -NONE ? found : 0.0;
+    return high[line] == NO_HIGH ? 0.0 : sorted(high[line]);
   }
   // From the largest down to the least.
   __device__ __forceinline__ double spread(int64 line) const {
-    const double least = sorted(low[line]);
-    return least < NONE ? sorted(high[line]) - least : 0.0;
+    return low[line] == NO_LOW ? 0.0 : sorted(high[line]) - sorted(low[line]);
   }
 };
 
@@ -97,7 +95,9 @@ __device__ __forceinline__ double logarithm(double alpha, double beta, double su
   if (fraction < 0.70710678118654752440) fraction *= 2.0, exponent--;
   constexpr double LN2 = 6.93147180369123816490e-01, REST_OF_LN2 = 1.90821492927058770002e-10;  // as fdlibm has it: 32 bits, and the rest
   double rest, more;
-  const double outside = exact_sum(alpha, beta, rest), whole = exact_sum(outside, exponent * LN2, more);
+  const double outside = exact_sum(alpha, beta, rest);
+  if (outside - outside != 0.0) return outside;  // beyond the largest number
+  const double whole = exact_sum(outside, exponent * LN2, more);
   return whole + (rest + more + (exponent * REST_OF_LN2 + log(fraction)));
 }
 

@@ -24,7 +24,7 @@ import numpy as np
 from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import Predicate, Strided, parameters
 from semiring.kernels.cuda.blas import blas_plan, has_blas
-from semiring.kernels.cuda.blocks import access, aligned_copy, shares
+from semiring.kernels.cuda.blocks import aligned_copy, shares
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import zeros
 from semiring.kernels.engine import Block
@@ -34,6 +34,9 @@ __all__ = ["KERNELS", "exponential_source", "multiply_exponentials", "pays"]
 _BYTES = 1 << 29
 """Of the exponentials and the sums that there are at a time."""
 
+_LINES = 128
+"""Rows of A and columns of B of which there are exponentials at a time, at least."""
+
 _DOWN = 65535
 """Blocks in the second and third dimension of a grid at most."""
 
@@ -41,8 +44,9 @@ KERNELS = ("extrema_of_rows", "extrema_of_columns", "exponentials_of_rows", "exp
 
 
 def pays(dtype: np.dtype[Any], count: int, m: int, n: int, k: int) -> bool:
-    """Whether products of so many matrices take less time in this way, exponentials and logarithms included."""
-    return count * m * n * k >= machine.EXPONENTIAL_STEPS[dtype.itemsize] and min(m, n, k) >= machine.BLAS_SIDE and has_blas()
+    """Whether products of so many matrices take less time in this way, exponentials included, and little memory."""
+    large = count * m * n * k >= machine.EXPONENTIAL_STEPS[dtype.itemsize] and min(m, n, k) >= machine.BLAS_SIDE
+    return large and k <= _BYTES // 24 // _LINES and has_blas()
 
 
 def multiply_exponentials(
@@ -62,7 +66,7 @@ def multiply_exponentials(
     """
     import cupy
 
-    A, B = (X if access(X, vectors=False) == "rows" and not shares(X, C) else aligned_copy(X) for X in (A, B))
+    A, B = (aligned_copy(X) if shares(X, C) else X for X in (A, B))
     rows, columns = _Lines(A, scale, "rows"), _Lines(B, scale, "columns")
     for batch, across in _pieces(C, A.shape[1]):
         right = columns.exponentials(batch, across)
@@ -124,7 +128,7 @@ def _pieces(C: Block, k: int) -> Iterator[tuple[slice, slice]]:
     (_, n), count = C.shape, len(C.values[0])
     most = _BYTES // 24
     matrices = max(1, min(_DOWN, most // max(1, k * n, C.shape[0] * max(k, n))))
-    width = n if k * n <= most else max(128, most // k // 128 * 128)
+    width = n if k * n <= most else max(_LINES, most // k // _LINES * _LINES)
     for first in range(0, count, matrices):
         for left in range(0, n, width):
             yield slice(first, min(count, first + matrices)), slice(left, min(n, left + width))
@@ -133,7 +137,8 @@ def _pieces(C: Block, k: int) -> Iterator[tuple[slice, slice]]:
 def _rows(C: Block, k: int, batch: slice, across: slice) -> Iterator[slice]:
     """Rows of C, so that the exponentials of A and the sums take a third of the memory each."""
     m = C.shape[0]
-    height = max(128, _BYTES // 24 // ((batch.stop - batch.start) * max(k, across.stop - across.start)) // 128 * 128)
+    some = (batch.stop - batch.start) * max(k, across.stop - across.start)
+    height = max(_LINES, _BYTES // 24 // some // _LINES * _LINES)
     for top in range(0, m, height):
         yield slice(top, min(m, top + height))
 

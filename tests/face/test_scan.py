@@ -424,3 +424,8 @@ def test_a_gpu_gives_what_the_host_does(semiring: sr.Semiring, dtype: str, rever
                 for part, want in zip(*((v if isinstance(v, tuple) else (v,)) for v in (x, y)), strict=True):
                     assert isinstance(part, kind)
                     np.testing.assert_allclose(cupy.asnumpy(part), want, rtol=1e-5, atol=1e-6)
+
+
+def test_an_infinite_logarithm_stays_one_where_nothing_is_looked_for() -> None:
+    found = sr.scan(np.zeros((3, 3)), sr.LOG, [0.0, 0.0, np.inf], weights=np.zeros((1, 3)), check=False, device="cpu")
+    np.testing.assert_array_equal(found[1], np.inf)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.catalogue import BOOLEAN, LOG, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_idempotent
 from semiring.common.errors import DivergenceError, DivergentPivot, DTypeError, NegativeCycleError, OverflowRiskError
@@ -63,10 +63,13 @@ def elements_of(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], rng:
     return elements(semiring, dtypes, shape, rng)
 
 
-def assert_bits(found: Values, expected: Values) -> None:
-    """The same bits, but for the signs of zeros."""
+def assert_bits(found: Values, expected: Values, *, close: bool = False) -> None:
+    """The same bits, but for the signs of zeros; or `close`, where small matrices add logarithms and others exponentials."""
     for x, y in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(x, y)
+        if close:
+            np.testing.assert_allclose(x, y, rtol=50 * np.finfo(x.dtype).eps, atol=50 * np.finfo(x.dtype).eps)
+        else:
+            np.testing.assert_array_equal(x, y)
 
 
 @pytest.mark.exhaustive
@@ -96,7 +99,7 @@ def test_products_are_those_of_each_matrix(case: tuple[Semiring, DTypes], isa: s
     into = layouts[2] if layouts[2] != "read-only" else "C"
     found, via = tuple(laid_out(v, into) for v in c), laid_out(np.full((count, m, n), -1, np.int32), into) if witness else None
     (engine.multiply if fresh else engine.multiply_add)(A, B, Block(found, via))
-    assert_bits(found, expected)
+    assert_bits(found, expected, close=semiring is LOG)
     if via is not None:
         np.testing.assert_array_equal(via, winners)
 
@@ -250,3 +253,27 @@ def test_stacks_of_truth_values() -> None:
     a = np.random.default_rng(0).random((40, 9, 9)) < 0.15
     found: Any = closure(a, BOOLEAN)
     np.testing.assert_array_equal(found, [closure(one, BOOLEAN) for one in a])
+
+
+@pytest.mark.parametrize("semiring", [MIN_PLUS, PLUS_TIMES, LOG], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bits_depend_neither_on_threads_nor_on_checks(semiring: Semiring, dtype: str) -> None:
+    """Also of fewer matrices than there are threads, of stacks of vectors, and where a single matrix has a kernel of its own."""
+    rng = np.random.default_rng(6)
+    for count, m, k, n in (
+        (5, 200, 200, 1),
+        (3, 1, 300, 300),
+        (7, 40, 40, 1),
+        (5, 5, 5, 5),
+        (6, 40, 40, 40),
+        (2, 300, 4, 4),
+        (64, 1, 500, 500),
+    ):
+        a, b = (rng.normal(size=shape).astype(dtype) for shape in ((count, m, k), (count, k, n)))
+        expected = matmul(a, b, semiring, device="cpu", threads=1)
+        for threads in (2, 3, 64):
+            np.testing.assert_array_equal(matmul(a, b, semiring, device="cpu", threads=threads), expected)
+        np.testing.assert_array_equal(matmul(a, b, semiring, device="cpu", threads=64, check=False), expected)
+        if max(m, n) > 200:
+            alone = np.stack([matmul(x, y, semiring, device="cpu") for x, y in zip(a, b, strict=True)])
+            np.testing.assert_array_equal(expected, alone)
