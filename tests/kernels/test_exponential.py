@@ -47,10 +47,10 @@ def exact(a: Array, b: Array, c: Array | None, i: int, j: int, scale: float = 1)
     return top + mpmath.log(mpmath.fsum(mpmath.exp(scale * (t - top)) for t in terms)) / scale
 
 
-def assert_within(found: Array, a: Array, b: Array, bound: float, c: Array | None = None, *, most: int = 60, scale: float = 1) -> None:
+def assert_within(found: Array, a: Array, b: Array, bound: float, c: Array | None = None, *, most: int = 20, scale: float = 1) -> None:
     """Some elements are right up to bound · ε · max(1, |r|)."""
     eps, places = float(np.finfo(found.dtype).eps), list(np.ndindex(found.shape))
-    with mpmath.workprec(200):
+    with mpmath.workprec(120):
         for i, j in places if len(places) <= most else np.random.default_rng(0).choice(places, most, replace=False).tolist():
             r = exact(a, b, c, i, j, scale)
             if mpmath.isinf(r):
@@ -71,7 +71,7 @@ def normal(rng: np.random.Generator, shape: tuple[int, int], dtype: str, spread:
     return values
 
 
-SHAPES = [(1, 1, 1), (2, 3, 4), (7, 13, 17), (5, 2, 70), (65, 33, 66), (97, 513, 3), (3, 1100, 30), (40, 4, 1), (1, 600, 1)]
+SHAPES = [(1, 1, 1), (2, 3, 4), (7, 13, 17), (5, 2, 70), (65, 33, 66), (97, 513, 3), (3, 1100, 3), (40, 4, 1), (1, 600, 1)]
 
 
 @dtypes
@@ -80,11 +80,11 @@ SHAPES = [(1, 1, 1), (2, 3, 4), (7, 13, 17), (5, 2, 70), (65, 33, 66), (97, 513,
 def test_any_spread(shape: tuple[int, int, int], isa: str, dtype: str) -> None:
     """Within a float32's exponents, beyond them, and beyond those of float64; with zeros, and an old matrix."""
     (m, k, n), rng = shape, np.random.default_rng(sum(shape))
-    for spread in (1e-3, 1, 20, 40, 100, 1000, 1e5):
+    for spread in (1e-3, 1, 40, 1000, 1e5):
         for zeros in (0, 0.4):
             a, b, c = (normal(rng, s, dtype, spread, zeros) for s in ((m, k), (k, n), (m, n)))
-            assert_within(product(a, b, isa=isa), a, b, 4 + math.sqrt(k), most=8)
-            assert_within(product(a, b, c, isa=isa), a, b, 4 + math.sqrt(k), c, most=8)
+            assert_within(product(a, b, isa=isa), a, b, 4 + math.sqrt(k), most=2)
+            assert_within(product(a, b, c, isa=isa), a, b, 4 + math.sqrt(k), c, most=2)
 
 
 @dtypes

@@ -73,7 +73,7 @@ def assert_bits(found: Values, expected: Values, *, close: bool = False) -> None
 
 
 @pytest.mark.exhaustive
-@examples(150)
+@examples(30)
 @given(case=st.sampled_from(ALL), isa=st.sampled_from(ISAS), seed=seeds, data=st.data())
 def test_products_are_those_of_each_matrix(case: tuple[Semiring, DTypes], isa: str, seed: np.random.Generator, data: st.DataObject) -> None:
     semiring, dtypes = case
@@ -105,7 +105,7 @@ def test_products_are_those_of_each_matrix(case: tuple[Semiring, DTypes], isa: s
 
 
 @pytest.mark.exhaustive
-@examples(100)
+@examples(20)
 @given(case=st.sampled_from(ALL), isa=st.sampled_from(ISAS), seed=seeds, data=st.data())
 def test_pivot_blocks_are_those_of_each_matrix(
     case: tuple[Semiring, DTypes], isa: str, seed: np.random.Generator, data: st.DataObject

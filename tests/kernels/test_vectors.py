@@ -28,7 +28,7 @@ seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
 @pytest.mark.exhaustive
-@examples(200)
+@examples(40)
 @given(case=st.sampled_from(CASES), isa=st.sampled_from(ISAS), seed=seeds, data=st.data())
 def test_all_layouts(case: Any, isa: str, seed: np.random.Generator, data: st.DataObject) -> None:
     semiring, dtypes = case
