@@ -87,7 +87,8 @@ def on_gpu() -> None:
         return {name: min(seconds) for name, seconds in alternate(calls, _ROUNDS).seconds.items()}
 
     print(hardware("cuda"))
-    rng, rows = cupy.random.default_rng(0), list[list[str]]()
+    rng: Any = cupy.random.default_rng(0)
+    rows = list[list[str]]()
     for name, shapes in ON_GPU.items():
         a, b = (rng.random(shape, dtype=np.float32) for shape in shapes)
         product = partial(sr.matmul, a, b, sr.MIN_PLUS)

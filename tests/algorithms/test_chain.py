@@ -41,7 +41,7 @@ def fewest(sides: tuple[int, ...]) -> int:
     return min(fewest(sides[: s + 1]) + fewest(sides[s:]) + sides[0] * sides[s] * sides[-1] for s in range(1, len(sides) - 1))
 
 
-@examples(200)
+@examples(60)
 @given(st.lists(st.integers(0, 50), min_size=3, max_size=8))
 def test_the_order_takes_the_fewest_steps(sides: list[int]) -> None:
     assert steps_of(sides) == fewest(tuple(sides))
