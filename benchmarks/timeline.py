@@ -89,7 +89,8 @@ class Recorder:
     def broadcasts(self, panels: NcclPanels, *arguments: Any) -> list[Any]:
         """`NcclPanels.begin`, whose broadcasts are recorded in their own stream."""
         with panels.device, panels.stream:
-            return self.timed(PANELS, BEGIN)(panels, *arguments)  # type: ignore[no-any-return]
+            requests: list[Any] = self.timed(PANELS, BEGIN)(panels, *arguments)
+            return requests
 
     def intervals(self) -> list[Interval]:
         """What was recorded, when the GPUs are done."""

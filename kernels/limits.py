@@ -15,8 +15,8 @@ from semiring.common.errors import OverflowRiskError
 
 __all__ = [
     "FINITE", "HIGHEST", "LOWEST", "NAN", "Interval", "RawStatistics", "SafeRange", "ValueStatistics", "absorbing", "finite_range",
-    "half_range", "hull",
-    "inner_infinity", "interpreted", "largest_beside", "overflow_risk", "own_infinities", "remedy", "threshold", "tropical",
+    "half_range", "hull", "inner_infinity", "interpreted", "largest_beside", "overflow_risk", "own_infinities", "remedy", "threshold",
+    "tropical",
 ]  # fmt: skip
 
 FINITE, HIGHEST, LOWEST, NAN = (1 << bit for bit in range(4))

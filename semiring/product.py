@@ -12,7 +12,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.chain import multiply_chain
 from semiring.arrays.cuda_stream import in_stream_of
 from semiring.common.errors import SemiringError, ShapeError, about, raised_here, refuse_arrays
-from semiring.execution.operands import promoted
+from semiring.execution.operands import flattened, promoted
 from semiring.execution.product import Witnessed, multiply, multiply_again
 
 __all__ = ["Witnessed", "matmul", "multi_dot"]
@@ -101,7 +101,7 @@ def matmul(
             return multiply(a, b, semiring, c, out, options)
         if type(a) is type(b) and c is out is None and (found := multiply_again(a, b, semiring, options)) is not None:
             return found
-        with in_stream_of(_flat((a, b, c, out))):
+        with in_stream_of(flattened((a, b, c, out))):
             return multiply(a, b, semiring, c, out, options)
     except SemiringError as error:
         about(error, "the product", semiring, a, b)
@@ -169,7 +169,7 @@ def multi_dot(
         raise ShapeError(f"a chain has at least two arrays; this one has {len(factors)}")
     given = semiring
     try:
-        with in_stream_of(_flat((*factors, out))):
+        with in_stream_of(flattened((*factors, out))):
             factors, shapes = promoted(factors, given)
             sides = [shapes[0][-2] if len(shapes[0]) > 1 else 1, *(s[-1] for s in shapes)]
             if len(shapes[-1]) == 1:
@@ -182,8 +182,3 @@ def multi_dot(
     except SemiringError as error:
         about(error, "the chain", given, *arrays)
         raise
-
-
-def _flat(operands: tuple[Any, ...]) -> list[Any]:
-    """The components of operands."""
-    return [v for x in operands for v in (x if isinstance(x, tuple | list) else (x,))]

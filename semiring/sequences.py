@@ -8,6 +8,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.cuda_stream import in_stream_of
 from semiring.common.errors import SemiringError, about, raised_here, refuse_arrays
+from semiring.execution.operands import flattened
 from semiring.execution.scan import Decoded, ScanOptions, scan_sequences
 
 __all__ = ["Decoded", "scan"]
@@ -100,7 +101,7 @@ def scan(
         refuse_arrays(reverse=reverse, witness=witness, last=last, device=device, check=check)
     options = ScanOptions(bool(last), bool(reverse), bool(witness or semiring.witness), device, threads, bool(check))
     try:
-        with in_stream_of([v for x in (matrices, initial, weights) for v in (x if isinstance(x, tuple | list) else (x,))]):
+        with in_stream_of(flattened((matrices, initial, weights))):
             return scan_sequences(matrices, semiring, initial, weights, lengths, options)
     except SemiringError as error:
         about(error, "the scan", semiring, matrices)

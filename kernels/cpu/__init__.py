@@ -5,7 +5,7 @@ the cache blocks, for the processor that `semiring.kernels.hardware` tells of. `
 of the recorded ⊕ and ⊗, which `emitter` writes as LLVM IR; `exponents` has numbers as powers of two; `compiler` compiles and keeps it.
 
 The kernels: `product` packs panels and has the macro-kernel, the loops of Goto and BLIS around the micro-kernel in `micro`; `exponential`
-makes products of exponentials of those over log Σ exp; `witness` finds which k won; `pivot` closes a pivot block; `stack` calls these for
+makes products of exponentials of those over log Σ exp; `witness` finds which k won; `pivot` closes a pivot block; `stacks` calls these for
 all matrices of a stack, and `lanes` has small ones one to a lane; `vector` multiplies a matrix and a vector; `bounds` has the check of
 operands that is part of a product; `scan` takes vectors through long products; `search` finds rows of the closure of a sparse graph;
 `statistics` reads what numbers there are; `boolean` has the kernels on bits, and their engine.

@@ -15,7 +15,7 @@ from semiring.kernels import cache
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.launch import Strides, pivot_launch, product_launch
 from semiring.kernels.cpu.representation import Representation, represent
-from semiring.kernels.cpu.stacks import StackLaunch, stack_launch
+from semiring.kernels.cpu.stacks import StackLaunch, stack_launch, stack_loop
 from semiring.kernels.cpu.tile import Tile, choose_tile
 from semiring.kernels.hardware import Target, host
 
@@ -86,7 +86,6 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     from semiring.kernels.cpu.scan import ScanKernel
     from semiring.kernels.cpu.scan_words import ScanForm
     from semiring.kernels.cpu.search import SearchKernel
-    from semiring.kernels.cpu.stack import stack_loop
     from semiring.kernels.cpu.vector import VectorKernel
     from semiring.kernels.cpu.witness import WitnessKernel
 

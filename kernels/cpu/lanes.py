@@ -19,7 +19,7 @@ from semiring.kernels.cpu.emitter import I32, STATUS, Array, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
 from semiring.kernels.cpu.pivot import PivotKernel
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.stack import StackArguments
+from semiring.kernels.cpu.stacks import StackArguments
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.hardware import Target
 

@@ -23,7 +23,7 @@ from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
 from semiring.kernels.machine import LANE_ELEMENTS, SERIAL
 
-__all__ = ["THIN", "Launch", "Strides", "pivot_launch", "product_launch", "stripe", "tasks_of"]
+__all__ = ["SCRATCH", "THIN", "Launch", "Strides", "call", "pivot_launch", "product_launch", "stripe", "tasks_of"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,9 @@ _DOT = 4
 _RELATIONS = 512
 """Ways in which operands and results lie to each other that are remembered: blocks of one matrix lie in few."""
 
-_SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "transposed", "wide")))
+SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "packed_c", "transposed", "wide")))
+"""Where the parts of scratch memory stand among the arguments, of all kernels; each reads those that it has."""
+
 _FIRST, _VIA = map(KernelWords._fields.index, ("first", "via"))
 _SIDES = tuple(map(KernelWords._fields.index, ("m", "n", "k")))
 _WITNESS = 4
@@ -203,14 +205,11 @@ class Launch:
 
         def work(task: array[int], worker: int) -> None:
             nonlocal beyond
-            words, scratch = self.arguments(places, first, task), take_scratch(self.scratch)
-            for slot in _SCRATCH:
-                words[slot] += scratch.address
+            words = self.arguments(places, first, task)
             if bounds is not None:
                 for slot, bound in zip(BOUNDS, bounds, strict=True):
                     words[slot] = bound
-            kernel(words.buffer_info()[0])
-            return_scratch(scratch)
+            call(kernel, words, self.scratch)
             if words[BEYOND]:
                 beyond = True
             if meter is not None:
@@ -221,6 +220,15 @@ class Launch:
         else:
             run(work, self.tasks, self._threads)
         return beyond
+
+
+def call(kernel: Callable[[int], None], words: array[int], size: int) -> None:
+    """Call a kernel with arguments, and with so many bytes of this thread's scratch memory, which begins at 0 in them."""
+    scratch = take_scratch(size)
+    for slot in SCRATCH:
+        words[slot] += scratch.address
+    kernel(words.buffer_info()[0])
+    return_scratch(scratch)
 
 
 def product_launch(
@@ -256,8 +264,8 @@ def product_launch(
     layouts = [Layout(0, *s, *shape, o.bytes) for s, shape, o in zip(strides, shapes, rep.outer * 3, strict=False)]
     a, b, c = (layouts[i : i + count] for i in range(0, 3 * count, count))
     via = [Layout(0, *s, m, n, _WITNESS) for s in strides[len(layouts) :]]
-    by_tiles = witness or hold_a or hold_b or rep.kind == "exponential"
-    name = None if by_tiles else _kernel_of_vector(a, b, c, tiles[0])
+    by_tiles = hold_a or hold_b or rep.kind == "exponential"
+    name = None if by_tiles or witness else _kernel_of_vector(a, b, c, tiles[0])
     if name is None:
         tasks = tasks_of(m, n, k, tiles[witness], rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
     else:
@@ -300,7 +308,7 @@ def product_launch(
         relation=functools.partial(_held, tuple(a), tuple(b), tuple(c), witness),
         threads=tasks.threads,
         scratch=scratch,
-        thin=not (hold_a or hold_b or name or rep.kind == "exponential") and _is_thin(m, n, k, tiles[witness]),
+        thin=not (by_tiles or name) and _is_thin(m, n, k, tiles[witness]),
     )
 
 

@@ -1,6 +1,7 @@
-"""Launches of stacks: how leading axes are walked by compiled code, the ranges of matrices that threads take, and their scratch.
+"""Stacks of matrices: the loop of compiled code over their leading axes, the ranges of matrices that threads take, and their scratch.
 
-Small matrices go one to a lane, see `lanes`; others one after the other, see `stack`. Both begin with the arguments of their first matrix.
+Small matrices go one to a lane, see `lanes`; those that fill vectors by themselves one after the other, by a loop that calls the kernel of
+single matrices. Both begin with the arguments of their first matrix.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ from array import array
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from semiring.arrays.threads import return_scratch, run, take_scratch
+from semiring.arrays.threads import run
 from semiring.common.progress import Meter
 from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
-from semiring.kernels.cpu.emitter import STATUS, KernelWords
-from semiring.kernels.cpu.launch import Launch
+from semiring.kernels.cpu.emitter import STATUS, Array, Emitter, KernelArguments, KernelWords
+from semiring.kernels.cpu.launch import SCRATCH, Launch, call
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.machine import LANE_ELEMENTS, LANE_MOVE, LANE_SERIES, LANE_SHARE, SERIAL
 
-__all__ = ["StackLaunch", "stack_launch"]
+__all__ = ["StackArguments", "StackLaunch", "stack_launch", "stack_loop"]
 
 _PIECE = 1 << 28
 """Steps of a call of a kernel at most, as between two of them Python may run, and be interrupted."""
@@ -27,10 +28,56 @@ _SHARES = 4
 """Ranges for each thread, so that one which is held up does not hold up all."""
 
 _FIRST, _START, _STOP, _AXES = map(KernelWords._fields.index, ("first", "start", "stop", "axes"))
-_SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "packed_c", "transposed", "wide")))
 _SHARED = tuple(map(KernelWords._fields.index, ("shared_a", "shared_b")))
 _WITNESS = 4
 """Bytes of a witness."""
+
+
+class StackArguments(KernelArguments):
+    """Those of a stack: behind them, for each of its leading `axes`, its length and how many elements matrices lie apart in each array."""
+
+    def __init__(self, components: int) -> None:
+        super().__init__(components)
+        self.arrays: list[Array] = [*((name, c) for c in range(components) for name in "ABC"), "via"]
+
+    def offsets(self, em: Emitter, number: str) -> list[str]:
+        """How many elements behind the first one a matrix begins in each array."""
+        axes, size = self.load(em, "axes"), 1 + len(self.arrays)
+
+        def moved(axis: str | int, step: str, offsets: list[str]) -> list[str]:
+            words = em.at("i64", "%args", em.add(em.mul(axis, size), len(self.index) + 1))
+            return [str(em.add(x, em.mul(step, em.load("i64", em.at("i64", words, i), 8)))) for i, x in enumerate(offsets)]
+
+        def inner(turn: str, carried: list[str]) -> list[str]:
+            rest, *offsets = carried
+            axis = em.sub(axes, turn)
+            length = em.load("i64", em.at("i64", "%args", em.add(em.mul(axis, size), len(self.index))), 8)
+            whole = em.let(f"sdiv i64 {rest}, {length}")
+            return [whole, *moved(axis, str(em.sub(rest, em.mul(whole, length))), offsets)]
+
+        rest, *offsets = em.loop(1, axes, 1, inner, [("i64", number), *(("i64", "0") for _ in self.arrays)])
+        return moved(0, rest, offsets)
+
+
+def stack_loop(rep: Representation, name: str) -> Emitter:
+    """``product_stack(args)``, which calls ``product`` for each matrix, and the like; it ends where the pivot of one diverges."""
+    em, args = Emitter(f"{name}_stack", "ptr %args"), StackArguments(len(rep.outer))
+    count = len(args.index)
+    own = em.let(f"alloca [{count} x i64], align 64")
+    em.loop(0, count, 1, lambda i, _: em.store("i64", em.load("i64", em.at("i64", "%args", i), 8), em.at("i64", own, i), 8))
+
+    def matrix(number: str, _: list[str]) -> None:
+        for x, offset in zip(args.arrays, args.offsets(em, number), strict=True):
+            ir = "i32" if x == "via" else rep.outer[int(x[1])].ir
+            em.store("ptr", em.at(ir, args.pointer(em, x), offset), em.at("i64", own, args.index[x]), 8)
+        em.line(f"call void @{name}(ptr {own})")
+        status = em.load("i64", em.at("i64", own, STATUS), 8)
+        em.store("i64", status, em.at("i64", "%args", STATUS), 8)
+        em.returning(em.let(f"icmp sge i64 {status}, 0"))
+
+    em.loop(args.load(em, "start"), args.load(em, "stop"), 1, matrix)
+    em.line("ret void")
+    return em
 
 
 class StackLaunch:
@@ -84,12 +131,9 @@ class StackLaunch:
             nonlocal beyond
             if divergent:
                 return
-            words, scratch = template[:], take_scratch(self._scratch)
+            words = template[:]
             words[_START], words[_STOP] = some
-            for slot in _SCRATCH:
-                words[slot] += scratch.address
-            kernel(words.buffer_info()[0])
-            return_scratch(scratch)
+            call(kernel, words, self._scratch)
             if words[BEYOND]:
                 beyond = True
             if words[STATUS] >= 0:
@@ -149,7 +193,7 @@ def stack_launch(
         inner, outer = (sum(s.bytes for s in x) * lanes for x in (rep.inner, rep.outer))
         bytes_of = (areas[0] * inner, areas[1] * inner, areas[2] * (outer + _WITNESS * lanes * witness))
         *starts, scratch = accumulate((-(-size // 64) * 64 + 64 * (count + 1) for size in bytes_of), initial=0)
-        for slot, start in zip(_SCRATCH, (*starts, 0, 0), strict=True):
+        for slot, start in zip(SCRATCH, (*starts, 0, 0), strict=True):
             words[slot] = start
         operands = (strides[:count], strides[count : 2 * count]) if product else ()
         for slot, operand in zip(_SHARED, operands, strict=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,11 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation
 from semiring.arrays.overlap import address
+from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import ALWAYS, Predicate
 from semiring.kernels.cuda.compiler import rehearsing
 
-__all__ = ["BlasPlan", "blas_plan", "has_blas", "is_plus_times"]
+__all__ = ["BlasPlan", "blas_plan", "has_blas", "is_faster", "is_plus_times"]
 
 _PRECISIONS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
@@ -43,6 +44,11 @@ def has_blas() -> bool:
 def _cublas() -> Any:
     """CuPy's binding."""
     return importlib.import_module("cupy_backends.cuda.libs.cublas")
+
+
+def is_faster(least: Mapping[int, int], size: int, count: int, m: int, n: int, k: int) -> bool:
+    """Whether cuBLAS is faster for products of so many matrices of `size` bytes an element: `least` tells from how many steps on it is."""
+    return count * m * n * k >= least[size] and min(m, n, k) >= machine.BLAS_SIDE and has_blas()
 
 
 def is_plus_times(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:

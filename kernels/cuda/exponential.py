@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from semiring.arrays.pieces import slices
 from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import Predicate, Strided, parameters
-from semiring.kernels.cuda.blas import blas_plan, has_blas
-from semiring.kernels.cuda.blocks import aligned_copy, shares
+from semiring.kernels.cuda.blas import blas_plan, is_faster
+from semiring.kernels.cuda.blocks import aligned_copy, row_slices, shares
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import zeros
 from semiring.kernels.engine import Block
@@ -35,7 +36,7 @@ _BYTES = 1 << 29
 """Of the exponentials and the sums that there are at a time."""
 
 _LINES = 128
-"""Rows of A and columns of B of which there are exponentials at a time, at least."""
+"""Rows of A and columns of B of which there are exponentials at a time, at least: those of `row_slices`."""
 
 _DOWN = 65535
 """Blocks in the second and third dimension of a grid at most."""
@@ -45,8 +46,7 @@ KERNELS = ("extrema_of_rows", "extrema_of_columns", "exponentials_of_rows", "exp
 
 def pays(dtype: np.dtype[Any], count: int, m: int, n: int, k: int) -> bool:
     """Whether products of so many matrices take less time in this way, exponentials included, and little memory."""
-    large = count * m * n * k >= machine.EXPONENTIAL_STEPS[dtype.itemsize] and min(m, n, k) >= machine.BLAS_SIDE
-    return large and k <= _BYTES // 24 // _LINES and has_blas()
+    return k <= _BYTES // 24 // _LINES and is_faster(machine.EXPONENTIAL_STEPS, dtype.itemsize, count, m, n, k)
 
 
 def multiply_exponentials(
@@ -125,22 +125,16 @@ def _shown(lines: _Lines, batch: slice, some: slice) -> tuple[int, int, int]:
 
 def _pieces(C: Block, k: int) -> Iterator[tuple[slice, slice]]:
     """Some of the matrices, and columns of them, so that the exponentials of B take a third of the memory."""
-    (_, n), count = C.shape, len(C.values[0])
-    most = _BYTES // 24
-    matrices = max(1, min(_DOWN, most // max(1, k * n, C.shape[0] * max(k, n))))
-    width = n if k * n <= most else max(_LINES, most // k // _LINES * _LINES)
-    for first in range(0, count, matrices):
-        for left in range(0, n, width):
-            yield slice(first, min(count, first + matrices)), slice(left, min(n, left + width))
+    (m, n), count, most = C.shape, len(C.values[0]), _BYTES // 24
+    for batch in slices(count, max(k * n, m * max(k, n), -(-most // _DOWN)), most):
+        for across in row_slices(n, 8 * k * n, _BYTES // 3):
+            yield batch, across
 
 
 def _rows(C: Block, k: int, batch: slice, across: slice) -> Iterator[slice]:
     """Rows of C, so that the exponentials of A and the sums take a third of the memory each."""
-    m = C.shape[0]
-    some = (batch.stop - batch.start) * max(k, across.stop - across.start)
-    height = max(_LINES, _BYTES // 24 // some // _LINES * _LINES)
-    for top in range(0, m, height):
-        yield slice(top, min(m, top + height))
+    m, count, width = C.shape[0], batch.stop - batch.start, across.stop - across.start
+    return row_slices(m, 8 * count * m * max(k, width), _BYTES // 3)
 
 
 def _start(

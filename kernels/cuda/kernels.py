@@ -148,7 +148,7 @@ def kernel_source(
         Of the largest block that a pivot kernel takes, one of `pivot_sides`, or of the largest matrix of a stack, one of `STACK_SIDES`.
     """
     product = name.startswith("product") or name == "add_parts"
-    template = "stack" if name in STACKS else "vector" if name in VECTORS else "product" if product else "pivot"
+    template = "shapes" if name in (*STACKS, *VECTORS) else "product" if product else "pivot"
     parts = [
         '#include "arithmetic.cuh"',
         f'#include "{template}.cuh"',

@@ -15,7 +15,7 @@ from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.arguments import ALWAYS, Predicate
-from semiring.kernels.cuda.blas import BlasPlan
+from semiring.kernels.cuda.blas import BlasPlan, is_faster
 from semiring.kernels.cuda.blocks import BATCH, access, aligned_copy, batches, row_slices, same_block, shares
 from semiring.kernels.cuda.events import launched
 from semiring.kernels.cuda.exponential import multiply_exponentials, pays
@@ -29,7 +29,7 @@ from semiring.kernels.cuda.launches import (
     arrangement_of_matrices,
     planned,
 )
-from semiring.kernels.cuda.shapes import for_blas, plan_for_shape, split_plan
+from semiring.kernels.cuda.shapes import plan_for_shape, split_plan
 from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.engine import Block
@@ -184,8 +184,8 @@ class CudaProducts:
         """Whether each of several products is launched by itself, as some of them are of exponentials or by cuBLAS."""
         if self._kernels.exponential is not None:
             return any(self._is_exponential(A, C) for A, _, C in products)
-        size = self._representation.size
-        return self._kernels.plus_times and any(for_blas(size, len(C.values[0]), *C.shape, A.shape[1]) for A, _, C in products)
+        least, size = machine.BLAS_STEPS, self._representation.size
+        return self._kernels.plus_times and any(is_faster(least, size, len(C.values[0]), *C.shape, A.shape[1]) for A, _, C in products)
 
     def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
         """What is launched for products without copies; None where they need some. `together` there may be several of them."""

@@ -9,14 +9,14 @@ import math
 from collections.abc import Callable, Sequence
 
 from semiring.kernels import machine
-from semiring.kernels.cuda.blas import BlasPlan, blas_plan, has_blas
+from semiring.kernels.cuda.blas import BlasPlan, blas_plan, is_faster
 from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, STACKS, VECTOR_ROWS, Kernels, stack_side, stack_warps
 from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, planned
 from semiring.kernels.cuda.tile import SplitK
 from semiring.kernels.engine import Block
 
-__all__ = ["for_blas", "plan_for_shape", "split_plan"]
+__all__ = ["plan_for_shape", "split_plan"]
 
 _STACK = 32
 """Matrices from which on they are a stack."""
@@ -51,7 +51,7 @@ def plan_for_shape(
         return _stack(kernels, side, A, B, C, ordered_bits=ordered_bits, fresh=fresh)
     if C.via is not None or shares(A, C) or shares(B, C):
         return None
-    if kernels.plus_times and for_blas(kernels.representation.size, count, m, n, k):
+    if kernels.plus_times and is_faster(machine.BLAS_STEPS, kernels.representation.size, count, m, n, k):
         return blas_plan(A.values[0], B.values[0], C.values[0], fresh=fresh)
     if count > 1 or k < _DEPTH:
         return None
@@ -64,11 +64,6 @@ def plan_for_shape(
     if m == 1 and n >= _COLUMNS and kernels.selects and (how := access(B, vectors=vectors)) != "columns":
         return _row(kernels, how, A, B, C, ordered_bits=ordered_bits, fresh=fresh)
     return None
-
-
-def for_blas(size: int, count: int, m: int, n: int, k: int) -> bool:
-    """Whether cuBLAS is faster for products of floats of so many bytes."""
-    return count * m * n * k >= machine.BLAS_STEPS[size] and min(m, n, k) >= machine.BLAS_SIDE and has_blas()
 
 
 def _stack(kernels: Kernels, side: int, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool) -> LaunchPlan:

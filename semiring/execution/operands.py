@@ -18,8 +18,8 @@ from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError
 
 __all__ = [
-    "WITNESS", "Arrays", "Places", "ProductForm", "arrays_of", "common_dtypes", "dtype_of", "elements", "form_of", "matching", "operand",
-    "places_for", "promoted", "require_one_place", "restorer_of",
+    "WITNESS", "Arrays", "Places", "ProductForm", "arrays_of", "common_dtypes", "dtype_of", "elements", "flattened", "form_of",
+    "matching", "operand", "places_for", "promoted", "require_one_place", "restorer_of",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]
@@ -209,6 +209,11 @@ def elements(lent: tuple[Borrowed, ...], dtypes: DTypes, semiring: Semiring, nam
 
         parts = tuple(v if on_gpu(v) else upload(v) for v in parts)
     return parts
+
+
+def flattened(operands: Sequence[Any]) -> list[Any]:
+    """The components of operands as the caller passed them."""
+    return [v for x in operands for v in (x if isinstance(x, tuple | list) else (x,))]
 
 
 def require_one_place(

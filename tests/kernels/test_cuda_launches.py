@@ -18,7 +18,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.schedules import schedule_for
 from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import SemiringError
-from semiring.kernels.cuda import blas, compiler, elements, kernels, launches, shapes
+from semiring.kernels.cuda import blas, compiler, elements, kernels, launches
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import H200
 from semiring.kernels.limits import ValueStatistics
@@ -368,7 +368,7 @@ class _Blas:
 def cublas(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> _Blas:
     found = _Blas()
     monkeypatch.setattr(blas, "_cublas", lambda: found)
-    monkeypatch.setattr(shapes, "has_blas", lambda: True)
+    monkeypatch.setattr(blas, "has_blas", lambda: True)
     monkeypatch.setattr(cupy.cuda.device, "get_cublas_handle", lambda: 1)
     return found
 
