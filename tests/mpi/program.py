@@ -451,6 +451,7 @@ def case_checkpoint(comm: Any) -> str | None:
         comm.barrier()
         if comm.rank == 0 and not np.array_equal(alone(a, folder).via, expected.via):
             return "other values without comm="
+        comm.barrier()  # opening a checkpoint writes files beside the kept ones for a moment
         if (left := set(os.listdir(folder))) != {"lock", "state.json", "values.npy", "via.npy"}:
             return f"{left} are left"
         comm.barrier()
@@ -510,6 +511,8 @@ def main(names: list[str], cases: Mapping[str, Callable[[Any], str | None]]) -> 
             complaint = cases[name](comm)
         except BaseException:
             complaint = traceback.format_exc()
+        if complaint:  # said at once, as the other ranks may wait for this one
+            print(f"{name}, rank {comm.rank}: {complaint}", file=sys.stderr, flush=True)
         complaints = comm.gather(complaint)
         if complaints is not None:
             told = {f"rank {rank}": c for rank, c in enumerate(complaints) if c}
