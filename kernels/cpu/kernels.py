@@ -35,7 +35,8 @@ class Kernels:
     pivot : int
         See `pivot_side`.
     function : callable
-        ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, or what `search_name` or `ScanForm` names.
+        ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, what `search_name` or `ScanForm`
+        names, or a function of `FrontKernel` or `SweepKernel`.
     product_launch, pivot_launch, product_stack, pivot_stack : callable
         Those of this representation and these tiles; what was used last is kept.
     """
@@ -80,12 +81,14 @@ def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Til
 def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> str:
     """The LLVM IR of a function and those that it calls."""
     # The generator is imported only where the cache does not have its output.
+    from semiring.kernels.cpu.fronts import FrontKernel
     from semiring.kernels.cpu.lanes import LaneKernel
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
     from semiring.kernels.cpu.scan_words import ScanForm
     from semiring.kernels.cpu.search import SearchKernel
+    from semiring.kernels.cpu.sweeps import SweepKernel
     from semiring.kernels.cpu.vector import VectorKernel
     from semiring.kernels.cpu.witness import WitnessKernel
 
@@ -101,6 +104,11 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
         functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
     elif "vector" in name:
         functions = VectorKernel(rep, target, tile, name).functions()
+    elif name.startswith("fronts"):
+        front = FrontKernel(rep.by_steps, target, tile.width, name)
+        functions = front.functions() + PivotKernel(rep, target, tile.width).functions(front.pivot)
+    elif name.startswith("sweep") or name == "gather":
+        functions = SweepKernel(rep.by_steps, target, name).functions()
     elif name.startswith("search"):
         functions = SearchKernel(rep, target, name).functions()
     elif name.startswith("scan"):

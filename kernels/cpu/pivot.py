@@ -1,6 +1,7 @@
 """The closure of one pivot block in place: ``close(args)`` for an idempotent ⊕ and ``eliminate(args)`` with star(pivot).
 
-The block is the matrix C of the arguments. Each pivot is tested before it is used; the first divergent one ends the kernel with its
+The block is the matrix C of the arguments, of side n, whose first k vertices are pivots: all of them, or fewer of a front of a sparse
+elimination, see `fronts`. Each pivot is tested before it is used; the first divergent one ends the kernel with its
 number in ``status``. The same text closes a group of a stack, whose matrices lie packed one to a lane: then what is an element of a row is
 a vector of them, and the kernel ends where the pivot of one matrix diverges.
 """
@@ -39,7 +40,7 @@ class PivotKernel:
         """The function, its operations on vectors and on single elements (of a group, all lanes), and what all its steps need."""
         em = Emitter(name if self.lanes == 1 else f"{name}_group", "ptr %args", attributes="#0" if self.lanes == 1 else "#1")
         wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, self.lanes))
-        self._n = self.args.load(em, "n")
+        self._n, self._pivots = self.args.load(em, "n"), self.args.load(em, "k")
         self._long = em.mul(self._n, self.lanes)
         clamped = self.rep.kind == "clamped"
         self._threshold = {low: self.args.threshold(em, self.rep.inner[0], low.width) if clamped else "" for low in (wide, single)}
@@ -147,7 +148,7 @@ class PivotKernel:
 
             em.loop(0, self._n, 1, row)
 
-        em.loop(0, self._n, 1, pivot)
+        em.loop(0, self._pivots, 1, pivot)
         em.line("ret void")
         return em
 
@@ -186,7 +187,7 @@ class PivotKernel:
             self._along(wide, single, scale)
             self._store(single, star, row_k, column_k)
 
-        em.loop(0, self._n, 1, pivot)
+        em.loop(0, self._pivots, 1, pivot)
         em.line("ret void")
         return em
 

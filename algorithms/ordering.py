@@ -1,0 +1,99 @@
+"""Orders of elimination with little fill: nested dissection by METIS, minimum degree by SuiteSparse's AMD, or SciPy's.
+
+A fill-reducing order is found from the pattern of a graph alone, without regard to directions and weights. Nested dissection (George, 1973)
+takes out small sets of vertices that separate the rest, the last ones first; on planar graphs no order has less fill than a constant times
+its n log n (Lipton, Rose and Tarjan, 1979).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from semiring.common.errors import GraphError
+
+__all__ = ["ORDERS", "fill_reducing_order"]
+
+Array = np.ndarray[Any, Any]
+
+
+def _metis(starts: Array, heads: Array) -> Array:
+    """Nested dissection, by pymetis."""
+    metis = importlib.import_module("pymetis")
+    adjacency = metis.CSRAdjacency(starts.astype(np.int32), heads.astype(np.int32))
+    # METIS tells the position of each vertex and the vertex of each position, pymetis in this order; the first is the vertices in order.
+    return np.asarray(metis.nested_dissection(adjacency=adjacency)[0], np.int64)
+
+
+def _amd(starts: Array, heads: Array) -> Array:
+    """Approximate minimum degree, by suitesparse-amd."""
+    return np.asarray(importlib.import_module("suitesparse_amd").amd(_pattern(starts, heads)), np.int64)
+
+
+def _scipy(starts: Array, heads: Array) -> Array:
+    """Multiple minimum degree, which SuperLU finds before a factorization that drops everything."""
+    from scipy.sparse.linalg import spilu
+
+    matrix = _pattern(starts, heads).tocsc()
+    matrix.setdiag(2.0 * len(heads) + 2)
+    found = spilu(matrix, permc_spec="MMD_AT_PLUS_A", drop_tol=1.0, fill_factor=1.0, diag_pivot_thresh=0.0)
+    return np.argsort(found.perm_c).astype(np.int64)
+
+
+def _pattern(starts: Array, heads: Array) -> Any:
+    """A matrix of SciPy with ones."""
+    from scipy.sparse import csr_array
+
+    n = len(starts) - 1
+    return csr_array((np.ones(len(heads)), heads.astype(np.int32), starts.astype(np.int32)), shape=(n, n))
+
+
+ORDERS: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
+    "metis": ("pymetis", _metis),
+    "amd": ("suitesparse_amd", _amd),
+    "minimum degree": ("scipy", _scipy),
+}
+"""The module that finds each order, and how; the best first."""
+
+
+def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tuple[Array, str]:
+    """The vertices of a symmetric pattern in an order of elimination, and its name.
+
+    Parameters
+    ----------
+    starts, heads : int arrays
+        The pattern in compressed rows, without its diagonal.
+    order : {"auto", "metis", "amd", "minimum degree", "natural"} or int array of shape (n,)
+        "auto" is the first of them that is installed; an array names the vertices in their order.
+
+    Raises
+    ------
+    GraphError
+        For an array that is no permutation, an unknown name, or one whose library is not installed.
+    """
+    n = len(starts) - 1
+    if not isinstance(order, str):
+        given = np.asarray(order)
+        if given.shape != (n,) or given.dtype.kind not in "iu" or not np.array_equal(np.sort(given), np.arange(n)):
+            raise GraphError(f"order must name each of the {n} vertices once, as integers from 0; or be one of 'auto', {_names()}")
+        return given.astype(np.int64), "given"
+    if order == "natural" or (order == "auto" and not len(heads)):
+        return np.arange(n), "natural"
+    if order != "auto" and order not in ORDERS:
+        raise GraphError(f"order {order!r} is unknown; it may be 'auto', {_names()}, or an array of the vertices in their order")
+    for name in ORDERS if order == "auto" else (order,):
+        module, find = ORDERS[name]
+        try:
+            return find(starts, heads), name
+        except ImportError:
+            if order != "auto":
+                raise GraphError(f"order {order!r} needs {module}; pip install 'semiring[sparse]', or pass order='auto'") from None
+    raise GraphError("an order of elimination is found by pymetis, suitesparse-amd or SciPy; pip install 'semiring[sparse]', or pass order=")
+
+
+def _names() -> str:
+    """How orders are called."""
+    return ", ".join(map(repr, [*ORDERS, "natural"]))

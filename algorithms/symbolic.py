@@ -1,0 +1,238 @@
+"""Symbolic analysis: what the elimination of a sparse graph in a given order will fill, by supernodes.
+
+Eliminating a vertex joins its neighbours with each other, so that the factor of a graph has more entries than the graph: its fill. A
+supernode is a set of vertices that follow each other, of which each is joined with all later ones and with the same vertices beyond; its
+entries are a dense block. Small supernodes are merged with the one above them where that adds few entries that are zero (Ashcraft and
+Grimes, 1989), since blocks that are larger are faster.
+
+Examples
+--------
+A path of five vertices, of which every second one is eliminated first: each of these joins its neighbours.
+
+>>> from semiring.algorithms.csr import CSR
+>>> tails, heads = np.array([0, 1, 1, 2, 2, 3, 3, 4]), np.array([1, 0, 2, 1, 3, 2, 4, 3])
+>>> path = CSR.of(tails, heads, (np.ones(8),), 5, (np.inf,))
+>>> found = analysis(path, np.array([0, 2, 4, 1, 3]), relax=False)
+>>> [found.order[slice(*pair)].tolist() for pair in zip(found.nodes.columns, found.nodes.columns[1:])]
+[[4], [0], [2, 1, 3]]
+>>> found.rows_of(0).tolist(), found.rows_of(1).tolist()  # places in that order: 4 is joined with 3, and 0 with 1
+([4], [3])
+>>> found.fill
+5
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.csr import CSR
+from semiring.common.forks import cached_property
+from semiring.kernels.cpu.elimination_tree import elimination_tree, postorder, row_subtrees
+from semiring.kernels.cpu.fronts import Supernodes
+
+__all__ = ["Symbolic", "analysis", "symmetric_pattern"]
+
+Array = np.ndarray[Any, Any]
+
+_RELAXED = ((4, 1.0), (16, 0.8), (48, 0.1), (1 << 62, 0.05))
+"""Supernodes up to so many vertices are merged where at most this share of their entries becomes zero; the numbers are CHOLMOD's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Symbolic:
+    """What the elimination of a graph of n vertices will fill.
+
+    Attributes
+    ----------
+    order : int64 array of shape (n,)
+        The vertices in the order of elimination. Places are positions in it.
+    place : int64 array of shape (n,)
+        That of each vertex.
+    nodes : Supernodes
+    parent : int64 array of shape (s,)
+        The supernode above each one; s for none.
+    entries : int array of shape (m,)
+        The numbers of the graph's edges in the order of `nodes`.
+    name : str
+        How the order was found.
+    """
+
+    order: Array
+    place: Array
+    nodes: Supernodes
+    parent: Array
+    entries: Array
+    name: str
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return len(self.order)
+
+    @cached_property
+    def widths(self) -> Array:
+        """The vertices of each supernode."""
+        return np.diff(self.nodes.columns)
+
+    @cached_property
+    def beyond(self) -> Array:
+        """How many places beyond it each supernode is joined with."""
+        return np.diff(self.nodes.row_starts)
+
+    @property
+    def sides(self) -> Array:
+        """The sides of fronts."""
+        return self.widths + self.beyond
+
+    @property
+    def fill(self) -> int:
+        """Entries of the factor above the diagonal, with those that are zero in merged supernodes."""
+        return int((self.widths * self.sides - self.widths * (self.widths + 1) // 2).sum())
+
+    @cached_property
+    def steps(self) -> int:
+        """Steps of the elimination: each vertex of a supernode updates its front."""
+        return int((self.widths * self.sides**2).sum())
+
+    @cached_property
+    def height(self) -> int:
+        """Supernodes on the longest way up to a root."""
+        above, steps = np.append(self.parent, len(self.parent)), np.append(np.ones(len(self.parent), np.int64), 0)
+        while (above < len(self.parent)).any():  # pointer jumping: as many rounds as the height has bits
+            steps, above = steps + steps[above], above[above]
+        return int(steps.max())
+
+    @cached_property
+    def supernode_of(self) -> Array:
+        """The supernode of each place."""
+        return np.repeat(np.arange(len(self.parent)), self.widths)
+
+    def rows_of(self, s: int) -> Array:
+        """The places beyond a supernode with which it is joined."""
+        return self.nodes.rows[self.nodes.row_starts[s] : self.nodes.row_starts[s + 1]]
+
+    def ancestors(self, places: Array) -> Array:
+        """The supernodes of some places and all above them, in ascending order."""
+        found = np.zeros(len(self.parent) + 1, bool)
+        found[-1] = True
+        frontier = np.unique(self.supernode_of[places])
+        while len(frontier):
+            found[frontier] = True
+            frontier = np.unique(self.parent[frontier])
+            frontier = frontier[~found[frontier]]
+        return np.flatnonzero(found[:-1])
+
+
+def symmetric_pattern(edges: CSR) -> tuple[Array, Array]:
+    """The pattern of A ⊕ Aᵀ without its diagonal, in compressed rows."""
+    n, tails, heads = edges.n, edges.tails, edges.heads
+    apart = tails != heads
+    tails, heads = tails[apart].astype(np.int64), heads[apart].astype(np.int64)
+    keys = np.concatenate([tails * n + heads, heads * n + tails])
+    keys.sort(kind="stable")
+    keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+    rows = keys // max(n, 1)
+    return _starts(np.bincount(rows, minlength=n)), keys - rows * n
+
+
+def _renumbered(starts: Array, heads: Array, order: Array) -> tuple[Array, Array]:
+    """A pattern whose vertices are numbered by their place in an order."""
+    n = len(order)
+    place = np.empty(n, np.int64)
+    place[order] = np.arange(n)
+    counts = np.diff(starts)[order]
+    new = _starts(counts)
+    position = np.repeat(starts[order] - new[:-1], counts) + np.arange(len(heads))
+    return new, place[heads[position]]
+
+
+def analysis(edges: CSR, order: Array, *, pattern: tuple[Array, Array] | None = None, relax: bool = True, name: str = "given") -> Symbolic:
+    """The supernodes of a graph for an order of elimination, which is refined to a postorder. O(entries of the factor).
+
+    Parameters
+    ----------
+    edges : CSR
+    order : int64 array of shape (n,)
+    pattern : tuple of arrays, optional
+        Its `symmetric_pattern`, where that is known.
+    relax : bool
+        Merge small supernodes with those above them.
+    name : str
+    """
+    n = edges.n
+    starts, heads = _renumbered(*(symmetric_pattern(edges) if pattern is None else pattern), order)
+    parent = elimination_tree(starts, heads)
+    number = postorder(parent)
+    order = order[np.argsort(number)]
+    old = np.argsort(number)
+    starts, heads = _renumbered(starts, heads, old)
+    above = np.append(number, n)[parent][old]
+    # How many entries each column of the factor has below its diagonal.
+    counts = np.zeros(n, np.int64)
+    row_subtrees(starts, heads, np.arange(n), above, counts, None)
+    columns = _fundamental(above, counts)
+    if relax:
+        columns = _merged(columns, above, counts)
+    supernodes = len(columns) - 1
+    node = np.repeat(np.arange(supernodes), np.diff(columns))
+    ends = columns[1:] - 1
+    parents = np.append(node, supernodes)[above[ends]]
+    row_starts = _starts(counts[ends])
+    rows, place_of_next = np.empty(row_starts[-1], np.int64), row_starts[:-1].copy()
+    row_subtrees(starts, heads, node, parents, place_of_next, rows)
+    place = np.empty(n, np.int64)
+    place[order] = np.arange(n)
+    entry_rows, entry_columns = place[edges.tails], place[edges.heads]
+    owner = node[np.minimum(entry_rows, entry_columns)] if len(entry_rows) else np.zeros(0, np.int64)
+    entries = np.argsort(owner, kind="stable")
+    entry_starts = _starts(np.bincount(owner, minlength=supernodes))
+    widths = np.diff(columns)
+    panel_starts = _starts(widths * (widths + np.diff(row_starts)))
+    child_starts = _starts(np.bincount(parents, minlength=supernodes + 1)[:supernodes])
+    children = np.argsort(parents, kind="stable").astype(np.int64)
+    edges_of_nodes = entry_starts, entry_rows[entries], entry_columns[entries]
+    nodes = Supernodes(columns, row_starts, rows, panel_starts, child_starts, children, *edges_of_nodes)
+    return Symbolic(order, place, nodes, parents, entries, name)
+
+
+def _starts(sizes: Array) -> Array:
+    """Where runs of these sizes begin, and the end."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _fundamental(parent: Array, counts: Array) -> Array:
+    """Where supernodes begin whose vertices have the same rows beyond them: each one's parent is the next, with one row less."""
+    n = len(parent)
+    joined = (parent[:-1] == np.arange(1, n)) & (counts[:-1] == counts[1:] + 1) if n else np.zeros(0, bool)
+    return np.append(np.flatnonzero(np.concatenate([[True] * (n > 0), ~joined])), n).astype(np.int64)
+
+
+def _merged(columns: Array, parent: Array, counts: Array) -> Array:
+    """The same with supernodes merged with the one above them, where this is the next and few entries are added that are zero."""
+    starts: list[int] = []
+    widths: list[int] = []
+    zeros: list[int] = []
+    above, rows = parent[columns[1:] - 1].tolist(), counts[columns[1:] - 1].tolist()
+    parents: list[int] = []
+    sides: list[int] = []
+    for s, (start, stop) in enumerate(zip(columns[:-1].tolist(), columns[1:].tolist(), strict=True)):
+        width, side, zero = stop - start, rows[s], 0
+        # The supernode before it, with what that has taken in, is its child if the parent of its last vertex is of this one.
+        while starts and start <= parents[-1] < stop:
+            wide = widths[-1] + width
+            more = zero + zeros[-1] + widths[-1] * (width + side - sides[-1])
+            entries = wide * (wide + 1) // 2 + wide * side
+            share = next(share for most, share in _RELAXED if wide <= most)
+            if more > share * entries:
+                break
+            start, width, zero = starts.pop(), wide, more
+            widths.pop(), zeros.pop(), parents.pop(), sides.pop()
+        starts.append(start)
+        widths.append(width)
+        zeros.append(zero)
+        parents.append(above[s])
+        sides.append(side)
+    return np.array([*starts, len(parent)], np.int64)

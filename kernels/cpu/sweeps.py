@@ -1,0 +1,323 @@
+"""Rows and columns of a closure out of the panels of a sparse elimination: ``sweep_rows(args)``, ``sweep_columns(args)`` and ``gather(args)``.
+
+With A* = [I U; 0 I] [D* 0; 0 S*] [I 0; L I] at each supernode, where D* U and L D* stand in its panels, a row x of the closure is found in
+two sweeps over the supernodes: from the leaves up, x_R ← x_R ⊕ x_S D*U, and from the roots down, x_S ← x_S D* ⊕ x_R L D*. Columns are
+found alike, with the factors in the other order. X has a vector of each of many sources at once for every place, so that all of them take
+an entry of a panel, which is loaded once, in one vector operation. The sweep up needs only the supernodes above the sources, and the one
+down those above the targets.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from semiring.kernels.cpu.emitter import Arguments, Emitter
+from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.hardware import Target
+
+__all__ = ["SweepArrays", "SweepKernel", "SweepWords", "lanes_of"]
+
+_ROW = 256
+"""Bytes of a row of X: four cache lines, which the micro-kernel reads at once."""
+
+_TILES = ((4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
+"""Rows of X that are computed at a time, and vectors of each."""
+
+
+class SweepWords(NamedTuple):
+    """The arguments, before `SweepArrays` for each component; the arrays up to `panel_starts` are those of `Supernodes`.
+
+    ``up`` lists the supernodes of the first sweep in ascending order and ``down`` those of the second in descending order; `active` marks
+    the former with 1. `starts` has the places of the `count` sources, one a lane, whose element there is 1; with `count` −1 X is given.
+    `numbers` are those from 0 on. For ``gather``, `count` is the number of rows, `starts` the `k` places that are its columns, and `stride`
+    the elements from row to row of `out`.
+    """
+
+    columns: int
+    row_starts: int
+    rows: int
+    panel_starts: int
+    numbers: int
+    up: int
+    ups: int
+    down: int
+    downs: int
+    active: int
+    starts: int
+    count: int
+    stride: int
+    k: int
+
+
+class SweepArrays(NamedTuple):
+    """The addresses of one component: X, as much memory as the widest supernode has rows of it, the panels, and rows for ``gather``."""
+
+    x: int
+    own: int
+    upper: int
+    lower: int
+    out: int
+
+
+_POINTERS = {"columns", "row_starts", "rows", "panel_starts", "numbers", "up", "down", "active", "starts"}
+
+
+def lanes_of(rep: Representation) -> int:
+    """How many sources a sweep has."""
+    return _ROW // max(t.bytes for t in rep.outer)
+
+
+class SweepKernel:
+    """Generates the function called `name`."""
+
+    def __init__(self, rep: Representation, target: Target, name: str) -> None:
+        self.rep, self.name, self.lanes = rep, name, lanes_of(rep)
+        self.backward = name == "sweep_columns"
+        size, count = max(t.bytes for t in rep.outer), len(rep.outer)
+        self.width = min(self.lanes, max(2, target.vector_bytes // size))
+        fitting = [(t, v) for t, v in _TILES if count * (t * v + v) + 3 <= target.registers and v * self.width <= self.lanes]
+        self.tile, self.vectors = (fitting or [(1, 1)])[0]
+        self.target, self.args = target, Arguments(SweepWords, SweepArrays, count)
+        self.components = range(count)
+
+    def functions(self) -> list[Emitter]:
+        """The function, and what it calls."""
+        return [self._gather()] if self.name == "gather" else [self._sweep(), self._panel()]
+
+    def _open(self, name: str, parameters: str = "ptr %args", attributes: str = "#0") -> Emitter:
+        """A function."""
+        em = Emitter(name, parameters, attributes=attributes)
+        infinities = self.rep.infinities
+        self.low, self.single = (Lowering(em, self.target, w, infinities=infinities) for w in (self.width, 1))
+        return em
+
+    # The sweeps.
+
+    def _sweep(self) -> Emitter:
+        """Both sweeps for as many sources as there are lanes."""
+        em, args = self._open(self.name), self.args
+        self.em = em
+        self.x = {name: (args.pointer if name in _POINTERS else args.load)(em, name) for name in SweepWords._fields}
+        self.arrays = {name: [args.pointer(em, (name, c)) for c in self.components] for name in SweepArrays._fields}
+        given = em.let(f"icmp slt i64 {self.x['count']}, 0")
+
+        def fill(turn: str, _: list[str]) -> None:
+            begin, w, _, _, _ = self._supernode("up", turn)
+            self._fill(begin, w)
+
+        def source(b: str, _: list[str]) -> None:
+            at = em.add(em.mul(self._word("starts", b), self.lanes), b)
+            for c, t in enumerate(self.rep.outer):
+                em.store(t.ir, t.literal(self.rep.one[c]), em.at(t.ir, self.arrays["x"][c], at), t.bytes)
+
+        def begin() -> None:
+            em.loop(0, self.x["ups"], 1, fill)
+            em.loop(0, self.x["count"], 1, source)
+
+        em.branch(em.let(f"xor i1 {given}, true"), begin)
+        em.loop(0, self.x["ups"], 1, self._up)
+        em.loop(0, self.x["downs"], 1, self._down)
+        em.line("ret void")
+        return em
+
+    def _word(self, array: str, i: str | int) -> str:
+        """A number of one of the arrays."""
+        return self.em.load("i64", self.em.at("i64", self.x[array], i), 8)
+
+    def _supernode(self, listed: str, turn: str) -> tuple[str, str, str, str, str]:
+        """Of one in a list: its first place, its vertices, its rows and how many, and its panel."""
+        em, s = self.em, self._word(listed, turn)
+        begin, rows, after = self._word("columns", s), self._word("row_starts", s), em.add(s, 1)
+        w = em.sub(self._word("columns", after), begin)
+        r = em.sub(self._word("row_starts", after), rows)
+        return begin, str(w), em.at("i64", self.x["rows"], rows), str(r), self._word("panel_starts", s)
+
+    def _fill(self, begin: str, w: str) -> None:
+        """Zeros in the rows of X of a supernode."""
+        em = self.em
+        first, many = em.mul(begin, self.lanes), em.mul(w, self.lanes)
+
+        def put(i: str, _: list[str]) -> None:
+            for c, t in enumerate(self.rep.outer):
+                place = em.at(t.ir, self.arrays["x"][c], em.add(first, i))
+                em.store(t.vector(self.width), t.constant(self.rep.zero[c], self.width), place, t.bytes)
+
+        em.loop(0, many, self.width, put)
+
+    def _up(self, turn: str, _: list[str]) -> None:
+        """x_R ← x_R ⊕ x_S D*U, or of a column x_R ← x_R ⊕ L D* x_S."""
+        em = self.em
+        begin, w, rows, r, panel = self._supernode("up", turn)
+        own = em.at("i64", self.x["numbers"], begin)
+        if self.backward:
+            place, along, across = em.add(panel, em.mul(w, w)), w, 1
+        else:
+            place, along, across = em.add(panel, w), 1, em.add(w, r)
+        self._call("x", rows, r, "x", own, w, "lower" if self.backward else "upper", place, along, across, fresh=False)
+
+    def _down(self, turn: str, _: list[str]) -> None:
+        """x_S ← x_S D* ⊕ x_R L D*, or of a column x_S ← D* x_S ⊕ D*U x_R."""
+        em = self.em
+        begin, w, rows, r, panel = self._supernode("down", turn)
+        own = em.at("i64", self.x["numbers"], begin)
+        along, across = (em.add(w, r), 1) if self.backward else (1, w)
+        matrix = "upper" if self.backward else "lower"
+        beyond = em.add(panel, w if self.backward else em.mul(w, w))
+
+        def active() -> None:
+            first, many = em.mul(begin, self.lanes), em.mul(w, self.lanes)
+
+            def keep(i: str, _: list[str]) -> None:
+                for c, t in enumerate(self.rep.outer):
+                    ir = t.vector(self.width)
+                    value = em.load(ir, em.at(t.ir, self.arrays["x"][c], em.add(first, i)), t.bytes)
+                    em.store(ir, value, em.at(t.ir, self.arrays["own"][c], i), t.bytes)
+
+            em.loop(0, many, self.width, keep)
+            self._call("x", own, w, "own", self.x["numbers"], w, matrix, panel, along, across, fresh=True)
+            self._call("x", own, w, "x", rows, r, matrix, beyond, along, across, fresh=False)
+
+        def new() -> None:
+            self._call("x", own, w, "x", rows, r, matrix, beyond, along, across, fresh=True)
+
+        s = self._word("down", turn)
+        em.branch(em.let(f"icmp ne i64 {self._word('active', s)}, 0"), active, new)
+
+    def _call(
+        self,
+        to: str,
+        targets: str,
+        count: str,
+        source: str,
+        terms: str,
+        depth: str,
+        matrix: str,
+        place: str | int,
+        along: str | int,
+        across: str | int,
+        *,
+        fresh: bool,
+    ) -> None:
+        """Rows of X that `targets` names ← themselves (or 0 if `fresh`) ⊕ the sum over `terms` of rows times entries of a panel."""
+        em = self.em
+        words = [f"ptr {targets}", f"i64 {count}", f"ptr {terms}", f"i64 {depth}", f"i64 {along}", f"i64 {across}"]
+        words.append(f"i64 {int(fresh)}")
+        for c, t in enumerate(self.rep.outer):
+            words += [f"ptr {self.arrays[to][c]}", f"ptr {self.arrays[source][c]}", f"ptr {em.at(t.ir, self.arrays[matrix][c], place)}"]
+        em.line(f"call void @{self.name}_panel({', '.join(words)})")
+
+    # Their micro-kernel.
+
+    def _panel(self) -> Emitter:
+        """The product of a panel and rows of X."""
+        names = ["ptr %targets", "i64 %count", "ptr %terms", "i64 %depth", "i64 %along", "i64 %across", "i64 %fresh"]
+        names += [f"ptr %{name}{c}" for c in self.components for name in ("to", "from", "matrix")]
+        em = self._open(f"{self.name}_panel", ", ".join(names), "#1")
+        start = "0"
+        for tile in [t for t in (4, 2, 1) if t <= self.tile]:
+            stop = str(em.round_down("%count", tile)) if tile > 1 else "%count"
+            em.loop(start, stop, tile, functools.partial(self._rows, em, tile))
+            start = stop
+        em.line("ret void")
+        return em
+
+    def _rows(self, em: Emitter, tile: int, first: str, _: list[str]) -> None:
+        """Some rows of X, all their lanes."""
+        lanes, components = self.lanes, self.components
+        rows = [em.mul(em.load("i64", em.at("i64", "%targets", em.add(first, t)), 8), lanes) for t in range(tile)]
+        step = self.vectors * self.width
+
+        def some(column: str, _: list[str]) -> None:
+            columns = [em.add(column, v * self.width) for v in range(self.vectors)]
+            places = [
+                [[em.at(self.rep.outer[c].ir, f"%to{c}", em.add(row, column)) for c in components] for column in columns] for row in rows
+            ]
+            carried = []
+            fresh = em.let("icmp ne i64 %fresh, 0")
+            for row in places:
+                for place in row:
+                    for t, z, p in zip(self.rep.outer, self.rep.zero, place, strict=True):
+                        ir = t.vector(self.width)
+                        # What is not there yet is not read as a number.
+                        old = em.let(f"freeze {ir} {em.load(ir, p, t.bytes)}")
+                        carried.append((ir, em.let(f"select i1 {fresh}, {ir} {t.constant(z, self.width)}, {ir} {old}")))
+
+            def term(k: str, sums: list[str]) -> list[str]:
+                return self._term(em, first, k, columns, sums, tile)
+
+            sums = em.loop(0, "%depth", 1, term, carried)
+            for row in places:
+                for place in row:
+                    for t, p in zip(self.rep.outer, place, strict=True):
+                        em.store(t.vector(self.width), sums.pop(0), p, t.bytes)
+
+        em.loop(0, lanes, step, some)
+
+    def _term(self, em: Emitter, first: str, k: str, columns: Sequence[str | int], sums: list[str], tile: int) -> list[str]:
+        """The sums with one term more."""
+        rep, low = self.rep, self.low
+        row = em.mul(em.load("i64", em.at("i64", "%terms", k), 8), self.lanes)
+        x = [
+            [Value(em.load(t.vector(self.width), em.at(t.ir, f"%from{c}", em.add(row, column)), t.bytes), t) for c, t in enumerate(rep.outer)]
+            for column in columns
+        ]
+        entry = em.mul(k, "%across")
+        new = []
+        for i in range(tile):
+            place = em.add(entry, em.mul(em.add(first, i), "%along"))
+            scalars = [
+                Value(em.splat(em.load(t.ir, em.at(t.ir, f"%matrix{c}", place), t.bytes), t, self.width), t) for c, t in enumerate(rep.outer)
+            ]
+            for vector in x:
+                old = [Value(sums[len(new) + c], t) for c, t in enumerate(rep.outer)]
+                factors = (scalars, vector) if self.backward else (vector, scalars)
+                product = low.evaluate(rep.mul, *factors, rep.outer)
+                new += [v.name for v in low.evaluate(rep.add, old, product, rep.outer)]
+        return new
+
+    # Rows as the caller has them.
+
+    def _gather(self) -> Emitter:
+        """Row b of the result has lane b of the rows of X at given places: squares of vectors are transposed."""
+        em, args = self._open("gather"), self.args
+        count, stride, k = (args.load(em, name) for name in ("count", "stride", "k"))
+        starts = args.pointer(em, "starts")
+        x, out = ([args.pointer(em, (name, c)) for c in self.components] for name in ("x", "out"))
+        lanes, width = self.lanes, self.width
+        whole = str(em.round_down(k, width))
+
+        def row(j: str | int) -> str | int:
+            return em.mul(em.load("i64", em.at("i64", starts, j), 8), lanes)
+
+        def square(j: str, _: list[str]) -> None:
+            rows = [row(em.add(j, i)) for i in range(width)]
+
+            def some(b: str, _: list[str]) -> None:
+                for c, t in enumerate(self.rep.outer):
+                    ir = t.vector(width)
+                    vectors = em.transposed([em.load(ir, em.at(t.ir, x[c], em.add(r, b)), t.bytes) for r in rows], t)
+                    for i, vector in enumerate(vectors):
+                        lane = em.add(b, i)
+                        place = em.at(t.ir, out[c], em.add(em.mul(lane, stride), j))
+                        em.branch(em.let(f"icmp slt i64 {lane}, {count}"), functools.partial(em.store, ir, vector, place, t.bytes))
+
+            # Up to the lanes that are wanted.
+            em.loop(0, count, width, some)
+
+        def single(j: str, _: list[str]) -> None:
+            here = row(j)
+
+            def lane(b: str, _: list[str]) -> None:
+                for c, t in enumerate(self.rep.outer):
+                    value = em.load(t.ir, em.at(t.ir, x[c], em.add(here, b)), t.bytes)
+                    em.store(t.ir, value, em.at(t.ir, out[c], em.add(em.mul(b, stride), j)), t.bytes)
+
+            em.loop(0, count, 1, lane)
+
+        em.loop(0, whole, width, square)
+        em.loop(whole, k, 1, single)
+        em.line("ret void")
+        return em
