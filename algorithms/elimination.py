@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
 from semiring.algorithms.recursive import recursive, recursive_elimination
 from semiring.algorithms.symbolic import Symbolic
-from semiring.kernels.cpu.eliminations import Eliminations, Panels
+from semiring.arrays.threads import run
 from semiring.common.errors import DivergentPivot
+from semiring.kernels.cpu.eliminations import Eliminations, Panels
 from semiring.kernels.engine import Block, Engine, Primitives
 
-__all__ = ["eliminate", "eliminate_front"]
+__all__ = ["Elimination", "eliminate_front"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -30,8 +30,8 @@ Values = tuple[Array, ...]
 _SMALL = 192
 """The largest side of a front that is eliminated vertex by vertex."""
 
-_SHARES, _TASK = 8, 1 << 22
-"""Subtrees for each thread at least, and steps that are worth one of their own."""
+_SHARES, _TASK = 64, 1 << 22
+"""Subtrees at least, so that threads have enough to do and few are eliminated again where little changes; and steps that are worth one."""
 
 
 def eliminate_front(engine: Primitives, A: Block, w: int, base: int, *, by_star: bool) -> None:
@@ -68,61 +68,155 @@ def eliminate_front(engine: Primitives, A: Block, w: int, base: int, *, by_star:
         engine.multiply_add(A[R, S], A[S, R], A[R, R])
 
 
-def eliminate(engine: Engine, kernels: Eliminations, found: Symbolic, weights: Values, *, by_star: bool) -> Panels:
-    """The panels of a graph whose edges weigh `weights`, in the order of the graph.
+class Elimination:
+    """The panels of a graph, and what is kept for other weights of it: the Schur complements of large subtrees and all above them.
 
-    Subtrees of small fronts are eliminated by compiled code, one a thread; larger fronts by products on all threads, one after the other.
+    Parameters
+    ----------
+    engine : Engine
+        Of large fronts.
+    kernels : Eliminations
+    found : Symbolic
+    by_star : bool
+        By star(pivot), for any closed semiring; else ⊕ must be idempotent.
 
-    Raises
-    ------
-    DivergentPivot
-        With the number of a vertex on a divergent cycle.
+    Attributes
+    ----------
+    panels : Panels
     """
-    nodes, count = found.nodes, len(found.parent)
-    weights = tuple(w[found.entries] for w in weights)
-    size = int(nodes.panel_starts[-1])
-    upper, lower = (tuple(np.empty(size, d) for d in kernels.dtypes) for _ in range(2))
-    panels, complements = Panels(upper, lower), np.zeros((count, len(weights)), np.int64)
-    held: dict[int, Values] = {}
-    try:
-        subtrees, above = _subtrees(found, kernels.threads)
-        tasks = [(first, last + 1, _stack(found, first, last, kernels.dtypes)) for first, last in subtrees]
-        kernels.fronts(nodes, weights, panels, complements, tasks, eliminate=by_star, signed=engine.signed)
-        for first, last, stack in tasks:
-            held[last - 1] = tuple(v[: int(found.beyond[last - 1]) ** 2].copy() for v in stack)
-            _told(complements, last - 1, held)
-        del tasks
-        for s in above:
-            w, m = int(found.widths[s]), int(found.sides[s])
-            front = tuple(np.empty((m, m), d) for d in kernels.dtypes)
-            if m <= _SMALL:
-                kernels.fronts(nodes, weights, panels, complements, [(s, s + 1, front)], eliminate=by_star, signed=engine.signed)
-                held[s] = tuple(v.reshape(-1)[: (m - w) ** 2].copy() for v in front)
+
+    def __init__(self, engine: Engine, kernels: Eliminations, found: Symbolic, *, by_star: bool) -> None:
+        self.engine, self.kernels, self.found, self.by_star = engine, kernels, found, by_star
+        size = int(found.nodes.panel_starts[-1])
+        upper, lower = (tuple(np.empty(size, d) for d in kernels.dtypes) for _ in range(2))
+        self.panels = Panels(upper, lower)
+        self._complements = np.zeros((len(found.parent), len(upper)), np.int64)
+        self._held: dict[int, Values] = {}
+        self._subtrees, self._above = _subtrees(found)
+
+    def run(self, weights: Values, changed: Array | None = None) -> None:
+        """Eliminate all supernodes, or those above which edges have changed.
+
+        Subtrees of small fronts are eliminated by compiled code, one a thread; larger fronts by products on all threads, one by one.
+
+        Parameters
+        ----------
+        weights : tuple of arrays
+            Of the edges, in the order of the graph.
+        changed : int array, optional
+            The numbers of edges.
+
+        Raises
+        ------
+        DivergentPivot
+            With a vertex. The panels are of no use then.
+        """
+        found, nodes = self.found, self.found.nodes
+        weights = tuple(w[found.entries] for w in weights)
+        due = np.ones(len(found.parent), bool)
+        if changed is not None:
+            place = np.empty(len(found.entries), np.int64)
+            place[found.entries] = np.arange(len(place))
+            position = place[changed]
+            due[:] = False
+            due[found.ancestors(np.minimum(nodes.entry_rows[position], nodes.entry_columns[position]))] = True
+        how: dict[str, Any] = {"by_star": self.by_star, "signed": self.engine.signed}
+        try:
+            subtrees = [(first, last + 1, _stack(found, first, last, self.kernels.dtypes)) for first, last in self._subtrees if due[last]]
+            self.kernels.fronts(nodes, weights, self.panels, self._complements, subtrees, **how)
+            for _, stop, stack in subtrees:
+                self._keep(stop - 1, tuple(v[: int(found.beyond[stop - 1]) ** 2].copy() for v in stack))
+            for s in self._above:
+                if due[s]:
+                    self._front(s, weights, how)
+        except DivergentPivot as stop:
+            raise DivergentPivot(int(found.order[stop.vertex])) from None
+
+    def _front(self, s: int, weights: Values, how: dict[str, Any]) -> None:
+        """Eliminate one front whose children are done."""
+        nodes, w, m = self.found.nodes, int(self.found.widths[s]), int(self.found.sides[s])
+        front = tuple(np.empty((m, m), d) for d in self.kernels.dtypes)
+        if m <= _SMALL:
+            self.kernels.fronts(nodes, weights, self.panels, self._complements, [(s, s + 1, front)], **how)
+            self._keep(s, tuple(v.reshape(-1)[: (m - w) ** 2].copy() for v in front))
+            return
+        self.kernels.assemble(nodes, weights, self._complements, s, front, by_star=self.by_star)
+        try:
+            eliminate_front(self.engine, self.engine.load(front), w, self.engine.pivot, by_star=self.by_star)
+        except DivergentPivot as stop:
+            raise DivergentPivot(int(nodes.columns[s]) + stop.vertex) from None
+        own = slice(*nodes.panel_starts[s : s + 2])
+        for v, upper, lower in zip(front, *self.panels, strict=True):
+            upper[own].reshape(w, m)[...] = v[:w]
+            lower[own].reshape(m, w)[...] = v[:, :w]
+        self._keep(s, tuple(np.ascontiguousarray(v[w:, w:]) for v in front))
+
+    def _keep(self, s: int, complement: Values) -> None:
+        """Keep a Schur complement, and say where it lies."""
+        self._held[s] = complement
+        self._complements[s] = [v.ctypes.data for v in complement]
+
+    # Rows and columns of the closure.
+
+    def rows(self, sources: Array, targets: Array | None, out: Values, *, backward: bool = False) -> None:
+        """Rows of the closure from some vertices (`backward`: columns to them), at others or all: both sweeps for some at a time.
+
+        Parameters
+        ----------
+        sources : int array of shape (k,)
+        targets : int array of shape (l,), optional
+        out : tuple of arrays of shape (k, l), or `backward` (l, k)
+            Contiguous.
+        backward : bool
+        """
+        found, kernels = self.found, self.kernels
+        places = found.place[sources]
+        ends = found.place if targets is None else found.place[targets]
+        down = self._down(None if targets is None else ends)
+        order = np.argsort(places, kind="stable")  # those that are near each other in the tree have most of their ancestors in common
+        buffers: dict[int, Values] = {}
+
+        def some(first: int, worker: int) -> None:
+            numbers = order[first : first + kernels.lanes]
+            if worker not in buffers:
+                buffers[worker] = kernels.buffer(found.n)
+            x = buffers[worker]
+            kernels.sweep(found.nodes, self.panels, places[numbers], found.ancestors(places[numbers]), down, x, backward=backward)
+            if backward:
+                for v, o in zip(x, out, strict=True):
+                    o[:, numbers] = v[ends, : len(numbers)]
             else:
-                kernels.assemble(nodes, weights, complements, s, front, eliminate=by_star)
-                try:
-                    eliminate_front(engine, engine.load(front), w, engine.pivot, by_star=by_star)
-                except DivergentPivot as stop:
-                    raise DivergentPivot(int(nodes.columns[s]) + stop.vertex) from None
-                start, stop = nodes.panel_starts[s : s + 2]
-                for v, u, low in zip(front, upper, lower, strict=True):
-                    u[start:stop].reshape(w, m)[...] = v[:w]
-                    low[start:stop].reshape(m, w)[...] = v[:, :w]
-                held[s] = tuple(np.ascontiguousarray(v[w:, w:]) for v in front)
-            _told(complements, s, held)
-            for child in nodes.children[nodes.child_starts[s] : nodes.child_starts[s + 1]].tolist():
-                del held[child]
-    except DivergentPivot as stop:
-        raise DivergentPivot(int(found.order[stop.vertex])) from None
-    return panels
+                kernels.gather(x, ends, out, numbers)
+
+        run(some, range(0, len(order), kernels.lanes), kernels.threads)
+
+    def solve(self, b: Values) -> Values:
+        """A* ⊗ b for matrices b of n rows, the least solution of x = A ⊗ x ⊕ b."""
+        found, kernels = self.found, self.kernels
+        n, k = b[0].shape
+        result = tuple(np.empty((n, k), d) for d in kernels.dtypes)
+        zero, _ = self.engine.semiring.identities(kernels.dtypes)
+        every = np.arange(len(found.parent))
+
+        def some(first: int, worker: int) -> None:
+            x, lanes = kernels.buffer(n), slice(first, min(first + kernels.lanes, k))
+            for v, given, z in zip(x, b, zero, strict=True):
+                v[...] = z
+                v[found.place, : lanes.stop - first] = given[:, lanes]
+            kernels.sweep(found.nodes, self.panels, None, every, self._down(None), x, backward=True)
+            for v, out in zip(x, result, strict=True):
+                out[:, lanes] = v[found.place, : lanes.stop - first]
+
+        run(some, range(0, k, kernels.lanes), kernels.threads)
+        return result
+
+    def _down(self, places: Array | None) -> Array:
+        """The supernodes of the sweep down, for some places or all."""
+        every = np.arange(len(self.found.parent)) if places is None else self.found.ancestors(places)
+        return np.ascontiguousarray(every[::-1])
 
 
-def _told(complements: Array, s: int, held: dict[int, Values]) -> None:
-    """Say where the Schur complement of a supernode lies."""
-    complements[s] = [v.ctypes.data for v in held[s]]
-
-
-def _subtrees(found: Symbolic, threads: int) -> tuple[list[tuple[int, int]], list[int]]:
+def _subtrees(found: Symbolic) -> tuple[list[tuple[int, int]], list[int]]:
     """The first and last supernodes of the largest subtrees of small fronts that are worth a task, and the supernodes above them."""
     parent, count = found.parent.tolist(), len(found.parent)
     steps, first = (found.widths * found.sides**2).tolist(), list(range(count))
@@ -132,7 +226,7 @@ def _subtrees(found: Symbolic, threads: int) -> tuple[list[tuple[int, int]], lis
             steps[above] += steps[s]
             small[above] = small[above] and small[s]
             first[above] = min(first[above], first[s])
-    most = max(_TASK, found.steps // (_SHARES * threads))
+    most = max(_TASK, found.steps // _SHARES)
     inside = [a and b <= most for a, b in zip(small, steps, strict=True)]
     tops = [s for s in range(count) if inside[s] and not (parent[s] < count and inside[parent[s]])]
     return [(first[s], s) for s in tops], [s for s in range(count) if not inside[s]]

@@ -91,7 +91,9 @@ def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tup
         except ImportError:
             if order != "auto":
                 raise GraphError(f"order {order!r} needs {module}; pip install 'semiring[sparse]', or pass order='auto'") from None
-    raise GraphError("an order of elimination is found by pymetis, suitesparse-amd or SciPy; pip install 'semiring[sparse]', or pass order=")
+    raise GraphError(
+        "an order of elimination is found by pymetis, suitesparse-amd or SciPy; pip install 'semiring[sparse]', or pass order="
+    )
 
 
 def _names() -> str:

@@ -3,8 +3,8 @@
 Vertices are eliminated in the order of their numbers. ``tree`` finds the parent of each, the next vertex of its column of the factor, with
 paths compressed (Liu, 1990); ``postorder`` numbers a tree so that each subtree has consecutive numbers, and its root the last one;
 ``row_subtrees`` walks, for each row i, from the entries left of the diagonal up to i: the nodes on the way are those whose columns have an
-entry in row i, which counts the entries of columns, or lists them in ascending order (Davis, Direct methods for sparse linear systems, 2006,
-ch. 4). All arrays are int64.
+entry in row i, which counts the entries of columns, or lists them in ascending order (Davis, Direct methods for sparse linear systems,
+2006, ch. 4). All arrays are int64.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def row_subtrees(starts: Array, heads: Array, node: Array, parent: Array, place:
         Gets these rows, those of a node from its `place` on.
     """
     mark = np.full(len(parent), -1, np.int64)
-    words = map(address, (starts, heads, node, parent, mark, place))
-    _call("row_subtrees", _SubtreeWords(len(starts) - 1, *words, 0 if rows is None else address(rows)))
+    words = len(starts) - 1, *map(address, (starts, heads, node, parent, mark, place)), 0 if rows is None else address(rows)
+    _call("row_subtrees", _SubtreeWords._make(words))
 
 
 def _call(name: str, words: tuple[int, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +10,11 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, run
+from semiring.common.errors import DivergentPivot
 from semiring.kernels.cpu.emitter import pack
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords, Supernodes
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.sweeps import SweepArrays, SweepWords, lanes_of
-from semiring.common.errors import DivergentPivot
 
 __all__ = ["Eliminations", "Panels"]
 
@@ -38,8 +38,6 @@ class Eliminations(Threaded):
     ----------
     semiring : Semiring
     dtypes : tuple of numpy.dtype
-    reflexive : bool
-        Whether closures of fronts begin with 1 on their diagonals, for an idempotent ⊕; elimination by star(pivot) otherwise.
     threads : int, optional
 
     Attributes
@@ -51,7 +49,6 @@ class Eliminations(Threaded):
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
         self.requested, self.dtypes = threads, dtypes
         self._kernels = kernels_for(semiring, dtypes)
-        self._zero, self._one = semiring.identities(dtypes)
         self.lanes = lanes_of(self._kernels.representation)
 
     # Elimination.
@@ -64,7 +61,7 @@ class Eliminations(Threaded):
         complements: Array,
         some: Sequence[tuple[int, int, Values]],
         *,
-        eliminate: bool,
+        by_star: bool,
         signed: bool,
     ) -> None:
         """Eliminate ranges of supernodes, each with those below it, that do not depend on each other.
@@ -80,8 +77,8 @@ class Eliminations(Threaded):
             Gets the addresses of Schur complements, which lie in the stacks.
         some : sequence of tuple
             The first supernode, the one after the last, and memory for the stack, one array a component.
-        eliminate : bool
-            By star(pivot), for any closed semiring.
+        by_star : bool
+            For any closed semiring; else ⊕ must be idempotent.
         signed : bool
             See `Engine`.
 
@@ -90,12 +87,12 @@ class Eliminations(Threaded):
         DivergentPivot
             With the place.
         """
-        function = self._kernels.function("fronts_eliminate" if eliminate else "fronts_close")
+        function = self._kernels.function("fronts_eliminate" if by_star else "fronts_close")
         divergent: list[int] = []
 
         def work(task: tuple[int, int, Values], worker: int) -> None:
             if not divergent:
-                status = self._run(function, nodes, weights, panels, complements, task, whole=True, reflexive=not eliminate, signed=signed)
+                status = self._run(function, nodes, weights, panels, complements, task, whole=True, reflexive=not by_star, signed=signed)
                 if status >= 0:
                     divergent.append(status)
 
@@ -103,10 +100,10 @@ class Eliminations(Threaded):
         if divergent:
             raise DivergentPivot(divergent[0])
 
-    def assemble(self, nodes: Supernodes, weights: Values, complements: Array, s: int, front: Values, *, eliminate: bool) -> None:
+    def assemble(self, nodes: Supernodes, weights: Values, complements: Array, s: int, front: Values, *, by_star: bool) -> None:
         """Make the front of one supernode of its edges and of the Schur complements of its children."""
-        function = self._kernels.function("fronts_eliminate" if eliminate else "fronts_close")
-        self._run(function, nodes, weights, None, complements, (s, s + 1, front), whole=False, reflexive=not eliminate, signed=False)
+        function = self._kernels.function("fronts_eliminate" if by_star else "fronts_close")
+        self._run(function, nodes, weights, None, complements, (s, s + 1, front), whole=False, reflexive=not by_star, signed=False)
 
     def _run(
         self,
@@ -125,7 +122,8 @@ class Eliminations(Threaded):
         first, last, stack = task
         local = np.empty(int(nodes.columns[-1]), np.int64)
         threshold = self._kernels.representation.threshold(signed=signed)
-        words = FrontWords(first, last, whole, reflexive, *map(address, nodes), address(local), address(complements), threshold)
+        arrays = (*nodes, local, complements)
+        words = FrontWords._make((first, last, whole, reflexive, *map(address, arrays), threshold, -1))
         upper, lower = panels or (stack, stack)
         packed = pack(words, [FrontArrays(*map(address, arrays)) for arrays in zip(weights, stack, upper, lower, strict=True)])
         function(packed.buffer_info()[0])
@@ -133,39 +131,37 @@ class Eliminations(Threaded):
 
     # Sweeps.
 
-    def sweep(
-        self, nodes: Supernodes, panels: Panels, sources: Array, up: Array, down: Array, x: Values, *, backward: bool, given: bool = False
-    ) -> None:
-        """Rows of the closure (`backward`: columns) from some sources, no more than lanes, at all places of the supernodes in `down`.
+    def buffer(self, n: int) -> Values:
+        """Memory for a sweep: a row of lanes for each place."""
+        return tuple(np.empty((n, self.lanes), dtype) for dtype in self.dtypes)
+
+    def sweep(self, nodes: Supernodes, panels: Panels, sources: Array | None, up: Array, down: Array, x: Values, *, backward: bool) -> None:
+        """Rows of the closure (`backward`: columns) for no more sources than lanes, at all places of the supernodes in `down`.
 
         Parameters
         ----------
         nodes : Supernodes
         panels : Panels
-        sources : int64 array
-            Their places.
+        sources : int64 array or None
+            Their places. None where `x` has rows already that take the place of unit vectors.
         up, down : int64 arrays
             The supernodes of the sources and all above them, ascending; those of the targets and all above them, descending.
         x : tuple of arrays of shape (n, lanes)
-            Whatever is in them; or, where `given`, the rows that take the place of a unit vector for each source.
-        backward, given : bool
+            See `buffer`; whatever is in them.
+        backward : bool
         """
-        count = len(nodes.row_starts) - 1
-        active = np.zeros(count, np.int64)
+        active = np.zeros(len(nodes.row_starts) - 1, np.int64)
         active[up] = 1
         widest = int(np.diff(nodes.columns).max(initial=0))
-        own = tuple(np.empty((widest, self.lanes), dtype) for dtype in self.dtypes)
-        numbers = np.arange(len(x[0]))
-        words = SweepWords(
-            *map(address, nodes[:4]), address(numbers), address(up), len(up), address(down), len(down), address(active), address(sources),
-            -1 if given else len(sources), 0, 0,
-        )  # fmt: skip
-        packed = pack(words, [SweepArrays(*map(address, arrays), 0) for arrays in zip(x, own, panels.upper, panels.lower, strict=True)])
+        own, numbers = self.buffer(widest), np.arange(len(x[0]))
+        starts, count = (numbers, -1) if sources is None else (sources, len(sources))
+        lists = address(up), len(up), address(down), len(down)
+        words = SweepWords._make((*map(address, (*nodes[:4], numbers)), *lists, address(active), address(starts), count, 0, 0))
+        packed = pack(words, [(*map(address, arrays), 0) for arrays in zip(x, own, panels.upper, panels.lower, strict=True)])
         self._kernels.function("sweep_columns" if backward else "sweep_rows")(packed.buffer_info()[0])
 
-    def gather(self, x: Values, places: Array, out: Values) -> None:
-        """out[b] ← lane b of x at given places, for contiguous rows of `out`."""
-        count, k = out[0].shape
-        words = SweepWords(*(0,) * 10, address(places), count, out[0].strides[0] // out[0].itemsize, k)
+    def gather(self, x: Values, places: Array, out: Values, rows: Array) -> None:
+        """out[rows[b]] ← lane b of x at given places; the elements of a row of `out` lie side by side."""
+        words = SweepWords(0, 0, 0, 0, address(rows), 0, 0, 0, 0, 0, address(places), len(rows), out[0].shape[1], len(places))
         packed = pack(words, [SweepArrays(address(v), 0, 0, 0, address(o)) for v, o in zip(x, out, strict=True)])
         self._kernels.function("gather")(packed.buffer_info()[0])

@@ -229,9 +229,7 @@ class FrontKernel:
         child = self._word("children", em.select_i64(one, start, 0))
         here = em.let(f"icmp sge i64 {child}, {self.x['first']}")
         own = em.let(f"and i1 {one}, {here}")
-        places = [
-            em.select_i64(own, a, em.let(f"ptrtoint ptr {f} to i64")) for a, f in zip(self._complement(child), front, strict=True)
-        ]
+        places = [em.select_i64(own, a, em.let(f"ptrtoint ptr {f} to i64")) for a, f in zip(self._complement(child), front, strict=True)]
         to = [em.let(f"inttoptr i64 {a} to ptr") for a in places]
 
         def row(i: str, _: list[str]) -> None:
@@ -265,9 +263,7 @@ class FrontKernel:
     def _load(self, low: Lowering, arrays: Sequence[str], i: str | int) -> list[Value]:
         """Elements from a place on."""
         em = low.em
-        return [
-            Value(em.load(t.vector(low.width), em.at(t.ir, a, i), t.bytes), t) for t, a in zip(self.rep.outer, arrays, strict=True)
-        ]
+        return [Value(em.load(t.vector(low.width), em.at(t.ir, a, i), t.bytes), t) for t, a in zip(self.rep.outer, arrays, strict=True)]
 
     def _store(self, low: Lowering, arrays: Sequence[str], i: str | int, values: Sequence[Value]) -> None:
         """Write them."""

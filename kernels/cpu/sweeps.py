@@ -1,4 +1,4 @@
-"""Rows and columns of a closure out of the panels of a sparse elimination: ``sweep_rows(args)``, ``sweep_columns(args)`` and ``gather(args)``.
+"""Rows and columns of a closure out of the panels of a sparse elimination: ``sweep_rows``, ``sweep_columns`` and ``gather``.
 
 With A* = [I U; 0 I] [D* 0; 0 S*] [I 0; L I] at each supernode, where D* U and L D* stand in its panels, a row x of the closure is found in
 two sweeps over the supernodes: from the leaves up, x_R ← x_R ⊕ x_S D*U, and from the roots down, x_S ← x_S D* ⊕ x_R L D*. Columns are
@@ -13,7 +13,7 @@ import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from semiring.kernels.cpu.emitter import Arguments, Emitter
+from semiring.kernels.cpu.emitter import Arguments, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
@@ -23,6 +23,12 @@ __all__ = ["SweepArrays", "SweepKernel", "SweepWords", "lanes_of"]
 _ROW = 256
 """Bytes of a row of X: four cache lines, which the micro-kernel reads at once."""
 
+_LINE = 64
+"""Bytes of a cache line."""
+
+_PART = 64
+"""Columns of a result that are written at a time: as many rows of X stay in the first-level cache, or nearly."""
+
 _TILES = ((4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
 """Rows of X that are computed at a time, and vectors of each."""
 
@@ -31,9 +37,9 @@ class SweepWords(NamedTuple):
     """The arguments, before `SweepArrays` for each component; the arrays up to `panel_starts` are those of `Supernodes`.
 
     ``up`` lists the supernodes of the first sweep in ascending order and ``down`` those of the second in descending order; `active` marks
-    the former with 1. `starts` has the places of the `count` sources, one a lane, whose element there is 1; with `count` −1 X is given.
-    `numbers` are those from 0 on. For ``gather``, `count` is the number of rows, `starts` the `k` places that are its columns, and `stride`
-    the elements from row to row of `out`.
+    the former with 1. `starts` has the places of the sources, one a lane, whose element there is 1; with `lanes` −1 X is given.
+    `numbers` are those from 0 on. For ``gather``, `numbers` says to which row of `out` each of so many `lanes` goes, `stride` how many
+    elements rows lie apart, and `starts` has the `k` places that are its columns.
     """
 
     columns: int
@@ -47,7 +53,7 @@ class SweepWords(NamedTuple):
     downs: int
     active: int
     starts: int
-    count: int
+    lanes: int
     stride: int
     k: int
 
@@ -102,11 +108,11 @@ class SweepKernel:
         self.em = em
         self.x = {name: (args.pointer if name in _POINTERS else args.load)(em, name) for name in SweepWords._fields}
         self.arrays = {name: [args.pointer(em, (name, c)) for c in self.components] for name in SweepArrays._fields}
-        given = em.let(f"icmp slt i64 {self.x['count']}, 0")
+        given = em.let(f"icmp slt i64 {self.x['lanes']}, 0")
 
         def fill(turn: str, _: list[str]) -> None:
-            begin, w, _, _, _ = self._supernode("up", turn)
-            self._fill(begin, w)
+            first, w, *_others = self._supernode("up", turn)
+            self._fill(first, w)
 
         def source(b: str, _: list[str]) -> None:
             at = em.add(em.mul(self._word("starts", b), self.lanes), b)
@@ -115,7 +121,7 @@ class SweepKernel:
 
         def begin() -> None:
             em.loop(0, self.x["ups"], 1, fill)
-            em.loop(0, self.x["count"], 1, source)
+            em.loop(0, self.x["lanes"], 1, source)
 
         em.branch(em.let(f"xor i1 {given}, true"), begin)
         em.loop(0, self.x["ups"], 1, self._up)
@@ -153,16 +159,17 @@ class SweepKernel:
         begin, w, rows, r, panel = self._supernode("up", turn)
         own = em.at("i64", self.x["numbers"], begin)
         if self.backward:
-            place, along, across = em.add(panel, em.mul(w, w)), w, 1
+            self._call("x", rows, r, "x", own, w, "lower", em.add(panel, em.mul(w, w)), w, 1, fresh=False)
         else:
-            place, along, across = em.add(panel, w), 1, em.add(w, r)
-        self._call("x", rows, r, "x", own, w, "lower" if self.backward else "upper", place, along, across, fresh=False)
+            self._call("x", rows, r, "x", own, w, "upper", em.add(panel, w), 1, em.add(w, r), fresh=False)
 
     def _down(self, turn: str, _: list[str]) -> None:
         """x_S ← x_S D* ⊕ x_R L D*, or of a column x_S ← D* x_S ⊕ D*U x_R."""
         em = self.em
         begin, w, rows, r, panel = self._supernode("down", turn)
         own = em.at("i64", self.x["numbers"], begin)
+        along: str | int
+        across: str | int
         along, across = (em.add(w, r), 1) if self.backward else (1, w)
         matrix = "upper" if self.backward else "lower"
         beyond = em.add(panel, w if self.backward else em.mul(w, w))
@@ -213,9 +220,9 @@ class SweepKernel:
 
     def _panel(self) -> Emitter:
         """The product of a panel and rows of X."""
-        names = ["ptr %targets", "i64 %count", "ptr %terms", "i64 %depth", "i64 %along", "i64 %across", "i64 %fresh"]
-        names += [f"ptr %{name}{c}" for c in self.components for name in ("to", "from", "matrix")]
-        em = self._open(f"{self.name}_panel", ", ".join(names), "#1")
+        words = ["ptr %targets", "i64 %count", "ptr %terms", "i64 %depth", "i64 %along", "i64 %across", "i64 %fresh"]
+        words += [f"ptr %{name}{c}" for c in self.components for name in ("to", "from", "matrix")]
+        em = self._open(f"{self.name}_panel", ", ".join(words), "#1")
         start = "0"
         for tile in [t for t in (4, 2, 1) if t <= self.tile]:
             stop = str(em.round_down("%count", tile)) if tile > 1 else "%count"
@@ -240,9 +247,7 @@ class SweepKernel:
             for row in places:
                 for place in row:
                     for t, z, p in zip(self.rep.outer, self.rep.zero, place, strict=True):
-                        ir = t.vector(self.width)
-                        # What is not there yet is not read as a number.
-                        old = em.let(f"freeze {ir} {em.load(ir, p, t.bytes)}")
+                        ir, old = t.vector(self.width), em.load(t.vector(self.width), p, t.bytes)
                         carried.append((ir, em.let(f"select i1 {fresh}, {ir} {t.constant(z, self.width)}, {ir} {old}")))
 
             def term(k: str, sums: list[str]) -> list[str]:
@@ -261,15 +266,19 @@ class SweepKernel:
         rep, low = self.rep, self.low
         row = em.mul(em.load("i64", em.at("i64", "%terms", k), 8), self.lanes)
         x = [
-            [Value(em.load(t.vector(self.width), em.at(t.ir, f"%from{c}", em.add(row, column)), t.bytes), t) for c, t in enumerate(rep.outer)]
+            [
+                Value(em.load(t.vector(self.width), em.at(t.ir, f"%from{c}", em.add(row, column)), t.bytes), t)
+                for c, t in enumerate(rep.outer)
+            ]
             for column in columns
         ]
         entry = em.mul(k, "%across")
-        new = []
+        new: list[str] = []
         for i in range(tile):
             place = em.add(entry, em.mul(em.add(first, i), "%along"))
             scalars = [
-                Value(em.splat(em.load(t.ir, em.at(t.ir, f"%matrix{c}", place), t.bytes), t, self.width), t) for c, t in enumerate(rep.outer)
+                Value(em.splat(em.load(t.ir, em.at(t.ir, f"%matrix{c}", place), t.bytes), t, self.width), t)
+                for c, t in enumerate(rep.outer)
             ]
             for vector in x:
                 old = [Value(sums[len(new) + c], t) for c, t in enumerate(rep.outer)]
@@ -281,10 +290,10 @@ class SweepKernel:
     # Rows as the caller has them.
 
     def _gather(self) -> Emitter:
-        """Row b of the result has lane b of the rows of X at given places: squares of vectors are transposed."""
+        """Rows of the result are lanes of the rows of X at given places: squares of vectors are transposed."""
         em, args = self._open("gather"), self.args
-        count, stride, k = (args.load(em, name) for name in ("count", "stride", "k"))
-        starts = args.pointer(em, "starts")
+        count, stride, k = (args.load(em, name) for name in ("lanes", "stride", "k"))
+        starts, numbers = args.pointer(em, "starts"), args.pointer(em, "numbers")
         x, out = ([args.pointer(em, (name, c)) for c in self.components] for name in ("x", "out"))
         lanes, width = self.lanes, self.width
         whole = str(em.round_down(k, width))
@@ -292,20 +301,33 @@ class SweepKernel:
         def row(j: str | int) -> str | int:
             return em.mul(em.load("i64", em.at("i64", starts, j), 8), lanes)
 
-        def square(j: str, _: list[str]) -> None:
+        def line(lane: str | int) -> str | int:
+            return em.mul(em.load("i64", em.at("i64", numbers, lane), 8), stride)
+
+        def ask(j: str, _: list[str]) -> None:
+            # Rows lie anywhere: they are asked for before those before them are done.
+            later = row(em.smin(em.add(j, _PART), em.sub(k, 1)))
+            for c, t in enumerate(self.rep.outer):
+                for b in range(0, lanes, _LINE // t.bytes):
+                    em.prefetch(em.at(t.ir, x[c], em.add(later, b)), write=False)
+
+        def square(b: str, j: str, _: list[str]) -> None:
             rows = [row(em.add(j, i)) for i in range(width)]
+            for c, t in enumerate(self.rep.outer):
+                ir = t.vector(width)
+                vectors = em.transposed([em.load(ir, em.at(t.ir, x[c], em.add(r, b)), t.bytes) for r in rows], t)
+                for i, vector in enumerate(vectors):
+                    lane = em.add(b, i)
 
-            def some(b: str, _: list[str]) -> None:
-                for c, t in enumerate(self.rep.outer):
-                    ir = t.vector(width)
-                    vectors = em.transposed([em.load(ir, em.at(t.ir, x[c], em.add(r, b)), t.bytes) for r in rows], t)
-                    for i, vector in enumerate(vectors):
-                        lane = em.add(b, i)
-                        place = em.at(t.ir, out[c], em.add(em.mul(lane, stride), j))
-                        em.branch(em.let(f"icmp slt i64 {lane}, {count}"), functools.partial(em.store, ir, vector, place, t.bytes))
+                    def put(lane: str | int = lane, ir: str = ir, vector: str = vector, t: Scalar = t, whole: str = out[c]) -> None:
+                        em.store(ir, vector, em.at(t.ir, whole, em.add(line(lane), j)), t.bytes)
 
-            # Up to the lanes that are wanted.
-            em.loop(0, count, width, some)
+                    em.branch(em.let(f"icmp slt i64 {lane}, {count}"), put)
+
+        def part(start: str, _: list[str]) -> None:
+            stop = em.smin(em.add(start, _PART), whole)
+            em.loop(start, stop, 1, ask)
+            em.loop(0, count, width, lambda b, _: em.loop(start, stop, width, functools.partial(square, b)))
 
         def single(j: str, _: list[str]) -> None:
             here = row(j)
@@ -313,11 +335,11 @@ class SweepKernel:
             def lane(b: str, _: list[str]) -> None:
                 for c, t in enumerate(self.rep.outer):
                     value = em.load(t.ir, em.at(t.ir, x[c], em.add(here, b)), t.bytes)
-                    em.store(t.ir, value, em.at(t.ir, out[c], em.add(em.mul(b, stride), j)), t.bytes)
+                    em.store(t.ir, value, em.at(t.ir, out[c], em.add(line(b), j)), t.bytes)
 
             em.loop(0, count, 1, lane)
 
-        em.loop(0, whole, width, square)
+        em.loop(0, whole, _PART, part)
         em.loop(whole, k, 1, single)
         em.line("ret void")
         return em
