@@ -94,6 +94,12 @@ class Elimination:
         self._held: dict[int, Values] = {}
         self._subtrees, self._above = _subtrees(found)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the panels, and of what is kept beside them."""
+        arrays = (*self.panels.upper, *self.panels.lower, *(v for values in self._held.values() for v in values))
+        return sum(v.nbytes for v in arrays) + sum(v.nbytes for v in self.found.nodes)
+
     def run(self, weights: Values, changed: Array | None = None) -> None:
         """Eliminate all supernodes, or those above which edges have changed.
 

@@ -1,8 +1,8 @@
-"""Orders of elimination with little fill: nested dissection by METIS, minimum degree by SuiteSparse's AMD, or SciPy's.
+"""Orders of elimination with little fill: nested dissection by METIS, or minimum degree by SciPy.
 
 A fill-reducing order is found from the pattern of a graph alone, without regard to directions and weights. Nested dissection (George, 1973)
 takes out small sets of vertices that separate the rest, the last ones first; on planar graphs no order has less fill than a constant times
-its n log n (Lipton, Rose and Tarjan, 1979).
+its n log n (Lipton, Rose and Tarjan, 1979). Minimum degree (Markowitz, 1957) takes out the vertex with the fewest neighbours, again and again.
 """
 
 from __future__ import annotations
@@ -28,32 +28,18 @@ def _metis(starts: Array, heads: Array) -> Array:
     return np.asarray(metis.nested_dissection(adjacency=adjacency)[0], np.int64)
 
 
-def _amd(starts: Array, heads: Array) -> Array:
-    """Approximate minimum degree, by suitesparse-amd."""
-    return np.asarray(importlib.import_module("suitesparse_amd").amd(_pattern(starts, heads)), np.int64)
-
-
 def _scipy(starts: Array, heads: Array) -> Array:
     """Multiple minimum degree, which SuperLU finds before a factorization that drops everything."""
-    from scipy.sparse.linalg import spilu
-
-    matrix = _pattern(starts, heads).tocsc()
-    matrix.setdiag(2.0 * len(heads) + 2)
-    found = spilu(matrix, permc_spec="MMD_AT_PLUS_A", drop_tol=1.0, fill_factor=1.0, diag_pivot_thresh=0.0)
-    return np.argsort(found.perm_c).astype(np.int64)
-
-
-def _pattern(starts: Array, heads: Array) -> Any:
-    """A matrix of SciPy with ones."""
-    from scipy.sparse import csr_array
-
+    sparse, linalg = (importlib.import_module(f"scipy.{name}") for name in ("sparse", "sparse.linalg"))
     n = len(starts) - 1
-    return csr_array((np.ones(len(heads)), heads.astype(np.int32), starts.astype(np.int32)), shape=(n, n))
+    matrix = sparse.csc_array((np.ones(len(heads)), heads.astype(np.int32), starts.astype(np.int32)), shape=(n, n))
+    matrix.setdiag(2.0 * len(heads) + 2)
+    found = linalg.spilu(matrix, permc_spec="MMD_AT_PLUS_A", drop_tol=1.0, fill_factor=1.0, diag_pivot_thresh=0.0)
+    return np.argsort(found.perm_c).astype(np.int64)
 
 
 ORDERS: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
     "metis": ("pymetis", _metis),
-    "amd": ("suitesparse_amd", _amd),
     "minimum degree": ("scipy", _scipy),
 }
 """The module that finds each order, and how; the best first."""
@@ -66,7 +52,7 @@ def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tup
     ----------
     starts, heads : int arrays
         The pattern in compressed rows, without its diagonal.
-    order : {"auto", "metis", "amd", "minimum degree", "natural"} or int array of shape (n,)
+    order : {"auto", "metis", "minimum degree", "natural"} or int array of shape (n,)
         "auto" is the first of them that is installed; an array names the vertices in their order.
 
     Raises

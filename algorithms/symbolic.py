@@ -56,6 +56,8 @@ class Symbolic:
         The supernode above each one; s for none.
     entries : int array of shape (m,)
         The numbers of the graph's edges in the order of `nodes`.
+    fill : int
+        Entries of the factor above the diagonal: of the graph, and those that elimination makes.
     name : str
         How the order was found.
     """
@@ -65,6 +67,7 @@ class Symbolic:
     nodes: Supernodes
     parent: Array
     entries: Array
+    fill: int
     name: str
 
     @property
@@ -87,15 +90,15 @@ class Symbolic:
         """The sides of fronts."""
         return self.widths + self.beyond
 
-    @property
-    def fill(self) -> int:
-        """Entries of the factor above the diagonal, with those that are zero in merged supernodes."""
-        return int((self.widths * self.sides - self.widths * (self.widths + 1) // 2).sum())
-
     @cached_property
     def steps(self) -> int:
         """Steps of the elimination: each vertex of a supernode updates its front."""
         return int((self.widths * self.sides**2).sum())
+
+    def memory(self, itemsize: int) -> int:
+        """Bytes of the panels, the Schur complements that are kept, and the largest front, of elements of so many bytes."""
+        fronts = int((self.sides**2).max(initial=0))
+        return itemsize * (2 * int(self.nodes.panel_starts[-1]) + 2 * fronts)
 
     @cached_property
     def height(self) -> int:
@@ -195,7 +198,7 @@ def analysis(edges: CSR, order: Array, *, pattern: tuple[Array, Array] | None = 
     children = np.argsort(parents, kind="stable").astype(np.int64)
     edges_of_nodes = entry_starts, entry_rows[entries], entry_columns[entries]
     nodes = Supernodes(columns, row_starts, rows, panel_starts, child_starts, children, *edges_of_nodes)
-    return Symbolic(order, place, nodes, parents, entries, name)
+    return Symbolic(order, place, nodes, parents, entries, int(counts.sum()), name)
 
 
 def _starts(sizes: Array) -> Array:

@@ -11,6 +11,7 @@ What users call, by module; `planning` shows how a call is computed, and `execut
     product.py       matmul, multi_dot
     sequences.py     scan
     summary.py       statistics
+    elimination.py   factor
     explanation.py   explain, the plan of a call
     watching.py      watch, a closure step by step
     testing.py       random matrices, a closure by brute force, and checks of paths, for tests of one's own
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from semiring.common.errors import TraceError as TraceError
     from semiring.common.progress import Progress as Progress
     from semiring.config import show_config as show_config
+    from semiring.elimination import factor as factor
     from semiring.explanation import explain as explain
     from semiring.files.reading import read_edges as read_edges
     from semiring.graphs import EdgeList as EdgeList
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     from semiring.product import matmul as matmul
     from semiring.product import multi_dot as multi_dot
     from semiring.results.distributed import DistributedMatrix as DistributedMatrix
+    from semiring.results.factor import Factor as Factor
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.paths import Paths as Paths
     from semiring.results.paths_between import PathsBetween as PathsBetween
@@ -108,12 +111,14 @@ _HOMES = {
     "semiring.common.progress": "Progress",
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
+    "semiring.elimination": "factor",
     "semiring.explanation": "explain",
     "semiring.files.reading": "read_edges",
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
     "semiring.product": "Witnessed matmul multi_dot",
     "semiring.results.distributed": "DistributedMatrix",
+    "semiring.results.factor": "Factor",
     "semiring.results.farthest": "FarthestPair",
     "semiring.results.paths": "Paths",
     "semiring.results.paths_between": "PathsBetween",

@@ -295,7 +295,7 @@ class SweepKernel:
         count, stride, k = (args.load(em, name) for name in ("lanes", "stride", "k"))
         starts, numbers = args.pointer(em, "starts"), args.pointer(em, "numbers")
         x, out = ([args.pointer(em, (name, c)) for c in self.components] for name in ("x", "out"))
-        lanes, width = self.lanes, self.width
+        lanes, width = self.lanes, min(self.width, 16)
         whole = str(em.round_down(k, width))
 
         def row(j: str | int) -> str | int:

@@ -1,0 +1,151 @@
+"""A sparse graph and its elimination, with what is checked of numbers before and after, and what is done where a cycle diverges.
+
+Where only rounding makes a cycle improve, edges are reweighed by potentials (Johnson, 1977), with which none can: the elements of that
+graph are those that are wanted times the potentials of their ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.csr import CSR
+from semiring.algorithms.divergence import Diagnosis
+from semiring.algorithms.elimination import Elimination
+from semiring.algorithms.potentials import inverse
+from semiring.algorithms.schedules import eliminates
+from semiring.algorithms.symbolic import Symbolic
+from semiring.common.errors import DivergentPivot
+from semiring.kernels.cpu.eliminations import Eliminations
+from semiring.kernels.operations import operations_for
+from semiring.kernels.overflow.closures import guard_for, statistics_of
+from semiring.kernels.select import engine_for
+
+__all__ = ["Factorization"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+
+class Factorization:
+    """A graph over a semiring that is eliminated, and again where its weights change.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    edges : CSR
+    found : Symbolic
+    names : callable
+        The caller's name of a vertex, for errors.
+    threads : int, optional
+    check : bool
+        Whether what could leave the dtype is refused.
+
+    Raises
+    ------
+    DivergenceError, OverflowRiskError
+    """
+
+    def __init__(
+        self, semiring: Semiring, edges: CSR, found: Symbolic, names: Callable[[int], Any], *, threads: int | None, check: bool
+    ) -> None:
+        self.semiring, self.edges, self._names, self._check = semiring, edges, names, check
+        engine = engine_for(semiring, edges.dtypes, "cpu", threads, witness=True)  # which matrices of bits have not
+        by_star = eliminates(semiring, edges.dtypes, paths=False)
+        self.elimination = Elimination(engine, Eliminations(semiring, edges.dtypes, threads), found, by_star=by_star)
+        self._operations = operations_for(semiring, edges.dtypes)
+        self._potentials: tuple[Values, Values] | None = None
+        self._eliminate(edges.weights, None)
+
+    @property
+    def found(self) -> Symbolic:
+        """The analysis."""
+        return self.elimination.found
+
+    def update(self, numbers: Array, weights: Values) -> None:
+        """Give some edges other weights; where that raises, all is as it was."""
+        before = self.edges.weights
+        after = tuple(w.copy() for w in before)
+        for w, new in zip(after, weights, strict=True):
+            w[numbers] = new
+        try:
+            self._eliminate(after, numbers)
+        except Exception:
+            self._eliminate(before, numbers)
+            raise
+
+    def located(self, tails: Array, heads: Array) -> Array:
+        """The numbers of edges by their ends; −1 where there is none."""
+        edges = self.edges
+        key, wanted = edges.tails.astype(np.int64) * edges.n + edges.heads, tails.astype(np.int64) * edges.n + heads
+        numbers = np.searchsorted(key, wanted)
+        there = numbers < len(key)
+        there[there] = key[numbers[there]] == wanted[there]
+        return np.where(there, numbers, -1)
+
+    def between(self, sources: Array, targets: Array, *, every_source: bool, every_target: bool) -> Values:
+        """Elements of the closure between vertices: by rows, or by columns where these are fewer."""
+        out = tuple(np.empty((len(sources), len(targets)), d) for d in self.edges.dtypes)
+        if len(targets) < len(sources):
+            self.elimination.rows(targets, None if every_source else sources, out, backward=True)
+        else:
+            self.elimination.rows(sources, None if every_target else targets, out)
+        if self._potentials is not None:
+            p, back = self._potentials
+            out = self._multiplied(tuple(v[sources, None] for v in back), out)
+            out = self._multiplied(out, tuple(v[targets] for v in p))
+        self._guard.after(out, None)
+        return out
+
+    def solve(self, b: Values) -> Values:
+        """The least solution of x = A ⊗ x ⊕ b, for b of shape (n, k)."""
+        if self._potentials is None:
+            found = self.elimination.solve(b)
+        else:
+            p, back = (tuple(v[:, None] for v in values) for values in self._potentials)
+            found = self._multiplied(back, self.elimination.solve(self._multiplied(p, b)))
+        self._guard.after(found, None)
+        return found
+
+    def _eliminate(self, weights: Values, changed: Array | None) -> None:
+        """Eliminate edges of these weights, or those parts where some have changed."""
+        semiring, edges = self.semiring, self.edges
+        self._guard = guard_for(semiring, edges.dtypes, max(0, edges.n - 1), check=self._check)
+        self._guard.before(statistics_of(semiring, weights))
+        self.elimination.engine.signed = self._guard.signed
+        if self._potentials is not None:
+            changed = None
+        self.edges = CSR(edges.n, edges.starts, edges.heads, weights, edges.zero)
+        self._potentials = None
+        try:
+            self.elimination.run(weights, changed)
+        except DivergentPivot as stop:
+            self._by_potentials(stop.vertex)
+
+    def _by_potentials(self, vertex: int) -> None:
+        """Raise for a cycle that diverges; where only rounding made one, eliminate once more by potentials."""
+        semiring, edges, one = self.semiring, self.edges, self._operations.one
+        matrix = edges.arrays()
+        diagnosis = Diagnosis(semiring, lambda: matrix, self._names)
+        if self.elimination.by_star:
+            raise diagnosis.elimination(vertex, edges.dtypes) from None
+        p = diagnosis.potentials(vertex, matrix, None, np.arange(edges.n))
+        back = inverse(semiring, p)
+        if back is None:
+            raise diagnosis.no_inverse(edges.dtypes) from None
+        p, back = (tuple(v.astype(d) for v, d in zip(values, edges.dtypes, strict=True)) for values in (p, back))
+        # a_uv ← p_u ⊗ a_uv ⊗ p_v⁻¹, and 1 where that improves on 1, as rounding left it
+        weights = self._multiplied(tuple(v[edges.tails] for v in p), edges.weights)
+        weights = self._multiplied(weights, tuple(v[edges.heads] for v in back))
+        total = self._operations.add(tuple(np.full_like(w, o) for w, o in zip(weights, one, strict=True)), weights)
+        harmless = np.logical_and.reduce([np.asarray(t == o) for t, o in zip(total, one, strict=True)])
+        self.elimination.run(tuple(np.where(harmless, w, o).astype(w.dtype) for w, o in zip(weights, one, strict=True)))
+        self._potentials = p, back
+
+    def _multiplied(self, x: Values, y: Values) -> Values:
+        """x ⊗ y, without a warning where that overflows."""
+        with np.errstate(all="ignore"):
+            return tuple(np.asarray(v) for v in self._operations.mul(x, y))

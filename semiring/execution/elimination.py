@@ -1,0 +1,88 @@
+"""The elimination of a sparse graph: it is read, ordered and analysed, and refused where its factor has no room."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.csr import CSR
+from semiring.algorithms.factorization import Factorization
+from semiring.algorithms.ordering import fill_reducing_order
+from semiring.algorithms.schedules import require_closure_laws
+from semiring.algorithms.symbolic import Symbolic, analysis, symmetric_pattern
+from semiring.arrays.devices import host
+from semiring.arrays.memory import fits, free_on
+from semiring.common.errors import DTypeError, GraphError, TooLargeError, noted
+from semiring.common.units import format_bytes
+from semiring.graphs import edges_of
+from semiring.graphs.edge_list import EdgeList
+from semiring.graphs.foreign import edges_of_library
+from semiring.graphs.read import GivenMatrix, reading_of
+from semiring.graphs.vertices import chosen
+from semiring.results.factor import Factor
+
+__all__ = ["FactorOptions", "factor_graph"]
+
+Array = np.ndarray[Any, Any]
+
+
+class FactorOptions(NamedTuple):
+    """The options of `semiring.factor`."""
+
+    order: Any
+    weight: Any
+    nonedge: Any
+    dtype: Any
+    threads: int | None
+    check: bool
+
+
+def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Factor:
+    """The factor of whatever the caller calls a graph."""
+    with noted("the elimination", semiring, graph):
+        listed = graph if isinstance(graph, EdgeList) else edges_of_library(graph)
+        read = edges_of(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, weight=options.weight)
+        edges, labels = _edges_of_matrix(graph, semiring, options) if read is None else read
+        if any(d.kind == "O" for d in edges.dtypes):
+            raise DTypeError("elimination is compiled for numbers, and these are objects; pass dtype=float, or use closure")
+        require_closure_laws(semiring, edges.dtypes, paths=False)
+        found = _analysed(edges, labels, options.order)
+        _require_room(found, edges)
+        names = int if labels is None else labels.__getitem__
+        matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check)
+        return Factor(matrix, labels, listed)
+
+
+def _edges_of_matrix(graph: Any, semiring: Semiring, options: FactorOptions) -> tuple[CSR, Any]:
+    """The entries of a dense matrix that are not zero."""
+    g = GivenMatrix.of(graph, semiring, reading_of(semiring, options.nonedge, options.dtype)).read()
+    if g.batch:
+        raise GraphError(f"a factor is of one graph, not of a batch of shape {g.batch}; pass one at a time")
+    if g.verify is not None:
+        g.verify()
+    values = tuple(map(host, g.values))
+    zero, _ = semiring.identities(g.dtypes)
+    there = np.logical_or.reduce([np.asarray(v != z, dtype=bool) for v, z in zip(values, zero, strict=True)])
+    tails, heads = np.nonzero(there)
+    return CSR.of(tails, heads, tuple(v[there] for v in values), g.n, zero), g.labels
+
+
+def _analysed(edges: CSR, labels: Any, order: Any) -> Symbolic:
+    """The supernodes of a graph in an order that is asked for."""
+    pattern = symmetric_pattern(edges)
+    if not isinstance(order, str):
+        order = chosen(order, edges.n, labels, "order").numbers
+    vertices, name = fill_reducing_order(*pattern, order)
+    return analysis(edges, vertices, pattern=pattern, name=name)
+
+
+def _require_room(found: Symbolic, edges: CSR) -> None:
+    """Refuse an elimination whose panels and largest front the memory has no room for."""
+    needed = found.memory(sum(d.itemsize for d in edges.dtypes))
+    if not fits(needed, "cpu"):
+        raise TooLargeError(
+            f"eliminating {edges.n:,} vertices in the order {found.name!r} fills {found.fill:,} entries and takes {format_bytes(needed)}, "
+            f"but {format_bytes(free_on('cpu') or 0)} of memory are available; find rows by searches, apsp(graph, sources=…)"
+        )

@@ -1,0 +1,368 @@
+"""`Factor`: a sparse graph that was eliminated, and what follows from it: rows, columns, entries, solutions, and new weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.csr import combine_runs
+from semiring.algorithms.factorization import Factorization
+from semiring.arrays.devices import host
+from semiring.arrays.exchange import borrowed
+from semiring.arrays.memory import fits, free_on
+from semiring.arrays.pieces import HOST
+from semiring.common.errors import GraphError, ShapeError, TooLargeError, raised_here
+from semiring.common.html import Shown
+from semiring.common.units import format_bytes
+from semiring.graphs.edge_list import EdgeList
+from semiring.graphs.vertices import Vertices, chosen
+from semiring.kernels.operations import operations_for
+from semiring.results.store import shown
+
+__all__ = ["Factor"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+
+class Factor(Shown):
+    """A sparse graph that was eliminated; `factor` makes it.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> ring = sr.edges([(0, 1, 2.0), (1, 2, 2.0), (2, 3, 2.0), (3, 0, 2.0)])
+    >>> f = sr.factor(ring)
+    >>> f.rows([0, 2])
+    array([[0., 2., 4., 6.],
+           [4., 6., 0., 2.]])
+
+    Attributes
+    ----------
+    nodes : tuple
+        The vertices, in the order of rows and columns.
+    """
+
+    def __init__(self, matrix: Factorization, labels: Sequence[Hashable] | None, listed: EdgeList | None) -> None:
+        self._matrix, self._listed = matrix, listed
+        self.nodes: tuple[Any, ...] = tuple(range(matrix.edges.n)) if labels is None else tuple(labels)
+        self._labels = None if labels is None else self.nodes
+
+    @property
+    def semiring(self) -> Semiring:
+        """The semiring of its elements."""
+        return self._matrix.semiring
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtype of each component of an element."""
+        return self._matrix.edges.dtypes
+
+    # What it is.
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """The vertices in the order of elimination, for `factor` of other weights of the same graph.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> star = sr.edges([("hub", "a"), ("hub", "b"), ("hub", "c")], directed=False)
+        >>> sr.factor(star, order=["a", "b", "c", "hub"]).order
+        ('a', 'b', 'c', 'hub')
+        """
+        return tuple([self.nodes[v] for v in self._matrix.found.order.tolist()])
+
+    @property
+    def fill(self) -> int:
+        """Entries above the diagonal of the eliminated matrix, those of the graph and those that elimination made.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.factor(sr.edges([(0, 1), (1, 2), (2, 3)], directed=False), order="natural").fill
+        3
+        """
+        return self._matrix.found.fill
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it holds beside the graph.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.factor(sr.edges([(0, 1)])).nbytes > 0
+        True
+        """
+        return self._matrix.elimination.nbytes
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """What Jupyter shows."""
+        found = self._matrix.found
+        return f"factor of {found.n:,} vertices over {self.semiring.name}", [
+            ("order", found.name),
+            ("fill", f"{found.fill:,} entries, of {len(self._matrix.edges.heads):,} edges"),
+            ("height", f"{found.height:,} of {len(found.parent):,} supernodes"),
+            ("elimination", f"{found.steps:,} steps"),
+            ("memory", format_bytes(self.nbytes)),
+        ]
+
+    def __repr__(self) -> str:
+        return f"<{self.facts()[0]}: {self.fill:,} entries of fill>"
+
+    # What follows from it.
+
+    @raised_here
+    def rows(self, sources: Any = None) -> Any:
+        """Rows of the closure: the best elements from some vertices to all.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]))
+        >>> f.rows("a")
+        array([0., 1., 3.])
+
+        Parameters
+        ----------
+        sources : vertex or sequence of vertices, optional
+            By default all.
+
+        Returns
+        -------
+        array of shape (k, n), or (n,) for one vertex
+            A tuple of arrays where elements are structured.
+
+        Raises
+        ------
+        GraphError
+            For what is no vertex.
+        TooLargeError
+            Where the memory has no room for the rows; `blocks` gives some at a time.
+        """
+        return self._between(sources, None)
+
+    @raised_here
+    def columns(self, targets: Any = None) -> Any:
+        """Columns of the closure: the best elements from all vertices to some.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]))
+        >>> f.columns(["c"])
+        array([[3.],
+               [2.],
+               [0.]])
+
+        Parameters
+        ----------
+        targets : vertex or sequence of vertices, optional
+            By default all.
+
+        Returns
+        -------
+        array of shape (n, k), or (n,) for one vertex
+
+        Raises
+        ------
+        GraphError, TooLargeError
+            As `rows`.
+        """
+        return self._between(None, targets)
+
+    @raised_here
+    def __getitem__(self, ends: Any) -> Any:
+        """``f[sources, targets]``: elements between some vertices; one vertex by itself has no axis, and `:` is all."""
+        if not (isinstance(ends, tuple) and len(ends) == 2):
+            raise GraphError("f[sources, targets] needs both; f.rows(sources) and f.columns(targets) have all of the others")
+        sources, targets = (None if isinstance(e, slice) and e == slice(None) else e for e in ends)
+        return self._between(sources, targets)
+
+    @raised_here
+    def closure(self) -> Any:
+        """The closure as a dense matrix: the best elements between all vertices.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.factor(sr.edges([(0, 1, 4.0)])).closure()
+        array([[ 0.,  4.],
+               [inf,  0.]])
+
+        Returns
+        -------
+        array of shape (n, n)
+
+        Raises
+        ------
+        TooLargeError
+            Where the memory has no room for it.
+        """
+        return self._between(None, None)
+
+    def blocks(self, size: int | None = None) -> Iterator[tuple[tuple[Any, ...], Any]]:
+        """All rows of the closure, some at a time, where all would not fit: pairs of sources and their rows.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> f = sr.factor(sr.edges([(0, 1, 4.0), (1, 2, 1.0)], directed=False))
+        >>> max(float(rows.max()) for sources, rows in f.blocks())
+        5.0
+
+        Parameters
+        ----------
+        size : int, optional
+            Rows at a time; by default what takes little memory and keeps all threads busy.
+
+        Yields
+        ------
+        sources : tuple of vertices
+            In the order of elimination, in which rows are found fastest.
+        rows : array of shape (k, n)
+        """
+        kernels, n = self._matrix.elimination.kernels, len(self.nodes)
+        least = kernels.lanes * kernels.threads
+        size = max(least, HOST // max(1, n) // least * least) if size is None else max(1, int(size))
+        for first in range(0, n, size):
+            numbers = self._matrix.found.order[first : first + size]
+            yield tuple([self.nodes[v] for v in numbers.tolist()]), self._elements(Vertices(numbers), Vertices.all_of(n))
+
+    @raised_here
+    def solve(self, b: Any) -> Any:
+        """The least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b.
+
+        Examples
+        --------
+        How far it is from each vertex to the nearest of two stations, where a train leaves after 5 and 1:
+
+        >>> import numpy as np, semiring as sr
+        >>> f = sr.factor(sr.edges([("home", "north", 3.0), ("home", "south", 9.0)]))
+        >>> f.solve([np.inf, 5.0, 1.0])
+        array([8., 5., 1.])
+
+        Parameters
+        ----------
+        b : array of shape (n,) or (n, k)
+            A tuple of arrays where elements are structured.
+
+        Returns
+        -------
+        array of that shape
+
+        Raises
+        ------
+        ShapeError
+            For another number of rows.
+        """
+        parts = b if self.semiring.components > 1 else (b,)
+        given = tuple(np.asarray(host(borrowed(v).array)) for v in parts)
+        n = len(self.nodes)
+        if len(given) != len(self.dtypes) or any(v.ndim not in (1, 2) or v.shape[0] != n or v.shape != given[0].shape for v in given):
+            raise ShapeError(f"b must have a row for each of {n} vertices, shape ({n},) or ({n}, k); got {given[0].shape}")
+        columns = tuple(np.ascontiguousarray(v.reshape(n, math.prod(v.shape[1:])), d) for v, d in zip(given, self.dtypes, strict=True))
+        answer = tuple(v.reshape(given[0].shape) for v in self._matrix.solve(columns))
+        return answer[0] if len(answer) == 1 else answer
+
+    # Other weights.
+
+    @raised_here
+    def update(self, weights: Any) -> None:
+        """Give edges other weights, and eliminate what depends on them again. The zero of the semiring (∞ for distances) closes an edge.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]))
+        >>> f.update([4.0, 5.0])
+        >>> float(f["a", "c"])
+        9.0
+        >>> f.update((["b"], ["c"], [1.0]))
+        >>> float(f["a", "c"])
+        5.0
+
+        Parameters
+        ----------
+        weights : array, or tuple (tails, heads, weights)
+            Of all edges, in the order of the list that `factor` was given, or else of rows and then of columns; or of some, by their ends.
+            An edge of an undirected list has the same weight both ways. Of edges that are named several times weights combine with ⊕.
+
+        Raises
+        ------
+        GraphError
+            For an edge that the graph has not, or another number of weights. The factor is as it was.
+        DivergenceError, OverflowRiskError
+            As for `factor`. The factor is as it was.
+        """
+        tails, heads, given = self._named(weights)
+        numbers = self._matrix.located(tails, heads)
+        if (numbers < 0).any():
+            u, v = (self.nodes[int(x[np.argmin(numbers)])] for x in (tails, heads))
+            raise GraphError(f"there is no edge from {u!r} to {v!r}; factor a graph that has it")
+        order = np.argsort(numbers, kind="stable")
+        add = operations_for(self.semiring, self.dtypes).add
+        self._matrix.update(*combine_runs(numbers[order], tuple(v[order] for v in given), add))
+
+    def _named(self, weights: Any) -> tuple[Array, Array, Values]:
+        """The ends of the edges that an update names, as numbers of vertices, and their weights."""
+        components = len(self.dtypes)
+        listed, edges, n = self._listed, self._matrix.edges, len(self.nodes)
+        by_ends = isinstance(weights, tuple) and len(weights) == 3 and components != 3
+        if by_ends:
+            tails, heads = (chosen(ends, n, self._labels, name).numbers for ends, name in zip(weights, ("tails", "heads"), strict=False))
+            values = self._values(weights[2])
+        else:
+            values = self._values(weights)
+            tails, heads = (edges.tails, edges.heads) if listed is None else (listed.sources, listed.targets)
+        if not len(tails) == len(heads) == len(values[0]):
+            raise GraphError(f"{len(values[0]):,} weights for {len(tails):,} edges; pass one for each, or (tails, heads, weights)")
+        if listed is not None and not listed.directed:
+            back = np.flatnonzero(tails != heads)
+            tails, heads = np.concatenate([tails, heads[back]]), np.concatenate([heads, tails[back]])
+            values = tuple(np.concatenate([v, v[back]]) for v in values)
+        return tails, heads, values
+
+    def _values(self, weights: Any) -> Values:
+        """Weights as elements, one array a component."""
+        parts = weights if len(self.dtypes) > 1 else (weights,)
+        found = tuple(np.asarray(host(borrowed(w).array)) for w in parts)
+        if len(found) != len(self.dtypes) or any(v.ndim != 1 for v in found):
+            raise GraphError("weights are a flat sequence, one number for each edge")
+        zero, _ = self.semiring.identities(self.dtypes)
+        converted = []
+        for v, dtype, z in zip(found, self.dtypes, zero, strict=True):
+            if v.dtype.kind == "f" and np.isnan(v).any():
+                raise GraphError("a weight is NaN; close an edge by the zero of the semiring, such as inf")
+            # Integers have no ∞, and their zero stands for it.
+            absent = np.isinf(v) if dtype.kind in "iu" and v.dtype.kind == "f" else np.zeros(len(v), bool)
+            cast = np.where(absent, 0, v).astype(dtype)
+            if dtype.kind in "iu" and not np.array_equal(cast, np.where(absent, 0, v)):
+                raise GraphError(f"a weight is no {dtype}; factor the graph with dtype=float")
+            cast[absent] = z
+            converted.append(cast)
+        return tuple(converted)
+
+    # Elements.
+
+    def _between(self, sources: Any, targets: Any) -> Any:
+        """Elements between vertices that the caller names."""
+        n = len(self.nodes)
+        return self._elements(chosen(sources, n, self._labels, "sources"), chosen(targets, n, self._labels, "targets"))
+
+    def _elements(self, sources: Vertices, targets: Vertices) -> Any:
+        """Elements between vertices, where the memory has room for them."""
+        shape = len(sources.numbers), len(targets.numbers)
+        needed = shape[0] * shape[1] * sum(d.itemsize for d in self.dtypes)
+        if not fits(needed, "cpu"):
+            raise TooLargeError(
+                f"{shape[0]:,} × {shape[1]:,} elements take {format_bytes(needed)}, but {format_bytes(free_on('cpu') or 0)} of memory are "
+                f"available; ask for fewer, or go through f.blocks()"
+            )
+        every = {"every_source": sources.every, "every_target": targets.every}
+        return shown(self._matrix.between(sources.numbers, targets.numbers, **every), sources, targets, None)

@@ -1,0 +1,298 @@
+"""Sparse elimination: any rows, columns and entries of the closure out of a factor, compared with SciPy, NetworkX and the dense closure."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csgraph
+from scipy.sparse.linalg import splu
+
+import semiring as sr
+from semiring.algorithms import elimination, ordering
+
+Array = np.ndarray[Any, Any]
+
+CLOSED = [name for name in sr.semirings() if name not in ("plus-times", "gf2", "tropical-argmin")]
+
+
+@pytest.fixture(params=["small fronts", "large fronts"])
+def fronts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fronts by compiled code, and by products of the engine, in one subtree or in many."""
+    if request.param == "large fronts":
+        monkeypatch.setattr(elimination, "_SMALL", 3)
+        monkeypatch.setattr(elimination, "_TASK", 64)
+
+
+def roads(n: int, rng: np.random.Generator, *, directed: bool = False, share: float = 3.0) -> Any:
+    """A sparse matrix of small whole weights, which any order of sums gives exactly."""
+    m = int(share * n)
+    tails, heads = rng.integers(0, max(n, 1), (2, m if n else 0))
+    matrix = sp.coo_array((rng.integers(1, 50, len(tails)).astype(float), (tails, heads)), shape=(n, n)).tocsr()
+    matrix.sum_duplicates()
+    return matrix if directed else (matrix + matrix.T).tocsr()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 17, 97, 300])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.usefixtures("fronts")
+def test_distances_are_scipys(n: int, dtype: str, directed: bool) -> None:
+    rng = np.random.default_rng(n)
+    graph = roads(n, rng, directed=directed)
+    expected = csgraph.dijkstra(graph) if n else np.zeros((0, 0))
+    f = sr.factor(graph, dtype=dtype)
+
+    def same(found: Any, wanted: Array) -> None:
+        assert found.dtype == dtype and found.shape == wanted.shape
+        infinite = np.iinfo(dtype).max if dtype == "int32" else np.inf
+        np.testing.assert_array_equal(np.where(found == infinite, np.inf, found), wanted)
+
+    same(f.closure(), expected)
+    some, others = (rng.permutation(n)[: n // 2] for _ in range(2))
+    same(f.rows(some), expected[some])
+    same(f.columns(others), expected[:, others])
+    same(f[some, others], expected[np.ix_(some, others)])
+    same(f[others[:1], some], expected[np.ix_(others[:1], some)])
+    if n:
+        same(f.rows(n - 1), expected[n - 1])
+        same(f.columns(0), expected[:, 0])
+        same(f[0, :], expected[0])
+        same(f[[0, 0], n - 1], expected[[0, 0], n - 1])
+    seen = [(list(sources), rows) for sources, rows in f.blocks(7)]
+    assert sorted(v for sources, _ in seen for v in sources) == list(range(n))
+    for sources, rows in seen:
+        same(rows, expected[sources])
+
+
+@pytest.mark.parametrize("semiring", CLOSED)
+@pytest.mark.usefixtures("fronts")
+def test_every_semirings_closure(semiring: str) -> None:
+    rng = np.random.default_rng(5)
+    matrix = sr.testing.random_matrix(semiring, 41, density=0.06, rng=rng)
+    if semiring == "log":
+        matrix -= 6.0  # so that sums over all walks converge
+    f = sr.factor(matrix, semiring)
+    expected = sr.closure(matrix, semiring)
+    for found, wanted in zip(_parts(f.closure()), _parts(expected), strict=True):
+        assert found.dtype == wanted.dtype
+        if wanted.dtype.kind == "f":
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+        else:
+            np.testing.assert_array_equal(found, wanted)
+
+
+def _parts(values: Any) -> tuple[Array, ...]:
+    """The components."""
+    return values if isinstance(values, tuple) else (values,)
+
+
+@pytest.mark.parametrize("isa", ["avx512", "avx2", "sse2"])
+def test_every_instruction_set(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    graph = roads(120, rng, directed=True)
+    expected = csgraph.dijkstra(graph)
+    monkeypatch.setenv("SEMIRING_ISA", isa)
+    try:
+        f = sr.factor(graph)
+    except sr.SemiringError as error:
+        pytest.skip(str(error))
+    np.testing.assert_array_equal(f.closure(), expected)
+    np.testing.assert_array_equal(sr.factor(graph, dtype="f4").columns(range(5)), expected[:, :5])
+
+
+@pytest.mark.usefixtures("fronts")
+def test_plus_times_solves_linear_systems() -> None:
+    rng = np.random.default_rng(3)
+    a = roads(150, rng, directed=True)
+    a *= 0.5 / abs(a).sum(axis=1).max()
+    exact = splu(sp.csc_array(sp.eye_array(150) - a))
+    f = sr.factor(a, "plus-times")
+    b = rng.standard_normal((150, 3))
+    np.testing.assert_allclose(f.solve(b), exact.solve(b), rtol=1e-12)
+    np.testing.assert_allclose(f.solve(b[:, 0]), exact.solve(b[:, 0]), rtol=1e-12)
+    np.testing.assert_allclose(f.rows([3, 7]), np.linalg.inv(np.eye(150) - a.toarray())[[3, 7]], rtol=1e-10, atol=1e-14)
+
+
+def test_a_solution_is_the_least() -> None:
+    rng = np.random.default_rng(4)
+    graph = roads(80, rng, directed=True)
+    b = np.where(rng.random((80, 70)) < 0.05, rng.integers(0, 9, (80, 70)), np.inf)
+    f = sr.factor(graph)
+    np.testing.assert_array_equal(f.solve(b), sr.matmul(sr.apsp(graph), b, "min-plus"))
+    assert f.solve(np.zeros((80, 0))).shape == (80, 0)
+    with pytest.raises(sr.ShapeError, match="80 vertices"):
+        f.solve(b[1:])
+
+
+def test_negative_edges_are_bellman_and_fords() -> None:
+    rng = np.random.default_rng(6)
+    p = rng.integers(-40, 40, 120)
+    coo = roads(120, rng, directed=True).tocoo()
+    graph = sp.csr_array((coo.data + p[coo.row] - p[coo.col], (coo.row, coo.col)), shape=(120, 120))
+    assert (graph.data < 0).any()
+    np.testing.assert_array_equal(sr.factor(graph).closure(), csgraph.johnson(graph))
+
+
+@pytest.mark.usefixtures("fronts")
+def test_a_negative_cycle_is_named() -> None:
+    rng = np.random.default_rng(7)
+    graph = roads(60, rng, directed=True).tolil()
+    for u, v, w in ((3, 50, -5.0), (50, 8, 1.0), (8, 3, 3.0)):
+        graph[u, v] = w
+    with pytest.raises(sr.NegativeCycleError) as caught:
+        sr.factor(graph.tocsr())
+    assert set(caught.value.cycle) == {3, 50, 8}
+    loop = sr.edges([("a", "b", 1.0), ("b", "b", -1.0)])
+    with pytest.raises(sr.NegativeCycleError, match="b → b, weight -1"):
+        sr.factor(loop)
+    with pytest.raises(sr.DivergenceError):
+        sr.factor(np.array([[0.0, 1.0], [1.0, 0.0]]), "plus-times")
+
+
+def test_cycles_that_only_rounding_makes_negative_do_no_harm() -> None:
+    rng = np.random.default_rng(8)
+    n = 60
+    p = rng.standard_normal(n) * 10
+    coo = roads(n, rng).tocoo()
+    weights = p[coo.row] - p[coo.col]
+    # Rounded up, so that in exact arithmetic no cycle is negative, though in floats many are.
+    short = [Fraction(w) < Fraction(p[u]) - Fraction(p[v]) for u, v, w in zip(coo.row, coo.col, weights, strict=True)]
+    weights[short] = np.nextafter(weights[short], np.inf)
+    graph = sp.csr_array((weights, (coo.row, coo.col)), shape=(n, n))
+    reached = np.isfinite(csgraph.dijkstra(graph.astype(bool), unweighted=True))
+    f = sr.factor(graph)
+    np.testing.assert_allclose(f.closure()[reached], (p[:, None] - p)[reached], atol=1e-12)
+    assert np.isinf(f.closure()[~reached]).all()
+    np.testing.assert_allclose(f.columns(3)[reached[:, 3]], (p - p[3])[reached[:, 3]], atol=1e-12)
+    np.testing.assert_allclose(f.solve(np.zeros(n)), np.where(reached, p[:, None] - p, np.inf).min(axis=1), atol=1e-12)
+    f.update(graph.data + 1)
+    np.testing.assert_allclose(f.rows(0), sr.apsp(sp.csr_array((graph.data + 1, graph.indices, graph.indptr)), sources=0), rtol=1e-12)
+
+
+class TestUpdate:
+    @pytest.mark.usefixtures("fronts")
+    def test_some_and_all_edges(self) -> None:
+        rng = np.random.default_rng(9)
+        graph = roads(200, rng, directed=True)
+        coo = graph.tocoo()
+        f = sr.factor(graph)
+        for count in (1, 3, 40, coo.nnz):
+            some = rng.permutation(coo.nnz)[:count]
+            new = rng.integers(1, 50, count).astype(float)
+            graph[coo.row[some], coo.col[some]] = new
+            f.update((coo.row[some], coo.col[some], new) if count < coo.nnz else graph.data)
+            np.testing.assert_array_equal(f.closure(), csgraph.dijkstra(graph))
+
+    @pytest.mark.parametrize("dtype", [float, np.int16])
+    def test_edges_are_closed_and_opened_again(self, dtype: Any) -> None:
+        streets = sr.edges([("a", "b", 2), ("b", "c", 3), ("a", "c", 9)], directed=False)
+        f = sr.factor(streets, dtype=dtype)
+        f.update((["b"], ["c"], [np.inf]))
+        assert f["a", ["b", "c"]].tolist() == [2, 9] and f["c", "b"] == 11
+        f.update([1, 1, 1])
+        assert f["a", ["b", "c"]].tolist() == [1, 1] and f["c", "b"] == 1
+
+    def test_edges_that_are_named_twice_combine(self) -> None:
+        f = sr.factor(sr.edges([(0, 1, 5.0), (0, 1, 7.0), (1, 2, 1.0)]))
+        f.update([4.0, 3.0, 2.0])
+        assert f[0, :].tolist() == [0.0, 3.0, 5.0]
+
+    def test_what_is_refused_changes_nothing(self) -> None:
+        f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "a", 2.0), ("b", "c", 3.0)]))
+        before = f.closure()
+        for weights, kind, text in [
+            ((["a"], ["c"], [1.0]), sr.GraphError, "no edge from 'a' to 'c'"),
+            ((["a"], ["x"], [1.0]), sr.GraphError, "no vertex 'x'"),
+            ([1.0], sr.GraphError, "1 weights for 3 edges"),
+            ([1.0, np.nan, 1.0], sr.GraphError, "NaN"),
+            ([[1.0]], sr.GraphError, "flat"),
+            ([1.0, -2.0, 1.0], sr.NegativeCycleError, "weight -1"),
+        ]:
+            with pytest.raises(kind, match=text):
+                f.update(weights)
+            np.testing.assert_array_equal(f.closure(), before)
+        whole = sr.factor(sr.edges([(0, 1, 1)]), dtype="int32")
+        with pytest.raises(sr.GraphError, match="int32"):
+            whole.update([0.5])
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_any_graph_in_any_order(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 25))
+    vertices = st.integers(0, n - 1)
+    edges = data.draw(st.lists(st.tuples(vertices, vertices, st.integers(0, 9)), max_size=60))
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(range(n))
+    graph.add_weighted_edges_from(edges)
+    f = sr.factor(graph, order=data.draw(st.permutations(range(n))))
+    expected = np.array([[nx.single_source_dijkstra_path_length(graph, u).get(v, np.inf) for v in range(n)] for u in range(n)])
+    np.testing.assert_array_equal(f.closure(), expected)
+    sources, targets = (data.draw(st.lists(vertices, max_size=4)) for _ in range(2))
+    np.testing.assert_array_equal(f[sources, targets], expected[np.ix_(sources, targets)])
+
+
+@pytest.mark.parametrize("order", [*ordering.ORDERS, "natural"])
+def test_orders(order: str) -> None:
+    module = ordering.ORDERS.get(order, ("numpy",))[0]
+    pytest.importorskip(module)
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(12, 13))
+    f = sr.factor(grid, order=order)
+    np.testing.assert_array_equal(f.rows(5), sr.apsp(grid, sources=5))
+    assert sorted(f.order) == list(range(156))
+    again = sr.factor(grid, order=f.order)
+    assert again.fill == f.fill
+    if order != "natural":
+        assert f.fill < sr.factor(grid, order="natural").fill
+
+
+def test_bits_do_not_depend_on_threads() -> None:
+    rng = np.random.default_rng(11)
+    graph = roads(400, rng)
+    graph.data = rng.random(graph.nnz)
+    one, three = (sr.factor(graph, threads=threads).closure() for threads in (1, 3))
+    assert one.tobytes() == three.tobytes()
+
+
+def test_whatever_is_no_graph_gets_an_error_of_the_family() -> None:
+    for graph, options, kind, text in [
+        (np.zeros((2, 3)), {}, sr.ShapeError, "square"),
+        (np.ones((2, 3, 3)), {}, sr.GraphError, "batch"),
+        (np.full((2, 2), np.nan), {}, sr.DomainError, "NaN"),
+        (sp.csr_array((3, 4)), {}, sr.ShapeError, "square"),
+        (np.array([[1, None]] * 2, dtype=object), {}, sr.DTypeError, "objects"),
+        (sr.edges([(0, 1)]), {"order": "best"}, sr.GraphError, "'auto', 'metis'"),
+        (sr.edges([(0, 1)]), {"order": [0, 0]}, sr.GraphError, "once"),
+        (sr.edges([(0, 1)]), {"semiring": "no"}, sr.SemiringError, "no"),
+        (sr.edges([(0, 1, 2**15)], directed=False), {"dtype": "int16"}, sr.SemiringError, "int16"),
+    ]:
+        with pytest.raises(kind, match=text):
+            sr.factor(graph, **options)
+    f = sr.factor(sr.edges([("a", "b")]))
+    for ends in ("a", ("a", "x"), ("a", "b", "a")):
+        with pytest.raises(sr.GraphError):
+            f[ends]
+
+
+def test_nothing_of_the_callers_is_changed() -> None:
+    rng = np.random.default_rng(12)
+    graph = roads(50, rng)
+    graph.data.flags.writeable = False
+    kept = graph.copy()
+    f = sr.factor(graph)
+    f.update(kept.data + 1)
+    assert (graph != kept).nnz == 0
+
+
+def test_what_it_says() -> None:
+    f = sr.factor(sr.edges([("a", "b"), ("b", "c")], directed=False), order="natural")
+    assert repr(f) == "<factor of 3 vertices over min-plus: 2 entries of fill>"
+    text = f._repr_html_()
+    assert all(word in text for word in ("order", "natural", "height", "steps", "memory"))
