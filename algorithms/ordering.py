@@ -2,7 +2,7 @@
 
 A fill-reducing order is found from the pattern of a graph alone, without regard to directions and weights. Nested dissection (George, 1973)
 takes out small sets of vertices that separate the rest, the last ones first; on planar graphs no order has less fill than a constant times
-its n log n (Lipton, Rose and Tarjan, 1979). Minimum degree (Markowitz, 1957) takes out the vertex with the fewest neighbours, again and again.
+its n log n (Lipton, Rose and Tarjan, 1979). Minimum degree (Markowitz, 1957) takes out the vertex with the fewest neighbours each time.
 """
 
 from __future__ import annotations

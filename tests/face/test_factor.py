@@ -50,7 +50,7 @@ def test_distances_are_scipys(n: int, dtype: str, directed: bool) -> None:
     f = sr.factor(graph, dtype=dtype)
 
     def same(found: Any, wanted: Array) -> None:
-        assert found.dtype == dtype and found.shape == wanted.shape
+        assert (found.dtype, found.shape) == (dtype, wanted.shape)
         infinite = np.iinfo(dtype).max if dtype == "int32" else np.inf
         np.testing.assert_array_equal(np.where(found == infinite, np.inf, found), wanted)
 
@@ -148,7 +148,7 @@ def test_a_negative_cycle_is_named() -> None:
         graph[u, v] = w
     with pytest.raises(sr.NegativeCycleError) as caught:
         sr.factor(graph.tocsr())
-    assert set(caught.value.cycle) == {3, 50, 8}
+    assert set(caught.value.cycle or ()) == {3, 50, 8}
     loop = sr.edges([("a", "b", 1.0), ("b", "b", -1.0)])
     with pytest.raises(sr.NegativeCycleError, match="b → b, weight -1"):
         sr.factor(loop)
@@ -195,9 +195,9 @@ class TestUpdate:
         streets = sr.edges([("a", "b", 2), ("b", "c", 3), ("a", "c", 9)], directed=False)
         f = sr.factor(streets, dtype=dtype)
         f.update((["b"], ["c"], [np.inf]))
-        assert f["a", ["b", "c"]].tolist() == [2, 9] and f["c", "b"] == 11
+        assert [*f["a", ["b", "c"]], f["c", "b"]] == [2, 9, 11]
         f.update([1, 1, 1])
-        assert f["a", ["b", "c"]].tolist() == [1, 1] and f["c", "b"] == 1
+        assert [*f["a", ["b", "c"]], f["c", "b"]] == [1, 1, 1]
 
     def test_edges_that_are_named_twice_combine(self) -> None:
         f = sr.factor(sr.edges([(0, 1, 5.0), (0, 1, 7.0), (1, 2, 1.0)]))
@@ -262,7 +262,7 @@ def test_bits_do_not_depend_on_threads() -> None:
 
 
 def test_whatever_is_no_graph_gets_an_error_of_the_family() -> None:
-    for graph, options, kind, text in [
+    cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         (np.zeros((2, 3)), {}, sr.ShapeError, "square"),
         (np.ones((2, 3, 3)), {}, sr.GraphError, "batch"),
         (np.full((2, 2), np.nan), {}, sr.DomainError, "NaN"),
@@ -272,7 +272,8 @@ def test_whatever_is_no_graph_gets_an_error_of_the_family() -> None:
         (sr.edges([(0, 1)]), {"order": [0, 0]}, sr.GraphError, "once"),
         (sr.edges([(0, 1)]), {"semiring": "no"}, sr.SemiringError, "no"),
         (sr.edges([(0, 1, 2**15)], directed=False), {"dtype": "int16"}, sr.SemiringError, "int16"),
-    ]:
+    ]
+    for graph, options, kind, text in cases:
         with pytest.raises(kind, match=text):
             sr.factor(graph, **options)
     f = sr.factor(sr.edges([("a", "b")]))
