@@ -11,6 +11,7 @@ above (multifrontal: Duff and Reid, 1983), and with products as dense matrices i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ class Elimination:
 
     # Rows and columns of the closure.
 
-    def rows(self, sources: Array, targets: Array | None, out: Values, *, backward: bool = False) -> None:
+    def rows(self, sources: Array, targets: Array | None, out: Values, *, backward: bool = False, tell: Callable[[int, int], None]) -> None:
         """Rows of the closure from some vertices (`backward`: columns to them), at others or all: both sweeps for some at a time.
 
         Parameters
@@ -174,6 +175,8 @@ class Elimination:
         out : tuple of arrays of shape (k, l), or `backward` (l, k)
             Contiguous.
         backward : bool
+        tell : callable
+            Is told how many rows are done, and by which worker.
         """
         found, kernels = self.found, self.kernels
         places = found.place[sources]
@@ -193,6 +196,7 @@ class Elimination:
                     o[:, numbers] = v[ends, : len(numbers)]
             else:
                 kernels.gather(x, ends, out, numbers)
+            tell(len(numbers), worker)
 
         run(some, range(0, len(order), kernels.lanes), kernels.threads)
 
@@ -232,7 +236,7 @@ def _subtrees(found: Symbolic) -> tuple[list[tuple[int, int]], list[int]]:
             steps[above] += steps[s]
             small[above] = small[above] and small[s]
             first[above] = min(first[above], first[s])
-    most = max(_TASK, found.steps // _SHARES)
+    most = max(_TASK, found.fill.steps // _SHARES)
     inside = [a and b <= most for a, b in zip(small, steps, strict=True)]
     tops = [s for s in range(count) if inside[s] and not (parent[s] < count and inside[parent[s]])]
     return [(first[s], s) for s in tops], [s for s in range(count) if not inside[s]]

@@ -19,6 +19,7 @@ from semiring.algorithms.potentials import inverse
 from semiring.algorithms.schedules import eliminates
 from semiring.algorithms.symbolic import Symbolic
 from semiring.common.errors import DivergentPivot
+from semiring.common.progress import Meter
 from semiring.kernels.cpu.eliminations import Eliminations
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
@@ -50,7 +51,7 @@ class Factorization:
     """
 
     def __init__(
-        self, semiring: Semiring, edges: CSR, found: Symbolic, names: Callable[[int], Any], *, threads: int | None, check: bool
+        self, semiring: Semiring, edges: CSR, found: Symbolic, names: Callable[[int], Any], *, threads: int | None, check: bool = True
     ) -> None:
         self.semiring, self.edges, self._names, self._check = semiring, edges, names, check
         engine = engine_for(semiring, edges.dtypes, "cpu", threads, witness=True)  # which matrices of bits have not
@@ -86,13 +87,29 @@ class Factorization:
         there[there] = key[numbers[there]] == wanted[there]
         return np.where(there, numbers, -1)
 
-    def between(self, sources: Array, targets: Array, *, every_source: bool, every_target: bool) -> Values:
-        """Elements of the closure between vertices: by rows, or by columns where these are fewer."""
+    def between(
+        self, sources: Array, targets: Array, *, every_source: bool = False, every_target: bool = False, meter: Meter | None = None
+    ) -> Values:
+        """Elements of the closure between vertices: by rows, or by columns where these are fewer.
+
+        Parameters
+        ----------
+        sources, targets : int arrays
+        every_source, every_target : bool
+            Whether these are all vertices, in their order.
+        meter : Meter, optional
+            Told of n + m steps for each row or column.
+        """
         out = tuple(np.empty((len(sources), len(targets)), d) for d in self.edges.dtypes)
+
+        def tell(rows: int, worker: int) -> None:
+            if meter is not None:
+                meter.add(rows * (self.edges.n + len(self.edges.heads)), tell=worker == 0)
+
         if len(targets) < len(sources):
-            self.elimination.rows(targets, None if every_source else sources, out, backward=True)
+            self.elimination.rows(targets, None if every_source else sources, out, backward=True, tell=tell)
         else:
-            self.elimination.rows(sources, None if every_target else targets, out)
+            self.elimination.rows(sources, None if every_target else targets, out, tell=tell)
         if self._potentials is not None:
             p, back = self._potentials
             out = self._multiplied(tuple(v[sources, None] for v in back), out)

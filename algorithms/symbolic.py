@@ -17,28 +17,58 @@ A path of five vertices, of which every second one is eliminated first: each of 
 [[4], [0], [2, 1, 3]]
 >>> found.rows_of(0).tolist(), found.rows_of(1).tolist()  # places in that order: 4 is joined with 3, and 0 with 1
 ([4], [3])
->>> found.fill
+>>> found.fill.entries
 5
 """
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algorithms.csr import CSR
+from semiring.algorithms.ordering import fill_reducing_order
 from semiring.common.forks import cached_property
 from semiring.kernels.cpu.elimination_tree import elimination_tree, postorder, row_subtrees
 from semiring.kernels.cpu.fronts import Supernodes
 
-__all__ = ["Symbolic", "analysis", "symmetric_pattern"]
+__all__ = ["Fill", "Symbolic", "analysed", "analysis", "symmetric_pattern"]
 
 Array = np.ndarray[Any, Any]
 
 _RELAXED = ((4, 1.0), (16, 0.8), (48, 0.1), (1 << 62, 0.05))
 """Supernodes up to so many vertices are merged where at most this share of their entries becomes zero; the numbers are CHOLMOD's."""
+
+
+class Fill(NamedTuple):
+    """What an elimination takes.
+
+    Attributes
+    ----------
+    entries : int
+        Of the factor above the diagonal: of the graph, and those that elimination makes.
+    panels : int
+        Of either panel of all supernodes, through which a sweep goes.
+    steps : int
+        Of the elimination: each vertex of a supernode updates its front.
+    side : int
+        Of the largest front.
+    order : str
+        How the order was found.
+    """
+
+    entries: int
+    panels: int
+    steps: int
+    side: int
+    order: str
+
+    def memory(self, itemsize: int) -> int:
+        """Bytes of the panels, of the Schur complements that are kept, and of the largest front, of elements of so many bytes."""
+        return itemsize * (3 * self.panels + 2 * self.side**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +86,7 @@ class Symbolic:
         The supernode above each one; s for none.
     entries : int array of shape (m,)
         The numbers of the graph's edges in the order of `nodes`.
-    fill : int
-        Entries of the factor above the diagonal: of the graph, and those that elimination makes.
-    name : str
-        How the order was found.
+    fill : Fill
     """
 
     order: Array
@@ -67,8 +94,7 @@ class Symbolic:
     nodes: Supernodes
     parent: Array
     entries: Array
-    fill: int
-    name: str
+    fill: Fill
 
     @property
     def n(self) -> int:
@@ -89,16 +115,6 @@ class Symbolic:
     def sides(self) -> Array:
         """The sides of fronts."""
         return self.widths + self.beyond
-
-    @cached_property
-    def steps(self) -> int:
-        """Steps of the elimination: each vertex of a supernode updates its front."""
-        return int((self.widths * self.sides**2).sum())
-
-    def memory(self, itemsize: int) -> int:
-        """Bytes of the panels, the Schur complements that are kept, and the largest front, of elements of so many bytes."""
-        fronts = int((self.sides**2).max(initial=0))
-        return itemsize * (2 * int(self.nodes.panel_starts[-1]) + 2 * fronts)
 
     @cached_property
     def height(self) -> int:
@@ -127,6 +143,22 @@ class Symbolic:
             frontier = np.unique(self.parent[frontier])
             frontier = frontier[~found[frontier]]
         return np.flatnonzero(found[:-1])
+
+
+_analysed: weakref.WeakKeyDictionary[CSR, Symbolic] = weakref.WeakKeyDictionary()
+
+
+def analysed(edges: CSR, order: Any = "auto") -> Symbolic:
+    """The analysis of a graph in the order that is asked for; that in the order "auto" is kept as long as the graph."""
+    kept = _analysed.get(edges) if isinstance(order, str) and order == "auto" else None
+    if kept is not None:
+        return kept
+    pattern = symmetric_pattern(edges)
+    vertices, name = fill_reducing_order(*pattern, order)
+    found = analysis(edges, vertices, pattern=pattern, name=name)
+    if isinstance(order, str) and order == "auto":
+        _analysed[edges] = found
+    return found
 
 
 def symmetric_pattern(edges: CSR) -> tuple[Array, Array]:
@@ -198,7 +230,9 @@ def analysis(edges: CSR, order: Array, *, pattern: tuple[Array, Array] | None = 
     children = np.argsort(parents, kind="stable").astype(np.int64)
     edges_of_nodes = entry_starts, entry_rows[entries], entry_columns[entries]
     nodes = Supernodes(columns, row_starts, rows, panel_starts, child_starts, children, *edges_of_nodes)
-    return Symbolic(order, place, nodes, parents, entries, int(counts.sum()), name)
+    sides = widths + np.diff(row_starts)
+    fill = Fill(int(counts.sum()), int(panel_starts[-1]), int((widths * sides**2).sum()), int(sides.max(initial=0)), name)
+    return Symbolic(order, place, nodes, parents, entries, fill)
 
 
 def _starts(sizes: Array) -> Array:

@@ -100,6 +100,17 @@ ENTRY, TREE = 1.1e-9, 4e-10
 NUMPY_SEARCH, EXACT_SEARCH = 10, 100
 """How many times as long searches take by NumPy, and with Python's own numbers."""
 
+# Sparse elimination. 2 cores of AMD Zen 4, 2026-11-23.
+
+ANALYSIS, FRONT = 4e-6, 2e-6
+"""Of a vertex or an edge in the order and the symbolic analysis; of a vertex in the elimination, besides its steps."""
+
+SWEEP, SWEEP_ENTRY = 2.5, 3.5e-10
+"""Steps of a product that take as long on all threads as an entry of the panels takes for a row; of a byte of the row on a core."""
+
+TRIAL_ELIMINATION = 4
+"""How many times as long as the analysis the fastest other way has to be predicted, as the analysis may turn out to be in vain."""
+
 # Peers: SciPy 1.17 and NetworkX 3.6 on the same machine.
 
 SCIPY_CALL, SCIPY_ENTRY, SCIPY_ROUND = 2.5e-5, 4.3e-10, 1.6e-9

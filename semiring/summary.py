@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Unpack
@@ -22,6 +22,7 @@ from semiring.common.html import BAR, Shown, beside
 from semiring.execution.closure import close_edges, solve
 from semiring.execution.reporting import reporting
 from semiring.execution.rows import block_of_rows
+from semiring.execution.searches import eliminated
 from semiring.graphs import Graph, edges_of, read_graph
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import ComputationOptions, Options, takes
@@ -271,10 +272,19 @@ def _blocks(graph: CSR | Graph, how: Plan, options: Options) -> Iterator[tuple[i
     with reporting(options.progress, how) as meter:
         if meter is not None:
             meter.expect(n * steps)
+        rows = _finder(graph, how, options)
         for some in slices(n, n, HOST):
-            yield some.start, block_of_rows(graph, MIN_PLUS, options, range(n)[some])
+            yield some.start, rows(range(n)[some])
             if meter is not None:
                 meter.add((some.stop - some.start) * steps)
+
+
+def _finder(graph: CSR | Graph, how: Plan, options: Options) -> Callable[[range], Any]:
+    """What finds the distances from some vertices."""
+    if not isinstance(graph, CSR) or how.strategy != "elimination":
+        return lambda sources: block_of_rows(graph, MIN_PLUS, options, sources)
+    matrix, every = eliminated(how, graph, None), np.arange(graph.n)
+    return lambda sources: matrix.between(np.array(sources), every, every_target=True)[0]
 
 
 def _planned(graph: CSR | Graph, options: Options) -> Plan:
@@ -286,4 +296,4 @@ def _planned(graph: CSR | Graph, options: Options) -> Plan:
 
 def _whole_is_the_way(how: Plan) -> bool:
     """Whether the closure of all vertices is the way to all of its rows: it is planned for them, and fits half of the free memory."""
-    return how.strategy != "search" and fits(2 * how.problem.result_bytes, how.problem.place)
+    return not how.by_edges and fits(2 * how.problem.result_bytes, how.problem.place)

@@ -62,10 +62,10 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
 
 
 def close_edges(edges: CSR, labels: Any, semiring: Semiring, options: Options, *, reflexive: bool) -> Any:
-    """The closure of a sparse graph: by searches, or that of a matrix which is made where it is closed."""
-    how = plan(edges_problem(semiring, edges, options))
+    """The closure of a sparse graph: by searches or elimination, or that of a matrix which is made where it is closed."""
+    how = plan(edges_problem(semiring, edges, options, reflexive=reflexive))
     require_memory(edges.n, edges.dtypes, via=how.paths)
-    if how.strategy == "search":
+    if how.by_edges:
         from semiring.execution.searches import search_all
 
         return search_all(how, edges, labels, options.progress, reflexive=reflexive)

@@ -9,9 +9,8 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
-from semiring.algorithms.ordering import fill_reducing_order
 from semiring.algorithms.schedules import require_closure_laws
-from semiring.algorithms.symbolic import Symbolic, analysis, symmetric_pattern
+from semiring.algorithms.symbolic import Symbolic, analysed
 from semiring.arrays.devices import host
 from semiring.arrays.memory import fits, free_on
 from semiring.common.errors import DTypeError, GraphError, TooLargeError, noted
@@ -71,18 +70,14 @@ def _edges_of_matrix(graph: Any, semiring: Semiring, options: FactorOptions) -> 
 
 def _analysed(edges: CSR, labels: Any, order: Any) -> Symbolic:
     """The supernodes of a graph in an order that is asked for."""
-    pattern = symmetric_pattern(edges)
-    if not isinstance(order, str):
-        order = chosen(order, edges.n, labels, "order").numbers
-    vertices, name = fill_reducing_order(*pattern, order)
-    return analysis(edges, vertices, pattern=pattern, name=name)
+    return analysed(edges, order if isinstance(order, str) else chosen(order, edges.n, labels, "order").numbers)
 
 
 def _require_room(found: Symbolic, edges: CSR) -> None:
     """Refuse an elimination whose panels and largest front the memory has no room for."""
-    needed = found.memory(sum(d.itemsize for d in edges.dtypes))
+    fill, needed = found.fill, found.fill.memory(sum(d.itemsize for d in edges.dtypes))
     if not fits(needed, "cpu"):
         raise TooLargeError(
-            f"eliminating {edges.n:,} vertices in the order {found.name!r} fills {found.fill:,} entries and takes {format_bytes(needed)}, "
+            f"eliminating {edges.n:,} vertices in the order {fill.order!r} fills {fill.entries:,} entries, {format_bytes(needed)}, "
             f"but {format_bytes(free_on('cpu') or 0)} of memory are available; find rows by searches, apsp(graph, sources=…)"
         )

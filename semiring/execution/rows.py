@@ -136,9 +136,9 @@ def rows_by_products(how: Plan, matrix: Array, sources: Array, statistics: Seque
 def _of_edges(edges: CSR, labels: Sequence[Hashable] | None, ask: Callable[[int, Any], _Task]) -> Any:
     """The answer for a sparse graph, which stays sparse where few sources are asked."""
     task = ask(edges.n, labels)
-    how = plan(edges_problem(task.semiring, edges, task.options, len(task.roots)))
+    how = plan(edges_problem(task.semiring, edges, task.options, len(task.roots), reflexive=task.reflexive))
     with reporting(task.options.progress, how) as meter:
-        if how.strategy == "search":
+        if how.by_edges:
             require_rows(task.shape, edges.dtypes, "cpu", paths=task.paths, backward=task.backward)
             if meter is not None:
                 meter.expect(search_steps(edges, len(task.roots)))

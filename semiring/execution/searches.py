@@ -1,4 +1,4 @@
-"""Searches of sparse graphs, edge by edge: rows of closures in memory proportional to them, or all of their rows."""
+"""Searches and eliminations of sparse graphs: rows of closures in memory proportional to them, or all of their rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.csr import CSR
+from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.algorithms.symbolic import analysed
 from semiring.arrays.memory import entry_bytes, fits, free_on
 from semiring.common.errors import TooLargeError, noted
 from semiring.common.progress import Meter, Watcher
@@ -22,7 +24,7 @@ from semiring.results.paths_between import paths_in
 from semiring.results.store import Names
 from semiring.results.trees import PredecessorTrees
 
-__all__ = ["require_rows", "search", "search_all", "search_steps"]
+__all__ = ["eliminated", "require_rows", "search", "search_all", "search_steps"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -42,6 +44,10 @@ def search(
 
     The meter is told of the `search_steps`, which it expects already.
     """
+    if how.strategy == "elimination":
+        every = np.arange(edges.n)
+        ends = (every, roots) if backward else (roots, every)
+        return eliminated(how, edges, labels).between(*ends, every_source=backward, every_target=not backward, meter=meter), None
     tree = np.full((len(roots), edges.n), -1, dtype=np.int32) if how.paths else None
     values = rows_of_edges(
         how.semiring,
@@ -60,8 +66,14 @@ def search(
     return values, tree
 
 
+def eliminated(how: Plan, edges: CSR, labels: Sequence[Hashable] | None) -> Factorization:
+    """The elimination of a sparse graph."""
+    names = int if labels is None else labels.__getitem__
+    return Factorization(how.semiring, edges, analysed(edges), names, threads=how.problem.threads)
+
+
 def search_steps(edges: CSR, count: int) -> int:
-    """What a meter counts of so many searches: for each, the vertices and edges of the graph."""
+    """What a meter counts of so many searches, or sweeps: for each, the vertices and edges of the graph."""
     return count * (edges.n + len(edges.heads))
 
 

@@ -13,8 +13,10 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.components import share
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import MANY, reach, search_order
+from semiring.algorithms.symbolic import Fill, analysed
 from semiring.arrays.devices import gpus, is_gpu
 from semiring.arrays.threads import thread_count
+from semiring.common.errors import GraphError
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_packed
 from semiring.kernels.machine import call_seconds, speed_of
@@ -22,7 +24,7 @@ from semiring.kernels.select import has_searches
 from semiring.planning.options import Options
 from semiring.planning.problem import Problem, closure_problem
 
-__all__ = ["closure_seconds", "edges_problem", "product_seconds", "rows_seconds", "scipy_seconds", "search_seconds"]
+__all__ = ["closure_seconds", "edges_problem", "elimination_seconds", "product_seconds", "rows_seconds", "scipy_seconds", "search_seconds"]
 
 
 def product_seconds(problem: Problem, device: str) -> float:
@@ -77,6 +79,20 @@ def search_seconds(problem: Problem, *, compiled: bool) -> float:
     return call + min(alone, machine.SEARCH_THREADS + alone / workers)
 
 
+def elimination_seconds(problem: Problem) -> float:
+    """Of the elimination of a sparse graph that was analysed, and of two sweeps through its panels for each row."""
+    assert problem.fill is not None
+    speed = speed_of("cpu", problem.semiring, problem.dtypes, packed=False, threads=problem.threads)
+    rows = problem.rows * problem.fill.panels * machine.SWEEP / speed.steps
+    rows += problem.rows * problem.n * problem.element_bytes * machine.SWEEP_ENTRY / thread_count(problem.threads)
+    return _listing(problem) + _analysis_seconds(problem) + machine.FRONT * problem.n + problem.fill.steps / speed.steps + rows
+
+
+def _analysis_seconds(problem: Problem) -> float:
+    """Of the order of elimination and the symbolic analysis."""
+    return machine.ANALYSIS * (problem.n + (problem.edges or 0))
+
+
 def scipy_seconds(problem: Problem) -> float:
     """Of SciPy's searches: Dijkstra's algorithm from each source, with negative edges Johnson's, n rounds over all edges first."""
     n, edges, count, order = problem.n, problem.edges or 0, problem.rows, problem.order
@@ -116,7 +132,9 @@ def _logarithms(n: int, edges: int) -> float:
 # Trials.
 
 
-def edges_problem(semiring: Semiring, edges: CSR, options: Options, searches: int | None = None, **more: Any) -> Problem:
+def edges_problem(
+    semiring: Semiring, edges: CSR, options: Options, searches: int | None = None, *, reflexive: bool = True, **more: Any
+) -> Problem:
     """The closure of a sparse graph, or so many of its rows."""
     problem = closure_problem(
         semiring,
@@ -129,10 +147,10 @@ def edges_problem(semiring: Semiring, edges: CSR, options: Options, searches: in
         order=search_order(semiring, edges),
         **more,
     )
-    return _tried(problem, edges)
+    return _tried(problem, edges, eliminable=reflexive)
 
 
-def _tried(problem: Problem, edges: CSR) -> Problem:
+def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
     """The same problem with what a few searches tell, where that may decide how it is solved."""
     n, count, order, device = problem.n, problem.rows, problem.order, str(problem.device)
     if problem.nearest or not problem.has_rows_alone or device not in ("auto", "cpu", "reference"):
@@ -145,4 +163,19 @@ def _tried(problem: Problem, edges: CSR) -> Problem:
         return problem
     found = reach(problem.semiring, edges, count, order, device, problem.threads)
     parts = n >= machine.COMPONENTS and found.found < machine.TRIAL_APART
-    return problem._replace(reach=found, steps=share(n, edges.tails, edges.heads) if parts else 1.0)
+    problem = problem._replace(reach=found, steps=share(n, edges.tails, edges.heads) if parts else 1.0)
+    return problem._replace(fill=_fill(problem, edges)) if eliminable else problem
+
+
+def _fill(problem: Problem, edges: CSR) -> Fill | None:
+    """What elimination would take, where the other ways take so long that the analysis is worth it."""
+    if problem.paths or problem.exact or problem.scipy or problem.ranks or str(problem.device) == "reference":
+        return None
+    compiled = has_searches(problem.semiring, problem.dtypes)
+    others = min(search_seconds(problem, compiled=compiled), closure_seconds(problem, "cuda:0" if gpus() else "cpu"))
+    if others < machine.TRIAL_ELIMINATION * _analysis_seconds(problem):
+        return None
+    try:
+        return analysed(edges).fill
+    except GraphError:  # there is no library that finds an order
+        return None

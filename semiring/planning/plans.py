@@ -49,9 +49,10 @@ class Plan(Shown):
         What was asked.
     devices : tuple of str
         "cpu", "reference", "cuda:0" and so on; "cuda" for a GPU that is not there.
-    strategy : {"product", "scan", "whole", "block rows", "search", "rows by products", "SciPy"}
+    strategy : {"product", "scan", "whole", "block rows", "search", "elimination", "rows by products", "SciPy"}
         One product; vectors through a long one; the closure of the whole matrix, or by block rows that come and go or are shared by GPUs;
-        best paths edge by edge from each vertex that is asked for; products of their rows with the matrix; SciPy's own searches.
+        best paths edge by edge from each vertex that is asked for; sparse elimination, and two sweeps through what it leaves for each of
+        them; products of their rows with the matrix; SciPy's own searches.
     algorithm : str
         Of a closure: "iterative", "blocked" or "recursive"; else that of the strategy.
     block : int
@@ -159,6 +160,11 @@ class Plan(Shown):
         """The sides of the engine's blocks."""
         packed = self.strategy == "whole" and is_packed(self.semiring, self.dtypes, witness=self.paths)
         return sides_of(self.semiring, self.dtypes, self.device, packed=packed)
+
+    @property
+    def by_edges(self) -> bool:
+        """Whether rows follow from the edges of a sparse graph, without a matrix."""
+        return self.strategy in ("search", "elimination")
 
     @cached_property
     def brief(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.rows_of_edges import Order, Reach
+from semiring.algorithms.symbolic import Fill
 from semiring.arrays.devices import gpu_name, is_gpu, on_gpu
 from semiring.common.errors import SemiringError
 from semiring.planning.options import Options, size_of
@@ -59,6 +60,8 @@ class Problem(NamedTuple):
         How far a search goes.
     steps : float
         The share of n³ steps that a closure by connected components takes.
+    fill : Fill or None
+        What the elimination of a sparse graph takes, where that was analysed.
     dense : bool
         Whether the edges are those of a dense matrix, whose rows products find too.
     scipy : bool
@@ -92,6 +95,7 @@ class Problem(NamedTuple):
     order: Order = "best"
     reach: Reach = Reach()
     steps: float = 1.0
+    fill: Fill | None = None
     dense: bool = False
     scipy: bool = False
     nearest: bool = False

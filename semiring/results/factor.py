@@ -87,7 +87,7 @@ class Factor(Shown):
         >>> sr.factor(sr.edges([(0, 1), (1, 2), (2, 3)], directed=False), order="natural").fill
         3
         """
-        return self._matrix.found.fill
+        return self._matrix.found.fill.entries
 
     @property
     def nbytes(self) -> int:
@@ -105,10 +105,10 @@ class Factor(Shown):
         """What Jupyter shows."""
         found = self._matrix.found
         return f"factor of {found.n:,} vertices over {self.semiring.name}", [
-            ("order", found.name),
-            ("fill", f"{found.fill:,} entries, of {len(self._matrix.edges.heads):,} edges"),
+            ("order", found.fill.order),
+            ("fill", f"{found.fill.entries:,} entries, of {len(self._matrix.edges.heads):,} edges"),
             ("height", f"{found.height:,} of {len(found.parent):,} supernodes"),
-            ("elimination", f"{found.steps:,} steps"),
+            ("elimination", f"{found.fill.steps:,} steps"),
             ("memory", format_bytes(self.nbytes)),
         ]
 
@@ -364,5 +364,5 @@ class Factor(Shown):
                 f"{shape[0]:,} × {shape[1]:,} elements take {format_bytes(needed)}, but {format_bytes(free_on('cpu') or 0)} of memory are "
                 f"available; ask for fewer, or go through f.blocks()"
             )
-        every = {"every_source": sources.every, "every_target": targets.every}
-        return shown(self._matrix.between(sources.numbers, targets.numbers, **every), sources, targets, None)
+        ends = sources.numbers, targets.numbers
+        return shown(self._matrix.between(*ends, every_source=sources.every, every_target=targets.every), sources, targets, None)
