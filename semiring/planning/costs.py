@@ -159,11 +159,10 @@ def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
         return problem
     longest = search_seconds(problem, compiled=has_searches(problem.semiring, problem.dtypes, device))
     longest *= (machine.TRIAL_ROUNDS if order == "rounds" else 1) * (machine.TRIAL_PARTS if n >= machine.COMPONENTS else 1)
-    if longest < closure_seconds(problem, "cpu") and not gpus():
-        return problem
-    found = reach(problem.semiring, edges, count, order, device, problem.threads)
-    parts = n >= machine.COMPONENTS and found.found < machine.TRIAL_APART
-    problem = problem._replace(reach=found, steps=share(n, edges.tails, edges.heads) if parts else 1.0)
+    if longest >= closure_seconds(problem, "cpu") or gpus():
+        found = reach(problem.semiring, edges, count, order, device, problem.threads)
+        parts = n >= machine.COMPONENTS and found.found < machine.TRIAL_APART
+        problem = problem._replace(reach=found, steps=share(n, edges.tails, edges.heads) if parts else 1.0)
     return problem._replace(fill=_fill(problem, edges)) if eliminable else problem
 
 

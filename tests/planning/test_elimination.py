@@ -1,0 +1,92 @@
+"""Calls that the planner answers by sparse elimination: the same numbers as by searches, the same errors, and when it is thought of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse import csgraph
+
+import semiring as sr
+from semiring.kernels import machine
+from semiring.planning import planner
+
+
+@pytest.fixture
+def eliminated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elimination is thought of for any graph from which more than a few rows are asked, and predicted to take nothing."""
+    monkeypatch.setattr(machine, "TRIAL", 0)
+    monkeypatch.setattr(machine, "TRIAL_ELIMINATION", 0)
+    monkeypatch.setattr(planner, "elimination_seconds", lambda problem: 0.0)
+
+
+def grid(side: int = 12) -> Any:
+    """A grid with whole weights, each of which differs from that of the other direction."""
+    rng = np.random.default_rng(1)
+    pattern = nx.to_scipy_sparse_array(nx.grid_2d_graph(side, side), format="csr")
+    pattern.data = rng.integers(1, 30, len(pattern.data)).astype(float)
+    return pattern
+
+
+@pytest.mark.usefixtures("eliminated")
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+def test_all_rows_and_some(dtype: str) -> None:
+    graph = grid()
+    expected = csgraph.dijkstra(graph)
+    assert sr.explain(graph).strategy == "elimination"
+    np.testing.assert_array_equal(sr.apsp(graph, dtype=dtype), expected)
+    some = np.random.default_rng(2).permutation(144)[:100]
+    np.testing.assert_array_equal(sr.apsp(graph, sources=some, dtype=dtype), expected[some])
+    np.testing.assert_array_equal(sr.apsp(graph, targets=some, dtype=dtype), expected[:, some])
+    np.testing.assert_array_equal(sr.apsp(graph, sources=some[:70], targets=some[5:], dtype=dtype), expected[np.ix_(some[:70], some[5:])])
+    widest = sr.closure(graph, "max-min")
+    np.testing.assert_array_equal(widest, sr.closure(graph.toarray(), "max-min", nonedge=0))
+
+
+@pytest.mark.usefixtures("eliminated")
+def test_statistics() -> None:
+    graph = grid()
+    found, distances = sr.statistics(graph), csgraph.dijkstra(graph)
+    assert found.diameter == distances.max()
+    np.testing.assert_array_equal(found.eccentricities, distances.max(axis=1))
+    assert found.total == distances.sum()
+    assert found.counts.sum() == found.connected == 144 * 143
+
+
+@pytest.mark.usefixtures("eliminated")
+def test_progress_labels_and_errors() -> None:
+    graph = nx.grid_2d_graph(10, 10)
+    nx.set_edge_attributes(graph, {edge: 1.0 + i % 7 for i, edge in enumerate(graph.edges)}, "weight")
+    told: list[sr.Progress] = []
+    found = sr.apsp(graph, progress=told.append)
+    np.testing.assert_array_equal(found, nx.floyd_warshall_numpy(graph))
+    assert told[0].plan.strategy == "elimination"
+    assert told[-1].done == told[-1].total
+    directed = graph.to_directed()
+    directed.edges[(3, 3), (3, 4)]["weight"] = -2.0
+    with pytest.raises(sr.NegativeCycleError) as caught:
+        sr.apsp(directed)
+    assert set(caught.value.cycle or ()) == {(3, 3), (3, 4)}
+    with pytest.raises(sr.OverflowRiskError):
+        sr.apsp(sp.csr_array(grid() * 1000), dtype="int16")
+
+
+@pytest.mark.usefixtures("eliminated")
+def test_what_it_cannot_answer_goes_other_ways() -> None:
+    graph = grid()
+    assert sr.explain(graph, paths=True).strategy != "elimination"
+    assert sr.explain(graph, device="reference").strategy != "elimination"
+    cycles = sr.closure(graph, "min-plus", reflexive=False)
+    assert (np.diag(cycles) > 0).all()
+
+
+def test_graphs_without_small_separators_are_left_to_searches() -> None:
+    graph = nx.to_scipy_sparse_array(nx.random_regular_graph(8, 2000, seed=1), dtype=float)
+    considered = dict(sr.explain(graph).considered)
+    assert considered.get("elimination", np.inf) > min(considered.values())
+    road = sr.explain(grid(70))
+    assert road.strategy == "elimination"
+    assert "elimination: nested dissection" in repr(road) or "elimination: minimum degree" in repr(road)
