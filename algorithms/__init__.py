@@ -13,6 +13,7 @@ file              papers
 `extraction`      Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: paths out of the construction matrix
 `predecessors`    predecessor and next-hop matrices out of it, which Zuccato and Lena (2022) list as missing
 `potentials`      Johnson (1977)
+`elimination`     Backhouse and Carré (1975); Sao, Kannan, Gera and Vuduc (2020): sparse graphs
 `scan`            Baum et al. (1970), Viterbi (1967): hidden Markov models
 `divergence`      Cherkassky and Goldberg (1999): cycles that keep a closure from converging
 ================  ==========================================================================================================
@@ -30,6 +31,9 @@ What calls what:
     └─ potentials             the closure once more, if it was rounding
     rows_of_edges             some rows of the closure of a sparse graph: best-first search, or label-correcting rounds
     └─ csr                    a sparse matrix by compressed rows
+    factorization             a sparse graph that is eliminated, and again for other weights: any rows of the closure
+    ├─ elimination            fronts of supernodes, and two sweeps through their panels
+    └─ symbolic, ordering     what will be filled, and an order of elimination in which that is little
     rows_of_matrix            some rows of the closure of a dense matrix, by products of a few rows
     predecessors              trees of best paths out of a construction matrix
     └─ extraction             single paths out of it

@@ -54,8 +54,12 @@ def factor(
     order : str or sequence of vertices
         The order of elimination: "metis" (nested dissection, by pymetis), "minimum degree" (by SciPy), "natural", or the vertices in their
         order. "auto" is the first for which there is a library; ``pip install semiring[sparse]`` brings what there is.
-    weight, nonedge, dtype
-        As for `apsp`.
+    weight : str or number, optional
+        The attribute or column of edges that is their weight, by default "weight"; or what every edge counts.
+    nonedge : scalar, optional
+        What stands for no edge in a dense matrix, such as 0.
+    dtype : dtype, optional
+        Of the computation; by default the graph's own, or float64.
 
     Returns
     -------

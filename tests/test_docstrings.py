@@ -27,6 +27,7 @@ PUBLIC = ["semiring", "semiring.algebra.ops", "semiring.csgraph", "semiring.kern
 
 ONE_LINE_SAYS_IT = {
     "semiring.EdgeList.edge_name": "for messages",
+    "semiring.Factor.facts": "for Jupyter",
     "semiring.Plan.engine": "for executors",
     "semiring.Plan.facts": "for Jupyter",
     "semiring.Progress.facts": "for Jupyter",

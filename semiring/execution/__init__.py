@@ -4,7 +4,8 @@
     whole.py        the closure of matrices that fit where they are closed
     block_rows.py   the closure of a matrix by block rows that come and go, or that GPUs share
     rows.py         rows of a closure by searches of a sparse graph, by products, or out of the closure of what they reach
-    searches.py     searches of a sparse graph, from some vertices or from all
+    searches.py     searches or the elimination of a sparse graph, for some rows or for all
+    elimination.py  `factor_graph`: from whatever the caller calls a graph to its factor
     ranks.py        `solve_by_ranks`: the closure of one matrix by the ranks of an MPI communicator
     searches_by_ranks.py    searches of a sparse graph whose sources the ranks share out
     product.py      `multiply`: from whatever the caller calls matrices to their product

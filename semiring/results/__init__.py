@@ -8,6 +8,7 @@
     trees.py            the store of predecessor trees, one for each source (or of next hops, one for each target)
     distributed.py    `DistributedMatrix`: elements whose rows the ranks of an MPI communicator have; their store of predecessor trees
     running.py        `RunningDistances`: what `statistics` says of distances, as rows of them come by
+    factor.py         `Factor`: a sparse graph that was eliminated, of which rows, columns and entries are asked
     farthest.py       the farthest pairs and the center, out of a store
     pictures.py       a graph with its best paths, and elements as a heat map, drawn by Matplotlib
     layout.py         where the vertices of a graph are drawn

@@ -1,0 +1,147 @@
+"""Sparse graphs by elimination: `semiring.factor`, and rows out of it, beside searches of SciPy, networkit, igraph and this library.
+
+    python -m benchmarks.sparse
+    python -m benchmarks.sparse --only roads --vertices 20000
+    pip install "semiring[benchmark]"
+
+Roads are planar: the spanning tree of random lengths of a Delaunay triangulation, and an eighth of its other edges. Rows of all pairs are
+those of some sources that follow each other in the order of elimination, as `Factor.blocks` has them; the time is said for one of them.
+Times are the best of three rounds on all threads (SciPy has one), in memory that was written before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse import csgraph
+from scipy.spatial import Delaunay
+
+import semiring as sr
+from benchmarks.measure import machine, print_table, version
+
+_SOURCES = 1024
+"""Rows out of a factor that are timed together."""
+
+
+def _weighted(ends: Any, n: int, *, directed: bool, seed: int = 1) -> Any:
+    """The graph of some edges with random weights, both ways, different ones if it is directed."""
+    rng = np.random.default_rng(seed)
+    tails, heads = ends.T
+    weights = rng.random(len(ends)).astype(np.float32) + np.float32(0.1)
+    back = rng.random(len(ends)).astype(np.float32) + np.float32(0.1) if directed else weights
+    both = np.concatenate([tails, heads]), np.concatenate([heads, tails])
+    return sp.coo_array((np.concatenate([weights, back]), both), shape=(n, n)).tocsr()
+
+
+def _triangles(n: int) -> Any:
+    """The edges of a Delaunay triangulation of random points."""
+    corners = Delaunay(np.random.default_rng(n).random((n, 2))).simplices
+    ends = np.vstack([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]])
+    return np.unique(np.sort(ends, axis=1), axis=0)
+
+
+def triangulation(n: int, *, directed: bool) -> Any:
+    """A Delaunay triangulation."""
+    return _weighted(_triangles(n), n, directed=directed)
+
+
+def roads(n: int, *, directed: bool) -> Any:
+    """A planar graph of 1.25 edges a vertex."""
+    ends, rng = _triangles(n), np.random.default_rng(2)
+    tree = csgraph.minimum_spanning_tree(sp.coo_array((rng.random(len(ends)) + 0.01, ends.T), shape=(n, n)).tocsr()).tocoo()
+    some = np.sort(np.column_stack([tree.row, tree.col]), axis=1)
+    return _weighted(np.unique(np.vstack([some, ends[rng.random(len(ends)) < 0.13]]), axis=0), n, directed=directed)
+
+
+def cube(n: int, *, directed: bool) -> Any:
+    """A grid in space."""
+    side = round(n ** (1 / 3))
+    number = np.arange(side**3).reshape(side, side, side)
+    pairs = [(number[:-1], number[1:]), (number[:, :-1], number[:, 1:]), (number[..., :-1], number[..., 1:])]
+    ends = np.vstack([np.column_stack([a.ravel(), b.ravel()]) for a, b in pairs])
+    return _weighted(ends, side**3, directed=directed)
+
+
+GRAPHS: Mapping[str, Callable[..., Any]] = {"roads": roads, "triangulation": triangulation, "cube": cube}
+
+
+def _best(work: Callable[[], Any], rounds: int = 3) -> float:
+    """Seconds of the best of some rounds."""
+    found = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - begun)
+    return min(found)
+
+
+def _networkit(graph: Any, sources: Any) -> Callable[[], Any] | None:
+    """Its Dijkstra from each source, on all threads."""
+    try:
+        networkit = importlib.import_module("networkit")
+    except ImportError:
+        return None
+    coo = graph.tocoo()
+    theirs = networkit.GraphFromCoo((coo.data.astype(float), (coo.row, coo.col)), n=graph.shape[0], weighted=True, directed=True)
+    every = list(range(graph.shape[0]))
+    return lambda: networkit.distance.SPSP(theirs, sources.tolist(), every).run()
+
+
+def _igraph(graph: Any, sources: Any) -> Callable[[], Any] | None:
+    """Its Dijkstra from each source."""
+    try:
+        igraph = importlib.import_module("igraph")
+    except ImportError:
+        return None
+    coo = graph.tocoo()
+    theirs = igraph.Graph(n=graph.shape[0], edges=np.column_stack([coo.row, coo.col]), directed=True)
+    return partial(theirs.distances, source=sources.tolist(), weights=coo.data.tolist(), algorithm="dijkstra")
+
+
+def measure(name: str, graph: Any) -> list[list[str]]:
+    """A row of the table for each way, checked against SciPy."""
+    n = graph.shape[0]
+    begun = time.perf_counter()
+    f = sr.factor(graph)
+    made = time.perf_counter() - begun
+    again = _best(lambda: f.update(graph.data))
+    near, far = np.array(f.order[: min(n, _SOURCES)]), np.random.default_rng(3).permutation(n)[: min(n, _SOURCES)]
+    few = far[:16]
+    expected = csgraph.dijkstra(graph, indices=few[:3])
+    np.testing.assert_allclose(f.rows(few[:3]), expected, rtol=1e-4)
+    entry = graph.nonzero()[0][:1], graph.nonzero()[1][:1], graph.data[:1]
+    print(f"{name}: {f}; factor {made:.2f} s, all weights anew {again:.3f} s, one edge {_best(lambda: f.update(entry)):.4f} s")
+    ways: dict[str, tuple[Callable[[], Any] | None, int]] = {
+        "rows in the order of elimination": (lambda: f.rows(near), len(near)),
+        "rows of random sources": (lambda: f.rows(far), len(far)),
+        "1,000 × 1,000 entries": (lambda: f[far[:1000], far[-1000:]], min(n, 1000)),
+        "searches of this library": (lambda: sr.apsp(graph, sources=few), len(few)),
+        "SciPy's Dijkstra": (lambda: csgraph.dijkstra(graph, indices=few), len(few)),
+        "networkit's": (_networkit(graph, few), len(few)),
+        "igraph's": (_igraph(graph, few), len(few)),
+    }
+    seconds = {way: _best(work) / count for way, (work, count) in ways.items() if work is not None}
+    theirs = seconds["SciPy's Dijkstra"]
+    return [[name, way, f"{1e3 * s:.3f} ms", f"{theirs / s:.1f} ×"] for way, s in seconds.items()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=GRAPHS, default=list(GRAPHS))
+    parser.add_argument("--vertices", type=int, default=100_000)
+    parser.add_argument("--directed", action="store_true")
+    given = parser.parse_args()
+    print(f"{machine()}; {', '.join(map(version, ('numpy', 'scipy')))}; float32, {'directed' if given.directed else 'symmetric'}")
+    rows = [row for name in given.only for row in measure(name, GRAPHS[name](given.vertices, directed=given.directed))]
+    print_table(["graph", "way", "a source", "SciPy's time"], rows)
+
+
+if __name__ == "__main__":
+    main()
