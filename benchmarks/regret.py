@@ -119,6 +119,10 @@ def _searches(p: Problem, g: Any, which: Any) -> Callable[[], object]:
     return work
 
 
+def _elimination(p: Problem, g: Any, which: Any) -> Callable[[], object]:
+    return lambda: sr.factor(g, dtype=p.dtype).rows(which)
+
+
 def _products(p: Problem, g: Any, which: Any) -> Callable[[], object]:
     def work() -> object:
         read_graph(g, sr.MIN_PLUS, dtype=p.dtype)
@@ -140,6 +144,7 @@ def _floyd_warshall(p: Problem, g: Any, which: Any) -> Callable[[], object]:
 
 STRATEGIES: Mapping[str, Strategy] = {
     "searches": Strategy(lambda p: p.kind != "complete", _searches, True, "search"),
+    "elimination": Strategy(lambda p: p.kind != "complete" and not p.paths, _elimination, True, "elimination"),
     "SciPy's searches": Strategy(lambda p: p.face == "csgraph", _scipys_searches, True, "SciPy"),
     "products": Strategy(lambda p: p.kind == "complete" and p.sources < p.n, _products, True, "rows by products"),
     "closure": Strategy(lambda p: True, _closure, False, "whole"),

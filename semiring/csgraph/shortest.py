@@ -391,7 +391,8 @@ def explain(
     -------
     Plan
         Its text says it; ``strategy`` is "whole" for the closure of the whole matrix, "rows by products" for products of rows with it,
-        "search" for the searches of this library and "SciPy" for those of SciPy. ``considered`` tells what each is predicted to take.
+        "search" for the searches of this library, "elimination" for sparse elimination, and "SciPy" for SciPy's searches. ``considered``
+        tells what each is predicted to take.
 
     Other Parameters
     ----------------

@@ -4,7 +4,7 @@
 
 - `by_closure` makes the dense matrix, closes it as `semiring.apsp` does, and takes the rows that are asked for.
 - `by_products` multiplies rows by the dense matrix until nothing changes.
-- `by_searches` searches from each source, in compressed rows, here (`algorithms.rows_of_edges`) or by SciPy's own functions.
+- `by_searches` searches from each source, in compressed rows, here (`algorithms.rows_of_edges`) or by SciPy's own functions; or eliminates.
 
 Each gives a tuple: distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources.
 """
@@ -30,6 +30,7 @@ from semiring.csgraph.call import AsBoth, Call, Request, cut, read_call
 from semiring.csgraph.reading import Array, as_scipys, in_dtype, is_held, require_held, some, with_root
 from semiring.execution.reporting import reporting
 from semiring.execution.rows import rows_by_products
+from semiring.execution.searches import eliminated, search_steps
 from semiring.execution.whole import close_whole
 from semiring.graphs import Graph
 from semiring.graphs.by_rows import rows_of_graph
@@ -183,13 +184,17 @@ def by_searches(call: Call, *, scipys: bool, meter: Meter | None = None) -> tupl
 
 
 def _here(call: Call, csr: CSR, sources: Array, meter: Meter | None, *, paths: bool) -> tuple[Array, ...]:
-    """Distances from some sources by the searches of this library, and the predecessors if they are wanted."""
+    """Distances from some sources by this library's searches or elimination, and the predecessors if they are wanted."""
     edges = call.searched if csr is call.csr else in_dtype(csr, call.dtype)
     tree = np.full((len(sources), csr.n), NONE, dtype=np.int32) if paths else None
     if meter is not None:
-        meter.expect(len(sources) * (edges.n + len(edges.heads)))
-    how: dict[str, Any] = {"searches": call.plan.searches, "order": call.plan.problem.order, "meter": meter}
-    found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, **how)
+        meter.expect(search_steps(edges, len(sources)))
+    if call.plan.strategy == "elimination":
+        every = call.sources is None
+        found = eliminated(call.plan, edges, None).between(sources, np.arange(csr.n), every_source=every, every_target=True, meter=meter)
+    else:
+        how: dict[str, Any] = {"searches": call.plan.searches, "order": call.plan.problem.order, "meter": meter}
+        found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, **how)
     if tree is not None:
         if (tree == -1).any():  # from rows that were not searched by compiled code; to look takes a sixth of the time
             tree[tree < 0] = NONE

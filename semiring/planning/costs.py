@@ -168,10 +168,14 @@ def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
 
 def _fill(problem: Problem, edges: CSR) -> Fill | None:
     """What elimination would take, where the other ways take so long that the analysis is worth it."""
-    if problem.paths or problem.exact or problem.scipy or problem.ranks or str(problem.device) == "reference":
+    if problem.paths or problem.exact or problem.ranks or str(problem.device) == "reference":
+        return None
+    if problem.order == "rounds" and problem.searches is not None:  # a cycle that no source reaches does no harm to searches
         return None
     compiled = has_searches(problem.semiring, problem.dtypes)
     others = min(search_seconds(problem, compiled=compiled), closure_seconds(problem, "cuda:0" if gpus() else "cpu"))
+    if problem.scipy:
+        others = min(others, scipy_seconds(problem))
     if others < machine.TRIAL_ELIMINATION * _analysis_seconds(problem):
         return None
     try:

@@ -47,6 +47,23 @@ def test_all_rows_and_some(dtype: str) -> None:
 
 
 @pytest.mark.usefixtures("eliminated")
+@pytest.mark.parametrize("options", [{}, {"directed": False}, {"unweighted": True}, {"indices": range(2, 90)}, {"limit": 40.0}])
+def test_csgraph(options: dict[str, Any]) -> None:
+    graph = grid()
+    assert sr.csgraph.explain(graph, **options).strategy == "elimination"
+    np.testing.assert_array_equal(sr.csgraph.dijkstra(graph, **options), csgraph.dijkstra(graph, **options))
+
+
+@pytest.mark.usefixtures("eliminated")
+def test_a_negative_cycle_that_no_source_reaches_does_no_harm() -> None:
+    graph = sp.block_diag([grid(), np.array([[0.0, -1.0], [0.5, 0.0]])], format="csr")
+    found = sr.apsp(graph, sources=range(100))
+    np.testing.assert_array_equal(found[:, :144], csgraph.dijkstra(grid())[:100])
+    with pytest.raises(sr.NegativeCycleError, match="144"):
+        sr.apsp(graph)
+
+
+@pytest.mark.usefixtures("eliminated")
 def test_statistics() -> None:
     graph = grid()
     found, distances = sr.statistics(graph), csgraph.dijkstra(graph)
