@@ -33,7 +33,8 @@ What calls what:
     └─ csr                    a sparse matrix by compressed rows
     factorization             a sparse graph that is eliminated, and again for other weights: any rows of the closure
     ├─ elimination            fronts of supernodes, and two sweeps through their panels
-    └─ symbolic, ordering     what will be filled, and an order of elimination in which that is little
+    ├─ symbolic, ordering     what will be filled, and an order of elimination in which that is little
+    └─ tight_edges            predecessor trees of its rows
     rows_of_matrix            some rows of the closure of a dense matrix, by products of a few rows
     predecessors              trees of best paths out of a construction matrix
     └─ extraction             single paths out of it

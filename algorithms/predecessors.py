@@ -34,7 +34,7 @@ from semiring.common.forks import cached_property
 from semiring.kernels import select
 from semiring.kernels.operations import Operations
 
-__all__ = ["NONE", "SingleSource", "next_hops", "predecessors", "weighs"]
+__all__ = ["NONE", "SingleSource", "follow", "next_hops", "predecessors", "weighs"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -129,7 +129,7 @@ class _Grower:
         everyone = np.arange(n, dtype=np.int32)
         for columns in slices(n, n, CACHE):
             down = np.ascontiguousarray(self.via[:, columns].T)
-            last = _follow(np.where(down < 0, everyone, down))
+            last = follow(np.where(down < 0, everyone, down))
             # Where rounding has bent `via` itself into a circle, j becomes its own predecessor, which the check finds.
             bent = np.take_along_axis(down, last, axis=1) >= 0
             result[:, columns] = np.where(bent, everyone[columns, None], last).T
@@ -163,7 +163,7 @@ class _Grower:
         everyone = np.arange(self.n, dtype=np.int32)
         rows = np.arange(len(roots))
         for attempt in itertools.count(first):
-            end = _follow(np.where(reached[rows], trees[rows], everyone))
+            end = follow(np.where(reached[rows], trees[rows], everyone))
             lost = reached[rows] & (end != roots[rows, None])
             bad = lost.any(axis=1)
             if not bad.any():
@@ -233,7 +233,7 @@ def _attach(trees: Array, lost: Array, row: Array, u: Array, v: Array) -> bool:
     return progress
 
 
-def _follow(pointer: Array) -> Array:
+def follow(pointer: Array) -> Array:
     """Where each pointer of a row ends, in the same row, by doubling; somewhere on a circle if it never does."""
     rows, n = pointer.shape
     offset = np.arange(0, rows * n, n, dtype=np.intp)[:, None]

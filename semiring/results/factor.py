@@ -11,6 +11,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import combine_runs
 from semiring.algorithms.factorization import Factorization
+from semiring.algorithms.tight_edges import grow_trees
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed
 from semiring.arrays.memory import fits, free_on
@@ -21,7 +22,10 @@ from semiring.common.units import format_bytes
 from semiring.graphs.edge_list import EdgeList
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
-from semiring.results.store import shown
+from semiring.results.paths import Paths
+from semiring.results.paths_between import paths_in
+from semiring.results.store import Names, shown
+from semiring.results.trees import PredecessorTrees
 
 __all__ = ["Factor"]
 
@@ -206,6 +210,55 @@ class Factor(Shown):
         """
         return self._between(None, None)
 
+    @raised_here
+    def paths(self, sources: Any = None, targets: Any = None) -> Paths:
+        """The best paths between some vertices, with the elements: what ``apsp(graph, sources=…, targets=…, paths=True)`` gives.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)]))
+        >>> f.paths("a").path("a", "c")
+        ['a', 'b', 'c']
+
+        Parameters
+        ----------
+        sources, targets : vertex or sequence of vertices, optional
+            By default all. A tree is grown for each source, or for each target where only these are named.
+
+        Returns
+        -------
+        PathsBetween, or Paths between all vertices
+
+        Raises
+        ------
+        LawError
+            Where ⊕ is not selective, so that there are no best paths.
+        GraphError, TooLargeError
+            As `rows`.
+
+        Notes
+        -----
+        O(m) steps for a source beside its row. Of paths that tie one is told. Where zero-weight cycles or rounding hide the tree of a
+        source, it is searched instead.
+        """
+        self.semiring.require_selective()
+        n, edges = len(self.nodes), self._matrix.edges
+        ends = chosen(sources, n, self._labels, "sources"), chosen(targets, n, self._labels, "targets")
+        backward = sources is None and targets is not None
+        roots, others = ends[::-1] if backward else ends
+        self._require_room(len(roots.numbers), n, sum(d.itemsize for d in self.dtypes) + 4)
+        every = np.arange(n)
+        between = (every, roots.numbers) if backward else (roots.numbers, every)
+        found = self._matrix.between(*between, every_source=backward or roots.every, every_target=not backward or roots.every)
+        rows = tuple(np.ascontiguousarray(v.T) for v in found) if backward else found
+        tree = grow_trees(self.semiring, edges, roots.numbers, rows, backward=backward)
+        values = tuple(v if others.every else v[:, others.numbers] for v in rows)
+        if backward:
+            values, tree = tuple(v.T for v in values), tree.T
+        names, whole = Names(self._labels, n), edges if ends[0].every and ends[1].every else None
+        return paths_in(PredecessorTrees(self.semiring, values, names, *ends, True, edges.arrays, tree, backward, whole))
+
     def blocks(self, size: int | None = None) -> Iterator[tuple[tuple[Any, ...], Any]]:
         """All rows of the closure, some at a time, where all would not fit: pairs of sources and their rows.
 
@@ -357,12 +410,15 @@ class Factor(Shown):
 
     def _elements(self, sources: Vertices, targets: Vertices) -> Any:
         """Elements between vertices, where the memory has room for them."""
-        shape = len(sources.numbers), len(targets.numbers)
-        needed = shape[0] * shape[1] * sum(d.itemsize for d in self.dtypes)
-        if not fits(needed, "cpu"):
-            raise TooLargeError(
-                f"{shape[0]:,} × {shape[1]:,} elements take {format_bytes(needed)}, but {format_bytes(free_on('cpu') or 0)} of memory are "
-                f"available; ask for fewer, or go through f.blocks()"
-            )
+        self._require_room(len(sources.numbers), len(targets.numbers), sum(d.itemsize for d in self.dtypes))
         ends = sources.numbers, targets.numbers
         return shown(self._matrix.between(*ends, every_source=sources.every, every_target=targets.every), sources, targets, None)
+
+    def _require_room(self, rows: int, columns: int, size: int) -> None:
+        """Refuse so many elements of so many bytes, if the memory has no room for them."""
+        needed = rows * columns * size
+        if not fits(needed, "cpu"):
+            raise TooLargeError(
+                f"{rows:,} × {columns:,} elements take {format_bytes(needed)}, but {format_bytes(free_on('cpu') or 0)} of memory are "
+                f"available; ask for fewer, or go through f.blocks()"
+            )

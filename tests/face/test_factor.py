@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,8 @@ from scipy.sparse.linalg import splu
 
 import semiring as sr
 from semiring.algorithms import elimination, ordering
+from semiring.algorithms.divergence import exact_weight
+from semiring.graphs import read_graph
 
 Array = np.ndarray[Any, Any]
 
@@ -174,6 +177,40 @@ def test_cycles_that_only_rounding_makes_negative_do_no_harm() -> None:
     np.testing.assert_allclose(f.solve(np.zeros(n)), np.where(reached, p[:, None] - p, np.inf).min(axis=1), atol=1e-12)
     f.update(graph.data + 1)
     np.testing.assert_allclose(f.rows(0), sr.apsp(sp.csr_array((graph.data + 1, graph.indices, graph.indptr)), sources=0), rtol=1e-12)
+
+
+class TestPaths:
+    @pytest.mark.parametrize("semiring", ["min-plus", "max-min", "max-times", "distance-hops"])
+    @pytest.mark.parametrize("zeros", [False, True])
+    def test_they_are_real_and_best(self, semiring: str, zeros: bool) -> None:
+        rng = np.random.default_rng(13)
+        ends = rng.integers(0, 60, (150, 2)).tolist()
+        weights = rng.choice([0.0, 0.5, 1.0] if zeros else [0.25, 0.5, 1.0], 150).tolist()
+        graph = sr.edges([(u, v, w) for (u, v), w in zip(ends, weights, strict=True)], nodes=range(60), directed=semiring != "min-plus")
+        f = sr.factor(graph, semiring)
+        matrix = sr.closure(graph, semiring, paths=True)
+        values = read_graph(graph, sr.semirings()[semiring]).values
+        given = values if len(values) > 1 else values[0]
+        sr.testing.assert_paths_valid(f.paths(), given)
+        for sources, targets in [(range(10), range(60)), (range(20, 30), [5, 6, 7]), (range(60), [3, 4])]:
+            paths = f.paths(None if len(sources) == 60 else sources, targets)
+            for (i, u), (j, v) in itertools.product(enumerate(sources), enumerate(targets)):
+                path, element = paths.path(u, v), tuple(part[i, j] for part in _parts(paths.values))
+                if path and u != v:
+                    assert (path[0], path[-1]) == (u, v)
+                    assert exact_weight(sr.semirings()[semiring], values, path) == (element if len(element) > 1 else element[0])
+        for whole, one in zip(_parts(matrix.values), _parts(f.paths().values), strict=True):
+            np.testing.assert_array_equal(one, whole)
+
+    def test_of_some_vertices(self) -> None:
+        f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0), ("c", "a", 1.0)]))
+        assert f.paths("a", "c").path("a", "c") == ["a", "b", "c"]
+        assert f.paths(targets="a").path("b", "a") == ["b", "c", "a"]
+        assert f.paths("a").predecessors().tolist() == [-9999, 0, 1]
+        f.update((["a"], ["c"], [0.5]))
+        assert f.paths().path("a", "c") == ["a", "c"]
+        with pytest.raises(sr.LawError):
+            sr.factor(sr.edges([(0, 1, 0.5)]), "plus-times").paths()
 
 
 class TestUpdate:

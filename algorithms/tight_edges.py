@@ -1,0 +1,92 @@
+"""Predecessor trees of rows of the closure of a sparse graph, by the edges that are tight: d_u ⊗ a_uv is what d_v is, the best of all.
+
+In a row d of the closure from a source, the vertex before v on a best path is the u whose edge offers v the most. Where no cycle ties with
+the empty path that makes a tree, with the source at its root; where one does, as where edges weigh zero, or rounding hides what is tight,
+the vertices may point at each other in a circle. Each row is checked, and one that is no tree is searched instead.
+
+Examples
+--------
+>>> from semiring import MIN_PLUS
+>>> tails, heads, lengths = np.array([0, 0, 1, 2]), np.array([1, 2, 2, 3]), np.array([1.0, 5, 2, 1])
+>>> edges = CSR.of(tails, heads, (lengths,), 4, (np.inf,))
+>>> grow_trees(MIN_PLUS, edges, np.array([0]), (np.array([[0.0, 1, 3, 4]]),))
+array([[-1,  0,  1,  2]], dtype=int32)
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.csr import CSR, combine_runs
+from semiring.algorithms.divergence import extremum_of
+from semiring.algorithms.predecessors import follow
+from semiring.algorithms.relaxation import better
+from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.kernels.operations import operations_for
+from semiring.kernels.select import searches_for
+
+__all__ = ["grow_trees"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+
+def grow_trees(
+    semiring: Semiring, edges: CSR, roots: Array, values: Values, *, backward: bool = False, threads: int | None = None
+) -> Array:
+    """The vertex before each one on a best path from each root (`backward`: after it, to the root), −1 for none. O(n log h + m) a row.
+
+    Parameters
+    ----------
+    semiring : Semiring
+        With a selective ⊕.
+    edges : CSR
+    roots : int array of shape (s,)
+    values : tuple of arrays of shape (s, n)
+        Rows of the closure; `backward`: columns, as rows. A row that has to be searched is overwritten by what that finds.
+    backward : bool
+    threads : int, optional
+    """
+    graph = edges.transposed() if backward else edges
+    order = np.argsort(graph.heads, kind="stable")
+    order = order[graph.tails[order] != graph.heads[order]]
+    tails, heads, weights = graph.tails[order], graph.heads[order], tuple(w[order] for w in graph.weights)
+    trees = np.full(values[0].shape, -1, np.int32)
+    for root, tree, *row in zip(roots.tolist(), trees, *values, strict=True):
+        there = np.logical_or.reduce([np.asarray(v != z) for v, z in zip(row, edges.zero, strict=True)])
+        _take_tight(semiring, (tails, heads, weights), tuple(row), tree, backward=backward)
+        tree[~there] = -1
+        tree[root] = -1
+        ends = follow(np.where(tree < 0, np.arange(len(tree)), tree)[None])[0]
+        if not (ends[there] == root).all():
+            tree[:] = -1
+            searches = searches_for(semiring, edges.dtypes, "cpu", threads)
+            found = rows_of_edges(semiring, edges, np.array([root]), backward=backward, tree=tree[None], searches=searches)
+            for v, new in zip(row, found, strict=True):
+                v[...] = new[0]
+    return trees
+
+
+def _take_tight(semiring: Semiring, edges: tuple[Array, Array, Values], row: Values, tree: Array, *, backward: bool) -> None:
+    """For each vertex that edges lead to, sorted by it, the tail of the first one that offers it the most."""
+    tails, heads, weights = edges
+    if not len(heads):
+        return
+    operations = operations_for(semiring, tuple(v.dtype for v in row))
+    walks = tuple(v[tails] for v in row)
+    with np.errstate(all="ignore"):
+        offers = operations.mul(weights, walks) if backward else operations.mul(walks, weights)
+    extremum = extremum_of(semiring)
+    if extremum is None:
+        heads, (*_, tails) = combine_runs(heads, (*offers, tails), functools.partial(better, operations))
+    else:
+        starts = np.flatnonzero(np.concatenate([[True], heads[1:] != heads[:-1]]))
+        best = extremum.reduceat(offers[0], starts)
+        tight = np.flatnonzero(offers[0] == np.repeat(best, np.diff(np.append(starts, len(heads)))))
+        first = np.concatenate([[True], heads[tight][1:] != heads[tight][:-1]])
+        heads, tails = heads[tight[first]], tails[tight[first]]
+    tree[heads] = tails
