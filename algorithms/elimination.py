@@ -101,6 +101,11 @@ class Elimination:
         arrays = (*self.panels.upper, *self.panels.lower, *(v for values in self._held.values() for v in values))
         return sum(v.nbytes for v in arrays) + sum(v.nbytes for v in self.found.nodes)
 
+    @property
+    def together(self) -> int:
+        """Rows that are found together without a thread or a lane that waits."""
+        return self.kernels.lanes * self.kernels.threads
+
     def run(self, weights: Values, changed: Array | None = None) -> None:
         """Eliminate all supernodes, or those above which edges have changed.
 

@@ -74,7 +74,7 @@ class Factorization:
             w[numbers] = new
         try:
             self._eliminate(after, numbers)
-        except Exception:
+        except BaseException:  # also where the user interrupts
             self._eliminate(before, numbers)
             raise
 

@@ -272,19 +272,19 @@ def _blocks(graph: CSR | Graph, how: Plan, options: Options) -> Iterator[tuple[i
     with reporting(options.progress, how) as meter:
         if meter is not None:
             meter.expect(n * steps)
-        rows = _finder(graph, how, options)
-        for some in slices(n, n, HOST):
+        rows, together = _finder(graph, how, options)
+        for some in slices(n, 1, together):
             yield some.start, rows(range(n)[some])
             if meter is not None:
                 meter.add((some.stop - some.start) * steps)
 
 
-def _finder(graph: CSR | Graph, how: Plan, options: Options) -> Callable[[range], Any]:
-    """What finds the distances from some vertices."""
+def _finder(graph: CSR | Graph, how: Plan, options: Options) -> tuple[Callable[[range], Any], int]:
+    """What finds the distances from some vertices, and from how many at a time."""
     if not isinstance(graph, CSR) or how.strategy != "elimination":
-        return lambda sources: block_of_rows(graph, MIN_PLUS, options, sources)
+        return lambda sources: block_of_rows(graph, MIN_PLUS, options, sources), max(1, HOST // max(1, graph.n))
     matrix, every = eliminated(how, graph, None), np.arange(graph.n)
-    return lambda sources: matrix.between(np.array(sources), every, every_target=True)[0]
+    return lambda sources: matrix.between(np.array(sources), every, every_target=True)[0], matrix.elimination.together
 
 
 def _planned(graph: CSR | Graph, options: Options) -> Plan:

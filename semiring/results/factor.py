@@ -280,8 +280,7 @@ class Factor(Shown):
             In the order of elimination, in which rows are found fastest.
         rows : array of shape (k, n)
         """
-        kernels, n = self._matrix.elimination.kernels, len(self.nodes)
-        least = kernels.lanes * kernels.threads
+        n, least = len(self.nodes), self._matrix.elimination.together
         size = max(least, HOST // max(1, n) // least * least) if size is None else max(1, int(size))
         for first in range(0, n, size):
             numbers = self._matrix.found.order[first : first + size]
