@@ -72,7 +72,8 @@ def get_python() -> None:
 
 def get_packages(packages: list[str]) -> None:
     """The newest wheels that fit that Python and its C library, beside its own packages."""
-    libc, python = run(PYTHON, "-c", "import os, sys; print(os.confstr('CS_GNU_LIBC_VERSION'), '%d.%d' % sys.version_info[:2])").split()[1:]
+    program = "import os, sys; print(os.confstr('CS_GNU_LIBC_VERSION'), '%d.%d' % sys.version_info[:2])"
+    _, libc, python = run(PYTHON, "-c", program).split()
     platforms = [f"--platform=manylinux_2_{minor}_aarch64" for minor in range(17, int(libc.partition(".")[2]) + 1)]
     pip = [
         sys.executable,
