@@ -64,8 +64,9 @@ def get_python() -> None:
     emulator = min((extracted / "usr/bin").glob("qemu-aarch64*")).resolve().rename(FOLDER / "qemu")
     shutil.rmtree(extracted)
     shutil.rmtree(apt)
-    # Files are looked for below the root first. Python takes the name that it was called by for its executable's.
-    command = shlex.join([str(emulator), "-L", str(ROOT), "-0"])
+    # Files are looked for below the root first. Of a processor with SVE the emulated floating-point flags make NumPy's own products warn
+    # of divisions by 0. Python takes the name that it was called by for its executable's.
+    command = shlex.join([str(emulator), "-cpu", "neoverse-n1", "-L", str(ROOT), "-0"])
     PYTHON.write_text(f'#!/bin/sh\nexec {command} "$0" {shlex.quote(str((ROOT / "usr/bin/python3").resolve()))} "$@"\n')
     PYTHON.chmod(0o755)
 
