@@ -121,7 +121,7 @@ def _cpu(semiring: Semiring, dtypes: DTypes, witness: bool) -> KernelDescription
 
 
 _LABEL = re.compile(r"(\S+):")
-_VECTOR = re.compile(r"%[xyz]mm|\b[vz]\d+\.|\bq\d+\b")
+_VECTOR = re.compile(r"%[xyz]mm|\b[qvz]\d+\b")
 """A vector register of x86-64, or of 64-bit ARM."""
 
 _MOVES = ("vmov", "mov", "vbroadcast", "ld", "st", "dup", "vp2", "prefetch")
@@ -130,14 +130,15 @@ _MOVES = ("vmov", "mov", "vbroadcast", "ld", "st", "dup", "vp2", "prefetch")
 def inner_loop(text: str, function: str) -> Counter[str]:
     """The vector instructions of a function's busiest loop, out of its machine code as text: of LLVM's, llvmlite has no other reader."""
     label, names, loops = "", list[str](), [Counter[str]()]
-    for line in text.partition(f"\n{function}:")[2].partition(".size")[0].splitlines():
+    _, _, rest = re.sub(r"^_", "", text, flags=re.MULTILINE).partition(f"\n{function}:")  # macOS puts a _ before names
+    for line in rest.partition("\t.globl")[0].splitlines():
         words = line.split()
         if found := _LABEL.match(line):
             label, names = found[1], []
         elif words and words[-1] == label:  # a jump to where its block begins
             loops.append(Counter(names))
         elif _VECTOR.search(line):
-            names.append(words[0])
+            names.append(words[0].partition(".")[0])  # fadd.4s is how macOS writes it
     return max(loops, key=Counter.total)
 
 

@@ -36,6 +36,8 @@ class Target:
         Fused multiply-adds are instructions.
     minnum : bool
         Write minima of floats as IEEE 754's minNum, which is one instruction of 64-bit ARM; on x86 a compare-and-select is.
+    memory_operands : bool
+        Arithmetic takes a vector from memory as well as from a register.
     masks : bool
         Loads and stores of some lanes of a vector are instructions.
     tune : str
@@ -58,6 +60,7 @@ class Target:
     registers: int
     fma: bool = True
     minnum: bool = False
+    memory_operands: bool = True
     masks: bool = False
     tune: str = ""
     fma_add: bool = False
@@ -71,7 +74,7 @@ ISAS = {
     "sse2": Target("sse2", "x86_64", "x86-64", "", ("sse2",), 16, 16, fma=False),
     # All of 64-bit ARM has NEON; LLVM does not tell the features of every system's. For no processor in particular it would order the
     # instructions as for small cores, which begin them in order: so many at a time that the tile does not stay in registers.
-    "neon": Target("neon", "aarch64", "generic", "+neon", (), 16, 32, minnum=True, tune="neoverse-n1"),
+    "neon": Target("neon", "aarch64", "generic", "+neon", (), 16, 32, minnum=True, memory_operands=False, tune="neoverse-n1"),
 }
 """The rows, widest first for each architecture."""
 

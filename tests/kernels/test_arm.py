@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from semiring.algebra.catalogue import BOOLEAN, LOG, MAX_MIN, MAX_PLUS, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.catalogue import BOOLEAN, DISTANCE_HOPS, LOG, MAX_MIN, MAX_PLUS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
+from semiring.kernels.cpu import compiler
 from semiring.kernels.cpu.compiler import assembly
 from semiring.kernels.cpu.kernels import Kernels
 from semiring.kernels.description import inner_loop
@@ -36,22 +37,26 @@ STEPS = [
 """The instructions for one step of each semiring, a vector at a time."""
 
 
-def assembled(semiring: Semiring, dtype: str, name: str, cpu: str) -> tuple[Kernels, str]:
-    """The kernels for a processor, and a function's machine code."""
-    neon = ISAS["neon"]
-    kernels = Kernels(semiring, (np.dtype(dtype),), replace(neon, cpu=cpu, features="", tune=neon.tune if cpu == neon.cpu else ""))
+def machine_code(kernels: Kernels, name: str) -> str:
+    """A function's machine code as text."""
     try:
-        return kernels, assembly(kernels.ir(name), kernels.target)
+        return assembly(kernels.ir(name), kernels.target)
     except RuntimeError:
         pytest.skip("this LLVM knows no ARM")
+
+
+def made(semiring: Semiring, dtype: str, cpu: str) -> Kernels:
+    """The kernels for a processor."""
+    neon = ISAS["neon"]
+    return Kernels(semiring, (np.dtype(dtype),), replace(neon, cpu=cpu, features="", tune=neon.tune if cpu == neon.cpu else ""))
 
 
 @pytest.mark.sampled(len(STEPS))
 @pytest.mark.parametrize("cpu", ["generic", "neoverse-n1", "apple-m1"])
 @pytest.mark.parametrize(("semiring", "dtype", "expected"), STEPS, ids=lambda x: x.name if isinstance(x, Semiring) else None)
 def test_a_step_is_one_instruction_for_each_operation(semiring: Semiring, dtype: str, expected: str, cpu: str) -> None:
-    kernels, text = assembled(semiring, dtype, "product", cpu)
-    tile, loop = kernels.tile, inner_loop(text, "product_sums" if semiring is LOG else "product_micro")
+    kernels = made(semiring, dtype, cpu)
+    tile, loop = kernels.tile, inner_loop(machine_code(kernels, "product"), "product_sums" if semiring is LOG else "product_micro")
     vectors = tile.rows * tile.vectors
     assert vectors == 24
     # Of all three that choose bits, each turns on where its result is.
@@ -67,11 +72,28 @@ def test_a_step_is_one_instruction_for_each_operation(semiring: Semiring, dtype:
     assert sum(count for name, count in loop.items() if name.startswith("mov")) <= 3
 
 
+def test_a_step_that_compares_stays_in_registers() -> None:
+    kernels = Kernels(DISTANCE_HOPS, (np.dtype("f4"),) * 2, ISAS["neon"])
+    loop = inner_loop(machine_code(kernels, "product"), "product_micro")
+    assert not any(name.startswith("st") for name in loop)
+    assert loop["fadd"] == loop["fminnm"] == 2 * loop["fcmgt"] == 2 * kernels.tile.rows * kernels.tile.vectors
+
+
 def test_64_bits_are_compared_by_sve_where_there_is_one() -> None:
-    kernels, text = assembled(MIN_PLUS, "i8", "product", "neoverse-v1")
-    assert inner_loop(text, "product_micro")["smin"] == kernels.tile.rows * kernels.tile.vectors
+    kernels = made(MIN_PLUS, "i8", "neoverse-v1")
+    assert inner_loop(machine_code(kernels, "product"), "product_micro")["smin"] == kernels.tile.rows * kernels.tile.vectors
+
+
+def test_the_loop_is_found_as_macos_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from llvmlite import binding
+
+    kernels = made(MIN_PLUS, "f4", "apple-m1")
+    expected = inner_loop(machine_code(kernels, "product"), "product_micro")
+    triple = binding.Target.from_triple("arm64-apple-macosx")
+    monkeypatch.setattr(compiler, "_machine", lambda target: triple.create_target_machine(cpu=target.cpu, opt=3))
+    assert inner_loop(machine_code(kernels, "product"), "product_micro") == expected
 
 
 @pytest.mark.parametrize("function", ["product_witness", "close", "eliminate", "product_lanes", "product_vector"])
 def test_every_kind_of_kernel_is_generated(function: str) -> None:
-    assert "fminnm" in assembled(MIN_PLUS, "f4", function, "generic")[1]
+    assert "fminnm" in machine_code(made(MIN_PLUS, "f4", "generic"), function)
