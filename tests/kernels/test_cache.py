@@ -308,7 +308,7 @@ def processes(count: int, environment: dict[str, str]) -> list[str]:
         subprocess.Popen([sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(count)
     ]
-    outputs = [process.communicate(timeout=60) for process in started]
+    outputs = [process.communicate(timeout=600) for process in started]
     for process, (_, errors) in zip(started, outputs, strict=True):
         assert process.returncode == 0, errors
     return [out.strip() for out, _ in outputs]
