@@ -16,7 +16,7 @@ from semiring.common.forks import importing
 from semiring.common.html import Shown
 from semiring.kernels.boolean import is_packed
 
-__all__ = ["BlockSides", "KernelDescription", "describe", "sides_of"]
+__all__ = ["BlockSides", "KernelDescription", "describe", "inner_loop", "sides_of"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -116,28 +116,29 @@ def _cpu(semiring: Semiring, dtypes: DTypes, witness: bool) -> KernelDescription
     name, tile = ("product_witness", kernels.witness_tile) if witness else ("product", kernels.tile)
     text = assembly(kernels.ir(name), kernels.target)
     loop = "sums" if kernels.representation.kind == "exponential" else "micro"
-    instructions = _counted(_inner_loop(text, f"{name}_{loop}"), tile.rows * tile.vectors, tile.width)
+    instructions = _counted(inner_loop(text, f"{name}_{loop}"), tile.rows * tile.vectors, tile.width)
     return KernelDescription(f"cpu, {kernels.target.isa} for {kernels.target.cpu}", tile, instructions=instructions)
 
 
 _LABEL = re.compile(r"(\S+):")
-_VECTOR = re.compile(r"%[xyz]mm|\bv\d+\.")
+_VECTOR = re.compile(r"%[xyz]mm|\b[qvz]\d+\b")
 """A vector register of x86-64, or of 64-bit ARM."""
 
 _MOVES = ("vmov", "mov", "vbroadcast", "ld", "st", "dup", "vp2", "prefetch")
 
 
-def _inner_loop(text: str, function: str) -> Counter[str]:
+def inner_loop(text: str, function: str) -> Counter[str]:
     """The vector instructions of a function's busiest loop, out of its machine code as text: of LLVM's, llvmlite has no other reader."""
     label, names, loops = "", list[str](), [Counter[str]()]
-    for line in text.partition(f"\n{function}:")[2].partition(".size")[0].splitlines():
+    _, _, rest = re.sub(r"^_", "", text, flags=re.MULTILINE).partition(f"\n{function}:")  # macOS puts a _ before names
+    for line in rest.partition("\t.globl")[0].splitlines():
         words = line.split()
         if found := _LABEL.match(line):
             label, names = found[1], []
         elif words and words[-1] == label:  # a jump to where its block begins
             loops.append(Counter(names))
         elif _VECTOR.search(line):
-            names.append(words[0])
+            names.append(words[0].partition(".")[0])  # fadd.4s is how macOS writes it
     return max(loops, key=Counter.total)
 
 

@@ -16,7 +16,7 @@ from semiring.common import forks
 from semiring.common.errors import SemiringError
 from semiring.common.forks import importing
 
-__all__ = ["H200", "ISAS", "Device", "Target", "device", "host"]
+__all__ = ["H200", "ISAS", "Device", "Target", "architecture", "device", "host"]
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,22 @@ class Target:
     Attributes
     ----------
     isa : str
-    cpu, features : str
+    architecture, cpu, features : str
         As LLVM names them.
+    needs : tuple of str
+        The features without which a processor of this architecture cannot run it.
     vector_bytes, registers : int
         Length and number of the vector registers.
+    fma : bool
+        Fused multiply-adds are instructions.
+    minnum : bool
+        Write minima of floats as IEEE 754's minNum, which is one instruction of 64-bit ARM; on x86 a compare-and-select is.
+    memory_operands : bool
+        Arithmetic takes a vector from memory as well as from a register.
+    masks : bool
+        Loads and stores of some lanes of a vector are instructions.
+    tune : str
+        The processor for which LLVM orders the instructions, where it does not know the processor itself.
     fma_add : bool
         Write x + y as fma(x, 1, y): the same result bit for bit, on a pipe that minima do not need (AMD Zen 2 to 5).
     order_keys : bool
@@ -40,29 +52,31 @@ class Target:
     """
 
     isa: str
+    architecture: str
     cpu: str
     features: str
+    needs: tuple[str, ...]
     vector_bytes: int
     registers: int
+    fma: bool = True
+    minnum: bool = False
+    memory_operands: bool = True
+    masks: bool = False
+    tune: str = ""
     fma_add: bool = False
     order_keys: bool = False
     embedded_broadcast: bool = False
 
 
 ISAS = {
-    "avx512": Target("avx512", "x86-64-v4", "", 64, 32),
-    "avx2": Target("avx2", "x86-64-v3", "", 32, 16),
-    "sse2": Target("sse2", "x86-64", "", 16, 16),
-    "neon": Target("neon", "generic", "+neon", 16, 32),
+    "avx512": Target("avx512", "x86_64", "x86-64-v4", "", ("avx512f", "avx512bw", "avx512dq", "avx512vl"), 64, 32, masks=True),
+    "avx2": Target("avx2", "x86_64", "x86-64-v3", "", ("avx2", "fma", "bmi2"), 32, 16),
+    "sse2": Target("sse2", "x86_64", "x86-64", "", ("sse2",), 16, 16, fma=False),
+    # All of 64-bit ARM has NEON; LLVM does not tell the features of every system's. For no processor in particular it would order the
+    # instructions as for small cores, which begin them in order: so many at a time that the tile does not stay in registers.
+    "neon": Target("neon", "aarch64", "generic", "+neon", (), 16, 32, minnum=True, memory_operands=False, tune="neoverse-n1"),
 }
 """The rows, widest first for each architecture."""
-
-_NEEDS = {
-    "avx512": ("avx512f", "avx512bw", "avx512dq", "avx512vl"),
-    "avx2": ("avx2", "fma", "bmi2"),
-    "sse2": ("sse2",),
-    "neon": ("neon",),
-}
 
 
 def _lock_of_llvm() -> Any:
@@ -74,6 +88,14 @@ def _lock_of_llvm() -> Any:
 forks.hold(_lock_of_llvm)
 
 
+def architecture() -> str:
+    """What kind of processor is at hand, as LLVM names it for Linux."""
+    from llvmlite import binding as llvm
+
+    name = str(llvm.get_process_triple()).partition("-")[0]
+    return {"arm64": "aarch64"}.get(name, name)
+
+
 @functools.cache
 def host(isa: str | None = None) -> Target:
     """The row for this processor, or the one named by `isa` or ``SEMIRING_ISA`` if the processor has it."""
@@ -83,9 +105,7 @@ def host(isa: str | None = None) -> Target:
     wanted = isa or os.environ.get("SEMIRING_ISA")
     has = llvm.get_host_cpu_features()
     cpu = llvm.get_host_cpu_name()
-    # LLVM does not tell the features of every system's 64-bit ARM, but all of these have NEON.
-    arm = llvm.get_process_triple().startswith(("aarch64", "arm64"))
-    usable = [name for name, needs in _NEEDS.items() if all(has.get(f, arm and f == "neon") for f in needs)]
+    usable = [row.isa for row in ISAS.values() if row.architecture == architecture() and all(has.get(f) for f in row.needs)]
     if wanted is not None and wanted not in usable:
         raise SemiringError(f"this processor ({cpu}) cannot run {wanted!r}; SEMIRING_ISA may be one of {', '.join(usable)}")
     if not usable:
@@ -94,7 +114,7 @@ def host(isa: str | None = None) -> Target:
     # AMD's minima and additions of floats share two pipes; fused multiply-adds have two of their own, and integers have four.
     zen = cpu.startswith("znver") and target.isa in ("avx512", "avx2")
     if wanted is None or wanted == usable[0]:
-        target = replace(target, cpu=cpu, features=has.flatten())
+        target = replace(target, cpu=cpu, features=has.flatten(), tune=target.tune if cpu == "generic" else "")
     return replace(target, fma_add=zen, order_keys=zen, embedded_broadcast=zen and target.isa == "avx512")
 
 

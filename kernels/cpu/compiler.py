@@ -16,7 +16,7 @@ from typing import Any, cast
 from semiring.common import forks
 from semiring.kernels import cache
 from semiring.kernels.cpu.emitter import Emitter
-from semiring.kernels.hardware import Target
+from semiring.kernels.hardware import Target, architecture
 
 __all__ = ["Library", "assembly", "compile_library", "link"]
 
@@ -54,7 +54,12 @@ def _machine(target: Target) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()  # inline assembly needs it; without, the process would abort
-    triple = llvm.Target.from_default_triple()
+    if target.architecture == architecture():
+        triple = llvm.Target.from_default_triple()
+    else:  # whose machine code can be read, though not run
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        triple = llvm.Target.from_triple(f"{target.architecture}-unknown-linux-gnu")
     return triple.create_target_machine(cpu=target.cpu, features=target.features, opt=3, codemodel="jitdefault", jit=True)
 
 
@@ -85,8 +90,8 @@ def compile_library(key: Iterable[object], target: Target, ir: Callable[[], str]
 def attributes(target: Target) -> str:
     """The attribute groups of generated functions: #0, and #1 for those that are called and must not be inlined."""
     bits = 8 * target.vector_bytes
-    vectors = f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
-    return f"attributes #0 = {{ nounwind {vectors} }}\nattributes #1 = {{ nounwind noinline {vectors} }}\n"
+    given = f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"' + f' "tune-cpu"="{target.tune}"' * bool(target.tune)
+    return f"attributes #0 = {{ nounwind {given} }}\nattributes #1 = {{ nounwind noinline {given} }}\n"
 
 
 def link(functions: Iterable[Emitter]) -> str:

@@ -59,7 +59,7 @@ class ExponentialKernel:
         """Exponentials and logarithms of so many numbers."""
         inner = inner or self.scalar
         limits = range_of(inner, self.tile.depth)
-        return ScaledMath(em, inner, width, fma=self.target.isa != "sse2", scale=self.rep.scale, limits=limits)
+        return ScaledMath(em, inner, width, fma=self.target.fma, scale=self.rep.scale, limits=limits)
 
     def scale(self, name: str, lanes: int, stride: int | None = None, inner: Scalar | None = None) -> Emitter:
         """``scale(elements, panel, k)``: a panel of the exponentials of [k][lanes] elements, and behind them the exponents of the lanes.

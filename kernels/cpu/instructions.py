@@ -1,7 +1,8 @@
 """Operations on vector registers of one element type, as LLVM instructions; exp and log from +, ×, ÷ and bit operations.
 
 A minimum reaches the machine as one instruction, exact and without fast-math: on x86 a compare-and-select on ordered values is one
-``vminps``, on ARM ``minnum`` is one ``fminnm``. A NaN candidate never wins.
+``vminps``, on ARM ``minnum`` is one ``fminnm``. A NaN candidate never wins; on ARM one that was there
+before does not stay either, and −0.0 is below 0.0.
 
 exp, expm1, log and log1p call no mathematical library, so that every instruction set gives the same code and whole vectors stay in
 registers. The series are the plain ones (eˣ = Σ xᵏ/k!, log m = 2 artanh((m−1)/(m+1))) on ranges reduced until the first omitted term is
@@ -268,7 +269,7 @@ class Instructions:
         """An operation on floats."""
         ir, overload = scalar.vector(self.width), scalar.overload(self.width)
         match op:
-            case "min" | "max" if self.target.isa == "neon":
+            case "min" | "max" if self.target.minnum:
                 return self.em.call(f"{op}num.{overload}", ir, (ir, x[0]), (ir, x[1]))
             case "min" | "max":
                 return self._extremum(op, scalar, x)
@@ -283,7 +284,7 @@ class Instructions:
             case "sqrt":
                 return self.em.call(f"sqrt.{overload}", ir, (ir, x[0]))
             case "exp" | "expm1" | "log" | "log1p":
-                math = VectorMath(self.em, scalar, self.width, fma=self.target.isa != "sse2")
+                math = VectorMath(self.em, scalar, self.width, fma=self.target.fma)
                 function: Callable[[str], str] = getattr(math, op)
                 return function(x[0])
             case "floordiv" | "mod":

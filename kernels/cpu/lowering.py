@@ -201,7 +201,7 @@ class Lowering(Instructions):
     def multiply_accumulate(self, add: Expr, mul: Expr, acc: Value, a: Operand, b: Value) -> str | None:
         """acc + a·b in one instruction, where ⊕ and ⊗ are + and × of floats and the target has it (one rounding less)."""
         scalar = acc.scalar
-        if scalar is None or scalar.kind != "f" or self.target.isa == "sse2":
+        if scalar is None or scalar.kind != "f" or not self.target.fma:
             return None
         if (add.op, mul.op) != ("add", "mul") or any({x.op for x in e.args} != {"var"} or len(set(e.args)) < 2 for e in (add, mul)):
             return None
@@ -256,7 +256,7 @@ def update(
 def store_where(low: Lowering, condition: str, via: Via) -> None:
     """Emit the store of witnesses where the condition holds."""
     em, ir, (place, code) = low.em, I32.vector(low.width), via
-    if low.target.isa == "avx512" and low.width > 1:
+    if low.target.masks and low.width > 1:
         em.masked_store(I32, low.width, code, place, condition)
     else:
         em.store(ir, low.select(condition, I32, code, em.load(ir, place, 4)), place, 4)

@@ -63,7 +63,7 @@ class ScanKernel:
         self._states = args.load(em, "states")
         lanes = self._lanes = str(em.round_up(self._states, self.width))
         self._whole, self._rest = str(em.round_down(self._states, self.width)), ""
-        if self.wide.target.isa == "avx512":
+        if self.wide.target.masks:
             self._rest = em.first_lanes(em.sub(self._states, self._whole), self.width)
         self._steps = {name: [args.load(em, (name, c)) for c in self.components] for name in ScanArrays._fields}
         self._threshold = ""

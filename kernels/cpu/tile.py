@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from semiring.algebra.expression import nodes
+from semiring.algebra.expression import COMPARISONS, nodes
 from semiring.common.html import Shown
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
@@ -89,11 +89,13 @@ def choose_tile(representation: Representation, target: Target, *, witness: bool
     scalars = representation.inner
     components, size = len(scalars), max(s.bytes for s in (*scalars, *representation.outer))
     width = max(2, target.vector_bytes // size)
-    # Besides C's vectors and B's row: a temporary for each component, A's broadcast scalars, the 1.0 of fused sums, and the constants.
+    # Besides C's vectors and B's row: a temporary for each component, A's broadcast scalars, the 1.0 of fused sums, the constants, and
+    # what comparisons give where no register is saved by taking operands from memory.
     expressions = set(nodes(*representation.inner_add, *representation.inner_mul))
     sums = target.fma_add and any(s.kind == "f" for s in scalars) and any(e.op in ("add", "sub") for e in nodes(*representation.inner_mul))
     constants = sum(e.op == "const" for e in expressions)
-    spare = components + (0 if target.embedded_broadcast else components) + sums + constants
+    tests = 0 if target.memory_operands else sum(e.op in COMPARISONS for e in expressions)
+    spare = components + (0 if target.embedded_broadcast else components) + sums + constants + tests
     shapes = [(6, 4), (8, 3), (6, 3), (4, 4), (4, 3), (5, 2), (6, 2), (4, 2), (3, 2), (2, 2), (4, 1), (2, 1), (1, 1)]
     # A series is long: a small tile keeps its constants in registers and its code short.
     most = 4 if {e.op for e in expressions} & _SERIES else target.registers

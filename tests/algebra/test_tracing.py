@@ -242,10 +242,15 @@ def _many(a, b):
 
 @pytest.mark.parametrize("function", [_while, _gcd, _many])
 def test_loops_that_depend_on_values_are_refused_quickly(function):
-    start = time.process_time()
+    calls = []
+
+    def counted(a, b):
+        calls.append(1)
+        return function(a, b)
+
     with pytest.raises(TraceError, match="a loop or recursion that depends on values"):
-        record(function, 2, 1)
-    assert time.process_time() - start < 2
+        record(counted, 2, 1)
+    assert len(calls) < 1000
 
 
 def test_what_is_not_a_function_of_its_operands_is_refused():

@@ -308,7 +308,7 @@ def processes(count: int, environment: dict[str, str]) -> list[str]:
         subprocess.Popen([sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(count)
     ]
-    outputs = [process.communicate(timeout=60) for process in started]
+    outputs = [process.communicate(timeout=600) for process in started]
     for process, (_, errors) in zip(started, outputs, strict=True):
         assert process.returncode == 0, errors
     return [out.strip() for out, _ in outputs]
@@ -376,7 +376,7 @@ def test_the_processor_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_processor_without_kernels_is_told_about_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     from llvmlite import binding
 
-    monkeypatch.setattr(binding, "get_host_cpu_features", dict)
+    monkeypatch.setattr(binding, "get_process_triple", lambda: "riscv64-unknown-linux-gnu")
     host.cache_clear()
     try:
         with pytest.raises(SemiringError, match="device='reference'"):
@@ -394,7 +394,7 @@ def test_every_arm_of_64_bits_has_neon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SEMIRING_ISA", raising=False)
     host.cache_clear()
     try:
-        assert host() == replace(ISAS["neon"], cpu="apple-m1", features="")
+        assert host() == replace(ISAS["neon"], cpu="apple-m1", features="", tune="")
     finally:
         host.cache_clear()
 
@@ -410,16 +410,6 @@ def test_a_minimum_is_one_instruction() -> None:
         assert minimum in text
         assert any(s in text for s in sums)
         assert "{1to16}" in text or not target.embedded_broadcast
-
-
-def test_neon_can_be_generated() -> None:
-    """No such processor at hand; at least its vectors are well-formed IR."""
-    from llvmlite import binding
-
-    for semiring, dtype in ((MIN_PLUS, F4), (PLUS_TIMES, F8)):
-        kernels = Kernels(semiring, (dtype,), ISAS["neon"])
-        for function in ("product", "close", "eliminate"):
-            binding.parse_assembly(kernels.ir(function) + compiler.attributes(ISAS["neon"])).verify()
 
 
 def test_threads_that_need_the_same_code_compile_it_once(folder: Path) -> None:

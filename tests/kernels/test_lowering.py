@@ -12,6 +12,7 @@ import pytest
 
 from semiring.algebra import ops
 from semiring.common.errors import DTypeError, TraceError
+from semiring.kernels.hardware import host
 from tests.kernels.elementwise import Array, elementwise
 from tests.kernels.samples import ISAS
 
@@ -162,8 +163,9 @@ def test_a_constant_has_the_type_of_the_elements(dtype: np.dtype[Any], isa: str)
 def test_nan_is_never_preferred() -> None:
     x, y = np.array([np.nan, 1.0]), np.array([1.0, np.nan])
     for isa in ISAS:
-        np.testing.assert_array_equal(elementwise(min, x, y, isa=isa), [np.nan, 1])  # y where y < x, else x
-        np.testing.assert_array_equal(elementwise(max, x, y, isa=isa), [np.nan, 1])
+        kept = 1 if host(isa).minnum else np.nan  # y where y < x, else x
+        np.testing.assert_array_equal(elementwise(min, x, y, isa=isa), [kept, 1])
+        np.testing.assert_array_equal(elementwise(max, x, y, isa=isa), [kept, 1])
         np.testing.assert_array_equal(elementwise(lambda a: ops.where(a - 1 == a - 1, a, 7.0), x, isa=isa), [7, 1])
 
 

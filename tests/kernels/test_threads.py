@@ -186,7 +186,7 @@ def test_after_an_interrupt_nothing_else_is_begun() -> None:
 
 def test_the_pool_grows() -> None:
     run(lambda task, slot: None, range(4), 2)
-    barrier = threading.Barrier(7, timeout=20)
+    barrier = threading.Barrier(7, timeout=120)
 
     def meet(task: int, slot: int) -> None:
         barrier.wait()

@@ -198,7 +198,7 @@ def test_bounds_hold_what_they_say(dtype: str) -> None:
 def test_what_multiply_within_does_not_do() -> None:
     checks = ProductChecks(MIN_PLUS, (np.dtype(np.float32),), 64)
     safe = SafeRange(-100.0, 100.0, FINITE)
-    engine, a = CpuEngine(MIN_PLUS, (np.dtype(np.float32),)), np.ones((64, 64), np.float32)
+    engine, a = CpuEngine(MIN_PLUS, (np.dtype(np.float32),)), np.ones((32, 32), np.float32)
     assert not engine.multiply_within(Block((a,)), Block((a,)), Block((a.copy(),)), safe, checks.are_safe)
     assert not engine.multiply_within(Block((a,)), Block((a[:, :1],)), Block((a[:, 1:2],)), safe, checks.are_safe)
     assert bounds_in_words(SafeRange(-1.0, 1.0, FINITE | LOWEST | HIGHEST), np.dtype(np.float64)) is None
