@@ -71,20 +71,6 @@ template <class S, int SIDE, int WARPS, bool WITNESS> __device__ __forceinline__
 
 // A matrix and a vector, which take as long as the matrix takes to be read: B is a column, or A a row.
 
-// The element of the lane whose number differs in a bit.
-template <class E> __device__ __forceinline__ E of_other_lane(const E& x, int bit) {
-  constexpr int WORDS = sizeof(E) / 4;
-  union Words {
-    E element;
-    unsigned word[WORDS];
-    __device__ __forceinline__ Words() {}
-  } mine, others;
-  mine.element = x;
-#pragma unroll
-  for (int w = 0; w < WORDS; w++) others.word[w] = __shfl_xor_sync(0xffffffff, mine.word[w], bit);
-  return others.element;
-}
-
 // A x B for a column B: a warp has ROWS rows of A, so that B is read once for all of them, and its lanes neighbouring elements.
 template <class S, int WARPS, int ROWS, bool VECTORS> __device__ __forceinline__ void multiply_column(const Products<S, 1>& products) {
   using E = typename S::Element;
