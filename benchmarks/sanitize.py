@@ -149,6 +149,21 @@ def trees() -> None:
             assert paths.paths_from(0) == expected.paths_from(0), f"paths of {n} vertices"
 
 
+def scans() -> None:
+    """Sequences of unequal lengths by warps and by blocks, of one matrix in registers and of many, followed back where that is asked."""
+    import cupy
+
+    rng = np.random.default_rng(0)
+    for states, steps in ((5, 70), (64, 5), (129, 3)):
+        for shape in ((states, states), (2, steps, states, states)):
+            a, w = (rng.integers(-9, 9, s).astype(np.float32) for s in (shape, (2, steps, states)))
+            for semiring, witness in ((sr.LOG, False), (sr.MAX_PLUS, False), (sr.MAX_PLUS, True)):
+                for reverse in (False, True):
+                    options: dict[str, Any] = {"lengths": [steps, steps // 2], "reverse": reverse, "witness": witness}
+                    found, expected = (sr.scan(x, semiring, weights=y, **options) for x, y in ((cupy.asarray(a), cupy.asarray(w)), (a, w)))
+                    same(found, expected, f"a scan of {steps} steps of {states} states over {semiring.name}")
+
+
 _DTYPES = ("float32", "float64", "int32", "int16")
 PARTS: dict[str, Callable[[], None]] = {
     **{f"min-plus, {d}": partial(products, sr.MIN_PLUS, d) for d in _DTYPES},
@@ -160,6 +175,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "reachability": reachability,
     "other closures": other_closures,
     "trees": trees,
+    "scans": scans,
 }
 
 

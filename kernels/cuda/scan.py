@@ -81,7 +81,7 @@ class ScanTile:
     @property
     def bound(self) -> int:
         """The most threads of a block for which the kernel is compiled."""
-        return max(32, self.parts**2 * self.terms) if self.held else _THREADS
+        return -(-(self.parts**2) * self.terms // 32) * 32 if self.held else _THREADS
 
     @property
     def vector_bytes(self) -> int:

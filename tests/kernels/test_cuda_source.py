@@ -32,6 +32,7 @@ from semiring.kernels.cuda.kernels import (
 )
 from semiring.kernels.cuda.paths import WALKS_SOURCE, trees_source
 from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, hoisted
@@ -133,6 +134,35 @@ def test_kernels_of_exponentials_compile(arch: int) -> None:
     for dtype in ("float32", "float64"):
         for name in exponential.KERNELS:
             assert compile_and_report(exponential.exponential_source(name, np.dtype(dtype)), arch)[1] <= 16
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(("semiring", "dtype", "ordered"), CASES, ids=str)
+def test_kernels_of_scans_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
+    """A matrix in registers and one that is read at each step, with every way that sums are added up."""
+    dtypes = (np.dtype(dtype),) * semiring.components
+    size, witness = represent(semiring, dtypes).size, is_selective(semiring, dtypes)
+    for states, backward in ((64, False), (300, True)):
+        tile = scan_tile(size, states, constant=states == 64)
+        form = ScanForm(tile.parts, tile.terms, tile.held, tile.bound, backward, not ordered or states == 64, witness and states == 300)
+        assert compile_and_report(scan_source(semiring, dtypes, form, arch), arch)[1] <= 16
+
+
+@pytest.mark.parametrize("size", [4, 8, 16, 32])
+@pytest.mark.parametrize("constant", [False, True])
+def test_a_thread_block_has_room_for_every_number_of_states(size: int, constant: bool) -> None:
+    for states in range(1, 1025):
+        tile, width = scan_tile(size, states, constant=constant), max(1, 16 // size)
+        assert tile.parts * tile.length >= states > (tile.parts - 1) * (tile.length - tile.terms - width)
+        assert 32 % tile.parts == tile.length % tile.terms == tile.terms % width == 0
+        assert states * tile.parts <= tile.threads <= tile.bound <= 1024
+        assert constant or not tile.held
+        assert tile.length == tile.terms or not tile.held
+        assert states < 1024 or tile.vector_bytes <= 2 * (states + width) * size
+    assert fits(MIN_PLUS, (np.dtype("f8"),), 1024)
+    assert not fits(MIN_PLUS, (np.dtype("f4"),), 1025)
+    assert fits(DISTANCE_COUNT, (np.dtype("f8"),) * 2, 1024)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
