@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 __all__ = [
-    "ALWAYS", "Bits", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Scan", "Sequence", "Strided", "Truths", "Vertices",
-    "Via", "Witness", "fields_header", "flat", "parameters", "places",
+    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Scan", "Sequence",
+    "Strided", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat", "parameters", "places",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -80,6 +80,24 @@ class Products(NamedTuple):
 
     product: Annotated[tuple[Product, ...], "Product<S>", "[COUNT]"]
     predicate: Predicate
+
+
+class Bounds(NamedTuple):
+    """Numbers that need no closer look: those from a least to a greatest one, and two beside them; and what becomes 1 at any other."""
+
+    least: Word
+    greatest: Word
+    bottom: Word
+    top: Word
+    beyond: Ints
+
+
+class CheckedProducts(NamedTuple):
+    """`Products` of which the operands are checked while they are read."""
+
+    product: Annotated[tuple[Product, ...], "Product<S>", "[1]"]
+    predicate: Predicate
+    bounds: Bounds
 
 
 class Sequence(NamedTuple):
@@ -188,6 +206,12 @@ class Given(NamedTuple):
     signs: Ints
 
 
+_STRUCTURES: tuple[type[Any], ...] = (
+    Matrix, Predicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Via, Vertices, Strided, Bits, Truths, Numbers,
+    Given,
+)  # fmt: skip
+"""Of which the header has the fields."""
+
 _TEMPLATES = {Matrix: "Matrix<S>", Witness: "Witness<S>"}
 """C++'s names of those fields that are structures and templates."""
 
@@ -208,7 +232,7 @@ def _declared(field: str, hint: Any) -> str:
 def fields_header() -> str:
     """The header ``arguments.cuh``: the fields of each structure."""
     lines = ["// The fields of the structures of arguments.py.", "#pragma once", ""]
-    for structure in (Matrix, Predicate, Witness, Product, Products, Sequence, Scan, Via, Vertices, Strided, Bits, Truths, Numbers, Given):
+    for structure in _STRUCTURES:
         fields = " ".join(_declared(field, hint) for field, hint in _hints(structure).items())
         lines.append(f"#define {structure.__name__.upper()}_FIELDS {fields}")
     return "\n".join(lines) + "\n"

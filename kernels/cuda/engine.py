@@ -13,7 +13,7 @@ from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
-from semiring.kernels.cuda.arguments import flat
+from semiring.kernels.cuda.arguments import ALWAYS, flat
 from semiring.kernels.cuda.blocks import batches, copy_into, matrix_of, of_one_layout, stacked, via_of
 from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.elements import (
@@ -28,10 +28,12 @@ from semiring.kernels.cuda.elements import (
 )
 from semiring.kernels.cuda.events import launched
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
+from semiring.kernels.cuda.launches import addresses
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
+from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.statistics import begin
 from semiring.kernels.engine import Block
-from semiring.kernels.limits import ValueStatistics, interpreted, threshold
+from semiring.kernels.limits import SafeRange, ValueStatistics, interpreted, threshold
 
 __all__ = ["CudaEngine"]
 
@@ -85,6 +87,26 @@ class CudaEngine(CudaProducts):
         if self.signs is None:
             self._ordered_bits = False
         return self._launches_again(a, b, witness=witness)
+
+    def multiply_within(self, A: Block, B: Block, C: Block, safe: SafeRange, _: object) -> bool:
+        """C ← A⊗B where operands are read only once: whether that was done, and all their numbers are in the safe range.
+
+        Where it says no, C holds no product. It shares no memory with A and B. This waits for the GPU, in the place of a pass over them.
+        """
+        import cupy
+
+        if not self._plain or 0 in A.values[0].shape or 0 in C.values[0].shape:
+            return False
+        if compiler.rehearsing() or cupy.cuda.get_current_stream().is_capturing():
+            return False
+        operands = self.blank(A.values), self.blank(B.values), self.blank(C.values)
+        plan = self._checked(*operands)
+        if plan is None:
+            return False
+        beyond = zeros(1)
+        plan.start(addresses([operands]), ALWAYS, bounds_of(safe, self.dtypes[0], beyond.data.ptr))
+        self._launched([operands])
+        return not read_back(beyond)[0]
 
     # The operations of `Engine`.
 

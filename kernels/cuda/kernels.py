@@ -129,6 +129,7 @@ def kernel_source(
     *,
     count: int = 1,
     side: int = 64,
+    checked: bool = False,
 ) -> str:
     """The CUDA C++ of one kernel: the templates, the semiring's struct, and an instantiation that is called `name`.
 
@@ -146,6 +147,8 @@ def kernel_source(
         Products in a launch.
     side : int
         Of the largest block that a pivot kernel takes, one of `pivot_sides`, or of the largest matrix of a stack, one of `STACK_SIDES`.
+    checked : bool
+        Whether a kernel of stacks or vectors checks its operands; see `CheckedProducts`.
     """
     product = name.startswith("product") or name == "add_parts"
     template = "shapes" if name in (*STACKS, *VECTORS) else "product" if product else "pivot"
@@ -155,21 +158,23 @@ def kernel_source(
         "",
         semiring_struct(r, None if name in (*STACKS, *VECTORS) else step, star=name == "eliminate", epilogue=name == "product"),
     ]
+    arguments, values = (
+        [f"const __grid_constant__ {'CheckedProducts<Semiring>' if checked else 'Products<Semiring, 1>'} products"],
+        ["products"],
+    )
     if tile is not None:
         held = max(tile.held, step.count if step else 1)
         sizes = f"{tile.rows}, {tile.columns}, {tile.depth}, {tile.thread_rows}, {tile.thread_columns}, {tile.stages}"
         sizes += f", {held}, {max(2 * held, min(tile.unrolled, tile.depth))}"
-        arguments, values = [f"const __grid_constant__ Products<Semiring, {count}> products"], ["products"]
+        arguments = [f"const __grid_constant__ Products<Semiring, {count}> products"]
         bounds, call = (
             f"__launch_bounds__({tile.threads}, {tile.blocks}) ",
             f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, Lookup::{_LOOKUPS[name]}, {count}>",
         )
     elif name in STACKS:
-        arguments, values = ["const __grid_constant__ Products<Semiring, 1> products"], ["products"]
         warps, witness = stack_warps(r, side), str(name.endswith("_witness")).lower()
         bounds, call = f"__launch_bounds__({32 * warps}) ", f"multiply_stack<Semiring, {side}, {warps}, {witness}>"
     elif name in VECTORS:
-        arguments, values = ["const __grid_constant__ Products<Semiring, 1> products"], ["products"]
         sizes = f"{PLAIN_THREADS // 32}, {VECTOR_ROWS}" if name == "multiply_column" else f"{PLAIN_THREADS}"
         vectors = str("vectors" in access).lower()
         bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", f"{name}<Semiring, {sizes}, {vectors}>"

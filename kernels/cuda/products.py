@@ -200,6 +200,16 @@ class CudaProducts:
             plans[key] = plan
         return plan
 
+    def _checked(self, A: Block, B: Block, C: Block) -> LaunchPlan | SplitKPlan | None:
+        """What is launched for A⊗B by a kernel that checks its operands as it reads them; None where none does."""
+        plans, key = self._kernels.plans, ("checked", arrangement(A, B, C))
+        if key not in plans:
+            vectors = self._reads_vectors(witness=False)
+            plans[key] = plan_for_shape(self._kernels, A, B, C, ordered_bits=False, vectors=vectors, fresh=True, checked=True)
+        plan = plans[key]
+        assert not isinstance(plan, BlasPlan)
+        return plan
+
     def _plan(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
         """What is launched for products without copies, decided anew."""
         A, B, C = products[0]

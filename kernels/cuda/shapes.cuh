@@ -3,10 +3,45 @@
 
 #include "tile.cuh"
 
+// A launch that also tells whether its operands have numbers that need a closer look, as it reads them anyway. Its fields, and those of the
+// bounds of all others, are those of the classes of their names in arguments.py.
+struct Bounds {
+  BOUNDS_FIELDS
+};
+
+template <class S> struct CheckedProducts {
+  CHECKEDPRODUCTS_FIELDS
+};
+
+// What a launch does with each element that it reads: nothing, or it is compared with the bounds.
+template <class Launch> struct Check {
+  __device__ __forceinline__ explicit Check(const Launch&) {}
+  template <class E> __device__ __forceinline__ void take(const E&) {}
+  __device__ __forceinline__ void tell() const {}
+};
+
+template <class S> struct Check<CheckedProducts<S>> {
+  using E = typename S::Element;
+  using T = decltype(E::c0);
+  T least, greatest, bottom, top;
+  int* target;
+  bool beyond = false;
+
+  // Words are doubles where elements are floats.
+  static __device__ __forceinline__ T number(long long word) { return T(0.5) == T(0) ? T(word) : T(__longlong_as_double(word)); }
+  __device__ __forceinline__ explicit Check(const CheckedProducts<S>& products)
+      : least(number(products.bounds.least)), greatest(number(products.bounds.greatest)), bottom(number(products.bounds.bottom)),
+        top(number(products.bounds.top)), target(products.bounds.beyond) {}
+  __device__ __forceinline__ void take(const E& x) { beyond |= !((x.c0 >= least && x.c0 <= greatest) || x.c0 == bottom || x.c0 == top); }
+  __device__ __forceinline__ void tell() const {
+    if (beyond) *target = 1;
+  }
+};
+
 // A stack. A warp has one of its matrices, and all of the operands of that at once in shared memory.
 // Matrices of at most SIDE x SIDE elements. A lane has rows that lie 8 apart and columns that lie 4 apart. With a witness, a candidate that
 // is strictly better takes the place of what there is, from the lowest k on.
-template <class S, int SIDE, int WARPS, bool WITNESS> __device__ __forceinline__ void multiply_stack(const Products<S, 1>& products) {
+template <class S, int SIDE, int WARPS, bool WITNESS, class Launch> __device__ __forceinline__ void multiply_stack(const Launch& products) {
   using E = typename S::Element;
   constexpr int TM = SIDE / 8, TN = SIDE / 4, PITCH = SIDE + 1;  // so that eight rows of a column are in eight banks
   __shared__ E a_of[WARPS][SIDE * PITCH], b_of[WARPS][SIDE * SIDE];
@@ -21,12 +56,14 @@ template <class S, int SIDE, int WARPS, bool WITNESS> __device__ __forceinline__
   S::advance(C.pointers, number * C.batch);
   const int m = product.m, n = product.n, k = product.k;
   E *const a = a_of[warp], *const b = b_of[warp];
+  Check<Launch> check(products);
 #pragma unroll
   for (int e = 0; e < SIDE * SIDE; e += 32) {
     const int r = (e + lane) / SIDE, c = (e + lane) % SIDE;
-    if (r < m && c < k) a[r * PITCH + c] = S::get(A.pointers, A.at(r, c));
-    if (r < k && c < n) b[r * SIDE + c] = S::get(B.pointers, B.at(r, c));
+    if (r < m && c < k) check.take(a[r * PITCH + c] = S::get(A.pointers, A.at(r, c)));
+    if (r < k && c < n) check.take(b[r * SIDE + c] = S::get(B.pointers, B.at(r, c)));
   }
+  check.tell();
   E total[TM][TN];
   int winner[TM][TN];
 #pragma unroll
@@ -72,7 +109,7 @@ template <class S, int SIDE, int WARPS, bool WITNESS> __device__ __forceinline__
 // A matrix and a vector, which take as long as the matrix takes to be read: B is a column, or A a row.
 
 // A x B for a column B: a warp has ROWS rows of A, so that B is read once for all of them, and its lanes neighbouring elements.
-template <class S, int WARPS, int ROWS, bool VECTORS> __device__ __forceinline__ void multiply_column(const Products<S, 1>& products) {
+template <class S, int WARPS, int ROWS, bool VECTORS, class Launch> __device__ __forceinline__ void multiply_column(const Launch& products) {
   using E = typename S::Element;
   constexpr int V = VECTORS ? Vector<E>::length : 1;
   if (!products.predicate.holds()) return;
@@ -81,6 +118,7 @@ template <class S, int WARPS, int ROWS, bool VECTORS> __device__ __forceinline__
   const int lane = threadIdx.x % 32, m = product.m, k = product.k;
   const int top = (blockIdx.x * WARPS + threadIdx.x / 32) * ROWS;
   if (top >= m) return;
+  Check<Launch> check(products);
   E total[ROWS];
 #pragma unroll
   for (int i = 0; i < ROWS; i++) total[i] = S::zero();
@@ -98,17 +136,22 @@ template <class S, int WARPS, int ROWS, bool VECTORS> __device__ __forceinline__
         left[i].element[0] = S::get(A.pointers, at);
     }
 #pragma unroll
-    for (int q = 0; q < V; q++) right[q] = S::get(B.pointers, B.at(step + q, 0));
+    for (int q = 0; q < V; q++) check.take(right[q] = S::get(B.pointers, B.at(step + q, 0)));
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
 #pragma unroll
-      for (int q = 0; q < V; q++) total[i] = S::add(total[i], S::mul(left[i].element[q], right[q]));
+      for (int q = 0; q < V; q++) check.take(left[i].element[q]), total[i] = S::add(total[i], S::mul(left[i].element[q], right[q]));
   }
   if (whole + lane < k) {
     const E right = S::get(B.pointers, B.at(whole + lane, 0));
+    check.take(right);
 #pragma unroll
-    for (int i = 0; i < ROWS; i++) total[i] = S::add(total[i], S::mul(S::get(A.pointers, A.at(min(top + i, m - 1), whole + lane)), right));
+    for (int i = 0; i < ROWS; i++) {
+      const E left = S::get(A.pointers, A.at(min(top + i, m - 1), whole + lane));
+      check.take(left), total[i] = S::add(total[i], S::mul(left, right));
+    }
   }
+  check.tell();
 #pragma unroll
   for (int i = 0; i < ROWS; i++) {
 #pragma unroll
@@ -121,7 +164,7 @@ template <class S, int WARPS, int ROWS, bool VECTORS> __device__ __forceinline__
 }
 
 // A x B for a row A: a thread has neighbouring columns of B, and a block some of the steps, whose sums are a batch of results.
-template <class S, int THREADS, bool VECTORS> __device__ __forceinline__ void multiply_row(const Products<S, 1>& products) {
+template <class S, int THREADS, bool VECTORS, class Launch> __device__ __forceinline__ void multiply_row(const Launch& products) {
   using E = typename S::Element;
   constexpr int V = VECTORS ? Vector<E>::length : 1;
   if (!products.predicate.holds()) return;
@@ -132,20 +175,23 @@ template <class S, int THREADS, bool VECTORS> __device__ __forceinline__ void mu
   const int part = blockIdx.x / across, column = (blockIdx.x % across * THREADS + threadIdx.x) * V;
   if (column >= n) return;
   const int first = part * int(product.depth), last = min(k, first + int(product.depth));
+  Check<Launch> check(products);
   E total[V];
 #pragma unroll
   for (int q = 0; q < V; q++) total[q] = S::zero();
 #pragma unroll 8
   for (int step = first; step < last; step++) {
     const E left = S::get(A.pointers, A.at(0, step));
+    check.take(left);
     Vector<E, V> right;
     if constexpr (VECTORS)
       right = S::get_vector(B.pointers, B.at(step, column));
     else
       right.element[0] = S::get(B.pointers, B.at(step, column));
 #pragma unroll
-    for (int q = 0; q < V; q++) total[q] = S::add(total[q], S::mul(left, right.element[q]));
+    for (int q = 0; q < V; q++) check.take(right.element[q]), total[q] = S::add(total[q], S::mul(left, right.element[q]));
   }
+  check.tell();
   S::advance(C.pointers, part * C.batch);
 #pragma unroll
   for (int q = 0; q < V; q++)

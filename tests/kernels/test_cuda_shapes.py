@@ -10,8 +10,10 @@ import pytest
 
 from semiring.algebra.catalogue import LOG, PLUS_TIMES
 from semiring.algebra.definition import Semiring
+from semiring.common.errors import DomainError
 from semiring.kernels import machine
 from semiring.kernels.engine import Block
+from semiring.kernels.overflow.products import ProductChecks
 from semiring.kernels.reference import ReferenceEngine
 from semiring.product import matmul
 from semiring.solve import closure
@@ -159,3 +161,40 @@ def test_exponentials_in_closures_and_in_their_own_place() -> None:
     np.testing.assert_allclose(np.exp(found[0]), np.linalg.inv(np.eye(700) - np.exp(a)), rtol=1e-10)
     for again in found[1:]:  # from a CUDA graph
         np.testing.assert_array_equal(again, found[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_operands_are_checked_while_they_are_read(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stacks and products with vectors take no pass over their operands before; what needs a closer look is found wherever it lies."""
+    rng = np.random.default_rng(0)
+    passes = list[int]()
+    begin = ProductChecks.begin
+
+    def counted(*given: Any) -> Any:
+        passes.append(1)
+        return begin(*given)
+
+    monkeypatch.setattr(ProductChecks, "begin", counted)
+
+    def same(a: Any, b: Any) -> None:
+        found = matmul(cupy.asarray(a), cupy.asarray(b), "min_plus")
+        np.testing.assert_allclose(found.get(), matmul(a, b, "min_plus", device="cpu"), rtol=1e-6)
+
+    stack, small = (rng.normal(size=(2000, 7, n)).astype(dtype) for n in (7, 5))
+    matrix, row, column = (rng.normal(size=n).astype(dtype) for n in ((2051, 1101), 2051, 1101))
+    for a, b in ((stack, small), (matrix, column), (row, matrix)):
+        a[(0,) * a.ndim] = np.inf
+        same(a, b)
+        assert not passes
+        for operand in (a, b):
+            last = (-1,) * operand.ndim
+            old = operand[last]
+            for wrong in (np.nan, -np.inf):
+                operand[last] = wrong
+                with pytest.raises(DomainError):
+                    matmul(cupy.asarray(a), cupy.asarray(b), "min_plus")
+            operand[last] = np.finfo(dtype).max / 4
+            same(a, b)
+            operand[last] = old
+        assert len(passes) == 6
+        passes.clear()

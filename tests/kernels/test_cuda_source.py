@@ -33,11 +33,13 @@ from semiring.kernels.cuda.kernels import (
 from semiring.kernels.cuda.paths import WALKS_SOURCE, trees_source
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
+from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, hoisted
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.hardware import Device
+from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, SafeRange
 
 nvrtc = pytest.importorskip("cupy").cuda.nvrtc
 
@@ -108,6 +110,9 @@ def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, o
     access = "vectors" if reads_vectors(r, None) and r.same_registers else "rows"
     for name in VECTORS:
         assert compile_and_report(kernel_source(r, None, name, None, (access, access)), arch)[1] == 0
+    if r.dtypes == dtypes and len(dtypes) == 1 and not r.clamped:
+        for name in (STACKS[0], *VECTORS):
+            assert compile_and_report(kernel_source(r, None, name, None, (access, access), side=side, checked=True), arch)[1] <= 192
 
 
 @pytest.mark.sampled(1)
@@ -186,6 +191,17 @@ def test_every_kernel_on_bits_compiles(arch: int, record_property: Any) -> None:
         registers, spilled = compile_and_report(boolean.bits_source(*kernel), arch)
         record_property(f"{kernel}: registers", registers)
         assert spilled == 0, f"{kernel} keeps {spilled} bytes in memory instead of registers"
+
+
+def test_bounds_of_what_needs_no_closer_look() -> None:
+    for dtype, kind, safe, expected in (
+        ("float32", "f8", SafeRange(-2.0, 4.0, FINITE | HIGHEST), [-2, 4, -2, math.inf]),
+        ("int16", "i8", SafeRange(-5, 7, FINITE | LOWEST), [-5, 7, -(2**15), 7]),
+        ("uint64", "u8", SafeRange(0, 2**63, FINITE), [0, 2**63, 0, 2**63]),
+    ):
+        bounds = bounds_of(safe, np.dtype(dtype), 7)
+        assert np.array(bounds[:4]).view(kind).tolist() == expected
+        assert bounds.beyond == 7
 
 
 def test_a_tile_of_bits_for_every_architecture() -> None:
