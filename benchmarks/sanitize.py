@@ -64,10 +64,10 @@ def products(semiring: sr.Semiring, dtype: str) -> None:
 
 
 def shapes() -> None:
-    """Small matrices of which a warp has one, vectors, and exponentials of any spread before and after a product by cuBLAS."""
+    """Small matrices of which a warp has one, and less small ones of which a thread block has one, vectors, and exponentials of any spread before and after a product by cuBLAS."""
     import cupy
 
-    for n in (3, 13, 31):
+    for n in (3, 13, 31, 47, 64):
         x, y = (np.stack([weights(n, "float32", seed) for seed in range(first, first + 40)]) for first in (0, 40))
         X, Y = map(cupy.asarray, (x, y))
         same(sr.matmul(X, Y, sr.MIN_PLUS), sr.matmul(x, y, sr.MIN_PLUS), f"small matrices of {n}")

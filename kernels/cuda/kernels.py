@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan
 
 __all__ = [
-    "GROUP", "PLAIN_THREADS", "STACKS", "STACK_SIDES", "VECTORS", "VECTOR_ROWS", "Kernels",
+    "BLOCK_STACK", "BLOCK_STACK_SIDE", "BLOCK_STACK_THREADS", "GROUP", "PLAIN_THREADS", "STACKS", "STACK_SIDES", "VECTORS", "VECTOR_ROWS",
+    "Kernels",
     "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
     "problem_for", "reads_vectors", "source", "stack_side", "stack_warps", "step_for",
 ]  # fmt: skip
@@ -46,6 +47,9 @@ STACKS = ("product_stack", "product_stack_witness")
 
 STACK_SIDES = (8, 16, 32)
 """Sides up to which a matrix is small."""
+
+BLOCK_STACK, BLOCK_STACK_SIDE, BLOCK_STACK_THREADS = "product_block_stack", 64, 64
+"""The kernel of stacks of matrices of which a thread block has one, their largest side, and its threads, of 8 × 8 elements each."""
 
 VECTORS = ("multiply_column", "multiply_row")
 """The kernels of products by a vector."""
@@ -138,7 +142,7 @@ def kernel_source(
     r : Representation
     step : Step or None
     name : {"product", "product_witness", "product_shared_witness", "add_parts", "close", "close_witness", "eliminate", ...}
-        Or "product_stack", "product_stack_witness", "multiply_column", "multiply_row", "add_identity" or "test_loops".
+        Or "product_stack", "product_stack_witness", "product_block_stack", "multiply_column", "multiply_row", "add_identity", "test_loops".
     tile : Tile
         Of a product.
     access : tuple of {"vectors", "rows", "columns"}
@@ -151,7 +155,7 @@ def kernel_source(
         Whether a kernel of stacks or vectors checks its operands; see `CheckedProducts`.
     """
     product = name.startswith("product") or name == "add_parts"
-    template = "shapes" if name in (*STACKS, *VECTORS) else "product" if product else "pivot"
+    template = "shapes" if name in (*STACKS, BLOCK_STACK, *VECTORS) else "product" if product else "pivot"
     parts = [
         '#include "arithmetic.cuh"',
         f'#include "{template}.cuh"',
@@ -174,6 +178,9 @@ def kernel_source(
     elif name in STACKS:
         warps, witness = stack_warps(r, side), str(name.endswith("_witness")).lower()
         bounds, call = f"__launch_bounds__({32 * warps}) ", f"multiply_stack<Semiring, {side}, {warps}, {witness}>"
+    elif name == BLOCK_STACK:
+        vectors = str(access == ("vectors", "vectors")).lower()
+        bounds, call = f"__launch_bounds__({BLOCK_STACK_THREADS}) ", f"multiply_block_stack<Semiring, {BLOCK_STACK_SIDE}, 8, 8, {vectors}>"
     elif name in VECTORS:
         sizes = f"{PLAIN_THREADS // 32}, {VECTOR_ROWS}" if name == "multiply_column" else f"{PLAIN_THREADS}"
         vectors = str("vectors" in access).lower()

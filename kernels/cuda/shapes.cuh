@@ -15,12 +15,14 @@ template <class S> struct CheckedProducts {
 
 // What a launch does with each element that it reads: nothing, or it is compared with the bounds.
 template <class Launch> struct Check {
+  static constexpr bool LOOKS = false;
   __device__ __forceinline__ explicit Check(const Launch&) {}
   template <class E> __device__ __forceinline__ void take(const E&) {}
   __device__ __forceinline__ void tell() const {}
 };
 
 template <class S> struct Check<CheckedProducts<S>> {
+  static constexpr bool LOOKS = true;
   using E = typename S::Element;
   using T = decltype(E::c0);
   T least, greatest, bottom, top;
@@ -103,6 +105,112 @@ template <class S, int SIDE, int WARPS, bool WITNESS, class Launch> __device__ _
       S::put(C.pointers, C.at(r, c), total[i][j]);
       if (WITNESS && (product.fresh || winner[i][j] >= 0))
         via[r * product.witness.row + c] = winner[i][j] < 0 ? -1 : int(product.witness.first) + winner[i][j];
+    }
+}
+
+// A stack of matrices of at most SIDE x SIDE elements, of which a thread block has one, and all of the operands of that at once in shared
+// memory: what other blocks of the multiprocessor compute hides how long it takes to bring them. A thread has TM rows, and TN columns in
+// vectors. VECTORS says that all rows begin at multiples of a vector, and end there.
+template <class S, int SIDE, int TM, int TN, bool VECTORS, class Launch> __device__ __forceinline__ void multiply_block_stack(const Launch& products) {
+  using E = typename S::Element;
+  constexpr int V = Vector<E>::length, DOWN = SIDE / TM, ACROSS = SIDE / TN, THREADS = DOWN * ACROSS, WIDTH = SIDE / V;
+  constexpr int PITCH = WIDTH + 1;  // of A, in vectors, so that neighbouring rows are in other banks
+  static_assert(V % S::steps == 0);
+  __shared__ Vector<E> a[SIDE * PITCH], b[SIDE * WIDTH];
+  if (!products.predicate.holds()) return;
+  const Product<S>& product = products.product[0];
+  Matrix<S> A = product.A, B = product.B, C = product.C;
+  S::advance(A.pointers, blockIdx.x * A.batch);
+  S::advance(B.pointers, blockIdx.x * B.batch);
+  S::advance(C.pointers, blockIdx.x * C.batch);
+  const int m = product.m, n = product.n, k = product.k, y = threadIdx.x / ACROSS, x = threadIdx.x % ACROSS;
+
+  // Each thread brings one vector of every so many-th row, and looks at what it has brought.
+  constexpr int ROWS = THREADS / WIDTH;
+  const int top = threadIdx.x / WIDTH, left_vector = threadIdx.x % WIDTH, first = left_vector * V;
+  Check<Launch> check(products);
+  const auto bring = [&](Vector<E>* to, int pitch, const Matrix<S>& X, int rows, int columns) {
+    long long at = X.at(top, first);
+#pragma unroll 4
+    for (int r = top; r < SIDE; r += ROWS, at += ROWS * X.row) {
+      Vector<E>& target = to[r * pitch + left_vector];
+      if constexpr (VECTORS) {
+        if (r < rows && first < columns) copy_async<16>(shared_address(&target), X.pointers.c0 + at, true);
+      } else {
+#pragma unroll
+        for (int q = 0; q < V; q++) {
+          target.element[q] = S::zero();
+          if (r < rows && first + q < columns) check.take(target.element[q] = S::get(X.pointers, at + q * X.column));
+        }
+      }
+    }
+  };
+  const auto look = [&](const Vector<E>* at, int pitch, int rows, int columns) {
+#pragma unroll 4
+    for (int r = top; r < rows; r += ROWS)
+#pragma unroll
+      for (int q = 0; q < V; q++)
+        if (first < columns) check.take(at[r * pitch + left_vector].element[q]);
+  };
+  bring(a, PITCH, A, m, k);
+  bring(b, WIDTH, B, k, n);
+  if constexpr (VECTORS) {
+    commit_copies();
+    wait_for_copies<0>();
+    if constexpr (Check<Launch>::LOOKS) look(a, PITCH, m, k), look(b, WIDTH, k, n);
+  }
+  check.tell();
+  __syncthreads();
+
+  E total[TM][TN];
+#pragma unroll
+  for (int i = 0; i < TM; i++)
+#pragma unroll
+    for (int j = 0; j < TN; j++) total[i][j] = S::zero();
+#pragma unroll 1
+  for (int step = 0; step < k; step += V) {
+    Vector<E> left[TM];
+#pragma unroll
+    for (int i = 0; i < TM; i++) left[i] = a[(y + DOWN * i) * PITCH + step / V];
+#pragma unroll
+    for (int q = 0; q < V; q += S::steps) {
+      Vector<E> right[S::steps][TN / V];
+#pragma unroll
+      for (int s = 0; s < S::steps; s++)
+#pragma unroll
+        for (int j = 0; j < TN / V; j++) right[s][j] = b[(step + q + s) * WIDTH + x + ACROSS * j];
+#pragma unroll
+      for (int i = 0; i < TM; i++)
+#pragma unroll
+        for (int j = 0; j < TN; j++) {
+          E from_a[S::steps], from_b[S::steps];
+#pragma unroll
+          for (int s = 0; s < S::steps; s++) from_a[s] = left[i].element[q + s], from_b[s] = right[s][j / V].element[j % V];
+          S::accumulate(total[i][j], from_a, from_b);
+        }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < TM; i++)
+#pragma unroll
+    for (int j = 0; j < TN; j += V) {
+      const int r = y + DOWN * i, c = x * V + ACROSS * j;
+      if (r >= m || c >= n) continue;
+      const long long at = C.at(r, c);
+      if constexpr (VECTORS) {
+        Vector<E> found, old;
+        if (!product.fresh) old = S::get_vector(C.pointers, at);
+#pragma unroll
+        for (int q = 0; q < V; q++) found.element[q] = product.fresh ? total[i][j + q] : S::add(old.element[q], total[i][j + q]);
+        S::put_vector(C.pointers, at, found);
+      } else {
+#pragma unroll
+        for (int q = 0; q < V; q++) {
+          if (c + q >= n) continue;
+          const long long place = at + q * C.column;
+          S::put(C.pointers, place, product.fresh ? total[i][j + q] : S::add(S::get(C.pointers, place), total[i][j + q]));
+        }
+      }
     }
 }
 

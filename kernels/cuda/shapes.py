@@ -1,6 +1,7 @@
 """Launches for some shapes: cuBLAS for large products of floats, and kernels for small matrices, vectors and split-K.
 
-A warp has one of a stack of small matrices. A product of a matrix and a vector takes as long as the matrix takes to be read.
+A warp has one of a stack of small matrices, and a thread block one of those up to 64 × 64. A product of a matrix and a vector takes as long
+as the matrix takes to be read.
 """
 
 from __future__ import annotations
@@ -16,8 +17,20 @@ from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import Bounds
 from semiring.kernels.cuda.blas import BlasPlan, blas_plan, is_faster
 from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
-from semiring.kernels.cuda.kernels import PLAIN_THREADS, STACKS, VECTOR_ROWS, Kernels, stack_side, stack_warps
+from semiring.kernels.cuda.kernels import (
+    BLOCK_STACK,
+    BLOCK_STACK_SIDE,
+    BLOCK_STACK_THREADS,
+    PLAIN_THREADS,
+    STACK_SIDES,
+    STACKS,
+    VECTOR_ROWS,
+    Kernels,
+    stack_side,
+    stack_warps,
+)
 from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, planned
+from semiring.kernels.cuda.representation import Representation
 from semiring.kernels.cuda.tile import SplitK
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
@@ -61,6 +74,8 @@ def plan_for_shape(
         return None
     if kernels.plus_times and is_faster(machine.BLAS_STEPS, kernels.representation.size, count, m, n, k):
         return None if checked else blas_plan(A.values[0], B.values[0], C.values[0], fresh=fresh)
+    if count >= _STACK and _fills_block(kernels.representation, m, n, k):
+        return _block_stack(kernels, A, B, C, ordered_bits=ordered_bits, vectors=vectors, fresh=fresh, checked=checked)
     if count > 1 or k < _DEPTH:
         return None
     vectors = vectors and kernels.representation.same_registers
@@ -91,6 +106,23 @@ def _stack(kernels: Kernels, side: int, A: Block, B: Block, C: Block, *, ordered
     count, warps = len(C.values[0]), stack_warps(kernels.representation, side)
     kernel = kernels.function(STACKS[C.via is not None], ordered_bits=ordered_bits, side=side, checked=checked)
     return planned(kernel, (-(-count // warps), 1, 1), 32 * warps, 0, 1, [(A, B, C, count, A.shape[1], fresh)], None, checked=checked)
+
+
+def _fills_block(r: Representation, m: int, n: int, k: int) -> bool:
+    """Whether matrices are those of which a thread block has one: not much smaller than the largest ones, of elements of 4 bytes."""
+    least, most = STACK_SIDES[-1], BLOCK_STACK_SIDE
+    return r.same_registers and r.size == 4 and not r.has_series and least < min(m, n, k) and max(m, n, k) <= most
+
+
+def _block_stack(
+    kernels: Kernels, A: Block, B: Block, C: Block, *, ordered_bits: bool, vectors: bool, fresh: bool, checked: bool
+) -> LaunchPlan:
+    """The launch of a stack of matrices of which a thread block has one."""
+    width, count = 16 // kernels.representation.size, len(C.values[0])
+    whole = vectors and all(X.shape[1] % width == 0 and access(X) == "vectors" for X in (A, B, C))
+    how = "vectors" if whole else "rows"
+    kernel = kernels.function(BLOCK_STACK, ordered_bits=ordered_bits, access=(how, how), checked=checked)
+    return planned(kernel, (count, 1, 1), BLOCK_STACK_THREADS, 0, 1, [(A, B, C, count, A.shape[1], fresh)], None, checked=checked)
 
 
 def _row(kernels: Kernels, how: str, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool, checked: bool) -> SplitKPlan:

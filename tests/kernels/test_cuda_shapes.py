@@ -39,15 +39,19 @@ def test_stacks(witness: bool, semiring: Semiring, dtypes: DTypes, method: str) 
         (35, 17, 31, 5),
         (33, 32, 32, 32),
         (32, 4, 5, 0),
+        (33, 64, 64, 64),
+        (34, 60, 40, 36),
+        (34, 47, 51, 33),
     ):
         shapes = (count, m, k), (count, k, n), (count, m, n)
         compare(semiring, dtypes, method, *(elements(semiring, dtypes, shape, rng) for shape in shapes), witness=witness)
 
 
 @pytest.mark.parametrize("witness", [False, True])
-def test_stacks_in_their_own_place_and_of_any_strides(witness: bool) -> None:
+@pytest.mark.parametrize(("count", "side"), [(70_000, 4), (40, 44)])
+def test_stacks_in_their_own_place_and_of_any_strides(count: int, side: int, witness: bool) -> None:
     rng = np.random.default_rng(1)
-    a, b = (rng.random((70_000, 4, 4), dtype=np.float32) for _ in range(2))
+    a, b = (rng.random((count, side, side), dtype=np.float32) for _ in range(2))
 
     def same(found: Any, expected: Any) -> None:
         assert_equal(tuple(v.get() for v in listed(found)), listed(expected))
@@ -181,8 +185,9 @@ def test_operands_are_checked_while_they_are_read(dtype: str, monkeypatch: pytes
         np.testing.assert_allclose(found.get(), matmul(a, b, "min_plus", device="cpu"), rtol=1e-6)
 
     stack, small = (rng.normal(size=(2000, 7, n)).astype(dtype) for n in (7, 5))
+    blocks, inner = rng.normal(size=(40, 64, 64)).astype("float32"), rng.normal(size=(40, 64, 41)).astype("float32")
     matrix, row, column = (rng.normal(size=n).astype(dtype) for n in ((2051, 1101), 2051, 1101))
-    for a, b in ((stack, small), (matrix, column), (row, matrix)):
+    for a, b in ((stack, small), (blocks, blocks[::-1].copy()), (blocks, inner), (matrix, column), (row, matrix)):
         a[(0,) * a.ndim] = np.inf
         same(a, b)
         assert not passes
@@ -193,7 +198,7 @@ def test_operands_are_checked_while_they_are_read(dtype: str, monkeypatch: pytes
                 operand[last] = wrong
                 with pytest.raises(DomainError):
                     matmul(cupy.asarray(a), cupy.asarray(b), "min_plus")
-            operand[last] = np.finfo(dtype).max / 4
+            operand[last] = np.finfo(operand.dtype).max / 4
             same(a, b)
             operand[last] = old
         assert len(passes) == 6

@@ -19,6 +19,7 @@ from semiring.kernels import source
 from semiring.kernels.cuda import boolean, compiler, exponential
 from semiring.kernels.cuda.elements import elements_source
 from semiring.kernels.cuda.kernels import (
+    BLOCK_STACK,
     GROUP,
     STACK_SIDES,
     STACKS,
@@ -98,7 +99,7 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("arch", [90])
+@pytest.mark.parametrize("arch", [75, 90])
 @pytest.mark.parametrize(("semiring", "dtype", "ordered"), CASES, ids=str)
 def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
     dtypes = (np.dtype(dtype),) * semiring.components
@@ -110,6 +111,11 @@ def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, o
     access = "vectors" if reads_vectors(r, None) and r.same_registers else "rows"
     for name in VECTORS:
         assert compile_and_report(kernel_source(r, None, name, None, (access, access)), arch)[1] == 0
+    if r.same_registers and r.size == 4 and not r.has_series:
+        for how in ("vectors", "rows"):
+            step = step_for(r, arch, ordered_bits=ordered)
+            for checked in (False, True):
+                assert compile_and_report(kernel_source(r, step, BLOCK_STACK, None, (how, how), checked=checked), arch)[1] == 0
     if r.dtypes == dtypes and len(dtypes) == 1 and not r.clamped:
         for name in (STACKS[0], *VECTORS):
             assert compile_and_report(kernel_source(r, None, name, None, (access, access), side=side, checked=True), arch)[1] <= 192
