@@ -64,7 +64,7 @@ def products(semiring: sr.Semiring, dtype: str) -> None:
 
 
 def shapes() -> None:
-    """Small matrices of which a warp has one, and less small ones of which a thread block has one, vectors, and exponentials of any spread before and after a product by cuBLAS."""
+    """Matrices of which a warp or a thread block has one, vectors, and exponentials of any spread before and after a product by cuBLAS."""
     import cupy
 
     for n in (3, 13, 31, 47, 64):

@@ -8,8 +8,8 @@ The templates, which take the struct as ``S``:
 
 - ``product.cuh`` is the main loop of a product; it includes ``tile.cuh`` (a thread block's tile, its stages in shared memory, fragments and
   accumulators in registers) and ``epilogue.cuh`` (from accumulators to C, and the witness).
-- ``shapes.cuh`` multiplies small matrices, of which a warp or a thread block has one, and a matrix and a vector; ``exponential.cuh`` is what
-  is done before and after a product of exponentials.
+- ``shapes.cuh`` multiplies small matrices, of which a warp or a thread block has one, and a matrix and a vector; ``exponential.cuh`` has
+  what is done before and after a product of exponentials.
 - ``pivot.cuh`` closes a pivot block, ``paths.cuh`` grows predecessor trees and expands paths.
 - ``scan.cuh`` takes vectors through long products of matrices, a thread block each.
 - ``bits.cuh`` and ``bits_product.cuh`` are for matrices of bits; ``elements.cuh`` and ``statistics.cuh`` read and write each element.
