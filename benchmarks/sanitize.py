@@ -124,7 +124,7 @@ def reachability() -> None:
 
 
 def other_closures() -> None:
-    """Elimination, structured elements."""
+    """Elimination, structured elements, a stack of small matrices."""
     import cupy
 
     a = np.random.default_rng(0).random((150, 150)) / 300
@@ -132,6 +132,8 @@ def other_closures() -> None:
     distance = weights(70, "float64", 2)
     pair = distance, np.where(np.isinf(distance), np.inf, 1.0)
     same(sr.closure(tuple(map(cupy.asarray, pair)), sr.DISTANCE_HOPS), sr.closure(pair, sr.DISTANCE_HOPS), "structured elements")
+    stack = np.stack([weights(30, "float32", seed) for seed in range(40)])
+    same(sr.closure(cupy.asarray(stack), sr.MIN_PLUS), sr.closure(stack, sr.MIN_PLUS), "closures of a stack")
 
 
 def trees() -> None:

@@ -27,7 +27,7 @@ from semiring.kernels.cuda.elements import (
     zeros,
 )
 from semiring.kernels.cuda.events import launched
-from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
+from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_side, pivot_threads
 from semiring.kernels.cuda.launches import addresses
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
 from semiring.kernels.cuda.shapes import bounds_of
@@ -66,8 +66,8 @@ class CudaEngine(CudaProducts):
         super().__init__(semiring, dtypes, number)
         self.signed, self.asynchronous = False, False
         self.statistics: ValueStatistics | None = None
-        self._sides = self._kernels.sides
-        self.pivot, self.block = self._sides[-1], self._sides[0]
+        sides = self._kernels.sides
+        self.pivot, self.block = sides[-1], sides[0]
         self._plain = len(dtypes) == 1 and not self._representation.clamped and self._representation.dtypes == dtypes
         self._divergent: Any = None
         self._untested: Block | None = None
@@ -212,7 +212,7 @@ class CudaEngine(CudaProducts):
         """Launch a kernel of pivot blocks on A, all of a batch at once."""
         n, count = A.shape[0], len(A.values[0])
         if n and count:
-            side = self._sides[0] if n <= self._sides[0] else self._sides[-1]
+            side = pivot_side(self._representation, n, count)
             function = self._kernels.function(name, ordered_bits=self._ordered_bits, side=side)
             arguments = (*flat(matrix_of(A)), n, *via_of(A, A.row), self._found(count).data.ptr, *more)
             function((count, 1, 1), (pivot_threads(self._representation, side), 1, 1), arguments)

@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan
 
 __all__ = [
-    "BLOCK_STACK", "BLOCK_STACK_SIDE", "BLOCK_STACK_THREADS", "GROUP", "PLAIN_THREADS", "STACKS", "STACK_SIDES", "VECTORS", "VECTOR_ROWS",
-    "Kernels",
-    "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
+    "BLOCK_STACK", "BLOCK_STACK_SIDE", "BLOCK_STACK_THREADS", "GROUP", "PLAIN_THREADS", "SMALL_PIVOT", "STACK", "STACKS", "STACK_SIDES",
+    "VECTORS", "VECTOR_ROWS", "Kernels", "kernel_source", "kernels_for", "pivot_side", "pivot_sides", "pivot_threads",
     "problem_for", "reads_vectors", "source", "stack_side", "stack_warps", "step_for",
 ]  # fmt: skip
 
@@ -44,6 +43,9 @@ PLAIN_THREADS = 256
 
 STACKS = ("product_stack", "product_stack_witness")
 """The kernels of stacks of small matrices, of which a warp has one."""
+
+STACK, SMALL_PIVOT = 32, 32
+"""Matrices from which on they are a stack, and the side of those of a stack that have a pivot kernel of their own."""
 
 STACK_SIDES = (8, 16, 32)
 """Sides up to which a matrix is small."""
@@ -67,6 +69,12 @@ _LOOKUPS = {"product": "none", "product_witness": "global", "product_shared_witn
 def pivot_sides(r: Representation) -> tuple[int, ...]:
     """The sides of pivot blocks for which there are kernels: what a thread can have in its registers."""
     return (64, 128) if r.size <= 4 else (64,)
+
+
+def pivot_side(r: Representation, n: int, count: int) -> int:
+    """The side of the kernel that closes or eliminates so many blocks of n vertices, the small ones of a stack by a warp or two each."""
+    sides = (SMALL_PIVOT, *pivot_sides(r)) if count >= STACK else pivot_sides(r)
+    return next(side for side in sides if n <= side)
 
 
 def _pivot_tile(r: Representation, side: int) -> tuple[int, int]:
@@ -150,7 +158,7 @@ def kernel_source(
     count : int
         Products in a launch.
     side : int
-        Of the largest block that a pivot kernel takes, one of `pivot_sides`, or of the largest matrix of a stack, one of `STACK_SIDES`.
+        Of the largest block that a pivot kernel takes, as `pivot_side` gives it, or of the largest matrix of a stack, one of `STACK_SIDES`.
     checked : bool
         Whether a kernel of stacks or vectors checks its operands; see `CheckedProducts`.
     """

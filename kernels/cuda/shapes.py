@@ -22,6 +22,7 @@ from semiring.kernels.cuda.kernels import (
     BLOCK_STACK_SIDE,
     BLOCK_STACK_THREADS,
     PLAIN_THREADS,
+    STACK,
     STACK_SIDES,
     STACKS,
     VECTOR_ROWS,
@@ -36,9 +37,6 @@ from semiring.kernels.engine import Block
 from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
 
 __all__ = ["bounds_of", "plan_for_shape", "split_plan"]
-
-_STACK = 32
-"""Matrices from which on they are a stack."""
 
 _DEPTH, _ROWS, _COLUMNS = 256, 2048, 1024
 """Steps of a product by a vector from which on it has a kernel of its own, and rows or columns of the result."""
@@ -65,7 +63,7 @@ def plan_for_shape(
         Whether operands are checked while they are read, see `CheckedProducts`, which cuBLAS does not.
     """
     (m, n), k, count = C.shape, A.shape[1], len(C.values[0])
-    if count >= _STACK and (side := stack_side(kernels.representation, max(m, n, k))) is not None:
+    if count >= STACK and (side := stack_side(kernels.representation, max(m, n, k))) is not None:
         # No warp may change what another one reads.
         if any(shares(X, C) and not same_block(X, C) for X in (A, B)):
             return None
@@ -74,7 +72,7 @@ def plan_for_shape(
         return None
     if kernels.plus_times and is_faster(machine.BLAS_STEPS, kernels.representation.size, count, m, n, k):
         return None if checked else blas_plan(A.values[0], B.values[0], C.values[0], fresh=fresh)
-    if count >= _STACK and _fills_block(kernels.representation, m, n, k):
+    if count >= STACK and _fills_block(kernels.representation, m, n, k):
         return _block_stack(kernels, A, B, C, ordered_bits=ordered_bits, vectors=vectors, fresh=fresh, checked=checked)
     if count > 1 or k < _DEPTH:
         return None

@@ -68,6 +68,21 @@ def test_stacks_in_their_own_place_and_of_any_strides(count: int, side: int, wit
     same(matmul(shifted[1:], shifted[1:], "min_plus", out=shifted[:-1]), matmul(a[1:], a[1:], "min_plus", device="cpu"))
 
 
+@pytest.mark.parametrize("n", [1, 20, 32, 33])
+def test_closures_of_a_stack(n: int) -> None:
+    """By a warp or two for each matrix, or by more."""
+    rng = np.random.default_rng(n)
+    for dtype in ("float32", "float64", "int32", "int16"):
+        none = np.inf if dtype[0] == "f" else np.iinfo(dtype).max
+        a = np.where(rng.random((40, n, n)) < 0.6, none, rng.integers(1, 50, (40, n, n))).astype(dtype)
+        np.testing.assert_array_equal(closure(cupy.asarray(a), "min_plus").get(), closure(a, "min_plus"))
+        found, expected = (closure(x, "min_plus", paths=True) for x in (cupy.asarray(a), a))
+        np.testing.assert_array_equal(found.values.get(), expected.values)
+        np.testing.assert_array_equal(found.via.get(), expected.via)
+    matrices = rng.random((40, n, n)) / (2 * n)
+    np.testing.assert_allclose(closure(cupy.asarray(matrices), PLUS_TIMES).get(), np.linalg.inv(np.eye(n) - matrices), rtol=1e-10)
+
+
 def listed(found: Any) -> tuple[Any, ...]:
     return tuple(found) if isinstance(found, tuple) else (found,)
 
