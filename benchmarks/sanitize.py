@@ -64,7 +64,7 @@ def products(semiring: sr.Semiring, dtype: str) -> None:
 
 
 def shapes() -> None:
-    """Matrices of which a warp or a thread block has one, vectors, and exponentials of any spread before and after a product by cuBLAS."""
+    """Matrices of which a warp or a thread block has one, few steps, vectors, and exponentials before and after a product by cuBLAS."""
     import cupy
 
     for n in (3, 13, 31, 47, 64):
@@ -74,6 +74,9 @@ def shapes() -> None:
         found, expected = (sr.matmul(a, b, sr.MIN_PLUS, witness=True) for a, b in ((X, Y), (x, y)))
         same(found, expected, f"small matrices of {n} with a witness")
     rng = np.random.default_rng(0)
+    for m, k, n in ((67_601, 7, 5), (67_600, 8, 12), (2900, 20, 1600)):
+        x, y = (rng.random(shape, dtype=np.float32) for shape in ((m, k), (k, n)))
+        same(sr.matmul(cupy.asarray(x), cupy.asarray(y), sr.MIN_PLUS), sr.matmul(x, y, sr.MIN_PLUS), f"{m} by {k} by {n}")
     matrix, column, row = (rng.random(shape, dtype=np.float32) for shape in ((2051, 1101), 1101, 2051))
     same(sr.matmul(cupy.asarray(matrix), cupy.asarray(column), sr.MIN_PLUS), sr.matmul(matrix, column, sr.MIN_PLUS), "a column")
     same(sr.matmul(cupy.asarray(row), cupy.asarray(matrix), sr.MIN_PLUS), sr.matmul(row, matrix, sr.MIN_PLUS), "a row")

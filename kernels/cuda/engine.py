@@ -100,8 +100,8 @@ class CudaEngine(CudaProducts):
         if compiler.rehearsing() or cupy.cuda.get_current_stream().is_capturing():
             return False
         operands = self.blank(A.values), self.blank(B.values), self.blank(C.values)
-        plan = self._checked(*operands)
-        if plan is None:
+        exponential = self._kernels.exponential is not None and self._is_exponential(operands[0], operands[2])
+        if exponential or (plan := self._checked(*operands)) is None:
             return False
         beyond = zeros(1)
         plan.start(addresses([operands]), ALWAYS, bounds_of(safe, self.dtypes[0], beyond.data.ptr))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan
 
 __all__ = [
-    "BLOCK_STACK", "BLOCK_STACK_SIDE", "BLOCK_STACK_THREADS", "GROUP", "PLAIN_THREADS", "SMALL_PIVOT", "STACK", "STACKS", "STACK_SIDES",
-    "VECTORS", "VECTOR_ROWS", "Kernels", "kernel_source", "kernels_for", "pivot_side", "pivot_sides", "pivot_threads",
+    "GROUP", "PLAIN_THREADS", "SHALLOW", "SHALLOW_STACK", "SHALLOW_TILES", "SMALL_PIVOT", "STACK", "STACKS", "STACK_SIDES", "VECTORS",
+    "VECTOR_ROWS", "Kernels", "ShallowTile", "kernel_source", "kernels_for", "pivot_side", "pivot_sides", "pivot_threads",
     "problem_for", "reads_vectors", "source", "stack_side", "stack_warps", "step_for",
 ]  # fmt: skip
 
@@ -50,8 +51,34 @@ STACK, SMALL_PIVOT = 32, 32
 STACK_SIDES = (8, 16, 32)
 """Sides up to which a matrix is small."""
 
-BLOCK_STACK, BLOCK_STACK_SIDE, BLOCK_STACK_THREADS = "product_block_stack", 64, 64
-"""The kernel of stacks of matrices of which a thread block has one, their largest side, and its threads, of 8 × 8 elements each."""
+
+@dataclass(frozen=True)
+class ShallowTile:
+    """What a thread block has of products of few steps, all of them at once: a tile of the result, or one matrix of a stack.
+
+    Attributes
+    ----------
+    rows, columns, depth : int
+        Those of the tile, of which a thread has 8 × 8 elements, and steps at most.
+    stack : bool
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    stack: bool = False
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.rows * self.columns // 64
+
+
+SHALLOW, SHALLOW_STACK = "product_shallow", ShallowTile(64, 64, 64, stack=True)
+"""The kernel of products of few steps; and its tile for stacks."""
+
+SHALLOW_TILES = (ShallowTile(128, 32, 32), ShallowTile(128, 64, 32))
+"""Its tiles for single products: for results of few columns, whose left operand is read once, and for others."""
 
 VECTORS = ("multiply_column", "multiply_row")
 """The kernels of products by a vector."""
@@ -142,6 +169,7 @@ def kernel_source(
     count: int = 1,
     side: int = 64,
     checked: bool = False,
+    shallow: ShallowTile = SHALLOW_STACK,
 ) -> str:
     """The CUDA C++ of one kernel: the templates, the semiring's struct, and an instantiation that is called `name`.
 
@@ -150,7 +178,7 @@ def kernel_source(
     r : Representation
     step : Step or None
     name : {"product", "product_witness", "product_shared_witness", "add_parts", "close", "close_witness", "eliminate", ...}
-        Or "product_stack", "product_stack_witness", "product_block_stack", "multiply_column", "multiply_row", "add_identity", "test_loops".
+        Or "product_stack", "product_stack_witness", "product_shallow", "multiply_column", "multiply_row", "add_identity", "test_loops".
     tile : Tile
         Of a product.
     access : tuple of {"vectors", "rows", "columns"}
@@ -160,10 +188,12 @@ def kernel_source(
     side : int
         Of the largest block that a pivot kernel takes, as `pivot_side` gives it, or of the largest matrix of a stack, one of `STACK_SIDES`.
     checked : bool
-        Whether a kernel of stacks or vectors checks its operands; see `CheckedProducts`.
+        Whether a kernel of stacks, vectors or few steps checks its operands; see `CheckedProducts`.
+    shallow : ShallowTile
+        Of "product_shallow".
     """
     product = name.startswith("product") or name == "add_parts"
-    template = "shapes" if name in (*STACKS, BLOCK_STACK, *VECTORS) else "product" if product else "pivot"
+    template = "shapes" if name in (*STACKS, SHALLOW, *VECTORS) else "product" if product else "pivot"
     parts = [
         '#include "arithmetic.cuh"',
         f'#include "{template}.cuh"',
@@ -186,9 +216,10 @@ def kernel_source(
     elif name in STACKS:
         warps, witness = stack_warps(r, side), str(name.endswith("_witness")).lower()
         bounds, call = f"__launch_bounds__({32 * warps}) ", f"multiply_stack<Semiring, {side}, {warps}, {witness}>"
-    elif name == BLOCK_STACK:
-        vectors = str(access == ("vectors", "vectors")).lower()
-        bounds, call = f"__launch_bounds__({BLOCK_STACK_THREADS}) ", f"multiply_block_stack<Semiring, {BLOCK_STACK_SIDE}, 8, 8, {vectors}>"
+    elif name == SHALLOW:
+        sizes = f"{shallow.rows}, {shallow.columns}, {shallow.depth}, 8, 8"
+        flags = ", ".join(str(x).lower() for x in (shallow.stack, access == ("vectors", "vectors")))
+        bounds, call = f"__launch_bounds__({shallow.threads}) ", f"multiply_shallow<Semiring, {sizes}, {flags}>"
     elif name in VECTORS:
         sizes = f"{PLAIN_THREADS // 32}, {VECTOR_ROWS}" if name == "multiply_column" else f"{PLAIN_THREADS}"
         vectors = str("vectors" in access).lower()

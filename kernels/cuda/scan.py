@@ -198,10 +198,10 @@ class CudaScans:
         batch = operands.batch
         axis, last = len(batch), places.values[0].ndim == len(batch) + 1
 
-        def spread(values: tuple[Any, ...] | None, *shape: int) -> list[Any]:
+        def spread(values: tuple[Any, ...], *shape: int) -> list[Any]:
             """Components of one layout, in the shape that has a part for each sequence."""
-            values = of_one_layout(tuple([v.view(d) for v, d in zip(values or (), r.dtypes, strict=False)]) or (places.values[0],))
-            return [cupy.broadcast_to(v, (*batch, *shape)) for v in values] if shape else list(values)
+            alike = of_one_layout(tuple([v.view(d) for v, d in zip(values, r.dtypes, strict=True)]))
+            return [cupy.broadcast_to(v, (*batch, *shape)) for v in alike]
 
         matrices = spread(operands.matrices, operands.steps, states, states)
         initials = spread(operands.initial, states)

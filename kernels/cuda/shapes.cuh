@@ -13,6 +13,11 @@ template <class S> struct CheckedProducts {
   CHECKEDPRODUCTS_FIELDS
 };
 
+// A number that the compiler knows, as an argument.
+template <int N> struct Constant {
+  __device__ __forceinline__ constexpr operator int() const { return N; }
+};
+
 // What a launch does with each element that it reads: nothing, or it is compared with the bounds.
 template <class Launch> struct Check {
   static constexpr bool LOOKS = false;
@@ -108,32 +113,43 @@ template <class S, int SIDE, int WARPS, bool WITNESS, class Launch> __device__ _
     }
 }
 
-// A stack of matrices of at most SIDE x SIDE elements, of which a thread block has one, and all of the operands of that at once in shared
-// memory: what other blocks of the multiprocessor compute hides how long it takes to bring them. A thread has TM rows, and TN columns in
-// vectors. VECTORS says that all rows begin at multiples of a vector, and end there.
-template <class S, int SIDE, int TM, int TN, bool VECTORS, class Launch> __device__ __forceinline__ void multiply_block_stack(const Launch& products) {
+// Products of at most DEPTH steps, of which a thread block has all operands of its results at once in shared memory: what other blocks of the
+// multiprocessor compute hides how long it takes to bring them. A block has one matrix of a stack, of at most ROWS x COLUMNS elements, or else
+// a tile of so many; a thread has TM rows of it, and TN columns in vectors. VECTORS says that all rows begin at multiples of a vector, and end
+// there.
+template <class S, int ROWS, int COLUMNS, int DEPTH, int TM, int TN, bool STACK, bool VECTORS, class Launch>
+__device__ __forceinline__ void multiply_shallow(const Launch& products) {
   using E = typename S::Element;
-  constexpr int V = Vector<E>::length, DOWN = SIDE / TM, ACROSS = SIDE / TN, THREADS = DOWN * ACROSS, WIDTH = SIDE / V;
-  constexpr int PITCH = WIDTH + 1;  // of A, in vectors, so that neighbouring rows are in other banks
+  constexpr int V = Vector<E>::length, DOWN = ROWS / TM, ACROSS = COLUMNS / TN, THREADS = DOWN * ACROSS;
+  constexpr int PITCH = DEPTH / V + 1, WIDTH = COLUMNS / V;  // in vectors; neighbouring rows of A are in other banks
   static_assert(V % S::steps == 0);
-  __shared__ Vector<E> a[SIDE * PITCH], b[SIDE * WIDTH];
+  __shared__ Vector<E> a[ROWS * PITCH], b[DEPTH * WIDTH];
   if (!products.predicate.holds()) return;
   const Product<S>& product = products.product[0];
   Matrix<S> A = product.A, B = product.B, C = product.C;
-  S::advance(A.pointers, blockIdx.x * A.batch);
-  S::advance(B.pointers, blockIdx.x * B.batch);
-  S::advance(C.pointers, blockIdx.x * C.batch);
-  const int m = product.m, n = product.n, k = product.k, y = threadIdx.x / ACROSS, x = threadIdx.x % ACROSS;
+  int m = product.m, n = product.n;
+  const int k = product.k, y = threadIdx.x / ACROSS, x = threadIdx.x % ACROSS;
+  if constexpr (STACK) {
+    S::advance(A.pointers, blockIdx.x * A.batch);
+    S::advance(B.pointers, blockIdx.x * B.batch);
+    S::advance(C.pointers, blockIdx.x * C.batch);
+  } else {
+    const int across = (n + COLUMNS - 1) / COLUMNS, top = blockIdx.x / across * ROWS, left = blockIdx.x % across * COLUMNS;
+    S::advance(A.pointers, A.at(top, 0));
+    S::advance(B.pointers, B.at(0, left));
+    S::advance(C.pointers, C.at(top, left));
+    m = min(m - top, ROWS), n = min(n - left, COLUMNS);
+  }
 
-  // Each thread brings one vector of every so many-th row, and looks at what it has brought.
-  constexpr int ROWS = THREADS / WIDTH;
-  const int top = threadIdx.x / WIDTH, left_vector = threadIdx.x % WIDTH, first = left_vector * V;
+  // Each thread brings a vector of every so many-th row, and looks at what it has brought.
   Check<Launch> check(products);
-  const auto bring = [&](Vector<E>* to, int pitch, const Matrix<S>& X, int rows, int columns) {
+  const auto bring = [&](auto width, Vector<E>* to, int pitch, const Matrix<S>& X, int all, int rows, int columns) {
+    constexpr int EACH = THREADS / width;
+    const int top = threadIdx.x / width, vector = threadIdx.x % width, first = vector * V;
     long long at = X.at(top, first);
 #pragma unroll 4
-    for (int r = top; r < SIDE; r += ROWS, at += ROWS * X.row) {
-      Vector<E>& target = to[r * pitch + left_vector];
+    for (int r = top; r < all; r += EACH, at += EACH * X.row) {
+      Vector<E>& target = to[r * pitch + vector];
       if constexpr (VECTORS) {
         if (r < rows && first < columns) copy_async<16>(shared_address(&target), X.pointers.c0 + at, true);
       } else {
@@ -145,19 +161,22 @@ template <class S, int SIDE, int TM, int TN, bool VECTORS, class Launch> __devic
       }
     }
   };
-  const auto look = [&](const Vector<E>* at, int pitch, int rows, int columns) {
+  const auto look = [&](auto width, const Vector<E>* from, int pitch, int rows, int columns) {
+    const int vector = threadIdx.x % width;
 #pragma unroll 4
-    for (int r = top; r < rows; r += ROWS)
+    for (int r = threadIdx.x / width; r < rows; r += THREADS / width)
 #pragma unroll
       for (int q = 0; q < V; q++)
-        if (first < columns) check.take(at[r * pitch + left_vector].element[q]);
+        if (vector * V < columns) check.take(from[r * pitch + vector].element[q]);
   };
-  bring(a, PITCH, A, m, k);
-  bring(b, WIDTH, B, k, n);
+  constexpr Constant<DEPTH / V> OF_A{};
+  constexpr Constant<WIDTH> OF_B{};
+  bring(OF_A, a, PITCH, A, ROWS, m, k);
+  bring(OF_B, b, WIDTH, B, DEPTH, k, n);
   if constexpr (VECTORS) {
     commit_copies();
     wait_for_copies<0>();
-    if constexpr (Check<Launch>::LOOKS) look(a, PITCH, m, k), look(b, WIDTH, k, n);
+    if constexpr (Check<Launch>::LOOKS) look(OF_A, a, PITCH, m, k), look(OF_B, b, WIDTH, k, n);
   }
   check.tell();
   __syncthreads();

@@ -1,7 +1,7 @@
 """Launches for some shapes: cuBLAS for large products of floats, and kernels for small matrices, vectors and split-K.
 
-A warp has one of a stack of small matrices, and a thread block one of those up to 64 × 64. A product of a matrix and a vector takes as long
-as the matrix takes to be read.
+A warp has one of a stack of small matrices, and a thread block one of those up to 64 × 64, or a tile of a product of few steps. A product
+of a matrix and a vector takes as long as the matrix takes to be read.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from semiring.kernels.cuda.arguments import Bounds
 from semiring.kernels.cuda.blas import BlasPlan, blas_plan, is_faster
 from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
 from semiring.kernels.cuda.kernels import (
-    BLOCK_STACK,
-    BLOCK_STACK_SIDE,
-    BLOCK_STACK_THREADS,
     PLAIN_THREADS,
+    SHALLOW,
+    SHALLOW_STACK,
+    SHALLOW_TILES,
     STACK,
     STACK_SIDES,
     STACKS,
     VECTOR_ROWS,
     Kernels,
+    ShallowTile,
     stack_side,
     stack_warps,
 )
 from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, planned
-from semiring.kernels.cuda.representation import Representation
 from semiring.kernels.cuda.tile import SplitK
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
@@ -42,7 +42,7 @@ _DEPTH, _ROWS, _COLUMNS = 256, 2048, 1024
 """Steps of a product by a vector from which on it has a kernel of its own, and rows or columns of the result."""
 
 _BLOCKS, _LEAST_PART = 4, 64
-"""Blocks of a multiprocessor for a product by a row, and the fewest steps that one of them takes."""
+"""Blocks of a multiprocessor for a product by a row or of few steps, and the fewest steps that one of them takes of a row."""
 
 
 def plan_for_shape(
@@ -72,8 +72,8 @@ def plan_for_shape(
         return None
     if kernels.plus_times and is_faster(machine.BLAS_STEPS, kernels.representation.size, count, m, n, k):
         return None if checked else blas_plan(A.values[0], B.values[0], C.values[0], fresh=fresh)
-    if count >= STACK and _fills_block(kernels.representation, m, n, k):
-        return _block_stack(kernels, A, B, C, ordered_bits=ordered_bits, vectors=vectors, fresh=fresh, checked=checked)
+    if (tile := _shallow_tile(kernels, count, m, n, k)) is not None and not (checked and tile is SHALLOW_TILES[-1]):
+        return _shallow(kernels, tile, A, B, C, ordered_bits=ordered_bits, vectors=vectors, fresh=fresh, checked=checked)
     if count > 1 or k < _DEPTH:
         return None
     vectors = vectors and kernels.representation.same_registers
@@ -106,21 +106,32 @@ def _stack(kernels: Kernels, side: int, A: Block, B: Block, C: Block, *, ordered
     return planned(kernel, (-(-count // warps), 1, 1), 32 * warps, 0, 1, [(A, B, C, count, A.shape[1], fresh)], None, checked=checked)
 
 
-def _fills_block(r: Representation, m: int, n: int, k: int) -> bool:
-    """Whether matrices are those of which a thread block has one: not much smaller than the largest ones, of elements of 4 bytes."""
-    least, most = STACK_SIDES[-1], BLOCK_STACK_SIDE
-    return r.same_registers and r.size == 4 and not r.has_series and least < min(m, n, k) and max(m, n, k) <= most
+def _shallow_tile(kernels: Kernels, count: int, m: int, n: int, k: int) -> ShallowTile | None:
+    """The tile of products of few steps of elements of 4 bytes: of a stack of matrices, or of one with enough of them for all blocks."""
+    r, stack, (narrow, wide) = kernels.representation, SHALLOW_STACK, SHALLOW_TILES
+    if not r.same_registers or r.size != 4 or r.has_series:
+        return None
+    if count >= STACK:  # not much smaller than the largest ones
+        return stack if max(m, n, k) <= stack.rows and min(m, n, k) > STACK_SIDES[-1] else None
+    tile = narrow if n <= narrow.columns else wide
+    enough = _tiles(tile, m, n) >= _BLOCKS * kernels.device.multiprocessors
+    return tile if count == 1 and 0 < k <= tile.depth and enough else None
 
 
-def _block_stack(
-    kernels: Kernels, A: Block, B: Block, C: Block, *, ordered_bits: bool, vectors: bool, fresh: bool, checked: bool
+def _tiles(tile: ShallowTile, m: int, n: int) -> int:
+    """How many tiles a matrix has."""
+    return -(-m // tile.rows) * -(-n // tile.columns)
+
+
+def _shallow(
+    kernels: Kernels, tile: ShallowTile, A: Block, B: Block, C: Block, *, ordered_bits: bool, vectors: bool, fresh: bool, checked: bool
 ) -> LaunchPlan:
-    """The launch of a stack of matrices of which a thread block has one."""
-    width, count = 16 // kernels.representation.size, len(C.values[0])
+    """The launch of products of few steps."""
+    width, count = 16 // kernels.representation.size, len(C.values[0]) if tile.stack else _tiles(tile, *C.shape)
     whole = vectors and all(X.shape[1] % width == 0 and access(X) == "vectors" for X in (A, B, C))
     how = "vectors" if whole else "rows"
-    kernel = kernels.function(BLOCK_STACK, ordered_bits=ordered_bits, access=(how, how), checked=checked)
-    return planned(kernel, (count, 1, 1), BLOCK_STACK_THREADS, 0, 1, [(A, B, C, count, A.shape[1], fresh)], None, checked=checked)
+    kernel = kernels.function(SHALLOW, ordered_bits=ordered_bits, access=(how, how), checked=checked, shallow=tile)
+    return planned(kernel, (count, 1, 1), tile.threads, 0, 1, [(A, B, C, count, A.shape[1], fresh)], None, checked=checked)
 
 
 def _row(kernels: Kernels, how: str, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool, checked: bool) -> SplitKPlan:

@@ -172,8 +172,7 @@ def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: P
             via.fill(-1)
         _multiply(engine, form, operands, places)
         return
-    alone = own and form.large and (form.batch or 1 in form.full)
-    if alone and _multiply_at_once(how.engine(), how, form, operands, places, check=check, own=True):
+    if own and form.large and _multiply_at_once(how.engine(), how, form, operands, places, check=check, own=True):
         return
     from semiring.kernels.cuda.compiler import rehearsing, run
 

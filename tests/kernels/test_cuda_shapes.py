@@ -68,6 +68,20 @@ def test_stacks_in_their_own_place_and_of_any_strides(count: int, side: int, wit
     same(matmul(shifted[1:], shifted[1:], "min_plus", out=shifted[:-1]), matmul(a[1:], a[1:], "min_plus", device="cpu"))
 
 
+@pytest.mark.parametrize(
+    ("semiring", "dtype"), [("min_plus", "float32"), ("plus_times", "float32"), ("min_plus", "int32"), ("max_min", "uint32")]
+)
+def test_products_of_few_steps(semiring: str, dtype: str) -> None:
+    """Of many rows, or of rows and columns, in whole tiles and in parts, by vectors and one by one."""
+    rng = np.random.default_rng(0)
+    for m, k, n in ((67_584, 32, 32), (67_601, 7, 5), (70_000, 8, 12), (2816, 16, 1536), (3001, 20, 1501), (2900, 1, 1600)):
+        a, b, c = (rng.integers(0, 50, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+        for order in (np.ascontiguousarray, np.asfortranarray):
+            left, right, old = (cupy.asarray(order(v)) for v in (a, b, c))
+            np.testing.assert_array_equal(matmul(left, right, semiring).get(), matmul(a, b, semiring))
+            np.testing.assert_array_equal(matmul(left, right, semiring, c=old).get(), matmul(a, b, semiring, c=c))
+
+
 @pytest.mark.parametrize("n", [1, 20, 32, 33])
 def test_closures_of_a_stack(n: int) -> None:
     """By a warp or two for each matrix, or by more."""
@@ -202,7 +216,9 @@ def test_operands_are_checked_while_they_are_read(dtype: str, monkeypatch: pytes
     stack, small = (rng.normal(size=(2000, 7, n)).astype(dtype) for n in (7, 5))
     blocks, inner = rng.normal(size=(40, 64, 64)).astype("float32"), rng.normal(size=(40, 64, 41)).astype("float32")
     matrix, row, column = (rng.normal(size=n).astype(dtype) for n in ((2051, 1101), 2051, 1101))
-    for a, b in ((stack, small), (blocks, blocks[::-1].copy()), (blocks, inner), (matrix, column), (row, matrix)):
+    tall, thin = rng.normal(size=(68_001, 8)).astype("float32"), rng.normal(size=(8, 20)).astype("float32")
+    products = ((stack, small), (blocks, blocks[::-1].copy()), (blocks, inner), (matrix, column), (row, matrix), (tall, thin))
+    for a, b in products:
         a[(0,) * a.ndim] = np.inf
         same(a, b)
         assert not passes

@@ -19,8 +19,10 @@ from semiring.kernels import source
 from semiring.kernels.cuda import boolean, compiler, exponential
 from semiring.kernels.cuda.elements import elements_source
 from semiring.kernels.cuda.kernels import (
-    BLOCK_STACK,
     GROUP,
+    SHALLOW,
+    SHALLOW_STACK,
+    SHALLOW_TILES,
     SMALL_PIVOT,
     STACK_SIDES,
     STACKS,
@@ -115,8 +117,9 @@ def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, o
     if r.same_registers and r.size == 4 and not r.has_series:
         for how in ("vectors", "rows"):
             step = step_for(r, arch, ordered_bits=ordered)
-            for checked in (False, True):
-                assert compile_and_report(kernel_source(r, step, BLOCK_STACK, None, (how, how), checked=checked), arch)[1] == 0
+            for tile, checked in ((SHALLOW_STACK, False), (SHALLOW_STACK, True), (SHALLOW_TILES[0], True), (SHALLOW_TILES[1], False)):
+                source = kernel_source(r, step, SHALLOW, None, (how, how), checked=checked, shallow=tile)
+                assert compile_and_report(source, arch)[1] == 0
     if r.dtypes == dtypes and len(dtypes) == 1 and not r.clamped:
         for name in (STACKS[0], *VECTORS):
             assert compile_and_report(kernel_source(r, None, name, None, (access, access), side=side, checked=True), arch)[1] <= 192
