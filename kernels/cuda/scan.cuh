@@ -102,8 +102,8 @@ template <class S> struct LogSum {
   __device__ __forceinline__ E result() const { return {taken_out(most) + log(total) * S::inverse_scale()}; }
 };
 
-// Weights of so many steps later are asked for, and of matrices of which a part is read at once; the cache has both when they are loaded.
-constexpr int WEIGHTS_AHEAD = 16, MATRICES_AHEAD = 2;
+// Weights of so many steps later are asked for, and matrices of so many bytes at most: the cache has them when they are loaded.
+constexpr int WEIGHTS_AHEAD = 16, MATRICES_AHEAD = 2, ASKED_BYTES = 1 << 16;
 
 template <class S, class Sum, int PARTS, int TERMS, bool HELD, bool BACKWARD, bool WEIGHTED, bool WITNESS>
 __device__ __forceinline__ void scan_sequence(const Scan<S>& scan) {
@@ -127,17 +127,20 @@ __device__ __forceinline__ void scan_sequence(const Scan<S>& scan) {
       __syncthreads();
   };
   const auto times = [&](const E& x, const E& y) { return S::decode(S::mul(S::encode(x), S::encode(y)), threshold); };
+  // Where small matrices change, those of some steps later are asked for.
+  const bool asks = !HELD && scan.matrix_step != 0 && states * states * int(sizeof(E)) <= ASKED_BYTES;
   const auto load_terms = [&](E(&to)[TERMS], long long step, int chunk) {
     typename S::Pointers from = sequence.matrix;
-    const int start = first + chunk * TERMS;
+    const int start = first + chunk * TERMS, here = there ? states - start : 0;
     S::advance(from, step * scan.matrix_step + column * scan.matrix_sums + start * scan.matrix_terms);
-    const bool ahead = !HELD && chunks == 1 && scan.matrix_step != 0 && step + MATRICES_AHEAD < steps;
+    if (asks && step + MATRICES_AHEAD < steps)
+#pragma unroll
+      for (int q = 0; q < TERMS; q++)
+        if (q < here) S::prefetch(from, q * scan.matrix_terms + MATRICES_AHEAD * scan.matrix_step);
 #pragma unroll
     for (int q = 0; q < TERMS; q++) {
-      to[q] = S::zero();
-      if (!there || start + q >= states) continue;
-      to[q] = S::encode(S::get(from, q * scan.matrix_terms));
-      if (ahead) S::prefetch(from, q * scan.matrix_terms + MATRICES_AHEAD * scan.matrix_step);
+      to[q] = q < here ? S::encode(S::get(from, 0)) : S::zero();
+      S::advance(from, scan.matrix_terms);
     }
   };
   E weight = S::zero();

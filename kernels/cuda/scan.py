@@ -98,7 +98,9 @@ def scan_tile(size: int, states: int, *, constant: bool) -> ScanTile:
         parts *= 2
     length = -(-states // (parts * width)) * width
     held = constant and length * size <= _HELD_BYTES
-    return ScanTile(size, states, parts, length if held else min(length, max(width, _STREAMED_BYTES // size)), held)
+    # What is on its way has registers too.
+    whole = held or (length * size <= _HELD_BYTES and 2 * states * parts <= _THREADS)
+    return ScanTile(size, states, parts, length if whole else min(length, max(width, _STREAMED_BYTES // size)), held)
 
 
 def fits(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], states: int) -> bool:
