@@ -27,7 +27,7 @@ from semiring.kernels.cuda.elements import (
     zeros,
 )
 from semiring.kernels.cuda.events import launched
-from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_side, pivot_threads
+from semiring.kernels.cuda.kernels import PLAIN_THREADS, SMALL_PIVOT, STACK, pivot_threads
 from semiring.kernels.cuda.launches import addresses
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
 from semiring.kernels.cuda.shapes import bounds_of
@@ -212,7 +212,7 @@ class CudaEngine(CudaProducts):
         """Launch a kernel of pivot blocks on A, all of a batch at once."""
         n, count = A.shape[0], len(A.values[0])
         if n and count:
-            side = pivot_side(self._representation, n, count)
+            side = SMALL_PIVOT if n <= SMALL_PIVOT and count >= STACK else self.block if n <= self.block else self.pivot
             function = self._kernels.function(name, ordered_bits=self._ordered_bits, side=side)
             arguments = (*flat(matrix_of(A)), n, *via_of(A, A.row), self._found(count).data.ptr, *more)
             function((count, 1, 1), (pivot_threads(self._representation, side), 1, 1), arguments)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GROUP", "PLAIN_THREADS", "SHALLOW", "SHALLOW_STACK", "SHALLOW_TILES", "SMALL_PIVOT", "STACK", "STACKS", "STACK_SIDES", "VECTORS",
-    "VECTOR_ROWS", "Kernels", "ShallowTile", "kernel_source", "kernels_for", "pivot_side", "pivot_sides", "pivot_threads",
+    "VECTOR_ROWS", "Kernels", "ShallowTile", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
     "problem_for", "reads_vectors", "source", "stack_side", "stack_warps", "step_for",
 ]  # fmt: skip
 
@@ -46,7 +46,7 @@ STACKS = ("product_stack", "product_stack_witness")
 """The kernels of stacks of small matrices, of which a warp has one."""
 
 STACK, SMALL_PIVOT = 32, 32
-"""Matrices from which on they are a stack, and the side of those of a stack that have a pivot kernel of their own."""
+"""Matrices from which on they are a stack, and the side of those that are closed by a warp or two each."""
 
 STACK_SIDES = (8, 16, 32)
 """Sides up to which a matrix is small."""
@@ -96,12 +96,6 @@ _LOOKUPS = {"product": "none", "product_witness": "global", "product_shared_witn
 def pivot_sides(r: Representation) -> tuple[int, ...]:
     """The sides of pivot blocks for which there are kernels: what a thread can have in its registers."""
     return (64, 128) if r.size <= 4 else (64,)
-
-
-def pivot_side(r: Representation, n: int, count: int) -> int:
-    """The side of the kernel that closes or eliminates so many blocks of n vertices, the small ones of a stack by a warp or two each."""
-    sides = (SMALL_PIVOT, *pivot_sides(r)) if count >= STACK else pivot_sides(r)
-    return next(side for side in sides if n <= side)
 
 
 def _pivot_tile(r: Representation, side: int) -> tuple[int, int]:
@@ -186,7 +180,8 @@ def kernel_source(
     count : int
         Products in a launch.
     side : int
-        Of the largest block that a pivot kernel takes, as `pivot_side` gives it, or of the largest matrix of a stack, one of `STACK_SIDES`.
+        Of the largest block that a pivot kernel takes, one of `pivot_sides` or `SMALL_PIVOT`, or of the largest matrix of a stack, one of
+        `STACK_SIDES`.
     checked : bool
         Whether a kernel of stacks, vectors or few steps checks its operands; see `CheckedProducts`.
     shallow : ShallowTile

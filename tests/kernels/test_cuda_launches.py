@@ -19,9 +19,11 @@ from semiring.algorithms.schedules import schedule_for
 from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda import blas, compiler, elements, kernels, launches
+from semiring.kernels.cuda.scan import CudaScans
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import H200
 from semiring.kernels.limits import ValueStatistics
+from semiring.kernels.scans import ScanOperands, ScanPlaces
 from tests.kernels.samples import DTypes
 
 cupy = pytest.importorskip("cupy")
@@ -188,6 +190,72 @@ def rehearsed(gpu: _Functions) -> list[bool]:
         e.run("auto", schedule, A)
     assert gpu.launches[: len(gpu.launches) // 2] == gpu.launches[len(gpu.launches) // 2 :]
     return begun
+
+
+@pytest.mark.parametrize(
+    ("count", "m", "k", "n", "name", "grid", "threads"),
+    [
+        (40, 32, 32, 32, "product_stack", 8, 160),
+        (40, 64, 64, 64, "product_shallow", 40, 64),
+        (40, 33, 40, 64, "product_shallow", 40, 64),
+        (40, 64, 32, 64, "product", None, None),
+        (1, 1 << 18, 32, 32, "product_shallow", 1 << 11, 64),
+        (1, 4096, 16, 4090, "product_shallow", 32 * 64, 128),
+        (1, 4096, 36, 4096, "product", None, None),
+        (1, 1024, 16, 1024, "product", None, None),
+        (1, 4096, 4096, 1, "multiply_column", 128, 256),
+    ],
+)
+def test_shapes_with_kernels_of_their_own(
+    gpu: _Functions, count: int, m: int, k: int, n: int, name: str, grid: int | None, threads: int | None
+) -> None:
+    A, B, C = (Block((array_at((1 + i) << 32, (count, *shape), np.float32),)) for i, shape in enumerate(((m, k), (k, n), (m, n))))
+    for _ in range(2):
+        engine().multiply(A, B, C)
+    assert gpu.launches[0] == gpu.launches[1]
+    launched, blocks, of, *_ = gpu.launches[0]
+    assert launched == name
+    assert grid is None or (blocks, of) == ((grid, 1, 1), (threads, 1, 1))
+
+
+def test_small_matrices_of_a_stack_are_closed_by_a_warp_each(gpu: _Functions) -> None:
+    for count, n, threads in ((40, 32, 32), (40, 33, 128), (4, 32, 128), (40, 65, 256)):
+        e = engine()
+        e.close(Block((array_at(1 << 30, (count, n, n), np.float32),)))
+        assert gpu.launches[-1][1:3] == ((count, 1, 1), (threads, 1, 1))
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_scan_is_one_launch(gpu: _Functions, backward: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of sequences that begin at addresses of their own, in a table on the GPU; strides are in elements, and go backward with time."""
+    tables = list[Any]()
+
+    def asarray(table: Any) -> Any:
+        tables.append(table)
+        return array_at(1 << 20, table.shape, table.dtype)
+
+    monkeypatch.setattr(cupy, "asarray", asarray)
+    monkeypatch.setattr("semiring.kernels.cuda.scan.device", lambda number: H200)
+    steps, states = 5, 64
+    a, w, v, values = (
+        array_at((1 + i) << 32, shape, np.float32)
+        for i, shape in enumerate(((states, states), (3, steps, states), (states,), (3, steps + 1, states)))
+    )
+    operands = ScanOperands((a.T,), (w,), (v,), np.array([5, 0, 2]), steps, states)
+    CudaScans(MIN_PLUS, F4, 0).run(operands, ScanPlaces((values,)), backward=backward, signed=False)
+    ((name, grid, block_of, (scan,), shared),) = gpu.launches
+    assert (name, grid, block_of, shared) == ("scan", (3, 1, 1), (256, 1, 1), 2 * 4 * 5 * 16)
+    direction, row = (-1, 4 * states) if backward else (1, 4 * states)
+    begin = [max(n - 1, 0) * row if backward else 0 for n in (5, 0, 2)]
+    zeroth = [n * row if backward else 0 for n in (5, 0, 2)]
+    assert tables[0].tolist() == [
+        [1 << 32, (2 << 32) + i * steps * row + begin[i], 3 << 32, (4 << 32) + i * (steps + 1) * row + zeroth[i], 0, 0, n]
+        for i, n in enumerate((5, 0, 2))
+    ]
+    down, across = (64, 1) if backward else (1, 64)
+    assert np.frombuffer(scan, np.int64).tolist() == [
+        1 << 20, states, 16, 0, down, across, direction * states, 1, 1, direction * states, 0, 0,
+    ]  # fmt: skip
 
 
 def test_what_is_loaded_is_not_rehearsed(gpu: _Functions) -> None:
