@@ -77,16 +77,16 @@ class CudaEngine(CudaProducts):
         if self._kernels.ordered_bits and m * n * k >= machine.SIGNS_STEPS and min(m, n) >= machine.SIGNS_SIDE:
             self.signs = zeros(1)
 
-    def launches(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[ProductPlan, int | None]] | None:
+    def launches(self, a: Strided, b: Strided, *, witness: bool, within: bool = False) -> list[tuple[ProductPlan, int | None]] | None:
         """What is launched for a product of matrices into new arrays, without blocks of them, if one like it was planned before.
 
-        With each launch what the `signs` have to be for it, or None for any.
+        With each launch what the `signs` have to be for it, or None for any. With `within` only if `multiply_within` has declined.
         """
         if not self._plain:
             return None
         if self.signs is None:
             self._ordered_bits = False
-        return self._launches_again(a, b, witness=witness)
+        return self._launches_again(a, b, witness=witness, within=within)
 
     def multiply_within(self, A: Block, B: Block, C: Block, safe: SafeRange, _: object) -> bool:
         """C ← A⊗B where operands are read only once: whether that was done, and all their numbers are in the safe range.

@@ -97,12 +97,14 @@ class CudaProducts:
         """C ← A⊗B."""
         self._product(A, B, C, fresh=True)
 
-    def _launches_again(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[ProductPlan, int | None]] | None:
+    def _launches_again(self, a: Strided, b: Strided, *, witness: bool, within: bool) -> list[tuple[ProductPlan, int | None]] | None:
         """The launches of a product of matrices into new arrays, if one whose operands lie alike was planned before."""
         (m, k), n = a.shape, b.shape[1]
         if self._kernels.exponential is not None and pays(a.dtype, 1, m, n, k):
             return None
         alike = arrangement_of_matrices(a, b, witness=witness)
+        if within and self._kernels.plans.get(("checked", alike), alike) is not None:
+            return None
         found = []
         for _, signed in self._variants():
             plan = self._kernels.plans.get((True, False, self._ordered_bits, alike))

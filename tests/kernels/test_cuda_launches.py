@@ -343,6 +343,14 @@ def test_launches_that_are_known(gpu: _Functions) -> None:
     assert gpu.launches == launched * 2
     assert e.launches(left._replace(strides=(4, 280)), right, witness=False) is None
     assert e.launches(left, right, witness=True) is None
+    for (m, n), declines in (((70, 90), True), ((1 << 18, 32), False)):
+        A, B, C = (block((1 << 31) + (i << 30), *shape) for i, shape in enumerate(((m, 32), (32, n), (m, n))))
+        e.multiply(A, B, C)
+        left, right = (Strided(X.values[0].data.ptr, X.shape, X.values[0].strides[1:], X.values[0].dtype) for X in (A, B))
+        assert e.launches(left, right, witness=False, within=True) is None
+        assert (e._checked(A, B, C) is None) == declines
+        assert (e.launches(left, right, witness=False, within=True) is None) != declines
+        assert e.launches(left, right, witness=False) is not None
 
 
 @pytest.mark.parametrize(("seen", "owned", "launched", "ordered"), [
