@@ -28,7 +28,7 @@ from semiring.kernels.cuda.elements import (
 )
 from semiring.kernels.cuda.events import launched
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, SMALL_PIVOT, STACK, pivot_threads
-from semiring.kernels.cuda.launches import addresses
+from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, addresses
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
 from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.statistics import begin
@@ -103,6 +103,16 @@ class CudaEngine(CudaProducts):
         exponential = self._kernels.exponential is not None and self._is_exponential(operands[0], operands[2])
         if exponential or (plan := self._checked(*operands)) is None:
             return False
+        chance = self._checked(*operands, signless=True) if self._kernels.ordered_bits else None
+        if chance is not None and self._finds_safe(chance, operands, safe._replace(low=0.0)):
+            return True
+        found = self._finds_safe(plan, operands, safe)
+        if found and chance is not None:
+            self._have_signs(*operands)
+        return found
+
+    def _finds_safe(self, plan: LaunchPlan | SplitKPlan, operands: Operands, safe: SafeRange) -> bool:
+        """Launch a product that checks its operands: whether all of their numbers are in a range."""
         beyond = zeros(1)
         plan.start(addresses([operands]), ALWAYS, bounds_of(safe, self.dtypes[0], beyond.data.ptr))
         self._launched([operands])

@@ -163,6 +163,7 @@ def kernel_source(
     count: int = 1,
     side: int = 64,
     checked: bool = False,
+    signless: bool = False,
     shallow: ShallowTile = SHALLOW_STACK,
 ) -> str:
     """The CUDA C++ of one kernel: the templates, the semiring's struct, and an instantiation that is called `name`.
@@ -184,6 +185,8 @@ def kernel_source(
         `STACK_SIDES`.
     checked : bool
         Whether a kernel of stacks, vectors or few steps checks its operands; see `CheckedProducts`.
+    signless : bool
+        Whether then numbers with a sign are beyond its bounds, as `step` takes floats for the integers of their bits.
     shallow : ShallowTile
         Of "product_shallow".
     """
@@ -195,10 +198,8 @@ def kernel_source(
         "",
         semiring_struct(r, None if name in (*STACKS, *VECTORS) else step, star=name == "eliminate", epilogue=name == "product"),
     ]
-    arguments, values = (
-        [f"const __grid_constant__ {'CheckedProducts<Semiring>' if checked else 'Products<Semiring, 1>'} products"],
-        ["products"],
-    )
+    launch = "Products<Semiring, 1>" if not checked else "SignlessProducts<Semiring>" if signless else "CheckedProducts<Semiring>"
+    arguments, values = [f"const __grid_constant__ {launch} products"], ["products"]
     if tile is not None:
         held = max(tile.held, step.count if step else 1)
         sizes = f"{tile.rows}, {tile.columns}, {tile.depth}, {tile.thread_rows}, {tile.thread_columns}, {tile.stages}"

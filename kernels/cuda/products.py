@@ -202,15 +202,22 @@ class CudaProducts:
             plans[key] = plan
         return plan
 
-    def _checked(self, A: Block, B: Block, C: Block) -> LaunchPlan | SplitKPlan | None:
-        """What is launched for A⊗B by a kernel that checks its operands as it reads them; None where none does."""
-        plans, key = self._kernels.plans, ("checked", arrangement(A, B, C))
+    def _checked(self, A: Block, B: Block, C: Block, *, signless: bool = False) -> LaunchPlan | SplitKPlan | None:
+        """What is launched for A⊗B by a kernel that checks its operands as it reads them; None where none does.
+
+        If it is `signless` it takes floats for the integers of their bits, on the chance that none has a sign.
+        """
+        plans, key = self._kernels.plans, ("signless" if signless else "checked", arrangement(A, B, C))
         if key not in plans:
             vectors = self._reads_vectors(witness=False)
-            plans[key] = plan_for_shape(self._kernels, A, B, C, ordered_bits=False, vectors=vectors, fresh=True, checked=True)
+            plans[key] = plan_for_shape(self._kernels, A, B, C, ordered_bits=signless, vectors=vectors, fresh=True, checked=True)
         plan = plans[key]
         assert not isinstance(plan, BlasPlan)
         return plan
+
+    def _have_signs(self, A: Block, B: Block, C: Block) -> None:
+        """Take no such chance again with operands that lie alike."""
+        self._kernels.plans["signless", arrangement(A, B, C)] = None
 
     def _plan(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
         """What is launched for products without copies, decided anew."""

@@ -13,6 +13,11 @@ template <class S> struct CheckedProducts {
   CHECKEDPRODUCTS_FIELDS
 };
 
+// The same of floats that are compared as the integers of their bits, among which those with a sign are beyond.
+template <class S> struct SignlessProducts {
+  CHECKEDPRODUCTS_FIELDS
+};
+
 // A number that the compiler knows, as an argument.
 template <int N> struct Constant {
   __device__ __forceinline__ constexpr operator int() const { return N; }
@@ -32,14 +37,36 @@ template <class S> struct Check<CheckedProducts<S>> {
   using T = decltype(E::c0);
   T least, greatest, bottom, top;
   int* target;
-  bool beyond = false;
+  int beyond = 0;
 
   // Words are doubles where elements are floats.
   static __device__ __forceinline__ T number(long long word) { return T(0.5) == T(0) ? T(word) : T(__longlong_as_double(word)); }
   __device__ __forceinline__ explicit Check(const CheckedProducts<S>& products)
       : least(number(products.bounds.least)), greatest(number(products.bounds.greatest)), bottom(number(products.bounds.bottom)),
         top(number(products.bounds.top)), target(products.bounds.beyond) {}
-  __device__ __forceinline__ void take(const E& x) { beyond |= !((x.c0 >= least && x.c0 <= greatest) || x.c0 == bottom || x.c0 == top); }
+  __device__ __forceinline__ void take(const E& x) {
+    if (!((x.c0 >= least && x.c0 <= greatest) || x.c0 == bottom || x.c0 == top)) beyond = 1;
+  }
+  __device__ __forceinline__ void tell() const {
+    if (beyond) *target = 1;
+  }
+};
+
+template <class S> struct Check<SignlessProducts<S>> {
+  static constexpr bool LOOKS = true;
+  using E = typename S::Element;
+  unsigned greatest, bottom, top;
+  int* target;
+  int beyond = 0;
+
+  static __device__ __forceinline__ unsigned bits(float x) { return __float_as_int(x); }
+  static __device__ __forceinline__ unsigned bits_of(long long word) { return bits(float(__longlong_as_double(word))); }
+  __device__ __forceinline__ explicit Check(const SignlessProducts<S>& products)
+      : greatest(bits_of(products.bounds.greatest)), bottom(bits_of(products.bounds.bottom)), top(bits_of(products.bounds.top)),
+        target(products.bounds.beyond) {}
+  __device__ __forceinline__ void take(const E& x) {
+    if (bits(x.c0) > greatest && bits(x.c0) != bottom && bits(x.c0) != top) beyond = 1;
+  }
   __device__ __forceinline__ void tell() const {
     if (beyond) *target = 1;
   }
@@ -163,11 +190,13 @@ __device__ __forceinline__ void multiply_shallow(const Launch& products) {
   };
   const auto look = [&](auto width, const Vector<E>* from, int pitch, int rows, int columns) {
     const int vector = threadIdx.x % width;
+    if (vector * V >= columns) return;
 #pragma unroll 4
-    for (int r = threadIdx.x / width; r < rows; r += THREADS / width)
+    for (int r = threadIdx.x / width; r < rows; r += THREADS / width) {
+      const Vector<E> some = from[r * pitch + vector];
 #pragma unroll
-      for (int q = 0; q < V; q++)
-        if (vector * V < columns) check.take(from[r * pitch + vector].element[q]);
+      for (int q = 0; q < V; q++) check.take(some.element[q]);
+    }
   };
   constexpr Constant<DEPTH / V> OF_A{};
   constexpr Constant<WIDTH> OF_B{};

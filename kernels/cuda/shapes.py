@@ -60,10 +60,12 @@ def plan_for_shape(
         Whether operands that are aligned may be read by vectors.
     fresh : bool
     checked : bool
-        Whether operands are checked while they are read, see `CheckedProducts`, which cuBLAS does not.
+        Whether operands are checked while they are read, see `CheckedProducts`, which cuBLAS does not. With `ordered_bits` that is only
+        where steps are what takes the time, and numbers with a sign are beyond the bounds.
     """
     (m, n), k, count = C.shape, A.shape[1], len(C.values[0])
-    if count >= STACK and (side := stack_side(kernels.representation, max(m, n, k))) is not None:
+    signless = checked and ordered_bits
+    if count >= STACK and not signless and (side := stack_side(kernels.representation, max(m, n, k))) is not None:
         # No warp may change what another one reads.
         if any(shares(X, C) and not same_block(X, C) for X in (A, B)):
             return None
@@ -74,7 +76,7 @@ def plan_for_shape(
         return None if checked else blas_plan(A.values[0], B.values[0], C.values[0], fresh=fresh)
     if (tile := _shallow_tile(kernels, count, m, n, k)) is not None and not (checked and tile is SHALLOW_TILES[-1]):
         return _shallow(kernels, tile, A, B, C, ordered_bits=ordered_bits, vectors=vectors, fresh=fresh, checked=checked)
-    if count > 1 or k < _DEPTH:
+    if count > 1 or k < _DEPTH or signless:
         return None
     vectors = vectors and kernels.representation.same_registers
     if n == 1 and m >= _ROWS and (how := access(A, vectors=vectors)) != "columns":
@@ -130,7 +132,9 @@ def _shallow(
     width, count = 16 // kernels.representation.size, len(C.values[0]) if tile.stack else _tiles(tile, *C.shape)
     whole = vectors and all(X.shape[1] % width == 0 and access(X) == "vectors" for X in (A, B, C))
     how = "vectors" if whole else "rows"
-    kernel = kernels.function(SHALLOW, ordered_bits=ordered_bits, access=(how, how), checked=checked, shallow=tile)
+    kernel = kernels.function(
+        SHALLOW, ordered_bits=ordered_bits, access=(how, how), checked=checked, signless=checked and ordered_bits, shallow=tile
+    )
     return planned(kernel, (count, 1, 1), tile.threads, 0, 1, [(A, B, C, count, A.shape[1], fresh)], None, checked=checked)
 
 

@@ -8,6 +8,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from semiring.kernels.cuda import blas, compiler, elements, kernels, launches
 from semiring.kernels.cuda.scan import CudaScans
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import H200
-from semiring.kernels.limits import ValueStatistics
+from semiring.kernels.limits import FINITE, SafeRange, ValueStatistics
 from semiring.kernels.scans import ScanOperands, ScanPlaces
 from tests.kernels.samples import DTypes
 
@@ -216,6 +217,25 @@ def test_shapes_with_kernels_of_their_own(
     launched, blocks, of, *_ = gpu.launches[0]
     assert launched == name
     assert grid is None or (blocks, of) == ((grid, 1, 1), (threads, 1, 1))
+
+
+def test_a_chance_that_no_number_has_a_sign(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken until numbers that are right have signs; what is refused tells nothing of them."""
+    answers = list[int]()
+    monkeypatch.setattr("semiring.kernels.cuda.engine.read_back", lambda beyond: [answers.pop(0)])
+    monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(is_capturing=lambda: False))
+    A, B, C = (Block((array_at((1 + i) << 32, (40, 64, 64), np.float32),)) for i in range(3))
+    safe = SafeRange(-8.0, 8.0, FINITE)
+    for told, found, least in (
+        ([0], True, [0]), ([1, 1], False, [0, -8]), ([0], True, [0]), ([1, 0], True, [0, -8]), ([0], True, [-8]), ([1], False, [-8]),
+    ):  # fmt: skip
+        answers[:] = told
+        gpu.launches.clear()
+        e = engine()
+        e.statistics, e.asynchronous = None, True
+        assert e.multiply_within(A, B, C, safe, None) is found
+        assert not answers
+        assert [np.frombuffer(fields)[-5] for *_, (fields,), _ in gpu.launches] == least
 
 
 def test_small_matrices_of_a_stack_are_closed_by_a_warp_each(gpu: _Functions) -> None:

@@ -118,7 +118,8 @@ def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, o
         for how in ("vectors", "rows"):
             step = step_for(r, arch, ordered_bits=ordered)
             for tile, checked in ((SHALLOW_STACK, False), (SHALLOW_STACK, True), (SHALLOW_TILES[0], True), (SHALLOW_TILES[1], False)):
-                source = kernel_source(r, step, SHALLOW, None, (how, how), checked=checked, shallow=tile)
+                signless = checked and ordered and r.keeps_bits_ordered
+                source = kernel_source(r, step, SHALLOW, None, (how, how), checked=checked, signless=signless, shallow=tile)
                 assert compile_and_report(source, arch)[1] == 0
     if r.dtypes == dtypes and len(dtypes) == 1 and not r.clamped:
         for name in (STACKS[0], *VECTORS):
