@@ -89,7 +89,7 @@ class CudaEngine(CudaProducts):
         return self._launches_again(a, b, witness=witness, within=within)
 
     def multiply_within(self, A: Block, B: Block, C: Block, safe: SafeRange, _: object) -> bool:
-        """C ← A⊗B where operands are read only once: whether that was done, and all their numbers are in the safe range.
+        """C ← A⊗B where operands are checked while they are read: whether that was done, and all their numbers are in the safe range.
 
         Where it says no, C holds no product. It shares no memory with A and B. This waits for the GPU, in the place of a pass over them.
         """

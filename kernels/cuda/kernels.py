@@ -73,12 +73,17 @@ class ShallowTile:
         """Of a block."""
         return self.rows * self.columns // 64
 
+    @property
+    def blocks(self) -> int:
+        """Of a multiprocessor, as many as shared memory has room for, or registers where a thread has 128."""
+        return 6 if self.stack else 512 // self.threads
+
 
 SHALLOW, SHALLOW_STACK = "product_shallow", ShallowTile(64, 64, 64, stack=True)
 """The kernel of products of few steps; and its tile for stacks."""
 
 SHALLOW_TILES = (ShallowTile(128, 32, 32), ShallowTile(128, 64, 32))
-"""Its tiles for single products: for results of few columns, whose left operand is read once, and for others."""
+"""Its tiles for single products: for results of few columns, and for others."""
 
 VECTORS = ("multiply_column", "multiply_row")
 """The kernels of products by a vector."""
@@ -215,7 +220,7 @@ def kernel_source(
     elif name == SHALLOW:
         sizes = f"{shallow.rows}, {shallow.columns}, {shallow.depth}, 8, 8"
         flags = ", ".join(str(x).lower() for x in (shallow.stack, access == ("vectors", "vectors")))
-        bounds, call = f"__launch_bounds__({shallow.threads}) ", f"multiply_shallow<Semiring, {sizes}, {flags}>"
+        bounds, call = f"__launch_bounds__({shallow.threads}, {shallow.blocks}) ", f"multiply_shallow<Semiring, {sizes}, {flags}>"
     elif name in VECTORS:
         sizes = f"{PLAIN_THREADS // 32}, {VECTOR_ROWS}" if name == "multiply_column" else f"{PLAIN_THREADS}"
         vectors = str("vectors" in access).lower()

@@ -74,7 +74,7 @@ def plan_for_shape(
         return None
     if kernels.plus_times and is_faster(machine.BLAS_STEPS, kernels.representation.size, count, m, n, k):
         return None if checked else blas_plan(A.values[0], B.values[0], C.values[0], fresh=fresh)
-    if (tile := _shallow_tile(kernels, count, m, n, k)) is not None and not (checked and tile is SHALLOW_TILES[-1]):
+    if (tile := _shallow_tile(kernels, count, m, n, k)) is not None:
         return _shallow(kernels, tile, A, B, C, ordered_bits=ordered_bits, vectors=vectors, fresh=fresh, checked=checked)
     if count > 1 or k < _DEPTH or signless:
         return None
