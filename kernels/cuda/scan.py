@@ -4,8 +4,9 @@ A step waits for the one before, so that a sequence takes as long as its steps o
 threads, which hold a matrix that is the same in all steps in their registers. What a step computes, and in which order terms are added,
 depends on the number of states alone. Where ⊕ is log(e^{sa} + e^{sb}) / s, a sum has its maximum taken out and one logarithm.
 
-Cutting a sequence in time, into products of matrices that are multiplied side by side, would take S times as many operations: for 64 states
-as long as the steps do, at the full speed of all multiprocessors.
+A sequence is not cut in time. Products of matrices, which could be multiplied side by side, take S times as many operations: over log Σ exp
+no less time, over max-plus less for one long sequence alone; but a vector behind a cut would not be one step from the vector before it, as
+its sums would be rounded in another order.
 """
 
 from __future__ import annotations
