@@ -10,14 +10,11 @@ One generated loop over time does that where there is one; else it is T products
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from semiring.arrays.devices import namespace
 from semiring.kernels.engine import Engine
-from semiring.kernels.scans import ScanOperands, ScanPlaces
-
-if TYPE_CHECKING:
-    from semiring.kernels.cpu.scans import Scans
+from semiring.kernels.scans import ScanOperands, ScanPlaces, Scans
 
 __all__ = ["scan"]
 

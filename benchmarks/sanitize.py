@@ -64,16 +64,19 @@ def products(semiring: sr.Semiring, dtype: str) -> None:
 
 
 def shapes() -> None:
-    """Small matrices of which a warp has one, vectors, and exponentials of any spread before and after a product by cuBLAS."""
+    """Matrices of which a warp or a thread block has one, few steps, vectors, and exponentials before and after a product by cuBLAS."""
     import cupy
 
-    for n in (3, 13, 31):
+    for n in (3, 13, 31, 47, 64):
         x, y = (np.stack([weights(n, "float32", seed) for seed in range(first, first + 40)]) for first in (0, 40))
         X, Y = map(cupy.asarray, (x, y))
         same(sr.matmul(X, Y, sr.MIN_PLUS), sr.matmul(x, y, sr.MIN_PLUS), f"small matrices of {n}")
         found, expected = (sr.matmul(a, b, sr.MIN_PLUS, witness=True) for a, b in ((X, Y), (x, y)))
         same(found, expected, f"small matrices of {n} with a witness")
     rng = np.random.default_rng(0)
+    for m, k, n in ((67_601, 7, 5), (67_600, 8, 12), (2900, 20, 1600)):
+        x, y = (rng.random(shape, dtype=np.float32) for shape in ((m, k), (k, n)))
+        same(sr.matmul(cupy.asarray(x), cupy.asarray(y), sr.MIN_PLUS), sr.matmul(x, y, sr.MIN_PLUS), f"{m} by {k} by {n}")
     matrix, column, row = (rng.random(shape, dtype=np.float32) for shape in ((2051, 1101), 1101, 2051))
     same(sr.matmul(cupy.asarray(matrix), cupy.asarray(column), sr.MIN_PLUS), sr.matmul(matrix, column, sr.MIN_PLUS), "a column")
     same(sr.matmul(cupy.asarray(row), cupy.asarray(matrix), sr.MIN_PLUS), sr.matmul(row, matrix, sr.MIN_PLUS), "a row")
@@ -124,7 +127,7 @@ def reachability() -> None:
 
 
 def other_closures() -> None:
-    """Elimination, structured elements."""
+    """Elimination, structured elements, a stack of small matrices."""
     import cupy
 
     a = np.random.default_rng(0).random((150, 150)) / 300
@@ -132,6 +135,8 @@ def other_closures() -> None:
     distance = weights(70, "float64", 2)
     pair = distance, np.where(np.isinf(distance), np.inf, 1.0)
     same(sr.closure(tuple(map(cupy.asarray, pair)), sr.DISTANCE_HOPS), sr.closure(pair, sr.DISTANCE_HOPS), "structured elements")
+    stack = np.stack([weights(30, "float32", seed) for seed in range(40)])
+    same(sr.closure(cupy.asarray(stack), sr.MIN_PLUS), sr.closure(stack, sr.MIN_PLUS), "closures of a stack")
 
 
 def trees() -> None:
@@ -149,6 +154,21 @@ def trees() -> None:
             assert paths.paths_from(0) == expected.paths_from(0), f"paths of {n} vertices"
 
 
+def scans() -> None:
+    """Sequences of unequal lengths by warps and by blocks, of one matrix in registers and of many, followed back where that is asked."""
+    import cupy
+
+    rng = np.random.default_rng(0)
+    for states, steps in ((5, 70), (64, 5), (129, 3)):
+        for shape in ((states, states), (2, steps, states, states)):
+            a, w = (rng.integers(-9, 9, s).astype(np.float32) for s in (shape, (2, steps, states)))
+            for semiring, witness in ((sr.LOG, False), (sr.MAX_PLUS, False), (sr.MAX_PLUS, True)):
+                for reverse in (False, True):
+                    options: dict[str, Any] = {"lengths": [steps, steps // 2], "reverse": reverse, "witness": witness}
+                    found, expected = (sr.scan(x, semiring, weights=y, **options) for x, y in ((cupy.asarray(a), cupy.asarray(w)), (a, w)))
+                    same(found, expected, f"a scan of {steps} steps of {states} states over {semiring.name}")
+
+
 _DTYPES = ("float32", "float64", "int32", "int16")
 PARTS: dict[str, Callable[[], None]] = {
     **{f"min-plus, {d}": partial(products, sr.MIN_PLUS, d) for d in _DTYPES},
@@ -160,6 +180,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "reachability": reachability,
     "other closures": other_closures,
     "trees": trees,
+    "scans": scans,
 }
 
 

@@ -2,6 +2,7 @@
 
     python -m benchmarks.scans
     python -m benchmarks.scans --steps 2000 --states 4 64
+    python -m benchmarks.scans --device cuda            # whole calls in float32 on arrays of CuPy, whose first results are the CPU's
 
 hmmlearn's functions are those that its models call, `_hmmc`, on logarithms, one sequence a call. They get start and transitions as they
 want them, and the logarithms of what was observed.
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.measure import alternate, machine, print_table, version
+from benchmarks.measure import alternate, hardware, machine, print_table, version
 
 try:
     _hmmc: Any = importlib.import_module("hmmlearn._hmmc")
@@ -125,11 +126,67 @@ def parse(count: int, symbols: int) -> None:
     print_table(("inside probabilities", "semiring, ms", "NumPy, ms", "semiring / NumPy"), [row], timings.others)
 
 
+# On a GPU: states, steps, sequences, and whether each step has a matrix of its own.
+
+ON_GPU = (
+    (64, 1_000_000, 1, False),
+    (64, 20_000, 1, False),
+    (16, 1_000_000, 1, False),
+    (128, 100_000, 1, False),
+    (256, 10_000, 1, False),
+    (1024, 1_000, 1, False),
+    (64, 100_000, 1, True),
+    (64, 1_000, 132, True),
+    (8, 1_000, 10_000, False),
+    (64, 1_000, 1_000, False),
+)
+
+
+def on_gpu(problems: Sequence[tuple[int, int, int, bool]]) -> None:
+    """A table of whole calls, each waited for."""
+    import cupy
+
+    rows = []
+    for states, steps, count, changes in problems:
+        rng: Any = cupy.random.default_rng(states)
+        shape = (*(count,) * (count > 1), steps)
+        matrices = cupy.log(rng.random((*shape, states, states) if changes else (states, states), dtype=np.float32))
+        seen = cupy.log(rng.random((*shape, states), dtype=np.float32))
+        works: Works = {
+            "LOG": partial(sr.scan, matrices, sr.LOG, weights=seen),
+            "MAX_PLUS": partial(sr.scan, matrices, sr.MAX_PLUS, weights=seen),
+            "MAX_PLUS, witness": partial(sr.scan, matrices, sr.MAX_PLUS, weights=seen, witness=True),
+        }
+
+        def waited(work: Callable[[], Any]) -> Callable[[], None]:
+            def call() -> None:
+                work()
+                cupy.cuda.get_current_stream().synchronize()
+
+            return call
+
+        first = (0,) * (count > 1)
+        few = min(steps, 100)
+        whole = matrices[(*first, slice(few))].get() if changes else matrices.get()
+        for name, semiring in (("LOG", sr.LOG), ("MAX_PLUS", sr.MAX_PLUS)):
+            expected = sr.scan(whole, semiring, weights=seen[(*first, slice(few))].get())
+            np.testing.assert_allclose(works[name]()[(*first, slice(few + 1))].get(), expected, rtol=1e-4)
+        found = alternate({name: waited(work) for name, work in works.items()}, 3).seconds
+        what = f"{f'{count:,} of ' if count > 1 else ''}{steps:,} × {states}{', a matrix for each' if changes else ''}"
+        rows += [(what, name, f"{1e3 * min(t):,.2f}", f"{1e6 * min(t) / steps:.3f}") for name, t in found.items()]
+    print_table(("sequences", "", "ms", "µs a step"), rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="hidden Markov models beside hmmlearn")
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--states", type=int, nargs="+", default=[4, 16, 64])
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     options = parser.parse_args()
+    if options.device == "cuda":
+        print(hardware("cuda"))
+        on_gpu(ON_GPU)
+        return
     print(f"{machine()}, hmmlearn {version('hmmlearn')}")
     if _hmmc is None:
         print("hmmlearn is not installed: pip install hmmlearn")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-__all__ = ["ScanOperands", "ScanPlaces"]
+__all__ = ["ScanOperands", "ScanPlaces", "Scans"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -52,3 +52,20 @@ class ScanPlaces(NamedTuple):
     values: Values
     witness: Any = None
     states: Any = None
+
+
+class Scans(Protocol):
+    """The generated scans of a semiring in its dtypes, on one device."""
+
+    def run(self, operands: ScanOperands, places: ScanPlaces, *, backward: bool, signed: bool) -> None:
+        """Fill the places with the answer, but for what is beyond the lengths of sequences.
+
+        Parameters
+        ----------
+        operands : ScanOperands
+        places : ScanPlaces
+        backward : bool
+            v_{t−1} = A_t ⊗ (w_t ⊗ v_t) from the last vector on, instead of v_t = (v_{t−1} ⊗ A_t) ⊗ w_t.
+        signed : bool
+            See `Engine.signed`.
+        """

@@ -1,7 +1,7 @@
 """Which engine computes a semiring in dtypes on a device, and what besides products a device does by kernels of its own.
 
-Those are searches of a sparse graph and scans on the CPU, and paths out of a construction matrix that lies on a GPU. An engine's modules
-are imported where one is wanted first.
+Those are scans on both, searches of a sparse graph on the CPU, and paths out of a construction matrix that lies on a GPU. An engine's
+modules are imported where one is wanted first.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.machine import used_devices
 
 if TYPE_CHECKING:
-    from semiring.kernels.cpu.scans import Scans
     from semiring.kernels.cpu.searches import Searches
+    from semiring.kernels.scans import Scans
 
 __all__ = ["engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for"]
 
@@ -131,20 +131,28 @@ def _selects_in_single_instructions(semiring: Semiring, dtypes: DTypes) -> bool:
     return not (used & _NOT_SINGLE or (used & _WHOLE and any(d.kind == "f" for d in dtypes)))
 
 
-def scans_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> Scans | None:
+def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, threads: int | None = None) -> Scans | None:
     """The generated scans, or None where products one after the other take their place.
 
     Parameters
     ----------
-    semiring, dtypes, device, threads
+    semiring, dtypes, device
+        As for `engine_for`.
+    states : int
+        Of which a thread block of a GPU has room for a thousand.
+    threads : int, optional
         As for `engine_for`.
     """
-    if device == "reference" or is_gpu(device) or any(d.kind == "O" for d in dtypes):
+    if device == "reference" or any(d.kind == "O" for d in dtypes):
         return None
     with importing:
-        from semiring.kernels.cpu.scans import Scans
+        if is_gpu(device):
+            from semiring.kernels.cuda.scan import CudaScans, fits
 
-    return Scans(semiring, dtypes, threads)
+            return CudaScans(semiring, dtypes, gpu_number(device)) if fits(semiring, dtypes, states) else None
+        from semiring.kernels.cpu.scans import Scans as CpuScans
+
+    return CpuScans(semiring, dtypes, threads)
 
 
 def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:

@@ -8,15 +8,16 @@ The templates, which take the struct as ``S``:
 
 - ``product.cuh`` is the main loop of a product; it includes ``tile.cuh`` (a thread block's tile, its stages in shared memory, fragments and
   accumulators in registers) and ``epilogue.cuh`` (from accumulators to C, and the witness).
-- ``shapes.cuh`` multiplies small matrices, of which a warp has one, and a matrix and a vector; ``exponential.cuh`` is what is done before
-  and after a product of exponentials.
+- ``shapes.cuh`` multiplies small matrices, of which a warp or a thread block has one, and a matrix and a vector; ``exponential.cuh`` has
+  what is done before and after a product of exponentials.
 - ``pivot.cuh`` closes a pivot block, ``paths.cuh`` grows predecessor trees and expands paths.
+- ``scan.cuh`` takes vectors through long products of matrices, a thread block each.
 - ``bits.cuh`` and ``bits_product.cuh`` are for matrices of bits; ``elements.cuh`` and ``statistics.cuh`` read and write each element.
 - ``memory.cuh`` and ``arithmetic.cuh`` are below all these. The fields of the structures that Python fills are in `arguments`.
 
 Calling them: `engine` is `Engine`, on `products`, which decides on copies, `shapes`, which has split-K and the shapes with kernels of their
 own, and `launches`, which keeps what was decided for operands that lie alike. Large products of floats are cuBLAS's (`blas`), also those of
-exponentials, where ⊕ is log Σ exp (`exponential`); `blocks` says where operands lie, and copies them. `boolean` is the engine on bits.
-`capture` records schedules as CUDA graphs, `events` tell how far the GPU has come, `elements` has elementwise kernels, `statistics` value
-statistics, `paths` paths, and `transfer` copies between host and GPU.
+exponentials, where ⊕ is log Σ exp (`exponential`); `scan` launches scans; `blocks` says where operands lie, and copies them. `boolean` is
+the engine on bits. `capture` records schedules as CUDA graphs, `events` tell how far the GPU has come, `elements` has elementwise kernels,
+`statistics` value statistics, `paths` paths, and `transfer` copies between host and GPU.
 """

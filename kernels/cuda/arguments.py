@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 __all__ = [
-    "ALWAYS", "Bits", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Strided", "Truths", "Vertices", "Via", "Witness",
-    "fields_header", "flat", "parameters", "places",
+    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Scan", "Sequence",
+    "Strided", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat", "parameters", "places",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -80,6 +80,57 @@ class Products(NamedTuple):
 
     product: Annotated[tuple[Product, ...], "Product<S>", "[COUNT]"]
     predicate: Predicate
+
+
+class Bounds(NamedTuple):
+    """Numbers that need no closer look: those from a least to a greatest one, and two beside them; and what becomes 1 at any other."""
+
+    least: Word
+    greatest: Word
+    bottom: Word
+    top: Word
+    beyond: Ints
+
+
+class CheckedProducts(NamedTuple):
+    """`Products` of which the operands are checked while they are read."""
+
+    product: Annotated[tuple[Product, ...], "Product<S>", "[1]"]
+    predicate: Predicate
+    bounds: Bounds
+
+
+class Sequence(NamedTuple):
+    """One sequence of a scan: where the matrix and the weights of its first step are, its initial vector, and v₀ of the result."""
+
+    matrix: Pointers
+    weights: Pointers
+    initial: Pointers
+    values: Pointers
+    witness: Ints
+    states: Ints
+    steps: Word
+
+
+class Scan(NamedTuple):
+    """A scan of sequences that lie alike, with strides in elements.
+
+    `length` is the terms of a sum that a lane has; the strides of a matrix are those from step to step, from term to term of a sum, and
+    from sum to sum; `threshold` tells tropical integers from ∞; `rows` is the steps that are followed back at a time.
+    """
+
+    sequences: Annotated[int, "const Sequence<S>*"]
+    states: Word
+    length: Word
+    matrix_step: Word
+    matrix_terms: Word
+    matrix_sums: Word
+    weight_step: Word
+    weight_stride: Word
+    initial_stride: Word
+    value_step: Word
+    threshold: Word
+    rows: Word
 
 
 class Via(NamedTuple):
@@ -155,6 +206,12 @@ class Given(NamedTuple):
     signs: Ints
 
 
+_STRUCTURES: tuple[type[Any], ...] = (
+    Matrix, Predicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Via, Vertices, Strided, Bits, Truths, Numbers,
+    Given,
+)  # fmt: skip
+"""Of which the header has the fields."""
+
 _TEMPLATES = {Matrix: "Matrix<S>", Witness: "Witness<S>"}
 """C++'s names of those fields that are structures and templates."""
 
@@ -175,7 +232,7 @@ def _declared(field: str, hint: Any) -> str:
 def fields_header() -> str:
     """The header ``arguments.cuh``: the fields of each structure."""
     lines = ["// The fields of the structures of arguments.py.", "#pragma once", ""]
-    for structure in (Matrix, Predicate, Witness, Product, Products, Via, Vertices, Strided, Bits, Truths, Numbers, Given):
+    for structure in _STRUCTURES:
         fields = " ".join(_declared(field, hint) for field, hint in _hints(structure).items())
         lines.append(f"#define {structure.__name__.upper()}_FIELDS {fields}")
     return "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
-from semiring.kernels.cuda.arguments import flat
+from semiring.kernels.cuda.arguments import ALWAYS, flat
 from semiring.kernels.cuda.blocks import batches, copy_into, matrix_of, of_one_layout, stacked, via_of
 from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.elements import (
@@ -27,11 +27,13 @@ from semiring.kernels.cuda.elements import (
     zeros,
 )
 from semiring.kernels.cuda.events import launched
-from semiring.kernels.cuda.kernels import PLAIN_THREADS, pivot_threads
+from semiring.kernels.cuda.kernels import PLAIN_THREADS, SMALL_PIVOT, STACK, pivot_threads
+from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, addresses
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
+from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.statistics import begin
 from semiring.kernels.engine import Block
-from semiring.kernels.limits import ValueStatistics, interpreted, threshold
+from semiring.kernels.limits import SafeRange, ValueStatistics, interpreted, threshold
 
 __all__ = ["CudaEngine"]
 
@@ -64,8 +66,8 @@ class CudaEngine(CudaProducts):
         super().__init__(semiring, dtypes, number)
         self.signed, self.asynchronous = False, False
         self.statistics: ValueStatistics | None = None
-        self._sides = self._kernels.sides
-        self.pivot, self.block = self._sides[-1], self._sides[0]
+        sides = self._kernels.sides
+        self.pivot, self.block = sides[-1], sides[0]
         self._plain = len(dtypes) == 1 and not self._representation.clamped and self._representation.dtypes == dtypes
         self._divergent: Any = None
         self._untested: Block | None = None
@@ -75,16 +77,46 @@ class CudaEngine(CudaProducts):
         if self._kernels.ordered_bits and m * n * k >= machine.SIGNS_STEPS and min(m, n) >= machine.SIGNS_SIDE:
             self.signs = zeros(1)
 
-    def launches(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[ProductPlan, int | None]] | None:
+    def launches(self, a: Strided, b: Strided, *, witness: bool, within: bool = False) -> list[tuple[ProductPlan, int | None]] | None:
         """What is launched for a product of matrices into new arrays, without blocks of them, if one like it was planned before.
 
-        With each launch what the `signs` have to be for it, or None for any.
+        With each launch what the `signs` have to be for it, or None for any. With `within` only if `multiply_within` has declined.
         """
         if not self._plain:
             return None
         if self.signs is None:
             self._ordered_bits = False
-        return self._launches_again(a, b, witness=witness)
+        return self._launches_again(a, b, witness=witness, within=within)
+
+    def multiply_within(self, A: Block, B: Block, C: Block, safe: SafeRange, _: object) -> bool:
+        """C ← A⊗B where operands are checked while they are read: whether that was done, and all their numbers are in the safe range.
+
+        Where it says no, C holds no product. It shares no memory with A and B. This waits for the GPU, in the place of a pass over them.
+        """
+        import cupy
+
+        if not self._plain or 0 in A.values[0].shape or 0 in C.values[0].shape:
+            return False
+        if compiler.rehearsing() or cupy.cuda.get_current_stream().is_capturing():
+            return False
+        operands = self.blank(A.values), self.blank(B.values), self.blank(C.values)
+        exponential = self._kernels.exponential is not None and self._is_exponential(operands[0], operands[2])
+        if exponential or (plan := self._checked(*operands)) is None:
+            return False
+        chance = self._checked(*operands, signless=True) if self._kernels.ordered_bits else None
+        if chance is not None and self._finds_safe(chance, operands, safe._replace(low=0.0)):
+            return True
+        found = self._finds_safe(plan, operands, safe)
+        if found and chance is not None:
+            self._have_signs(*operands)
+        return found
+
+    def _finds_safe(self, plan: LaunchPlan | SplitKPlan, operands: Operands, safe: SafeRange) -> bool:
+        """Launch a product that checks its operands: whether all of their numbers are in a range."""
+        beyond = zeros(1)
+        plan.start(addresses([operands]), ALWAYS, bounds_of(safe, self.dtypes[0], beyond.data.ptr))
+        self._launched([operands])
+        return not read_back(beyond)[0]
 
     # The operations of `Engine`.
 
@@ -190,7 +222,7 @@ class CudaEngine(CudaProducts):
         """Launch a kernel of pivot blocks on A, all of a batch at once."""
         n, count = A.shape[0], len(A.values[0])
         if n and count:
-            side = self._sides[0] if n <= self._sides[0] else self._sides[-1]
+            side = SMALL_PIVOT if n <= SMALL_PIVOT and count >= STACK else self.block if n <= self.block else self.pivot
             function = self._kernels.function(name, ordered_bits=self._ordered_bits, side=side)
             arguments = (*flat(matrix_of(A)), n, *via_of(A, A.row), self._found(count).data.ptr, *more)
             function((count, 1, 1), (pivot_threads(self._representation, side), 1, 1), arguments)

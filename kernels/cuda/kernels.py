@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan
 
 __all__ = [
-    "GROUP", "PLAIN_THREADS", "STACKS", "STACK_SIDES", "VECTORS", "VECTOR_ROWS", "Kernels",
-    "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
+    "GROUP", "PLAIN_THREADS", "SHALLOW", "SHALLOW_STACK", "SHALLOW_TILES", "SMALL_PIVOT", "STACK", "STACKS", "STACK_SIDES", "VECTORS",
+    "VECTOR_ROWS", "Kernels", "ShallowTile", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
     "problem_for", "reads_vectors", "source", "stack_side", "stack_warps", "step_for",
 ]  # fmt: skip
 
@@ -44,8 +45,45 @@ PLAIN_THREADS = 256
 STACKS = ("product_stack", "product_stack_witness")
 """The kernels of stacks of small matrices, of which a warp has one."""
 
+STACK, SMALL_PIVOT = 32, 32
+"""Matrices from which on they are a stack, and the side of those that are closed by a warp or two each."""
+
 STACK_SIDES = (8, 16, 32)
 """Sides up to which a matrix is small."""
+
+
+@dataclass(frozen=True)
+class ShallowTile:
+    """What a thread block has of products of few steps, all of them at once: a tile of the result, or one matrix of a stack.
+
+    Attributes
+    ----------
+    rows, columns, depth : int
+        Those of the tile, of which a thread has 8 × 8 elements, and steps at most.
+    stack : bool
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    stack: bool = False
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.rows * self.columns // 64
+
+    @property
+    def blocks(self) -> int:
+        """Of a multiprocessor, as many as shared memory has room for, or registers where a thread has 128."""
+        return 6 if self.stack else 512 // self.threads
+
+
+SHALLOW, SHALLOW_STACK = "product_shallow", ShallowTile(64, 64, 64, stack=True)
+"""The kernel of products of few steps; and its tile for stacks."""
+
+SHALLOW_TILES = (ShallowTile(128, 32, 32), ShallowTile(128, 64, 32))
+"""Its tiles for single products: for results of few columns, and for others."""
 
 VECTORS = ("multiply_column", "multiply_row")
 """The kernels of products by a vector."""
@@ -129,6 +167,9 @@ def kernel_source(
     *,
     count: int = 1,
     side: int = 64,
+    checked: bool = False,
+    signless: bool = False,
+    shallow: ShallowTile = SHALLOW_STACK,
 ) -> str:
     """The CUDA C++ of one kernel: the templates, the semiring's struct, and an instantiation that is called `name`.
 
@@ -137,7 +178,7 @@ def kernel_source(
     r : Representation
     step : Step or None
     name : {"product", "product_witness", "product_shared_witness", "add_parts", "close", "close_witness", "eliminate", ...}
-        Or "product_stack", "product_stack_witness", "multiply_column", "multiply_row", "add_identity" or "test_loops".
+        Or "product_stack", "product_stack_witness", "product_shallow", "multiply_column", "multiply_row", "add_identity", "test_loops".
     tile : Tile
         Of a product.
     access : tuple of {"vectors", "rows", "columns"}
@@ -145,31 +186,42 @@ def kernel_source(
     count : int
         Products in a launch.
     side : int
-        Of the largest block that a pivot kernel takes, one of `pivot_sides`, or of the largest matrix of a stack, one of `STACK_SIDES`.
+        Of the largest block that a pivot kernel takes, one of `pivot_sides` or `SMALL_PIVOT`, or of the largest matrix of a stack, one of
+        `STACK_SIDES`.
+    checked : bool
+        Whether a kernel of stacks, vectors or few steps checks its operands; see `CheckedProducts`.
+    signless : bool
+        Whether then numbers with a sign are beyond its bounds, as `step` takes floats for the integers of their bits.
+    shallow : ShallowTile
+        Of "product_shallow".
     """
     product = name.startswith("product") or name == "add_parts"
-    template = "shapes" if name in (*STACKS, *VECTORS) else "product" if product else "pivot"
+    template = "shapes" if name in (*STACKS, SHALLOW, *VECTORS) else "product" if product else "pivot"
     parts = [
         '#include "arithmetic.cuh"',
         f'#include "{template}.cuh"',
         "",
         semiring_struct(r, None if name in (*STACKS, *VECTORS) else step, star=name == "eliminate", epilogue=name == "product"),
     ]
+    launch = "Products<Semiring, 1>" if not checked else "SignlessProducts<Semiring>" if signless else "CheckedProducts<Semiring>"
+    arguments, values = [f"const __grid_constant__ {launch} products"], ["products"]
     if tile is not None:
         held = max(tile.held, step.count if step else 1)
         sizes = f"{tile.rows}, {tile.columns}, {tile.depth}, {tile.thread_rows}, {tile.thread_columns}, {tile.stages}"
         sizes += f", {held}, {max(2 * held, min(tile.unrolled, tile.depth))}"
-        arguments, values = [f"const __grid_constant__ Products<Semiring, {count}> products"], ["products"]
+        arguments = [f"const __grid_constant__ Products<Semiring, {count}> products"]
         bounds, call = (
             f"__launch_bounds__({tile.threads}, {tile.blocks}) ",
             f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, Lookup::{_LOOKUPS[name]}, {count}>",
         )
     elif name in STACKS:
-        arguments, values = ["const __grid_constant__ Products<Semiring, 1> products"], ["products"]
         warps, witness = stack_warps(r, side), str(name.endswith("_witness")).lower()
         bounds, call = f"__launch_bounds__({32 * warps}) ", f"multiply_stack<Semiring, {side}, {warps}, {witness}>"
+    elif name == SHALLOW:
+        sizes = f"{shallow.rows}, {shallow.columns}, {shallow.depth}, 8, 8"
+        flags = ", ".join(str(x).lower() for x in (shallow.stack, access == ("vectors", "vectors")))
+        bounds, call = f"__launch_bounds__({shallow.threads}, {shallow.blocks}) ", f"multiply_shallow<Semiring, {sizes}, {flags}>"
     elif name in VECTORS:
-        arguments, values = ["const __grid_constant__ Products<Semiring, 1> products"], ["products"]
         sizes = f"{PLAIN_THREADS // 32}, {VECTOR_ROWS}" if name == "multiply_column" else f"{PLAIN_THREADS}"
         vectors = str("vectors" in access).lower()
         bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", f"{name}<Semiring, {sizes}, {vectors}>"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from semiring.arrays.cuda_stream import Strided
-from semiring.kernels.cuda.arguments import ALWAYS, Matrix, Predicate, Product, Witness, flat, places
+from semiring.kernels.cuda.arguments import ALWAYS, Bounds, Matrix, Predicate, Product, Witness, flat, places
 from semiring.kernels.cuda.blocks import by_value, matrix_of, via_of
 from semiring.kernels.cuda.compiler import Kernel, pointer_to
 from semiring.kernels.engine import Block
@@ -71,7 +71,7 @@ class LaunchPlan:
     fields : array
         A word for their address, and `Products`.
     filled : list of int
-        Which of them are filled in: `addresses`, and then the predicate.
+        Which of them are filled in: `addresses`, the predicate, and of `CheckedProducts` the bounds.
     copies : list
         Copies of the fields that nobody fills in at the moment, and `pointer_to` each.
     """
@@ -84,7 +84,7 @@ class LaunchPlan:
     filled: list[int]
     copies: list[tuple[memoryview, int]] = field(default_factory=list)
 
-    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS) -> None:
+    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
         """Launch it, with the `addresses` of each product."""
         try:
             mine = self.copies.pop()
@@ -92,7 +92,7 @@ class LaunchPlan:
             array = self.fields.copy()
             mine = array.data, pointer_to(array)
         fields, argument = mine
-        for place, number in zip(self.filled, (*own, *predicate), strict=True):
+        for place, number in zip(self.filled, (*own, *predicate, *bounds), strict=True):
             fields[place] = number
         self.kernel.start(self.grid, self.block, argument, self.shared_bytes)
         self.copies.append(mine)
@@ -133,7 +133,7 @@ class SplitKPlan:
     strides: tuple[int, ...]
     fresh: bool
 
-    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS) -> None:
+    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
         """Launch them, with the `addresses` of the product."""
         import cupy
 
@@ -142,7 +142,7 @@ class SplitKPlan:
         a, b, c, column = own[:width], own[width : 2 * width], own[2 * width : 3 * width], own[-1]
         to = [v.data.ptr for v in sums]
         rest = *map(operator.add, a, self.below_a), *b, *to, *b, 0, column
-        self.tiles.start((*own, *rest) if self.whole else rest, predicate)
+        self.tiles.start((*own, *rest) if self.whole else rest, predicate, bounds)
         below, parts = Matrix(tuple(map(operator.add, c, self.below_c)), *self.strides), Matrix(tuple(to), n, 1, m * n)
         self.add(self.grid, self.block, (by_value(below), by_value(parts), m, n, count, int(self.fresh), by_value(predicate)))
 
@@ -166,6 +166,8 @@ def planned(
     count: int,
     products: Sequence[tuple[Block, Block, Block, int, int, bool]],
     transposed: Block | None,
+    *,
+    checked: bool = False,
 ) -> LaunchPlan:
     """The plan of one launch.
 
@@ -178,15 +180,18 @@ def planned(
         See `Product`.
     transposed : Block or None
         B with its columns contiguous, where winners are looked up in global memory.
+    checked : bool
+        Whether it takes `CheckedProducts`.
     """
     rows = []
     for A, B, C, tiles, depth, fresh in products:
         a, b, c, witness = matrix_of(A), matrix_of(B), matrix_of(C), Witness(matrix_of(transposed or B), *via_of(C, A.column))
         rows.append(flat(Product(a, b, c, *C.shape, A.shape[1], tiles, fresh, depth, witness)))
     own, width = _own_places(len(products[0][0].values)), len(rows[0])
-    fields = np.zeros(1 + count * width + len(ALWAYS), dtype=np.int64)
+    behind = 1 + count * width
+    fields = np.zeros(behind + len(ALWAYS) + (len(Bounds._fields) if checked else 0), dtype=np.int64)
     fields[1 : 1 + len(rows) * width] = np.ravel(rows)
-    filled = [*(1 + np.add.outer(width * np.arange(len(rows)), own).ravel()).tolist(), len(fields) - 2, len(fields) - 1]
+    filled = [*(1 + np.add.outer(width * np.arange(len(rows)), own).ravel()).tolist(), *range(behind, len(fields))]
     return LaunchPlan(kernel, grid, (threads, 1, 1), shared_bytes, fields, filled)
 
 

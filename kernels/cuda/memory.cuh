@@ -1,4 +1,4 @@
-// Matrices in global memory, vectors of their elements, and asynchronous copies from there to shared memory.
+// Matrices in global memory, vectors of their elements, asynchronous copies from there to shared memory, and exchange between lanes.
 #pragma once
 
 #include "arguments.cuh"
@@ -31,6 +31,23 @@ __device__ __forceinline__ int block_number() {
   asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(x));
   return x;
 }
+
+// The element of the lane whose number differs in a bit.
+template <class E> __device__ __forceinline__ E of_other_lane(const E& x, int bit) {
+  constexpr int WORDS = sizeof(E) / 4;
+  union Words {
+    E element;
+    unsigned word[WORDS];
+    __device__ __forceinline__ Words() {}
+  } mine, others;
+  mine.element = x;
+#pragma unroll
+  for (int w = 0; w < WORDS; w++) others.word[w] = __shfl_xor_sync(0xffffffff, mine.word[w], bit);
+  return others.element;
+}
+
+// Asks for what is going to be read, so that it is on its way to the second-level cache.
+__device__ __forceinline__ void prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
 // Copies from global to shared memory that do not pass through registers.
 

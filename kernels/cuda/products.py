@@ -97,12 +97,14 @@ class CudaProducts:
         """C ← A⊗B."""
         self._product(A, B, C, fresh=True)
 
-    def _launches_again(self, a: Strided, b: Strided, *, witness: bool) -> list[tuple[ProductPlan, int | None]] | None:
+    def _launches_again(self, a: Strided, b: Strided, *, witness: bool, within: bool) -> list[tuple[ProductPlan, int | None]] | None:
         """The launches of a product of matrices into new arrays, if one whose operands lie alike was planned before."""
         (m, k), n = a.shape, b.shape[1]
         if self._kernels.exponential is not None and pays(a.dtype, 1, m, n, k):
             return None
         alike = arrangement_of_matrices(a, b, witness=witness)
+        if within and self._kernels.plans.get(("checked", alike), alike) is not None:
+            return None
         found = []
         for _, signed in self._variants():
             plan = self._kernels.plans.get((True, False, self._ordered_bits, alike))
@@ -199,6 +201,23 @@ class CudaProducts:
                 plans.clear()
             plans[key] = plan
         return plan
+
+    def _checked(self, A: Block, B: Block, C: Block, *, signless: bool = False) -> LaunchPlan | SplitKPlan | None:
+        """What is launched for A⊗B by a kernel that checks its operands as it reads them; None where none does.
+
+        If it is `signless` it takes floats for the integers of their bits, on the chance that none has a sign.
+        """
+        plans, key = self._kernels.plans, ("signless" if signless else "checked", arrangement(A, B, C))
+        if key not in plans:
+            vectors = self._reads_vectors(witness=False)
+            plans[key] = plan_for_shape(self._kernels, A, B, C, ordered_bits=signless, vectors=vectors, fresh=True, checked=True)
+        plan = plans[key]
+        assert not isinstance(plan, BlasPlan)
+        return plan
+
+    def _have_signs(self, A: Block, B: Block, C: Block) -> None:
+        """Take no such chance again with operands that lie alike."""
+        self._kernels.plans["signless", arrangement(A, B, C)] = None
 
     def _plan(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
         """What is launched for products without copies, decided anew."""

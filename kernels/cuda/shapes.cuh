@@ -3,10 +3,79 @@
 
 #include "tile.cuh"
 
+// A launch that also tells whether its operands have numbers that need a closer look, as it reads them anyway. Its fields, and those of the
+// bounds of all others, are those of the classes of their names in arguments.py.
+struct Bounds {
+  BOUNDS_FIELDS
+};
+
+template <class S> struct CheckedProducts {
+  CHECKEDPRODUCTS_FIELDS
+};
+
+// The same of floats that are compared as the integers of their bits, among which those with a sign are beyond.
+template <class S> struct SignlessProducts {
+  CHECKEDPRODUCTS_FIELDS
+};
+
+// A number that the compiler knows, as an argument.
+template <int N> struct Constant {
+  __device__ __forceinline__ constexpr operator int() const { return N; }
+};
+
+// What a launch does with each element that it reads: nothing, or it is compared with the bounds.
+template <class Launch> struct Check {
+  static constexpr bool LOOKS = false;
+  __device__ __forceinline__ explicit Check(const Launch&) {}
+  template <class E> __device__ __forceinline__ void take(const E&) {}
+  __device__ __forceinline__ void tell() const {}
+};
+
+template <class S> struct Check<CheckedProducts<S>> {
+  static constexpr bool LOOKS = true;
+  using E = typename S::Element;
+  using T = decltype(E::c0);
+  T least, greatest, bottom, top;
+  int* target;
+  int beyond = 0;
+
+  // Words are doubles where elements are floats.
+  static __device__ __forceinline__ T number(long long word) { return T(0.5) == T(0) ? T(word) : T(__longlong_as_double(word)); }
+  __device__ __forceinline__ explicit Check(const CheckedProducts<S>& products)
+      : least(number(products.bounds.least)), greatest(number(products.bounds.greatest)), bottom(number(products.bounds.bottom)),
+        top(number(products.bounds.top)), target(products.bounds.beyond) {}
+  __device__ __forceinline__ void take(const E& x) {
+    if (!((x.c0 >= least && x.c0 <= greatest) || x.c0 == bottom || x.c0 == top)) beyond = 1;
+  }
+  __device__ __forceinline__ void tell() const {
+    if (beyond) *target = 1;
+  }
+};
+
+template <class S> struct Check<SignlessProducts<S>> {
+  static constexpr bool LOOKS = true;
+  using E = typename S::Element;
+  unsigned greatest, bottom, top;
+  int* target;
+  int beyond = 0;
+
+  static __device__ __forceinline__ unsigned bits(float x) { return __float_as_int(x); }
+  static __device__ __forceinline__ unsigned bits_of(long long word) { return bits(float(__longlong_as_double(word))); }
+  __device__ __forceinline__ explicit Check(const SignlessProducts<S>& products)
+      : greatest(bits_of(products.bounds.greatest)), bottom(bits_of(products.bounds.bottom)), top(bits_of(products.bounds.top)),
+        target(products.bounds.beyond) {}
+  __device__ __forceinline__ void take(const E& x) {
+    if (bits(x.c0) > greatest && bits(x.c0) != bottom && bits(x.c0) != top) beyond = 1;
+  }
+  __device__ __forceinline__ void tell() const {
+    if (beyond) *target = 1;
+  }
+};
+
 // A stack. A warp has one of its matrices, and all of the operands of that at once in shared memory.
 // Matrices of at most SIDE x SIDE elements. A lane has rows that lie 8 apart and columns that lie 4 apart. With a witness, a candidate that
 // is strictly better takes the place of what there is, from the lowest k on.
-template <class S, int SIDE, int WARPS, bool WITNESS> __device__ __forceinline__ void multiply_stack(const Products<S, 1>& products) {
+template <class S, int SIDE, int WARPS, bool WITNESS, class Launch> __device__ __forceinline__ void multiply_stack(const Launch& products) {
   using E = typename S::Element;
   constexpr int TM = SIDE / 8, TN = SIDE / 4, PITCH = SIDE + 1;  // so that eight rows of a column are in eight banks
   __shared__ E a_of[WARPS][SIDE * PITCH], b_of[WARPS][SIDE * SIDE];
@@ -21,12 +90,14 @@ template <class S, int SIDE, int WARPS, bool WITNESS> __device__ __forceinline__
   S::advance(C.pointers, number * C.batch);
   const int m = product.m, n = product.n, k = product.k;
   E *const a = a_of[warp], *const b = b_of[warp];
+  Check<Launch> check(products);
 #pragma unroll
   for (int e = 0; e < SIDE * SIDE; e += 32) {
     const int r = (e + lane) / SIDE, c = (e + lane) % SIDE;
-    if (r < m && c < k) a[r * PITCH + c] = S::get(A.pointers, A.at(r, c));
-    if (r < k && c < n) b[r * SIDE + c] = S::get(B.pointers, B.at(r, c));
+    if (r < m && c < k) check.take(a[r * PITCH + c] = S::get(A.pointers, A.at(r, c)));
+    if (r < k && c < n) check.take(b[r * SIDE + c] = S::get(B.pointers, B.at(r, c)));
   }
+  check.tell();
   E total[TM][TN];
   int winner[TM][TN];
 #pragma unroll
@@ -69,24 +140,132 @@ template <class S, int SIDE, int WARPS, bool WITNESS> __device__ __forceinline__
     }
 }
 
-// A matrix and a vector, which take as long as the matrix takes to be read: B is a column, or A a row.
+// Products of at most DEPTH steps, of which a thread block has all operands of its results at once in shared memory: what other blocks of the
+// multiprocessor compute hides how long it takes to bring them. A block has one matrix of a stack, of at most ROWS x COLUMNS elements, or else
+// a tile of so many; a thread has TM rows of it, and TN columns in vectors. VECTORS says that all rows begin at multiples of a vector, and end
+// there.
+template <class S, int ROWS, int COLUMNS, int DEPTH, int TM, int TN, bool STACK, bool VECTORS, class Launch>
+__device__ __forceinline__ void multiply_shallow(const Launch& products) {
+  using E = typename S::Element;
+  constexpr int V = Vector<E>::length, DOWN = ROWS / TM, ACROSS = COLUMNS / TN, THREADS = DOWN * ACROSS;
+  constexpr int PITCH = DEPTH / V + 1, WIDTH = COLUMNS / V;  // in vectors; neighbouring rows of A are in other banks
+  static_assert(V % S::steps == 0);
+  __shared__ Vector<E> a[ROWS * PITCH], b[DEPTH * WIDTH];
+  if (!products.predicate.holds()) return;
+  const Product<S>& product = products.product[0];
+  Matrix<S> A = product.A, B = product.B, C = product.C;
+  int m = product.m, n = product.n;
+  const int k = product.k, y = threadIdx.x / ACROSS, x = threadIdx.x % ACROSS;
+  if constexpr (STACK) {
+    S::advance(A.pointers, blockIdx.x * A.batch);
+    S::advance(B.pointers, blockIdx.x * B.batch);
+    S::advance(C.pointers, blockIdx.x * C.batch);
+  } else {
+    const int across = (n + COLUMNS - 1) / COLUMNS, top = blockIdx.x / across * ROWS, left = blockIdx.x % across * COLUMNS;
+    S::advance(A.pointers, A.at(top, 0));
+    S::advance(B.pointers, B.at(0, left));
+    S::advance(C.pointers, C.at(top, left));
+    m = min(m - top, ROWS), n = min(n - left, COLUMNS);
+  }
 
-// The element of the lane whose number differs in a bit.
-template <class E> __device__ __forceinline__ E of_other_lane(const E& x, int bit) {
-  constexpr int WORDS = sizeof(E) / 4;
-  union Words {
-    E element;
-    unsigned word[WORDS];
-    __device__ __forceinline__ Words() {}
-  } mine, others;
-  mine.element = x;
+  // Each thread brings a vector of every so many-th row, and looks at what it has brought.
+  Check<Launch> check(products);
+  const auto bring = [&](auto width, Vector<E>* to, int pitch, const Matrix<S>& X, int all, int rows, int columns) {
+    constexpr int EACH = THREADS / width;
+    const int top = threadIdx.x / width, vector = threadIdx.x % width, first = vector * V;
+    long long at = X.at(top, first);
+#pragma unroll 4
+    for (int r = top; r < all; r += EACH, at += EACH * X.row) {
+      Vector<E>& target = to[r * pitch + vector];
+      if constexpr (VECTORS) {
+        if (r < rows && first < columns) copy_async<16>(shared_address(&target), X.pointers.c0 + at, true);
+      } else {
 #pragma unroll
-  for (int w = 0; w < WORDS; w++) others.word[w] = __shfl_xor_sync(0xffffffff, mine.word[w], bit);
-  return others.element;
+        for (int q = 0; q < V; q++) {
+          target.element[q] = S::zero();
+          if (r < rows && first + q < columns) check.take(target.element[q] = S::get(X.pointers, at + q * X.column));
+        }
+      }
+    }
+  };
+  const auto look = [&](auto width, const Vector<E>* from, int pitch, int rows, int columns) {
+    const int vector = threadIdx.x % width;
+    if (vector * V >= columns) return;
+#pragma unroll 4
+    for (int r = threadIdx.x / width; r < rows; r += THREADS / width) {
+      const Vector<E> some = from[r * pitch + vector];
+#pragma unroll
+      for (int q = 0; q < V; q++) check.take(some.element[q]);
+    }
+  };
+  constexpr Constant<DEPTH / V> OF_A{};
+  constexpr Constant<WIDTH> OF_B{};
+  bring(OF_A, a, PITCH, A, ROWS, m, k);
+  bring(OF_B, b, WIDTH, B, DEPTH, k, n);
+  if constexpr (VECTORS) {
+    commit_copies();
+    wait_for_copies<0>();
+    if constexpr (Check<Launch>::LOOKS) look(OF_A, a, PITCH, m, k), look(OF_B, b, WIDTH, k, n);
+  }
+  check.tell();
+  __syncthreads();
+
+  E total[TM][TN];
+#pragma unroll
+  for (int i = 0; i < TM; i++)
+#pragma unroll
+    for (int j = 0; j < TN; j++) total[i][j] = S::zero();
+#pragma unroll 1
+  for (int step = 0; step < k; step += V) {
+    Vector<E> left[TM];
+#pragma unroll
+    for (int i = 0; i < TM; i++) left[i] = a[(y + DOWN * i) * PITCH + step / V];
+#pragma unroll
+    for (int q = 0; q < V; q += S::steps) {
+      Vector<E> right[S::steps][TN / V];
+#pragma unroll
+      for (int s = 0; s < S::steps; s++)
+#pragma unroll
+        for (int j = 0; j < TN / V; j++) right[s][j] = b[(step + q + s) * WIDTH + x + ACROSS * j];
+#pragma unroll
+      for (int i = 0; i < TM; i++)
+#pragma unroll
+        for (int j = 0; j < TN; j++) {
+          E from_a[S::steps], from_b[S::steps];
+#pragma unroll
+          for (int s = 0; s < S::steps; s++) from_a[s] = left[i].element[q + s], from_b[s] = right[s][j / V].element[j % V];
+          S::accumulate(total[i][j], from_a, from_b);
+        }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < TM; i++)
+#pragma unroll
+    for (int j = 0; j < TN; j += V) {
+      const int r = y + DOWN * i, c = x * V + ACROSS * j;
+      if (r >= m || c >= n) continue;
+      const long long at = C.at(r, c);
+      if constexpr (VECTORS) {
+        Vector<E> found, old;
+        if (!product.fresh) old = S::get_vector(C.pointers, at);
+#pragma unroll
+        for (int q = 0; q < V; q++) found.element[q] = product.fresh ? total[i][j + q] : S::add(old.element[q], total[i][j + q]);
+        S::put_vector(C.pointers, at, found);
+      } else {
+#pragma unroll
+        for (int q = 0; q < V; q++) {
+          if (c + q >= n) continue;
+          const long long place = at + q * C.column;
+          S::put(C.pointers, place, product.fresh ? total[i][j + q] : S::add(S::get(C.pointers, place), total[i][j + q]));
+        }
+      }
+    }
 }
 
+// A matrix and a vector, which take as long as the matrix takes to be read: B is a column, or A a row.
+
 // A x B for a column B: a warp has ROWS rows of A, so that B is read once for all of them, and its lanes neighbouring elements.
-template <class S, int WARPS, int ROWS, bool VECTORS> __device__ __forceinline__ void multiply_column(const Products<S, 1>& products) {
+template <class S, int WARPS, int ROWS, bool VECTORS, class Launch> __device__ __forceinline__ void multiply_column(const Launch& products) {
   using E = typename S::Element;
   constexpr int V = VECTORS ? Vector<E>::length : 1;
   if (!products.predicate.holds()) return;
@@ -95,6 +274,7 @@ template <class S, int WARPS, int ROWS, bool VECTORS> __device__ __forceinline__
   const int lane = threadIdx.x % 32, m = product.m, k = product.k;
   const int top = (blockIdx.x * WARPS + threadIdx.x / 32) * ROWS;
   if (top >= m) return;
+  Check<Launch> check(products);
   E total[ROWS];
 #pragma unroll
   for (int i = 0; i < ROWS; i++) total[i] = S::zero();
@@ -112,17 +292,22 @@ template <class S, int WARPS, int ROWS, bool VECTORS> __device__ __forceinline__
         left[i].element[0] = S::get(A.pointers, at);
     }
 #pragma unroll
-    for (int q = 0; q < V; q++) right[q] = S::get(B.pointers, B.at(step + q, 0));
+    for (int q = 0; q < V; q++) check.take(right[q] = S::get(B.pointers, B.at(step + q, 0)));
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
 #pragma unroll
-      for (int q = 0; q < V; q++) total[i] = S::add(total[i], S::mul(left[i].element[q], right[q]));
+      for (int q = 0; q < V; q++) check.take(left[i].element[q]), total[i] = S::add(total[i], S::mul(left[i].element[q], right[q]));
   }
   if (whole + lane < k) {
     const E right = S::get(B.pointers, B.at(whole + lane, 0));
+    check.take(right);
 #pragma unroll
-    for (int i = 0; i < ROWS; i++) total[i] = S::add(total[i], S::mul(S::get(A.pointers, A.at(min(top + i, m - 1), whole + lane)), right));
+    for (int i = 0; i < ROWS; i++) {
+      const E left = S::get(A.pointers, A.at(min(top + i, m - 1), whole + lane));
+      check.take(left), total[i] = S::add(total[i], S::mul(left, right));
+    }
   }
+  check.tell();
 #pragma unroll
   for (int i = 0; i < ROWS; i++) {
 #pragma unroll
@@ -135,7 +320,7 @@ template <class S, int WARPS, int ROWS, bool VECTORS> __device__ __forceinline__
 }
 
 // A x B for a row A: a thread has neighbouring columns of B, and a block some of the steps, whose sums are a batch of results.
-template <class S, int THREADS, bool VECTORS> __device__ __forceinline__ void multiply_row(const Products<S, 1>& products) {
+template <class S, int THREADS, bool VECTORS, class Launch> __device__ __forceinline__ void multiply_row(const Launch& products) {
   using E = typename S::Element;
   constexpr int V = VECTORS ? Vector<E>::length : 1;
   if (!products.predicate.holds()) return;
@@ -146,20 +331,23 @@ template <class S, int THREADS, bool VECTORS> __device__ __forceinline__ void mu
   const int part = blockIdx.x / across, column = (blockIdx.x % across * THREADS + threadIdx.x) * V;
   if (column >= n) return;
   const int first = part * int(product.depth), last = min(k, first + int(product.depth));
+  Check<Launch> check(products);
   E total[V];
 #pragma unroll
   for (int q = 0; q < V; q++) total[q] = S::zero();
 #pragma unroll 8
   for (int step = first; step < last; step++) {
     const E left = S::get(A.pointers, A.at(0, step));
+    check.take(left);
     Vector<E, V> right;
     if constexpr (VECTORS)
       right = S::get_vector(B.pointers, B.at(step, column));
     else
       right.element[0] = S::get(B.pointers, B.at(step, column));
 #pragma unroll
-    for (int q = 0; q < V; q++) total[q] = S::add(total[q], S::mul(left, right.element[q]));
+    for (int q = 0; q < V; q++) check.take(right.element[q]), total[q] = S::add(total[q], S::mul(left, right.element[q]));
   }
+  check.tell();
   S::advance(C.pointers, part * C.batch);
 #pragma unroll
   for (int q = 0; q < V; q++)

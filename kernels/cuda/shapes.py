@@ -1,35 +1,52 @@
 """Launches for some shapes: cuBLAS for large products of floats, and kernels for small matrices, vectors and split-K.
 
-A warp has one of a stack of small matrices. A product of a matrix and a vector takes as long as the matrix takes to be read.
+A warp has one of a stack of small matrices, and a thread block one of those up to 64 × 64, or a tile of a product of few steps. A product
+of a matrix and a vector takes as long as the matrix takes to be read.
 """
 
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from semiring.kernels import machine
+from semiring.kernels.cuda.arguments import Bounds
 from semiring.kernels.cuda.blas import BlasPlan, blas_plan, is_faster
 from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
-from semiring.kernels.cuda.kernels import PLAIN_THREADS, STACKS, VECTOR_ROWS, Kernels, stack_side, stack_warps
+from semiring.kernels.cuda.kernels import (
+    PLAIN_THREADS,
+    SHALLOW,
+    SHALLOW_STACK,
+    SHALLOW_TILES,
+    STACK,
+    STACK_SIDES,
+    STACKS,
+    VECTOR_ROWS,
+    Kernels,
+    ShallowTile,
+    stack_side,
+    stack_warps,
+)
 from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, planned
 from semiring.kernels.cuda.tile import SplitK
 from semiring.kernels.engine import Block
+from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
 
-__all__ = ["plan_for_shape", "split_plan"]
-
-_STACK = 32
-"""Matrices from which on they are a stack."""
+__all__ = ["bounds_of", "plan_for_shape", "split_plan"]
 
 _DEPTH, _ROWS, _COLUMNS = 256, 2048, 1024
 """Steps of a product by a vector from which on it has a kernel of its own, and rows or columns of the result."""
 
 _BLOCKS, _LEAST_PART = 4, 64
-"""Blocks of a multiprocessor for a product by a row, and the fewest steps that one of them takes."""
+"""Blocks of a multiprocessor for a product by a row or of few steps, and the fewest steps that one of them takes of a row."""
 
 
 def plan_for_shape(
-    kernels: Kernels, A: Block, B: Block, C: Block, *, ordered_bits: bool, vectors: bool, fresh: bool
+    kernels: Kernels, A: Block, B: Block, C: Block, *, ordered_bits: bool, vectors: bool, fresh: bool, checked: bool = False
 ) -> LaunchPlan | SplitKPlan | BlasPlan | None:
     """The launches of a product by a kernel for its shape; None where there is none.
 
@@ -42,41 +59,89 @@ def plan_for_shape(
     vectors : bool
         Whether operands that are aligned may be read by vectors.
     fresh : bool
+    checked : bool
+        Whether operands are checked while they are read, see `CheckedProducts`, which cuBLAS does not. With `ordered_bits` that is only
+        where steps are what takes the time, and numbers with a sign are beyond the bounds.
     """
     (m, n), k, count = C.shape, A.shape[1], len(C.values[0])
-    if count >= _STACK and (side := stack_side(kernels.representation, max(m, n, k))) is not None:
+    signless = checked and ordered_bits
+    if count >= STACK and not signless and (side := stack_side(kernels.representation, max(m, n, k))) is not None:
         # No warp may change what another one reads.
         if any(shares(X, C) and not same_block(X, C) for X in (A, B)):
             return None
-        return _stack(kernels, side, A, B, C, ordered_bits=ordered_bits, fresh=fresh)
+        return _stack(kernels, side, A, B, C, ordered_bits=ordered_bits, fresh=fresh, checked=checked)
     if C.via is not None or shares(A, C) or shares(B, C):
         return None
     if kernels.plus_times and is_faster(machine.BLAS_STEPS, kernels.representation.size, count, m, n, k):
-        return blas_plan(A.values[0], B.values[0], C.values[0], fresh=fresh)
-    if count > 1 or k < _DEPTH:
+        return None if checked else blas_plan(A.values[0], B.values[0], C.values[0], fresh=fresh)
+    if (tile := _shallow_tile(kernels, count, m, n, k)) is not None:
+        return _shallow(kernels, tile, A, B, C, ordered_bits=ordered_bits, vectors=vectors, fresh=fresh, checked=checked)
+    if count > 1 or k < _DEPTH or signless:
         return None
     vectors = vectors and kernels.representation.same_registers
     if n == 1 and m >= _ROWS and (how := access(A, vectors=vectors)) != "columns":
-        kernel = kernels.function("multiply_column", ordered_bits=ordered_bits, access=(how, how))
+        kernel = kernels.function("multiply_column", ordered_bits=ordered_bits, access=(how, how), checked=checked)
         grid = -(-m // (PLAIN_THREADS // 32 * VECTOR_ROWS))
-        return planned(kernel, (grid, 1, 1), PLAIN_THREADS, 0, 1, [(A, B, C, grid, k, fresh)], None)
+        return planned(kernel, (grid, 1, 1), PLAIN_THREADS, 0, 1, [(A, B, C, grid, k, fresh)], None, checked=checked)
     # Sums are split among as many blocks as a GPU has room for: their bits would depend on it.
     if m == 1 and n >= _COLUMNS and kernels.selects and (how := access(B, vectors=vectors)) != "columns":
-        return _row(kernels, how, A, B, C, ordered_bits=ordered_bits, fresh=fresh)
+        return _row(kernels, how, A, B, C, ordered_bits=ordered_bits, fresh=fresh, checked=checked)
     return None
 
 
-def _stack(kernels: Kernels, side: int, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool) -> LaunchPlan:
+def bounds_of(safe: SafeRange, dtype: np.dtype[Any], beyond: int) -> Bounds:
+    """What a kernel compares its operands with, and where it tells of numbers beyond."""
+    floats = dtype.kind == "f"
+    lowest, highest = (-math.inf, math.inf) if floats else finite_range(dtype, ())
+
+    def word(x: float) -> int:
+        return struct.unpack("=q", struct.pack("=d", x))[0] if floats else (int(x) + 2**63) % 2**64 - 2**63
+
+    bottom, top = lowest if safe.kinds & LOWEST else safe.low, highest if safe.kinds & HIGHEST else safe.high
+    return Bounds(word(safe.low), word(safe.high), word(bottom), word(top), beyond)
+
+
+def _stack(kernels: Kernels, side: int, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool, checked: bool) -> LaunchPlan:
     """The launch of a stack of small products."""
     count, warps = len(C.values[0]), stack_warps(kernels.representation, side)
-    kernel = kernels.function(STACKS[C.via is not None], ordered_bits=ordered_bits, side=side)
-    return planned(kernel, (-(-count // warps), 1, 1), 32 * warps, 0, 1, [(A, B, C, count, A.shape[1], fresh)], None)
+    kernel = kernels.function(STACKS[C.via is not None], ordered_bits=ordered_bits, side=side, checked=checked)
+    return planned(kernel, (-(-count // warps), 1, 1), 32 * warps, 0, 1, [(A, B, C, count, A.shape[1], fresh)], None, checked=checked)
 
 
-def _row(kernels: Kernels, how: str, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool) -> SplitKPlan:
+def _shallow_tile(kernels: Kernels, count: int, m: int, n: int, k: int) -> ShallowTile | None:
+    """The tile of products of few steps of elements of 4 bytes: of a stack of matrices, or of one with enough of them for all blocks."""
+    r, stack, (narrow, wide) = kernels.representation, SHALLOW_STACK, SHALLOW_TILES
+    if not r.same_registers or r.size != 4 or r.has_series:
+        return None
+    if count >= STACK:  # not much smaller than the largest ones
+        return stack if max(m, n, k) <= stack.rows and min(m, n, k) > STACK_SIDES[-1] else None
+    tile = narrow if n <= narrow.columns else wide
+    enough = _tiles(tile, m, n) >= _BLOCKS * kernels.device.multiprocessors
+    return tile if count == 1 and 0 < k <= tile.depth and enough else None
+
+
+def _tiles(tile: ShallowTile, m: int, n: int) -> int:
+    """How many tiles a matrix has."""
+    return -(-m // tile.rows) * -(-n // tile.columns)
+
+
+def _shallow(
+    kernels: Kernels, tile: ShallowTile, A: Block, B: Block, C: Block, *, ordered_bits: bool, vectors: bool, fresh: bool, checked: bool
+) -> LaunchPlan:
+    """The launch of products of few steps."""
+    width, count = 16 // kernels.representation.size, len(C.values[0]) if tile.stack else _tiles(tile, *C.shape)
+    whole = vectors and all(X.shape[1] % width == 0 and access(X) == "vectors" for X in (A, B, C))
+    how = "vectors" if whole else "rows"
+    kernel = kernels.function(
+        SHALLOW, ordered_bits=ordered_bits, access=(how, how), checked=checked, signless=checked and ordered_bits, shallow=tile
+    )
+    return planned(kernel, (count, 1, 1), tile.threads, 0, 1, [(A, B, C, count, A.shape[1], fresh)], None, checked=checked)
+
+
+def _row(kernels: Kernels, how: str, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool, checked: bool) -> SplitKPlan:
     """The launches of a product of a row and a matrix: of parts of its steps, and of their sum."""
     k, width = A.shape[1], 16 // kernels.representation.size if how == "vectors" else 1
-    kernel = kernels.function("multiply_row", ordered_bits=ordered_bits, access=(how, how))
+    kernel = kernels.function("multiply_row", ordered_bits=ordered_bits, access=(how, how), checked=checked)
     across = -(-C.shape[1] // (PLAIN_THREADS * width))
     parts = max(1, min(k // _LEAST_PART, _BLOCKS * kernels.device.multiprocessors // across))
     depth = -(-k // parts)
@@ -84,7 +149,7 @@ def _row(kernels: Kernels, how: str, A: Block, B: Block, C: Block, *, ordered_bi
 
     def launch(products: Sequence[tuple[Block, Block, Block, int, bool]]) -> LaunchPlan:
         each = [(left, right, sums, across, steps, fresh) for left, right, sums, steps, fresh in products]
-        return planned(kernel, (across * split.parts, 1, 1), PLAIN_THREADS, 0, 1, each, None)
+        return planned(kernel, (across * split.parts, 1, 1), PLAIN_THREADS, 0, 1, each, None, checked=checked)
 
     return split_plan(kernels, split, (A, B, C), launch, fresh=fresh)
 

@@ -172,6 +172,8 @@ def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: P
             via.fill(-1)
         _multiply(engine, form, operands, places)
         return
+    if own and form.large and _multiply_at_once(how.engine(), how, form, operands, places, check=check, own=True):
+        return
     from semiring.kernels.cuda.compiler import rehearsing, run
 
     def launch() -> Callable[[], object]:
@@ -304,11 +306,11 @@ def multiply_again(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str,
     if cupy.cuda.get_current_stream().is_capturing():
         return None  # memory is the graph's then
     number = cupy.cuda.runtime.getDevice()
-    key = (semiring, left[1:], left.address % 16, right[1:], right.address % 16, number, device, witness)
+    key = (semiring, left[1:], left.address % 16, right[1:], right.address % 16, number, device, witness, check)
     known = _known.get(key)
     if known is None:
         settled = _settled(semiring, left.shape, left.dtype, right.shape, right.dtype, number, device, witness)
-        known = None if settled is None else _launched_before(*settled, left, right)
+        known = None if settled is None else _launched_before(*settled, left, right, check=check)
         if known is None:
             return None
         if len(_known) >= _KEPT:
@@ -347,9 +349,10 @@ def _settled(
     return (form, how) if how.device == place else None
 
 
-def _launched_before(form: ProductForm, how: Plan, left: Strided, right: Strided) -> _Launched | None:
+def _launched_before(form: ProductForm, how: Plan, left: Strided, right: Strided, *, check: bool) -> _Launched | None:
     """What was launched for the product of such matrices, where that needs neither copies nor conversions."""
-    launches = _gpu_engine(how, form).launches(left, right, witness=how.paths)
+    within = form.large and not how.paths and how.checks.safe is not None and how.checks.asked(refuse=check)
+    launches = _gpu_engine(how, form).launches(left, right, witness=how.paths, within=within)
     return None if launches is None else _Launched(how, form, launches)
 
 

@@ -88,7 +88,7 @@ def _product(problem: Problem) -> Plan:
 def _scan(problem: Problem) -> Plan:
     """Vectors through a long product, step after step: on the device that is named, or where the operands lie."""
     device = named_device(problem.device, problem.place, exact=problem.exact) or "cpu"
-    algorithm = "generated loop" if scans_for(problem.semiring, problem.dtypes, device) else "products one after the other"
+    algorithm = "generated loop" if scans_for(problem.semiring, problem.dtypes, device, problem.n) else "products one after the other"
     return Plan(problem, (device,), "scan", algorithm, memory={device: problem.result_bytes})
 
 

@@ -23,8 +23,8 @@ from semiring.planning.problem import Problem
 from semiring.streaming.layout import BlockRows
 
 if TYPE_CHECKING:
-    from semiring.kernels.cpu.scans import Scans
     from semiring.kernels.cpu.searches import Searches
+    from semiring.kernels.scans import Scans
 
 __all__ = ["Plan"]
 
@@ -140,7 +140,7 @@ class Plan(Shown):
     @cached_property
     def scans(self) -> Scans | None:
         """The generated scans, or None where products one after the other take their place."""
-        return scans_for(self.semiring, self.dtypes, self.device, self.problem.threads)
+        return scans_for(self.semiring, self.dtypes, self.device, self.n, self.problem.threads)
 
     @property
     def speed(self) -> Speed | None:

@@ -8,6 +8,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from semiring.algorithms.schedules import schedule_for
 from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda import blas, compiler, elements, kernels, launches
+from semiring.kernels.cuda.scan import CudaScans
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import H200
-from semiring.kernels.limits import ValueStatistics
+from semiring.kernels.limits import FINITE, SafeRange, ValueStatistics
+from semiring.kernels.scans import ScanOperands, ScanPlaces
 from tests.kernels.samples import DTypes
 
 cupy = pytest.importorskip("cupy")
@@ -190,6 +193,91 @@ def rehearsed(gpu: _Functions) -> list[bool]:
     return begun
 
 
+@pytest.mark.parametrize(
+    ("count", "m", "k", "n", "name", "grid", "threads"),
+    [
+        (40, 32, 32, 32, "product_stack", 8, 160),
+        (40, 64, 64, 64, "product_shallow", 40, 64),
+        (40, 33, 40, 64, "product_shallow", 40, 64),
+        (40, 64, 32, 64, "product", None, None),
+        (1, 1 << 18, 32, 32, "product_shallow", 1 << 11, 64),
+        (1, 4096, 16, 4090, "product_shallow", 32 * 64, 128),
+        (1, 4096, 36, 4096, "product", None, None),
+        (1, 1024, 16, 1024, "product", None, None),
+        (1, 4096, 4096, 1, "multiply_column", 128, 256),
+    ],
+)
+def test_shapes_with_kernels_of_their_own(
+    gpu: _Functions, count: int, m: int, k: int, n: int, name: str, grid: int | None, threads: int | None
+) -> None:
+    A, B, C = (Block((array_at((1 + i) << 32, (count, *shape), np.float32),)) for i, shape in enumerate(((m, k), (k, n), (m, n))))
+    for _ in range(2):
+        engine().multiply(A, B, C)
+    assert gpu.launches[0] == gpu.launches[1]
+    launched, blocks, of, *_ = gpu.launches[0]
+    assert launched == name
+    assert grid is None or (blocks, of) == ((grid, 1, 1), (threads, 1, 1))
+
+
+def test_a_chance_that_no_number_has_a_sign(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken until numbers that are right have signs; what is refused tells nothing of them."""
+    answers = list[int]()
+    monkeypatch.setattr("semiring.kernels.cuda.engine.read_back", lambda beyond: [answers.pop(0)])
+    monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(is_capturing=lambda: False))
+    A, B, C = (Block((array_at((1 + i) << 32, (40, 64, 64), np.float32),)) for i in range(3))
+    safe = SafeRange(-8.0, 8.0, FINITE)
+    for told, found, least in (
+        ([0], True, [0]), ([1, 1], False, [0, -8]), ([0], True, [0]), ([1, 0], True, [0, -8]), ([0], True, [-8]), ([1], False, [-8]),
+    ):  # fmt: skip
+        answers[:] = told
+        gpu.launches.clear()
+        e = engine()
+        e.statistics, e.asynchronous = None, True
+        assert e.multiply_within(A, B, C, safe, None) is found
+        assert not answers
+        assert [np.frombuffer(fields)[-5] for *_, (fields,), _ in gpu.launches] == least
+
+
+def test_small_matrices_of_a_stack_are_closed_by_a_warp_each(gpu: _Functions) -> None:
+    for count, n, threads in ((40, 32, 32), (40, 33, 128), (4, 32, 128), (40, 65, 256)):
+        e = engine()
+        e.close(Block((array_at(1 << 30, (count, n, n), np.float32),)))
+        assert gpu.launches[-1][1:3] == ((count, 1, 1), (threads, 1, 1))
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_scan_is_one_launch(gpu: _Functions, backward: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of sequences that begin at addresses of their own, in a table on the GPU; strides are in elements, and go backward with time."""
+    tables = list[Any]()
+
+    def asarray(table: Any) -> Any:
+        tables.append(table)
+        return array_at(1 << 20, table.shape, table.dtype)
+
+    monkeypatch.setattr(cupy, "asarray", asarray)
+    monkeypatch.setattr("semiring.kernels.cuda.scan.device", lambda number: H200)
+    steps, states = 5, 64
+    a, w, v, values = (
+        array_at((1 + i) << 32, shape, np.float32)
+        for i, shape in enumerate(((states, states), (3, steps, states), (states,), (3, steps + 1, states)))
+    )
+    operands = ScanOperands((a.T,), (w,), (v,), np.array([5, 0, 2]), steps, states)
+    CudaScans(MIN_PLUS, F4, 0).run(operands, ScanPlaces((values,)), backward=backward, signed=False)
+    ((name, grid, block_of, (scan,), shared),) = gpu.launches
+    assert (name, grid, block_of, shared) == ("scan", (3, 1, 1), (256, 1, 1), 2 * 4 * 5 * 16)
+    direction, row = (-1, 4 * states) if backward else (1, 4 * states)
+    begin = [max(n - 1, 0) * row if backward else 0 for n in (5, 0, 2)]
+    zeroth = [n * row if backward else 0 for n in (5, 0, 2)]
+    assert tables[0].tolist() == [
+        [1 << 32, (2 << 32) + i * steps * row + begin[i], 3 << 32, (4 << 32) + i * (steps + 1) * row + zeroth[i], 0, 0, n]
+        for i, n in enumerate((5, 0, 2))
+    ]
+    down, across = (64, 1) if backward else (1, 64)
+    assert np.frombuffer(scan, np.int64).tolist() == [
+        1 << 20, states, 16, 0, down, across, direction * states, 1, 1, direction * states, 0, 0,
+    ]  # fmt: skip
+
+
 def test_what_is_loaded_is_not_rehearsed(gpu: _Functions) -> None:
     assert rehearsed(gpu) == [False, True, False]
 
@@ -275,6 +363,14 @@ def test_launches_that_are_known(gpu: _Functions) -> None:
     assert gpu.launches == launched * 2
     assert e.launches(left._replace(strides=(4, 280)), right, witness=False) is None
     assert e.launches(left, right, witness=True) is None
+    for (m, n), declines in (((70, 90), True), ((1 << 18, 32), False)):
+        A, B, C = (block((1 << 31) + (i << 30), *shape) for i, shape in enumerate(((m, 32), (32, n), (m, n))))
+        e.multiply(A, B, C)
+        left, right = (Strided(X.values[0].data.ptr, X.shape, X.values[0].strides[1:], X.values[0].dtype) for X in (A, B))
+        assert e.launches(left, right, witness=False, within=True) is None
+        assert (e._checked(A, B, C) is None) == declines
+        assert (e.launches(left, right, witness=False, within=True) is None) != declines
+        assert e.launches(left, right, witness=False) is not None
 
 
 @pytest.mark.parametrize(("seen", "owned", "launched", "ordered"), [

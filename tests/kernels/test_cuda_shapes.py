@@ -10,8 +10,10 @@ import pytest
 
 from semiring.algebra.catalogue import LOG, PLUS_TIMES
 from semiring.algebra.definition import Semiring
+from semiring.common.errors import DomainError
 from semiring.kernels import machine
 from semiring.kernels.engine import Block
+from semiring.kernels.overflow.products import ProductChecks
 from semiring.kernels.reference import ReferenceEngine
 from semiring.product import matmul
 from semiring.solve import closure
@@ -37,15 +39,19 @@ def test_stacks(witness: bool, semiring: Semiring, dtypes: DTypes, method: str) 
         (35, 17, 31, 5),
         (33, 32, 32, 32),
         (32, 4, 5, 0),
+        (33, 64, 64, 64),
+        (34, 60, 40, 36),
+        (34, 47, 51, 33),
     ):
         shapes = (count, m, k), (count, k, n), (count, m, n)
         compare(semiring, dtypes, method, *(elements(semiring, dtypes, shape, rng) for shape in shapes), witness=witness)
 
 
 @pytest.mark.parametrize("witness", [False, True])
-def test_stacks_in_their_own_place_and_of_any_strides(witness: bool) -> None:
+@pytest.mark.parametrize(("count", "side"), [(70_000, 4), (40, 44)])
+def test_stacks_in_their_own_place_and_of_any_strides(count: int, side: int, witness: bool) -> None:
     rng = np.random.default_rng(1)
-    a, b = (rng.random((70_000, 4, 4), dtype=np.float32) for _ in range(2))
+    a, b = (rng.random((count, side, side), dtype=np.float32) for _ in range(2))
 
     def same(found: Any, expected: Any) -> None:
         assert_equal(tuple(v.get() for v in listed(found)), listed(expected))
@@ -60,6 +66,35 @@ def test_stacks_in_their_own_place_and_of_any_strides(witness: bool) -> None:
         same(matmul(left, right, "min_plus", out=(left, right)[place], witness=witness), expected)
     shifted = cupy.asarray(a)
     same(matmul(shifted[1:], shifted[1:], "min_plus", out=shifted[:-1]), matmul(a[1:], a[1:], "min_plus", device="cpu"))
+
+
+@pytest.mark.parametrize(
+    ("semiring", "dtype"), [("min_plus", "float32"), ("plus_times", "float32"), ("min_plus", "int32"), ("max_min", "uint32")]
+)
+def test_products_of_few_steps(semiring: str, dtype: str) -> None:
+    """Of many rows, or of rows and columns, in whole tiles and in parts, by vectors and one by one."""
+    rng = np.random.default_rng(0)
+    for m, k, n in ((67_584, 32, 32), (67_601, 7, 5), (70_000, 8, 12), (2816, 16, 1536), (3001, 20, 1501), (2900, 1, 1600)):
+        a, b, c = (rng.integers(0, 50, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+        for order in (np.ascontiguousarray, np.asfortranarray):
+            left, right, old = (cupy.asarray(order(v)) for v in (a, b, c))
+            np.testing.assert_array_equal(matmul(left, right, semiring).get(), matmul(a, b, semiring))
+            np.testing.assert_array_equal(matmul(left, right, semiring, c=old).get(), matmul(a, b, semiring, c=c))
+
+
+@pytest.mark.parametrize("n", [1, 20, 32, 33])
+def test_closures_of_a_stack(n: int) -> None:
+    """By a warp or two for each matrix, or by more."""
+    rng = np.random.default_rng(n)
+    for dtype in ("float32", "float64", "int32", "int16"):
+        none = np.inf if dtype[0] == "f" else np.iinfo(dtype).max
+        a = np.where(rng.random((40, n, n)) < 0.6, none, rng.integers(1, 50, (40, n, n))).astype(dtype)
+        np.testing.assert_array_equal(closure(cupy.asarray(a), "min_plus").get(), closure(a, "min_plus"))
+        found, expected = (closure(x, "min_plus", paths=True) for x in (cupy.asarray(a), a))
+        np.testing.assert_array_equal(found.values.get(), expected.values)
+        np.testing.assert_array_equal(found.via.get(), expected.via)
+    matrices = rng.random((40, n, n)) / (2 * n)
+    np.testing.assert_allclose(closure(cupy.asarray(matrices), PLUS_TIMES).get(), np.linalg.inv(np.eye(n) - matrices), rtol=1e-10)
 
 
 def listed(found: Any) -> tuple[Any, ...]:
@@ -159,3 +194,43 @@ def test_exponentials_in_closures_and_in_their_own_place() -> None:
     np.testing.assert_allclose(np.exp(found[0]), np.linalg.inv(np.eye(700) - np.exp(a)), rtol=1e-10)
     for again in found[1:]:  # from a CUDA graph
         np.testing.assert_array_equal(again, found[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_operands_are_checked_while_they_are_read(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stacks and products with vectors take no pass over their operands before; what needs a closer look is found wherever it lies."""
+    rng = np.random.default_rng(0)
+    passes = list[int]()
+    begin = ProductChecks.begin
+
+    def counted(*given: Any) -> Any:
+        passes.append(1)
+        return begin(*given)
+
+    monkeypatch.setattr(ProductChecks, "begin", counted)
+
+    def same(a: Any, b: Any) -> None:
+        found = matmul(cupy.asarray(a), cupy.asarray(b), "min_plus")
+        np.testing.assert_allclose(found.get(), matmul(a, b, "min_plus", device="cpu"), rtol=1e-6)
+
+    stack, small = (rng.normal(size=(2000, 7, n)).astype(dtype) for n in (7, 5))
+    blocks, inner = rng.normal(size=(40, 64, 64)).astype("float32"), rng.normal(size=(40, 64, 41)).astype("float32")
+    matrix, row, column = (rng.normal(size=n).astype(dtype) for n in ((2051, 1101), 2051, 1101))
+    tall, thin = rng.normal(size=(68_001, 8)).astype("float32"), rng.normal(size=(8, 20)).astype("float32")
+    products = ((stack, small), (blocks, blocks[::-1].copy()), (blocks, inner), (matrix, column), (row, matrix), (tall, thin))
+    for a, b in products:
+        a[(0,) * a.ndim] = np.inf
+        same(a, b)
+        assert not passes
+        for operand in (a, b):
+            last = (-1,) * operand.ndim
+            old = operand[last]
+            for wrong in (np.nan, -np.inf):
+                operand[last] = wrong
+                with pytest.raises(DomainError):
+                    matmul(cupy.asarray(a), cupy.asarray(b), "min_plus")
+            operand[last] = np.finfo(operand.dtype).max / 4
+            same(a, b)
+            operand[last] = old
+        assert len(passes) == 6
+        passes.clear()

@@ -20,6 +20,10 @@ from semiring.kernels.cuda import boolean, compiler, exponential
 from semiring.kernels.cuda.elements import elements_source
 from semiring.kernels.cuda.kernels import (
     GROUP,
+    SHALLOW,
+    SHALLOW_STACK,
+    SHALLOW_TILES,
+    SMALL_PIVOT,
     STACK_SIDES,
     STACKS,
     VECTORS,
@@ -32,11 +36,14 @@ from semiring.kernels.cuda.kernels import (
 )
 from semiring.kernels.cuda.paths import WALKS_SOURCE, trees_source
 from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
+from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, hoisted
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.hardware import Device
+from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, SafeRange
 
 nvrtc = pytest.importorskip("cupy").cuda.nvrtc
 
@@ -84,7 +91,7 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
         how = {"witness": name.endswith("_witness"), "shared_lookup": name == "product_shared_witness"}
         problem = problem_for(r, step, (1, 1, 1, 1), light=vectors, **how)
         product = {"tile": candidate_tiles(problem)[0], "access": ("vectors", "vectors") if vectors else ("rows", "columns")}
-        variants: list[dict[str, Any]] = [{"side": side} for side in pivot_sides(r)]
+        variants: list[dict[str, Any]] = [{"side": side} for side in (SMALL_PIVOT, *pivot_sides(r))]
         if name.startswith("product"):
             variants = [product, {**product, "count": GROUP}][: 1 if name == "product_witness" else 2]
         for variant in variants:
@@ -95,7 +102,7 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("arch", [90])
+@pytest.mark.parametrize("arch", [75, 90])
 @pytest.mark.parametrize(("semiring", "dtype", "ordered"), CASES, ids=str)
 def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
     dtypes = (np.dtype(dtype),) * semiring.components
@@ -107,6 +114,16 @@ def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, o
     access = "vectors" if reads_vectors(r, None) and r.same_registers else "rows"
     for name in VECTORS:
         assert compile_and_report(kernel_source(r, None, name, None, (access, access)), arch)[1] == 0
+    if r.same_registers and r.size == 4 and not r.has_series:
+        for how in ("vectors", "rows"):
+            step = step_for(r, arch, ordered_bits=ordered)
+            for tile, checked in ((SHALLOW_STACK, False), (SHALLOW_STACK, True), (SHALLOW_TILES[0], True), (SHALLOW_TILES[1], False)):
+                signless = checked and ordered and r.keeps_bits_ordered
+                source = kernel_source(r, step, SHALLOW, None, (how, how), checked=checked, signless=signless, shallow=tile)
+                assert compile_and_report(source, arch)[1] == 0
+    if r.dtypes == dtypes and len(dtypes) == 1 and not r.clamped:
+        for name in (STACKS[0], *VECTORS):
+            assert compile_and_report(kernel_source(r, None, name, None, (access, access), side=side, checked=True), arch)[1] <= 192
 
 
 @pytest.mark.sampled(1)
@@ -135,6 +152,35 @@ def test_kernels_of_exponentials_compile(arch: int) -> None:
             assert compile_and_report(exponential.exponential_source(name, np.dtype(dtype)), arch)[1] <= 16
 
 
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(("semiring", "dtype", "ordered"), CASES, ids=str)
+def test_kernels_of_scans_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
+    """A matrix in registers and one that is read at each step, with every way that sums are added up."""
+    dtypes = (np.dtype(dtype),) * semiring.components
+    size, witness = represent(semiring, dtypes).size, is_selective(semiring, dtypes)
+    for states, backward in ((64, False), (300, True)):
+        tile = scan_tile(size, states, constant=states == 64)
+        form = ScanForm(tile.parts, tile.terms, tile.held, tile.bound, backward, not ordered or states == 64, witness and states == 300)
+        assert compile_and_report(scan_source(semiring, dtypes, form, arch), arch)[1] <= 16
+
+
+@pytest.mark.parametrize("size", [4, 8, 16, 32])
+@pytest.mark.parametrize("constant", [False, True])
+def test_a_thread_block_has_room_for_every_number_of_states(size: int, constant: bool) -> None:
+    for states in range(1, 1025):
+        tile, width = scan_tile(size, states, constant=constant), max(1, 16 // size)
+        assert tile.parts * tile.length >= states > (tile.parts - 1) * (tile.length - tile.terms - width)
+        assert 32 % tile.parts == tile.length % tile.terms == tile.terms % width == 0
+        assert states * tile.parts <= tile.threads <= tile.bound <= 1024
+        assert constant or not tile.held
+        assert tile.length == tile.terms or not tile.held
+        assert states < 1024 or tile.vector_bytes <= 2 * (states + width) * size
+    assert fits(MIN_PLUS, (np.dtype("f8"),), 1024)
+    assert not fits(MIN_PLUS, (np.dtype("f4"),), 1025)
+    assert fits(DISTANCE_COUNT, (np.dtype("f8"),) * 2, 1024)
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_kernels_of_elements_compile(arch: int) -> None:
     for body, names, dtypes, numbers in (
@@ -156,6 +202,17 @@ def test_every_kernel_on_bits_compiles(arch: int, record_property: Any) -> None:
         registers, spilled = compile_and_report(boolean.bits_source(*kernel), arch)
         record_property(f"{kernel}: registers", registers)
         assert spilled == 0, f"{kernel} keeps {spilled} bytes in memory instead of registers"
+
+
+def test_bounds_of_what_needs_no_closer_look() -> None:
+    for dtype, kind, safe, expected in (
+        ("float32", "f8", SafeRange(-2.0, 4.0, FINITE | HIGHEST), [-2, 4, -2, math.inf]),
+        ("int16", "i8", SafeRange(-5, 7, FINITE | LOWEST), [-5, 7, -(2**15), 7]),
+        ("uint64", "u8", SafeRange(0, 2**63, FINITE), [0, 2**63, 0, 2**63]),
+    ):
+        bounds = bounds_of(safe, np.dtype(dtype), 7)
+        assert np.array(bounds[:4]).view(kind).tolist() == expected
+        assert bounds.beyond == 7
 
 
 def test_a_tile_of_bits_for_every_architecture() -> None:

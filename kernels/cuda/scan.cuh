@@ -1,0 +1,241 @@
+// Scans: vectors through a long product of matrices, v <- (v x A) x w at each step, or backward v <- A x (w x v).
+//
+// A thread block has a sequence. Its vector lies in shared memory, in two places by turns, so that a step needs one barrier. An entry of the
+// new vector is a sum that PARTS neighbouring lanes share: each has consecutive terms, TERMS of them at a time. A matrix that is the same in
+// all steps is HELD in registers, where that is all of a part; of any other the next terms are on their way while these are added.
+//
+// S is the semiring as `scan_source` writes it: elements are encoded where they are multiplied, and decoded where the caller sees them.
+#pragma once
+
+#include "memory.cuh"
+
+// The fields of these are those of the classes of their names in arguments.py.
+template <class S> struct Sequence {
+  SEQUENCE_FIELDS
+};
+
+template <class S> struct Scan {
+  SCAN_FIELDS
+};
+
+// Sums of terms, which come in order: of those of a part, and then of all parts, of which the earlier one is on the left.
+
+template <class S> struct Fold {
+  using E = typename S::Element;
+  E total = S::zero();
+
+  template <int N> __device__ __forceinline__ void add(const E* left, const E* right, int, long long) {
+#pragma unroll
+    for (int q = 0; q < N; q += S::steps) S::accumulate(total, left + q, right + q);
+  }
+  template <int PARTS> __device__ __forceinline__ void combine(int part) {
+#pragma unroll
+    for (int bit = 1; bit < PARTS; bit *= 2) {
+      const E other = of_other_lane(total, bit);
+      total = part & bit ? S::add(other, total) : S::add(total, other);
+    }
+  }
+  __device__ __forceinline__ E result() const { return total; }
+};
+
+// The same where + selects, with the first term that is the sum; -1 where that is zero.
+template <class S> struct Selection {
+  using E = typename S::Element;
+  E total = S::zero();
+  int winner = -1;
+
+  __device__ __forceinline__ void consider(const E& x, int number) {
+    const E found = S::add(total, x);
+    if (!S::same(found, total)) winner = number;
+    total = found;
+  }
+  template <int N> __device__ __forceinline__ void add(const E* left, const E* right, int first, long long threshold) {
+#pragma unroll  // a sum with an infinity that a finite element pulls back is infinite, and never is better
+    for (int q = 0; q < N; q++) consider(S::encode(S::decode(S::mul(left[q], right[q]), threshold)), first + q);
+  }
+  template <int PARTS> __device__ __forceinline__ void combine(int part) {
+#pragma unroll
+    for (int bit = 1; bit < PARTS; bit *= 2) {
+      const E other = of_other_lane(total, bit);
+      const int others = __shfl_xor_sync(0xffffffff, winner, bit);
+      const E before = part & bit ? other : total, after = part & bit ? total : other, found = S::add(before, after);
+      winner = S::same(found, before) == ((part & bit) == 0) ? winner : others;
+      total = found;
+    }
+  }
+  __device__ __forceinline__ E result() const { return total; }
+};
+
+// log(sum of exp(s x)) / s over the terms x, as m + log(sum of exp(s (x - m))) / s, with m the one whose multiple by s is the largest.
+template <class S> struct LogSum {
+  using E = typename S::Element;
+  using T = decltype(E::c0);
+  T most = S::zero().c0, total = 0;
+
+  static __device__ __forceinline__ T larger(T x, T y) { return S::scale() > T(0) ? (y > x ? y : x) : (y < x ? y : x); }
+  // Nothing is taken out where all terms are zero, whose sum is log 0, or where one is infinite otherwise, as the sum is too.
+  static __device__ __forceinline__ T taken_out(T m) { return m - m == T(0) ? m : T(0); }
+  // What the total of terms is from which more is taken out.
+  static __device__ __forceinline__ T rescaled(T total, T m, T larger) {
+    return total == T(0) ? T(0) : total * exp(S::scale() * (taken_out(m) - taken_out(larger)));
+  }
+
+  template <int N> __device__ __forceinline__ void add(const E* left, const E* right, int, long long) {
+    T x[N], top = most;
+#pragma unroll
+    for (int q = 0; q < N; q++) x[q] = S::mul(left[q], right[q]).c0, top = larger(top, x[q]);
+    T sum = rescaled(total, most, top);
+    const T m = taken_out(top);
+#pragma unroll
+    for (int q = 0; q < N; q++) sum += exp(S::scale() * (x[q] - m));
+    most = top, total = sum;
+  }
+  template <int PARTS> __device__ __forceinline__ void combine(int) {
+    if constexpr (PARTS == 1) return;
+    T top = most;
+#pragma unroll
+    for (int bit = 1; bit < PARTS; bit *= 2) top = larger(top, __shfl_xor_sync(0xffffffff, top, bit));
+    total = rescaled(total, most, top), most = top;
+#pragma unroll
+    for (int bit = 1; bit < PARTS; bit *= 2) total += __shfl_xor_sync(0xffffffff, total, bit);
+  }
+  __device__ __forceinline__ E result() const { return {taken_out(most) + log(total) * S::inverse_scale()}; }
+};
+
+// Weights of so many steps later are asked for, and matrices of so many bytes at most: the cache has them when they are loaded.
+constexpr int WEIGHTS_AHEAD = 16, MATRICES_AHEAD = 2, ASKED_BYTES = 1 << 16;
+
+template <class S, class Sum, int PARTS, int TERMS, bool HELD, bool BACKWARD, bool WEIGHTED, bool WITNESS>
+__device__ __forceinline__ void scan_sequence(const Scan<S>& scan) {
+  using E = typename S::Element;
+  constexpr int V = Vector<E>::length;
+  constexpr bool ONE_WARP = HELD && PARTS * PARTS * TERMS <= 32;
+  extern __shared__ __align__(16) char memory[];
+  const Sequence<S> sequence = scan.sequences[blockIdx.x];
+  const long long steps = sequence.steps, threshold = scan.threshold;
+  const int states = scan.states, length = HELD ? TERMS : int(scan.length), chunks = length / TERMS;
+  const int column = threadIdx.x / PARTS, part = threadIdx.x % PARTS, first = part * length;
+  const bool there = column < states, writes = there && part == 0;
+  // Parts begin in banks of their own.
+  const int pitch = (length / V | 1) * V, place = column / length * pitch + column % length;
+  E* const vectors = reinterpret_cast<E*>(memory);
+
+  const auto barrier = [] {
+    if constexpr (ONE_WARP)
+      __syncwarp();
+    else
+      __syncthreads();
+  };
+  const auto times = [&](const E& x, const E& y) { return S::decode(S::mul(S::encode(x), S::encode(y)), threshold); };
+  // Where small matrices change, those of some steps later are asked for.
+  const bool asks = !HELD && scan.matrix_step != 0 && states * states * int(sizeof(E)) <= ASKED_BYTES;
+  const auto load_terms = [&](E(&to)[TERMS], long long step, int chunk) {
+    typename S::Pointers from = sequence.matrix;
+    const int start = first + chunk * TERMS, here = there ? states - start : 0;
+    S::advance(from, step * scan.matrix_step + column * scan.matrix_sums + start * scan.matrix_terms);
+    if (asks && step + MATRICES_AHEAD < steps)
+#pragma unroll
+      for (int q = 0; q < TERMS; q++)
+        if (q < here) S::prefetch(from, q * scan.matrix_terms + MATRICES_AHEAD * scan.matrix_step);
+#pragma unroll
+    for (int q = 0; q < TERMS; q++) {
+      to[q] = q < here ? S::encode(S::get(from, 0)) : S::zero();
+      S::advance(from, scan.matrix_terms);
+    }
+  };
+  E weight = S::zero();
+  const auto load_weight = [&](long long step) {
+    if (!WEIGHTED || !there || step >= steps) return;
+    const long long at = step * scan.weight_step + column * scan.weight_stride;
+    weight = S::get(sequence.weights, at);
+    if (part == 0 && step + WEIGHTS_AHEAD < steps) S::prefetch(sequence.weights, at + WEIGHTS_AHEAD * scan.weight_step);
+  };
+
+  for (int i = threadIdx.x; i < 2 * PARTS * pitch; i += blockDim.x) vectors[i] = S::zero();
+  E x = there ? S::get(sequence.initial, column * scan.initial_stride) : S::zero();
+  typename S::Pointers values = sequence.values;
+  int* witness = sequence.witness;
+  if (writes) S::put(values, column, x);
+  if (WITNESS && writes) witness[column] = -1;
+  E terms[TERMS];
+  if (steps > 0) load_terms(terms, 0, 0);
+  load_weight(0);
+  barrier();
+
+  for (long long t = 0; t < steps; t++) {
+    E* const vector = vectors + (t & 1) * PARTS * pitch;
+    if (BACKWARD && WEIGHTED) {
+      const E weighed = times(weight, x);
+      load_weight(t + 1);
+      x = weighed;
+    }
+    if (writes) vector[place] = S::encode(x);
+    barrier();
+    Sum sum;
+    for (int c = 0; c < (HELD ? 1 : chunks); c++) {
+      E next[HELD ? 1 : TERMS];
+      if constexpr (!HELD) {
+        const bool ends = c + 1 == chunks;
+        if (!ends || t + 1 < steps) load_terms(next, ends ? t + 1 : t, ends ? 0 : c + 1);
+      }
+      E entries[TERMS];
+#pragma unroll
+      for (int q = 0; q < TERMS; q += V) {
+        const auto some = *reinterpret_cast<const Vector<E>*>(vector + part * pitch + c * TERMS + q);
+#pragma unroll
+        for (int e = 0; e < V; e++) entries[q + e] = some.element[e];
+      }
+      if constexpr (BACKWARD)
+        sum.template add<TERMS>(terms, entries, first + c * TERMS, threshold);
+      else
+        sum.template add<TERMS>(entries, terms, first + c * TERMS, threshold);
+      if constexpr (!HELD) {
+#pragma unroll
+        for (int q = 0; q < TERMS; q++) terms[q] = next[q];
+      }
+    }
+    sum.template combine<PARTS>(part);
+    x = S::decode(sum.result(), threshold);
+    if (!BACKWARD && WEIGHTED) {
+      x = times(x, weight);
+      load_weight(t + 1);
+    }
+    S::advance(values, scan.value_step);
+    if (writes) S::put(values, column, x);
+    if constexpr (WITNESS) {
+      witness += BACKWARD ? -states : states;
+      if (writes) witness[column] = sum.winner;
+    }
+  }
+  if constexpr (!WITNESS) return;
+
+  // The best entry of the last vector, the first of those that tie.
+  E* const vector = vectors + (steps & 1) * PARTS * pitch;
+  if (writes) vector[place] = S::encode(x);
+  __syncthreads();
+  Selection<S> best;
+  if (threadIdx.x < 32) {
+    const int share = (states + 31) / 32, start = threadIdx.x * share;
+    for (int j = start; j < min(states, start + share); j++) best.consider(vector[j / length * pitch + j % length], j);
+    best.template combine<32>(threadIdx.x);
+  }
+  __syncthreads();
+
+  // And what led to it, step by step back to the first vector, some rows of winners at a time; they lie in memory as time runs.
+  int* const rows = reinterpret_cast<int*>(memory);
+  int state = best.winner;
+  for (long long last = steps; last > 0; last -= scan.rows) {
+    const int count = int(min(scan.rows, last));
+    const int* const from = sequence.witness + (BACKWARD ? -last : last - count + 1) * states;
+#pragma unroll 4
+    for (int i = threadIdx.x; i < count * states; i += blockDim.x) rows[i] = from[i];
+    __syncthreads();
+    if (threadIdx.x == 0)
+      for (int r = 0; r < count; r++) {
+        sequence.states[BACKWARD ? r - last : last - r] = state;
+        if (state >= 0) state = rows[(BACKWARD ? r : count - 1 - r) * states + state];
+      }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) sequence.states[0] = state;
+}
