@@ -276,11 +276,12 @@ def product_launch(
     a, b, c = (layouts[i : i + count] for i in range(0, 3 * count, count))
     via = [Layout(0, *s, m, n, _WITNESS) for s in strides[len(layouts) :]]
     by_tiles = hold_a or hold_b or rep.kind == "exponential"
-    name = None if by_tiles or witness else _kernel_of_vector(a, b, c, tiles[0])
+    name = None if by_tiles else _kernel_of_vector(a, b, [*c, *via], tiles[0])
     if name is None:
         tasks = tasks_of(m, n, k, tiles[witness], rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
     else:
         tasks = _tasks_of_vector(m, n, k, tiles[0], rep, threads, shares=_SHARES if name.endswith("dot") else 1)
+        name += "_witness" * witness
     *starts, scratch = accumulate((-(-size // 64) * 64 for size in tasks.scratch.values()), initial=0)
 
     def task(top: int, bottom: int, left: int, right: int) -> array[int]:
@@ -313,7 +314,7 @@ def product_launch(
         [task(*tile) for tile in tasks.tiles],
         [*_slots("ABC", count), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
-        direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, [*c, *via, *(a if witness else ())])),
+        direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, [*c, *via, *(a if witness and not name else ())])),
         operands=[(i, *extent(x)) for i, x in enumerate([*a, *b])],
         results=[(i, *extent(x)) for i, x in enumerate(c, 2 * count)],
         relation=functools.partial(_held, tuple(a), tuple(b), tuple(c), witness),
@@ -348,7 +349,7 @@ def _tasks_of_vector(m: int, n: int, k: int, tile: Tile, rep: Representation, th
     starts = [*range(0, max(1, count - unit + 1), each)]
     ends = [*starts[1:], count]
     tiles = tuple((0, 1, i, j) if m == 1 else (i, j, 0, 1) for i, j in zip(starts, ends, strict=True))
-    scratch = {"packed_a": (STRIP + tile.width) * size + line, "packed_b": k * size + line}
+    scratch = {"packed_a": (STRIP + tile.width) * (size + _WITNESS) + line + 64, "packed_b": k * size + line}
     return Tasks(tiles, min(threads, len(tiles)), scratch, 0)
 
 
