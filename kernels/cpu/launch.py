@@ -42,7 +42,7 @@ def stripe(m: int, n: int, k: int, rep: Representation) -> int:
     return max(1, max(CPU_SCRATCH, m * n * size // 20) // max(1, k * size))
 
 
-_LOOKUP_COLUMNS, _LOOKUP_BYTES = 256, 2048
+_LOOKUP_COLUMNS, _LOOKUP_BYTES = 128, 4096
 """Columns of B, and bytes of each, that stay in the second-level cache, transposed, while witnesses are looked up in them."""
 
 

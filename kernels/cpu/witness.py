@@ -81,13 +81,13 @@ class WitnessKernel:
         self._b = em.side_by_side(args.pointer(em, "transposed"), rep.inner, em.mul(self._long, some))
         last = em.sub(m, 1)
 
-        def part(p: str, _: list[str]) -> None:
-            self._begin, self._steps = em.add("%step", p), em.smin(em.sub("%k", p), steps)
-            self._last_whole = em.sub(self._steps, tile.slab)
+        def columns(start: str, _: list[str]) -> None:
+            count = em.smin(em.sub(n, start), some)
+            whole = str(em.round_down(count, width))
 
-            def columns(start: str, _: list[str]) -> None:
-                count = em.smin(em.sub(n, start), some)
-                whole = str(em.round_down(count, width))
+            def part(p: str, _: list[str]) -> None:
+                self._begin, self._steps = em.add("%step", p), em.smin(em.sub("%k", p), steps)
+                self._last_whole = em.sub(self._steps, tile.slab)
                 panels = "".join(
                     f", ptr {em.at(s.ir, f'%B{c}', em.add(em.mul(start, '%k'), em.mul(p, tile.columns)))}" for c, s in enumerate(rep.inner)
                 )
@@ -95,10 +95,11 @@ class WitnessKernel:
                 em.line(f"call void @transpose(ptr %args{panels}, i64 %k{outs}, i64 {self._steps}, i64 {count})")
 
                 def row(i: str, _: list[str]) -> None:
-                    following = em.smin(em.add(i, 1), last)
+                    below = em.smin(em.add(i, 1), last)
+                    for s, (base, down) in zip(rep.outer, self._a, strict=True):
+                        self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), self._begin)), self._steps)
                     for s, (base, down) in zip((*rep.outer, I32), (*self._c, (via, via_down)), strict=True):
-                        ahead = em.at(s.ir, base, em.add(em.mul(following, down), start))
-                        em.loop(0, count, 64 // s.bytes, lambda j, _, s=s, ahead=ahead: em.prefetch(em.at(s.ir, ahead, j), write=False))  # type: ignore[misc]
+                        self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), start)), count)
                     codes = em.at("i32", via, em.add(em.mul(i, via_down), start))
                     a = [em.at(s.ir, x, em.add(em.mul(i, down), self._begin)) for s, (x, down) in zip(rep.outer, self._a, strict=True)]
                     c = [em.at(s.ir, x, em.add(em.mul(i, down), start)) for s, (x, down) in zip(rep.outer, self._c, strict=True)]
@@ -107,11 +108,15 @@ class WitnessKernel:
 
                 em.loop(0, m, 1, row)
 
-            em.loop(0, n, some, columns)
+            em.loop(0, "%k", steps, part)
 
-        em.loop(0, "%k", steps, part)
+        em.loop(0, n, some, columns)
         em.line("ret void")
         return em
+
+    def _prefetch(self, em: Emitter, s: Scalar, place: str, count: str) -> None:
+        """Ask for what the next row needs, which is read in an order that no processor foresees."""
+        em.loop(0, count, 64 // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, place, j), write=False))
 
     def _entries(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, lanes: int) -> None:
         """Resolve those of `lanes` entries of a row from j on that hold a slab of this part of the steps."""
