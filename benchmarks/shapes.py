@@ -185,6 +185,30 @@ def on_cpu() -> None:
     found = alternate(closures, _ROUNDS)
     print_table(["closures", "ms"], [[name, f"{1e3 * min(seconds):.3f}"] for name, seconds in found.seconds.items()])
 
+    rows = []
+    truth, large, vector = rng.random((1000, 16, 16)) < 0.2, rng.random((4096, 4096), dtype=np.float32), rng.random(4096, dtype=np.float32)
+    steps, start = np.log(rng.random((20_000, 16, 16))), np.zeros(16)
+    others: dict[str, Callable[[], object]] = {
+        "1,000 Boolean products of 16": lambda: sr.matmul(truth, truth, sr.BOOLEAN),
+        "1,000 Boolean closures of 16": lambda: sr.transitive_closure(truth),
+        "matrix × vector with witness": lambda: sr.matmul(large, vector, sr.MIN_PLUS, witness=True),
+        "… of the transposed matrix": lambda: sr.matmul(large.T, vector, sr.MIN_PLUS, witness=True),
+        "scan of 20,000 matrices of 16": lambda: sr.scan(steps, sr.MAX_PLUS, start),
+        "… reversed": lambda: sr.scan(steps, sr.MAX_PLUS, start, reverse=True),
+    }
+    found = alternate(others, _ROUNDS)
+    print_table(["others", "ms"], [[name, f"{1e3 * min(seconds):.3f}"] for name, seconds in found.seconds.items()])
+    for n in (1024, 2048):
+        for dtype in ("float32", "float64"):
+            weights = rng.random((n, n)).astype(dtype)
+            works: dict[str, Callable[[], object]] = {
+                "distances": partial(sr.apsp, weights),
+                "paths": partial(sr.apsp, weights, paths=True),
+            }
+            best = {name: min(seconds) for name, seconds in alternate(works, 5).seconds.items()}
+            rows.append([f"{n:,}, {dtype}", *(f"{1e3 * x:.1f}" for x in best.values()), f"{best['paths'] / best['distances']:.2f}"])
+    print_table(["closures", "distances, ms", "with paths, ms", "times"], rows)
+
 
 def _works(a: Array, b: Array) -> dict[str, Callable[[], object]]:
     """The product over min-plus, and NumPy's."""

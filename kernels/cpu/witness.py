@@ -19,6 +19,11 @@ __all__ = ["WitnessKernel"]
 class WitnessKernel:
     """Generates ``resolve(args, step, k, B…)``, which the product calls, and ``transpose``."""
 
+    # Of the part of the steps that is looked at: its first one, how many they are, and where the last whole slab begins.
+    _begin: str | int
+    _steps: str
+    _last_whole: str | int
+
     def __init__(self, rep: Representation, target: Target, tile: Tile) -> None:
         self.rep, self.target, self.tile = rep, target, tile
         self.components = range(len(rep.outer))
