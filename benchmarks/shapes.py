@@ -3,16 +3,18 @@
     python -m benchmarks.shapes
     python -m benchmarks.shapes --device cuda          # and products over log Σ exp and of floats beside cuBLAS
 
-Stacks of small matrices and their closures, molecules as one padded stack, thin products, and products with a vector. Best of many rounds
-in one process, in which all take turns; NumPy and CuPy multiply and add, this library adds and takes minima.
+Stacks of small matrices and their closures, molecules as one padded stack (beside RDKit, if that is installed), thin products, and products
+with a vector. Best of many rounds in one process, in which all take turns; NumPy and CuPy multiply and add, this library adds and takes
+minima.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -48,15 +50,55 @@ ON_GPU = {
 }
 
 
-def molecules(count: int = 640, most: int = 40) -> Array:
-    """Bonds of so many chains with branches and rings, of 10 to 40 atoms, padded with atoms that have none."""
+def smiles(count: int = 640, most: int = 40) -> list[str]:
+    """So many molecules of 10 to 40 atoms: chains with branches, and rings of six."""
     rng = np.random.default_rng(0)
-    bonds = np.full((count, most, most), np.inf)
-    for graph in bonds:
-        for i in range(1, rng.integers(10, most + 1)):
-            for j in {max(0, i - 1 - int(rng.integers(0, 3))), max(0, i - int(rng.choice([1, 5, 6])))} - {i}:
-                graph[i, j] = graph[j, i] = 1
+    found = list[str]()
+    for _ in range(count):
+        left, text = int(rng.integers(10, most + 1)), "C"
+        left -= 1
+        while left:
+            part, atoms = [("C", 1), ("N", 1), ("C(C)", 2), ("C(=O)", 2), ("c1ccccc1", 6), ("C1CCC(CC1)", 6)][rng.integers(6)]
+            if atoms <= left:
+                text, left = text + part, left - atoms
+        found.append(text)
+    return found
+
+
+def bonds_of(text: str) -> list[tuple[int, int]]:
+    """The bonds of a molecule of `smiles`: each atom with the one before it or before the bracket, and those that close a ring."""
+    bonds, before, branches, ring, atoms = list[tuple[int, int]](), -1, list[int](), -1, 0
+    for letter in text:
+        if letter.isalpha():
+            if atoms:
+                bonds.append((before, atoms))
+            before, atoms = atoms, atoms + 1
+        elif letter == "(":
+            branches.append(before)
+        elif letter == ")":
+            before = branches.pop()
+        elif letter == "1":
+            bonds, ring = (bonds, before) if ring < 0 else ([*bonds, (ring, before)], -1)
     return bonds
+
+
+def molecules(texts: Sequence[str], most: int = 40) -> Array:
+    """The bonds of molecules as one stack, padded with atoms that have none."""
+    stack = np.full((len(texts), most, most), np.inf)
+    for graph, text in zip(stack, texts, strict=True):
+        for i, j in bonds_of(text):
+            graph[i, j] = graph[j, i] = 1
+    return stack
+
+
+def by_rdkit(texts: Sequence[str]) -> Callable[[], list[Array]] | None:
+    """What computes the distances of each molecule by RDKit, anew each time; None where that is not installed."""
+    try:
+        chemistry: Any = importlib.import_module("rdkit.Chem")
+    except ImportError:
+        return None
+    read = [chemistry.MolFromSmiles(text, sanitize=False) for text in texts]
+    return lambda: [chemistry.GetDistanceMatrix(molecule, force=True) for molecule in read]
 
 
 def main() -> None:
@@ -126,7 +168,8 @@ def on_cpu() -> None:
         best = {work: min(seconds) for work, seconds in found.seconds.items()}
         rows.append([name, f"{1e3 * best['semiring']:.3f}", f"{1e3 * best['numpy']:.3f}", f"{best['semiring'] / best['numpy']:.2f}"])
     print_table(["min-plus", "ms", "NumPy, ms", "times"], rows)
-    small, bonds = rng.random((1000, 16, 16), dtype=np.float32), molecules()
+    texts = smiles()
+    small, bonds = rng.random((1000, 16, 16), dtype=np.float32), molecules(texts)
     hops = np.where(np.isinf(bonds), np.iinfo(np.int16).max, bonds).astype(np.int16)
     closures: dict[str, Callable[[], object]] = {
         "1,000 closures of 16": lambda: sr.closure(small, sr.MIN_PLUS),
@@ -134,8 +177,37 @@ def on_cpu() -> None:
         "640 molecules of up to 40 atoms, float64": lambda: sr.apsp(bonds),
         "… int16": lambda: sr.apsp(hops),
     }
+    theirs = by_rdkit(texts)
+    if theirs is not None:
+        for mine, other in zip(sr.apsp(bonds), theirs(), strict=True):
+            np.testing.assert_array_equal(mine[: len(other), : len(other)], other)
+        closures["… one by one, by RDKit"] = theirs
     found = alternate(closures, _ROUNDS)
     print_table(["closures", "ms"], [[name, f"{1e3 * min(seconds):.3f}"] for name, seconds in found.seconds.items()])
+
+    rows = []
+    truth, large, vector = rng.random((1000, 16, 16)) < 0.2, rng.random((4096, 4096), dtype=np.float32), rng.random(4096, dtype=np.float32)
+    steps, start = np.log(rng.random((20_000, 16, 16))), np.zeros(16)
+    others: dict[str, Callable[[], object]] = {
+        "1,000 Boolean products of 16": lambda: sr.matmul(truth, truth, sr.BOOLEAN),
+        "1,000 Boolean closures of 16": lambda: sr.transitive_closure(truth),
+        "matrix × vector with witness": lambda: sr.matmul(large, vector, sr.MIN_PLUS, witness=True),
+        "… of the transposed matrix": lambda: sr.matmul(large.T, vector, sr.MIN_PLUS, witness=True),
+        "scan of 20,000 matrices of 16": lambda: sr.scan(steps, sr.MAX_PLUS, start),
+        "… reversed": lambda: sr.scan(steps, sr.MAX_PLUS, start, reverse=True),
+    }
+    found = alternate(others, _ROUNDS)
+    print_table(["others", "ms"], [[name, f"{1e3 * min(seconds):.3f}"] for name, seconds in found.seconds.items()])
+    for n in (1024, 2048):
+        for dtype in ("float32", "float64"):
+            weights = rng.random((n, n)).astype(dtype)
+            works: dict[str, Callable[[], object]] = {
+                "distances": partial(sr.apsp, weights),
+                "paths": partial(sr.apsp, weights, paths=True),
+            }
+            best = {name: min(seconds) for name, seconds in alternate(works, 5).seconds.items()}
+            rows.append([f"{n:,}, {dtype}", *(f"{1e3 * x:.1f}" for x in best.values()), f"{best['paths'] / best['distances']:.2f}"])
+    print_table(["closures", "distances, ms", "with paths, ms", "times"], rows)
 
 
 def _works(a: Array, b: Array) -> dict[str, Callable[[], object]]:

@@ -14,7 +14,6 @@ from semiring.algebra.expression import Expr, nodes
 from semiring.arrays.devices import gpu_number
 from semiring.common.forks import importing
 from semiring.common.html import Shown
-from semiring.kernels.boolean import is_packed
 
 __all__ = ["BlockSides", "KernelDescription", "describe", "inner_loop", "sides_of"]
 
@@ -58,7 +57,7 @@ def sides_of(semiring: Semiring, dtypes: DTypes, device: str, *, packed: bool) -
     device : str
         As for `describe`.
     packed : bool
-        Whether matrices are packed into bits, see `is_packed`.
+        Whether matrices are packed into bits, as some are of what `is_packed` tells.
     """
     with importing:
         if device == "reference" or any(d.kind == "O" for d in dtypes):
@@ -85,7 +84,7 @@ def sides_of(semiring: Semiring, dtypes: DTypes, device: str, *, packed: bool) -
         return BlockSides(max(sides), CudaEngine.sweep, min(sides))
 
 
-def describe(semiring: Semiring, dtypes: DTypes, device: str, n: int, *, witness: bool, by_rows: bool = False) -> KernelDescription:
+def describe(semiring: Semiring, dtypes: DTypes, device: str, n: int, *, witness: bool, packed: bool) -> KernelDescription:
     """What `engine_for` would give, with the tile of a product of half the side.
 
     Parameters
@@ -97,10 +96,9 @@ def describe(semiring: Semiring, dtypes: DTypes, device: str, n: int, *, witness
     n : int
         Vertices.
     witness : bool
-    by_rows : bool
-        Whether block rows come and go, which are not packed into bits.
+    packed : bool
+        As for `sides_of`.
     """
-    packed = is_packed(semiring, dtypes, witness=witness or by_rows)
     if device == "reference" or any(d.kind == "O" for d in dtypes):
         return KernelDescription("reference")
     if device == "cpu":

@@ -182,6 +182,9 @@ PANEL, COPIED, PINNED, NCCL, NETWORK = 3e-3, 5e9, 5e10, 3e11, 2e10
 of a host share, that a GPU copies to it, and that NCCL brings to all GPUs of a host; and from host to host, where that was not measured, of
 a network of 200 Gbit/s."""
 
+UNPACKED = 64
+"""The side of the matrices of a stack of truth values up to which bytes, one matrix to a lane, are faster than bits on the CPU."""
+
 LOST_DEPTH = 64
 """Steps of depth that take as long as a product loses otherwise, because it begins and ends."""
 

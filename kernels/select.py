@@ -44,6 +44,7 @@ def engine_for(
     threads: int | None = None,
     *,
     witness: bool = False,
+    packed: bool = True,
 ) -> Engine:
     """The engine for matrices over `semiring` whose components have `dtypes`.
 
@@ -69,10 +70,13 @@ def engine_for(
         How many threads the CPU engine uses; by default ``SEMIRING_NUM_THREADS``, or all cores.
     witness : bool
         Blocks will carry `via`, which bit-packed matrices cannot.
+    packed : bool
+        False has truth values as bytes in any case.
     """
+    packed = packed and is_packed(semiring, dtypes, witness=witness)
     if device != "cpu" and is_gpu(device):
         used_devices.add(device)
-        if is_packed(semiring, dtypes, witness=witness):
+        if packed:
             with importing:
                 from semiring.kernels.cuda.boolean import CudaBooleanEngine
 
@@ -81,18 +85,18 @@ def engine_for(
             from semiring.kernels.cuda.engine import CudaEngine
 
         return CudaEngine(semiring, dtypes, gpu_number(device))
-    return _maker(semiring, dtypes, device == "reference", witness)(semiring, dtypes, threads)
+    return _maker(semiring, dtypes, device == "reference", packed)(semiring, dtypes, threads)
 
 
 @functools.lru_cache(maxsize=cache.LOADED)
-def _maker(semiring: Semiring, dtypes: DTypes, reference: bool, witness: bool) -> Callable[[Semiring, DTypes, int | None], Engine]:
+def _maker(semiring: Semiring, dtypes: DTypes, reference: bool, packed: bool) -> Callable[[Semiring, DTypes, int | None], Engine]:
     """What makes engines of the host."""
     with importing:
         if reference or any(d.kind == "O" for d in dtypes):
             from semiring.kernels.reference import ReferenceEngine
 
             return lambda semiring, dtypes, _: ReferenceEngine(semiring, dtypes)
-        if is_packed(semiring, dtypes, witness=witness):
+        if packed:
             from semiring.kernels.cpu.boolean import BooleanEngine
 
             return BooleanEngine

@@ -259,7 +259,7 @@ class BooleanEngine(Immediate, Threaded):
     def load(self, values: tuple[Array, ...], via: Array | None = None, *, owned: bool = True) -> PackedBlock:
         """The block that holds `values` as bits."""
         (a,), A = values, self.blank(values, via)
-        self._convert("bits_pack", a if a.strides[-1] == 1 else np.ascontiguousarray(a), A.values[0])
+        self._convert("bits_pack", a if _has_rows(a) else np.ascontiguousarray(a), A.values[0])
         return A
 
     def blank(self, values: tuple[Array, ...], via: Array | None = None) -> PackedBlock:
@@ -271,7 +271,7 @@ class BooleanEngine(Immediate, Threaded):
     def store(self, A: Block, values: tuple[Array, ...]) -> None:
         """Write the block's elements into `values`."""
         (words,), (to,) = A.values, values
-        if to.strides[-1] == 1:
+        if _has_rows(to):
             self._convert("bits_unpack", to, words)
         else:
             rows = np.empty(to.shape, dtype=bool)
@@ -279,11 +279,10 @@ class BooleanEngine(Immediate, Threaded):
             to[...] = rows
 
     def _convert(self, name: str, octets: Array, words: Array) -> None:
-        """Between bytes, whose rows are contiguous, and bits."""
-        if words.ndim > 2:
-            for index in np.ndindex(words.shape[:-2]):
-                self._convert(name, octets[index], words[index])
+        """Between bytes, whose rows are contiguous, and bits: of a stack, as one matrix of all rows."""
+        if octets.size == 0:
             return
+        octets, words = (v.reshape(-1, v.shape[-1]) for v in (octets, words))
         m, n = octets.shape
         rows = max(1, _CONVERTED // max(1, n))
         places, down, across, convert = (address(octets), address(words)), octets.strides[0], words.strides[0], _functions()[name]
@@ -378,6 +377,11 @@ def _call(kernel: Callable[[int], None], words: BitWords) -> None:
     """Call a function of the library."""
     arguments = pack(words)
     kernel(arguments.buffer_info()[0])
+
+
+def _has_rows(v: Array) -> bool:
+    """Whether bytes can be converted as they lie: contiguous, or a matrix whose rows are."""
+    return v.flags.c_contiguous or (v.ndim == 2 and v.strides[-1] == 1)
 
 
 def _apart(operand: Array, c: Array) -> Array:

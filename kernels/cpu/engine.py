@@ -126,7 +126,7 @@ class CpuEngine(ArrayEngine, Threaded):
 
         Where it says no, C holds no product. It shares no memory with A and B. `are_safe` tells it of a few rows that are left.
         """
-        bounds = None if C.via is not None else bounds_in_words(safe, self.dtypes[0])
+        bounds = bounds_in_words(safe, self.dtypes[0])
         if bounds is None or 0 in A.values[0].shape or 0 in C.values[0].shape:
             return False
         a, b, c, rest = A, B, C, slice(0, 0)

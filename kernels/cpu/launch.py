@@ -42,6 +42,16 @@ def stripe(m: int, n: int, k: int, rep: Representation) -> int:
     return max(1, max(CPU_SCRATCH, m * n * size // 20) // max(1, k * size))
 
 
+_LOOKUP_COLUMNS, _LOOKUP_BYTES = 128, 4096
+"""Columns of B, and bytes of each, that stay in the second-level cache, transposed, while witnesses are looked up in them."""
+
+
+def transposed_shape(tile: Tile, rep: Representation) -> tuple[int, int]:
+    """How many columns of B, and how many steps of each, are transposed at a time."""
+    steps = max(1, _LOOKUP_BYTES // sum(s.bytes for s in rep.inner) // tile.slab) * tile.slab
+    return max(1, _LOOKUP_COLUMNS // tile.columns) * tile.columns, min(steps, tile.depth)
+
+
 def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, hold_a: bool, hold_b: bool, witness: bool) -> Tasks:
     """Tasks of one product.
 
@@ -54,7 +64,7 @@ def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: i
         The operand is C itself, so a task packs its whole part of it before it changes C: then tasks are whole rows (columns) of C.
         With a witness that is B alone.
     witness : bool
-        A task also holds its part of Bᵀ.
+        A task also has some of Bᵀ.
     """
     size, packed = sum(s.bytes for s in rep.inner), tile.packed_steps(k, rep)
     limit = max(CPU_SCRATCH, m * n * size // 20) // threads
@@ -66,11 +76,10 @@ def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: i
         down = 1 if hold_b else -(-threads // across)
         if m * n * k >= 64 * SERIAL:
             down, across = (down * 2, across) if not hold_b else (down, across * 2)
-    long = -(-k // 32) * 32 + 32 if witness else 0
     if hold_a:
         down = max(down, math.ceil(m / max(tile.rows, limit // (size * max(1, packed)))))
         across = 1
-    elif hold_b or witness:
+    elif hold_b:
         # Whole columns of B that one worker may hold.
         across = max(across, math.ceil(n / max(tile.columns, limit // (size * max(1, packed)))))
     height = max(1, -(-math.ceil(m / down) // tile.rows)) * tile.rows
@@ -83,8 +92,10 @@ def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: i
         "packed_a": (height * packed if hold_a else tile.block * depth) * size + line,
         "packed_b": width * (packed if hold_b else depth) * size + line,
     }
+    columns, steps = transposed_shape(tile, rep)
+    long = -(-min(k, steps) // 32) * 32 + 32 if witness else 0
     if witness:
-        scratch["transposed"] = width * long * size + line
+        scratch["transposed"] = columns * long * size + line
     wide = tile.wide_bytes(min(k, tile.depth), rep)
     if wide:
         scratch["wide"] = wide
@@ -265,11 +276,12 @@ def product_launch(
     a, b, c = (layouts[i : i + count] for i in range(0, 3 * count, count))
     via = [Layout(0, *s, m, n, _WITNESS) for s in strides[len(layouts) :]]
     by_tiles = hold_a or hold_b or rep.kind == "exponential"
-    name = None if by_tiles or witness else _kernel_of_vector(a, b, c, tiles[0])
+    name = None if by_tiles else _kernel_of_vector(a, b, [*c, *via], tiles[0])
     if name is None:
         tasks = tasks_of(m, n, k, tiles[witness], rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
     else:
         tasks = _tasks_of_vector(m, n, k, tiles[0], rep, threads, shares=_SHARES if name.endswith("dot") else 1)
+        name += "_witness" * witness
     *starts, scratch = accumulate((-(-size // 64) * 64 for size in tasks.scratch.values()), initial=0)
 
     def task(top: int, bottom: int, left: int, right: int) -> array[int]:
@@ -302,7 +314,7 @@ def product_launch(
         [task(*tile) for tile in tasks.tiles],
         [*_slots("ABC", count), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
-        direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, [*c, *via, *(a if witness else ())])),
+        direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, [*c, *via, *(a if witness and not name else ())])),
         operands=[(i, *extent(x)) for i, x in enumerate([*a, *b])],
         results=[(i, *extent(x)) for i, x in enumerate(c, 2 * count)],
         relation=functools.partial(_held, tuple(a), tuple(b), tuple(c), witness),
@@ -337,7 +349,7 @@ def _tasks_of_vector(m: int, n: int, k: int, tile: Tile, rep: Representation, th
     starts = [*range(0, max(1, count - unit + 1), each)]
     ends = [*starts[1:], count]
     tiles = tuple((0, 1, i, j) if m == 1 else (i, j, 0, 1) for i, j in zip(starts, ends, strict=True))
-    scratch = {"packed_a": (STRIP + tile.width) * size + line, "packed_b": k * size + line}
+    scratch = {"packed_a": (STRIP + tile.width) * (size + _WITNESS) + line + 64, "packed_b": k * size + line}
     return Tasks(tiles, min(threads, len(tiles)), scratch, 0)
 
 

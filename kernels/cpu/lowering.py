@@ -15,7 +15,7 @@ from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes
 from semiring.kernels.cpu.emitter import I32, Scalar, scalar_type
 from semiring.kernels.cpu.instructions import Instructions
 
-__all__ = ["BroadcastOperand", "Lowering", "Value", "Via", "improve", "store_where", "update"]
+__all__ = ["BroadcastOperand", "Lowering", "Value", "Via", "improve", "improved", "store_where", "update"]
 
 
 @dataclass(frozen=True)
@@ -226,12 +226,13 @@ def improve(
 ) -> tuple[list[Value], Callable[[], str]]:
     """old ⊕ candidate, and what emits where that is strictly better; `extremum` says that ⊕ is min or max alone."""
     new = low.evaluate(add, old, candidate, scalars)
+    return new, lambda: improved(low, scalars, extremum, old, new)
+
+
+def improved(low: Lowering, scalars: Sequence[Scalar], extremum: str | None, old: Sequence[Value], new: Sequence[Value]) -> str:
+    """Where old ⊕ something, which is `new`, is strictly better than old."""
     order = {"min": "lt", "max": "gt", None: "ne"}[extremum]
-
-    def improved() -> str:
-        return low.any_of([low.compare(order, s, v.name, o.name) for s, v, o in zip(scalars, new, old, strict=True)])
-
-    return new, improved
+    return low.any_of([low.compare(order, s, v.name, o.name) for s, v, o in zip(scalars, new, old, strict=True)])
 
 
 def update(
@@ -246,11 +247,11 @@ def update(
     """Emit C ← C ⊕ candidate at `places`, one address a component."""
     em, width = low.em, low.width
     old = [Value(em.load(s.vector(width), p, s.bytes), s) for s, p in zip(scalars, places, strict=True)]
-    new, improved = improve(low, add, scalars, extremum, old, candidate)
+    new, is_better = improve(low, add, scalars, extremum, old, candidate)
     for value, scalar, place in zip(new, scalars, places, strict=True):
         em.store(scalar.vector(width), value.name, place, scalar.bytes)
     if via is not None:
-        store_where(low, improved(), via)
+        store_where(low, is_better(), via)
 
 
 def store_where(low: Lowering, condition: str, via: Via) -> None:

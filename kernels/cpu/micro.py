@@ -1,15 +1,15 @@
 """The micro-kernel: one register tile of C over packed panels of A and B, and its merge with C.
 
 The accumulators start from ⊕'s zero and merge once with C, so the new values are compared with the old C as a whole. A witness
-product also closes an account every `slab` steps: where the slab's value is strictly better than the best slab before, it becomes the
-best, with −2 − slab as its code in memory; the merge then hands the code to ``via`` wherever C itself improves. Ties keep the old
-value, and among new candidates the lowest k, because only strict improvements count and slabs come in order.
+product also looks back every `slab` steps: where a value is strictly better than a slab before, −2 − slab becomes its code in memory; the
+merge then hands the code to ``via`` wherever C itself improves. Ties keep the old value, and among new candidates the lowest k, because
+only strict improvements count and slabs come in order.
 """
 
 from __future__ import annotations
 
 from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments
-from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improve, store_where, update
+from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improved, store_where, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.hardware import Target
@@ -165,23 +165,24 @@ class MicroKernel:
         return [flat[q : q + parts] for q in range(0, len(flat), parts)]
 
     def _best_slabs(self) -> list[list[str]]:
-        """⊕ over all steps, slab by slab, with the code of the best slab in memory."""
+        """⊕ over all steps, with the code of the best slab in memory, beside the values as the slab before left them."""
+        self._to_memory(self._by_vector([zero for _, zero in self._zeros]), self._memory)
         return self._by_vector(self._em.loop(0, "%k", self.tile.slab, self._slab, self._zeros))
 
-    def _slab(self, start: str, best: list[str]) -> list[str]:
-        """The best values after the slab that begins at `start`."""
-        em, low, tile, inner = self._em, self._low, self.tile, self.rep.inner
-        found = self._accumulate(start, em.smin(em.add(start, tile.slab), "%k"))
-        number = em.let(f"sdiv i64 {em.add('%step', start)}, {tile.slab}")
-        code = em.splat(em.let(f"trunc i64 {em.sub(-2, number)} to i32"), I32, tile.width)
-        out: list[str] = []
-        for old, new, (i, j) in zip(self._by_vector(best), found, self._vectors, strict=True):
-            before, candidate = ([Value(v, s) for v, s in zip(values, inner, strict=True)] for values in (old, new))
-            with low.plain_sums():
-                better, improved = improve(low, self.rep.add, inner, self.rep.extremum, before, candidate)
-            store_where(low, improved(), (self._code_place(i, j), code))
-            out += [v.name for v in better]
-        return out
+    def _slab(self, start: str, sums: list[str]) -> list[str]:
+        """The sums with the slab that begins at `start`."""
+        em, low, inner = self._em, self._low, self.rep.inner
+        stop = em.smin(em.add(start, self.tile.slab), "%k")
+        carried = [(ir, value) for (ir, _), value in zip(self._zeros, sums, strict=True)]
+        found = em.loop(start, stop, 1, lambda k, sums: self._step(low, k, sums), carried)
+        number = em.let(f"sdiv i64 {em.add('%step', start)}, {self.tile.slab}")
+        code = em.splat(em.let(f"trunc i64 {em.sub(-2, number)} to i32"), I32, low.width)
+        before = self._from_memory(self._memory)
+        for old, new, (i, j) in zip(before, self._by_vector(found), self._vectors, strict=True):
+            values = [[Value(v, s) for v, s in zip(x, inner, strict=True)] for x in (old, new)]
+            store_where(low, improved(low, inner, self.rep.extremum, *values), (self._code_place(i, j), code))
+        self._to_memory(self._by_vector(found), self._memory)
+        return found
 
     def _merge_whole(self, found: list[list[str]]) -> None:
         """C ← C ⊕ found for a tile that lies inside C."""

@@ -179,8 +179,6 @@ class ProductKernel:
         def everything_of_b() -> None:
             em.loop(0, k, depth, lambda p, _: pack_b(p, em.smin(em.sub(k, p), depth), em.mul(before(p), n_padded)))
 
-        if self.witness:
-            em.line("call void @transpose(ptr %args)")
         em.branch(hold_a, everything_of_a)
         em.branch(hold_b, everything_of_b)
         em.branch(fresh, lambda: self._clear(em, m, n))
@@ -220,12 +218,11 @@ class ProductKernel:
                     em.loop(0, mc, rows, row_panel)
 
                 em.loop(0, n, columns, column_panel)
-                if self.witness:
-                    # While the rows are still in cache.
-                    last = em.let(f"icmp sge i64 {em.add(p, kc)}, {k}")
-                    em.branch(last, lambda: em.line(f"call void @resolve(ptr %args, i64 {i}, i64 {mc})"))
 
             em.loop(0, m, block, row_block)
+            if self.witness:
+                panels = "".join(f", ptr {em.at(s.ir, b, b_offset)}" for b, s in zip(base_b, self.rep.inner, strict=True))
+                em.line(f"call void @resolve(ptr %args, i64 {p}, i64 {kc}{panels})")
 
         em.loop(0, k, depth, depth_slab)
         em.line("ret void")

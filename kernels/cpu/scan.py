@@ -13,6 +13,7 @@ With a witness, each step also tells the k that won, and at the end the states o
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -24,6 +25,12 @@ from semiring.kernels.cpu.scan_words import LINE, ScanArrays, ScanForm, ScanWord
 from semiring.kernels.hardware import Target
 
 __all__ = ["ScanKernel"]
+
+_AHEAD = 2
+"""Steps ahead of which a matrix is asked for, where time runs against the order of memory."""
+
+_SQUARES = (16, 8, 4, 1)
+"""Sides of the squares in which a matrix is transposed."""
 
 _UNROLLED = 4
 """Registers of the new vector that one turn of the loop over a matrix's rows handles."""
@@ -206,7 +213,50 @@ class ScanKernel:
                 target = em.at(self.rep.inner[c].ir, self._matrix[c], em.mul(k, self._lanes))
                 self._copy(s, em.at(s.ir, matrix[c], em.mul(k, terms)), sums, target, load=True, encoded=c)
 
-            em.loop(0, self._states, 1, row)
+            def rows(row: Callable[..., None] = row) -> None:
+                em.loop(0, self._states, 1, row)
+
+            downwards = em.let(f"icmp slt i64 {self._steps['matrix_step'][c]}, 0")
+            em.branch(downwards, functools.partial(self._prefetch, s, matrix[c], c))
+            across = em.let(f"and i1 {em.let(f'icmp eq i64 {terms}, 1')}, {em.let(f'icmp ne i64 {sums}, 1')}")
+            em.branch(across, functools.partial(self._pack_transposed, c, s, matrix[c], sums), rows)
+
+    def _prefetch(self, s: Scalar, matrix: str, c: int) -> None:
+        """Ask for a matrix of component c to come, from its last element down: as time goes, which a processor then foresees."""
+        em = self.em
+        ahead = em.at(s.ir, matrix, em.mul(self._steps["matrix_step"][c], _AHEAD))
+        down = em.call("smax.i64", "i64", ("i64", self._steps["matrix_terms"][c]), ("i64", self._steps["matrix_sums"][c]))
+        last = em.sub(self._states, 1)
+
+        def row(k: str, _: list[str]) -> None:
+            end = em.at(s.ir, ahead, em.add(em.mul(em.sub(last, k), down), last))
+            em.loop(0, self._states, LINE // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, end, em.sub("0", j)), write=False))
+
+        em.loop(0, self._states, 1, row)
+
+    def _pack_transposed(self, c: int, s: Scalar, matrix: str, sums: str) -> None:
+        """Component c of a matrix whose terms lie side by side, by squares of vectors."""
+        em, inner, begin = self.em, self.rep.inner[c], "0"
+        for side in (x for x in _SQUARES if x <= self.width):
+            end, low = str(em.round_down(self._states, side)), Lowering(em, self.wide.target, side)
+
+            def square(k: str, j: str, count: int, side: int = side, low: Lowering = low) -> None:
+                """`side` terms of `count` sums, of one or as many."""
+                low = low if count == side else self.single
+                for offset in range(0, side, count):
+                    term = em.add(k, offset)
+                    places = [em.at(s.ir, matrix, em.add(em.mul(em.add(j, r), sums), term)) for r in range(count)]
+                    read = [self.rep.encode(low, c, em.load(s.vector(count), place, s.bytes)) for place in places]
+                    for q, column in enumerate(em.transposed(read, inner)):
+                        to = em.at(inner.ir, self._matrix[c], em.add(em.mul(em.add(term, q), self._lanes), j))
+                        em.store(inner.vector(count), column, to, inner.bytes)
+
+            def several(k: str, _: list[str], side: int = side, end: str = end, square: Callable[[str, str, int], None] = square) -> None:
+                em.loop(0, end, side, lambda j, _: square(k, j, side))
+                em.loop(end, self._states, 1, lambda j, _: square(k, j, 1))
+
+            em.loop(begin, end, side, several)
+            begin = end
 
     def _take(self, j: str, weights: list[str] | None) -> None:
         """A register of the vector that is multiplied next, out of the new one: forward the result itself, backward w ⊗ it."""

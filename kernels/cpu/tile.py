@@ -84,7 +84,7 @@ class Tile(Shown):
 def choose_tile(representation: Representation, target: Target, *, witness: bool = False) -> Tile:
     """The largest register tile that leaves room for one step's operands, and cache blocks in proportion.
 
-    A witness product keeps the best slab's values in registers too, and as it merges two matrices with C's, it merges less often.
+    A witness product merges two matrices with C's, and so merges less often.
     """
     scalars = representation.inner
     components, size = len(scalars), max(s.bytes for s in (*scalars, *representation.outer))
@@ -99,7 +99,7 @@ def choose_tile(representation: Representation, target: Target, *, witness: bool
     shapes = [(6, 4), (8, 3), (6, 3), (4, 4), (4, 3), (5, 2), (6, 2), (4, 2), (3, 2), (2, 2), (4, 1), (2, 1), (1, 1)]
     # A series is long: a small tile keeps its constants in registers and its code short.
     most = 4 if {e.op for e in expressions} & _SERIES else target.registers
-    fitting = [(m, v) for m, v in shapes if components * ((1 + witness) * m * v + v) + spare <= target.registers and m * v <= most]
+    fitting = [(m, v) for m, v in shapes if components * (m * v + v) + spare <= target.registers and m * v <= most]
     rows, vectors = max(fitting or [(1, 1)], key=lambda shape: shape[0] * shape[1])
     depth = (512 if size * components <= 8 else 256) * (2 if witness else 1)
     height = 48 if witness else 96

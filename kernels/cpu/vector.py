@@ -6,6 +6,8 @@ Such a product takes as long as to read the matrix, so this is neither packed no
   are columns, which the first-level cache holds. Terms of a sum come in order, and meet C every `depth` steps, as in a product of matrices.
 - Where the terms of a sum follow each other, each lane of a vector adds its own ones, and at the end the lanes are added: *dot* products,
   of a few rows at a time. So the terms of a sum have another order than in a product of matrices, which only sums of floats can tell.
+
+With a witness each sum has the term that won beside it, which costs nothing that shows beside the matrix that is read.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from semiring.kernels.cpu.bounds import BoundsCheck
-from semiring.kernels.cpu.emitter import Emitter, KernelArguments, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, update
+from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments, Scalar
+from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
 from semiring.kernels.hardware import Target
@@ -26,11 +28,11 @@ _ROWS = 8
 
 
 class VectorKernel:
-    """Generates ``matrix_vector_streamed``, ``matrix_vector_dot``, ``vector_matrix_streamed`` and ``vector_matrix_dot``."""
+    """Generates ``matrix_vector_streamed``, ``matrix_vector_dot``, and for a vector on the left, each also with ``_witness``."""
 
     def __init__(self, rep: Representation, target: Target, tile: Tile, name: str) -> None:
         self.rep, self.target, self.depth, self.name = rep, target, tile.depth, name
-        self.streamed, self.left = name.endswith("streamed"), name.startswith("matrix")
+        self.streamed, self.left, self.witness = "streamed" in name, name.startswith("matrix"), name.endswith("witness")
         self.lanes, self.rows = tile.width, min(_ROWS, tile.rows * tile.vectors)
         self.components = range(len(rep.outer))
         self.args = KernelArguments(len(rep.outer))
@@ -45,7 +47,8 @@ class VectorKernel:
         self._count, self._k = args.load(em, "m" if self.left else "n"), args.load(em, "k")
         self._matrix, self._result = ([args.pointer(em, (x, c)) for c in self.components] for x in (matrix, "C"))
         self._along, self._term = ([args.load(em, (f"{matrix}_{x}", c)) for c in self.components] for x in (along, term))
-        self._sums = em.side_by_side(args.pointer(em, "packed_a"), rep.inner, STRIP + lanes)
+        *self._sums, self._codes = em.side_by_side(args.pointer(em, "packed_a"), [*rep.inner, I32], STRIP + lanes)
+        self._via, self._first = (args.pointer(em, "via"), args.load(em, "first")) if self.witness else ("", "")
         self._vector = em.side_by_side(args.pointer(em, "packed_b"), rep.inner, self._k)
         ones = args.ones(em, set(rep.inner), lanes) if self.target.fma_add else None
         halves = [lanes >> i for i in range(lanes.bit_length())]
@@ -112,6 +115,34 @@ class VectorKernel:
             return [fused]
         return self._sum(width, sums, low.evaluate(self.rep.mul, a, b, inner))
 
+    def _number(self, p: str | int, width: int) -> str:
+        """The witness of term p in all lanes."""
+        return self._em.splat(self._em.let(f"trunc i64 {self._em.add(self._first, p)} to i32"), I32, width)
+
+    def _take(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value], code: str) -> list[str]:
+        """As `_add`, where the witness is the last of the sums, and `code` that of this term."""
+        if not self.witness:
+            return self._add(width, sums, elements, factor)
+        low, rep = self._inner[width], self.rep
+        a, b = (elements, factor) if self.left else (factor, elements)
+        candidate = low.evaluate(rep.mul, a, b, rep.inner)
+        with low.plain_sums():
+            new, is_better = improve(low, rep.add, rep.inner, rep.extremum, self._values(sums[:-1]), candidate)
+        return [*(v.name for v in new), low.select(is_better(), I32, code, sums[-1])]
+
+    def _both(self, width: int, left: Sequence[str], right: Sequence[str]) -> list[str]:
+        """left ⊕ right, with the witness of the one that it is, and of equal ones the lower witness."""
+        if not self.witness:
+            return self._sum(width, left, self._values(right))
+        low, (*x, code), (*y, other) = self._inner[width], left, right
+        total = self._sum(width, x, self._values(y))
+
+        def equal(these: Sequence[str], those: Sequence[str]) -> str:
+            return low.all_of([low.compare("eq", s, v, w) for s, v, w in zip(self.rep.inner, these, those, strict=True)])
+
+        lower = low.select(low.compare("lt", Scalar("u", 4), code, other), I32, code, other)  # of which −1 is the highest
+        return [*total, low.select(equal(x, y), I32, lower, low.select(equal(total, x), I32, code, other))]
+
     def _sum(self, width: int, sums: Sequence[str], others: list[Value]) -> list[str]:
         """sums ⊕ others."""
         low = self._inner[width]
@@ -125,9 +156,9 @@ class VectorKernel:
     def _update(self, width: int, sums: Sequence[str], i: str | int) -> None:
         """c_i ← c_i ⊕ sums, from i on."""
         rep, low = self.rep, self._outer[width]
-        found = [Value(rep.decode(low, c, v, self._threshold[width]), s) for c, (v, s) in enumerate(zip(sums, rep.outer, strict=True))]
+        found = [Value(rep.decode(low, c, v, self._threshold[width]), s) for c, (v, s) in enumerate(zip(sums, rep.outer, strict=False))]
         places = [self._em.at(s.ir, x, i) for s, x in zip(rep.outer, self._result, strict=True)]
-        update(low, rep.add, rep.outer, rep.extremum, found, places, None)
+        update(low, rep.add, rep.outer, rep.extremum, found, places, (self._em.at("i32", self._via, i), sums[-1]) if self.witness else None)
 
     # Where elements of the result follow each other.
 
@@ -160,18 +191,20 @@ class VectorKernel:
         """The terms from p on, some rows of the matrix."""
         em, lanes, rep = self._em, self.lanes, self.rep
         factors = [self._term_of(em.add(p, r)) for r in range(rows)]
+        codes = [self._number(em.add(p, r), lanes) if self.witness else "" for r in range(rows)]
+        kept = self._kept
         begins = [
             [em.at(s.ir, x, em.mul(em.add(p, r), step)) for s, x, step in zip(rep.outer, self._matrix, self._term, strict=True)]
             for r in range(rows)
         ]
 
         def at(place: str | int, column: str | int) -> None:
-            places = [em.at(s.ir, x, place) for s, x in zip(rep.inner, self._sums, strict=True)]
-            sums = [em.load(s.vector(lanes), x, s.bytes) for s, x in zip(rep.inner, places, strict=True)]
-            for begin, factor in zip(begins, factors, strict=True):
+            places = [em.at(s.ir, x, place) for s, x in kept]
+            sums = [em.load(s.vector(lanes), x, s.bytes) for (s, _), x in zip(kept, places, strict=True)]
+            for begin, factor, code in zip(begins, factors, codes, strict=True):
                 raw = [em.load(s.vector(lanes), em.at(s.ir, x, column), s.bytes) for s, x in zip(rep.outer, begin, strict=True)]
-                sums = self._add(lanes, sums, self._elements(raw, lanes), factor)
-            for value, s, x in zip(sums, rep.inner, places, strict=True):
+                sums = self._take(lanes, sums, self._elements(raw, lanes), factor, code)
+            for value, (s, _), x in zip(sums, kept, places, strict=True):
                 em.store(s.vector(lanes), value, x, s.bytes)
 
         em.loop(0, whole, lanes, lambda j, _: at(j, em.add(start, j)))
@@ -179,16 +212,20 @@ class VectorKernel:
 
     def _merge(self, width: int, place: str | int, column: str | int) -> None:
         """C ← C ⊕ sums."""
-        em, rep = self._em, self.rep
-        sums = [em.load(s.vector(width), em.at(s.ir, x, place), s.bytes) for s, x in zip(rep.inner, self._sums, strict=True)]
-        self._update(width, sums, column)
+        em = self._em
+        self._update(width, [em.load(s.vector(width), em.at(s.ir, x, place), s.bytes) for s, x in self._kept], column)
+
+    @property
+    def _kept(self) -> list[tuple[Scalar, str]]:
+        """What grows in the first-level cache: the sums, and the witnesses."""
+        return [*zip(self.rep.inner, self._sums, strict=True), *([(I32, self._codes)] if self.witness else [])]
 
     # Where terms of a sum follow each other.
 
     def _dot(self, i: str, rows: int) -> None:
         """Elements of the result from i on."""
         em, lanes, rep = self._em, self.lanes, self.rep
-        parts = len(rep.inner)
+        parts = len(rep.inner) + self.witness
         starts = [
             [em.at(s.ir, x, em.mul(em.add(i, r), step)) for s, x, step in zip(rep.outer, self._matrix, self._along, strict=True)]
             for r in range(rows)
@@ -197,13 +234,19 @@ class VectorKernel:
         def terms(width: int, p: str, sums: list[str]) -> list[str]:
             factor = [Value(em.load(s.vector(width), em.at(s.ir, x, p), s.bytes), s) for s, x in zip(rep.inner, self._vector, strict=True)]
             found: list[str] = []
+            code = ""
+            if self.witness:
+                ramp = ", ".join(f"i32 {lane}" for lane in range(width))
+                number = self._number(p, width)
+                code = em.let(f"add {I32.vector(width)} {number}, <{ramp}>") if width > 1 else number
             for r, start in enumerate(starts):
                 raw = [em.load(s.vector(width), em.at(s.ir, x, p), s.bytes) for s, x in zip(rep.outer, start, strict=True)]
-                found += self._add(width, sums[r * parts : (r + 1) * parts], self._elements(raw, width), factor)
+                found += self._take(width, sums[r * parts : (r + 1) * parts], self._elements(raw, width), factor, code)
             return found
 
         def zeros(width: int) -> list[tuple[str, str]]:
-            return [(s.vector(width), s.constant(z, width)) for s, z in zip(rep.inner, rep.inner_zero, strict=True)] * rows
+            codes = [(I32.vector(width), I32.constant(-1, width))] * self.witness
+            return [*((s.vector(width), s.constant(z, width)) for s, z in zip(rep.inner, rep.inner_zero, strict=True)), *codes] * rows
 
         whole = em.round_down(self._k, lanes)
         sums = em.loop(0, whole, lanes, lambda p, sums: terms(lanes, p, sums), zeros(lanes))
@@ -211,10 +254,10 @@ class VectorKernel:
         for r in range(rows):
             total, width = sums[r * parts : (r + 1) * parts], lanes
             while width > 1:
-                halves = [self._half(v, s, width, upper) for upper in (0, 1) for v, s in zip(total, rep.inner, strict=True)]
+                halves = [self._half(v, s, width, upper) for upper in (0, 1) for v, s in zip(total, (*rep.inner, I32), strict=False)]
                 width //= 2
-                total = self._sum(width, halves[:parts], self._values(halves[parts:]))
-            self._update(1, self._sum(1, total, self._values(rest[r * parts : (r + 1) * parts])), em.add(i, r))
+                total = self._both(width, halves[:parts], halves[parts:])
+            self._update(1, self._both(1, total, rest[r * parts : (r + 1) * parts]), em.add(i, r))
 
     def _half(self, vector: str, s: Scalar, width: int, upper: int) -> str:
         """The lower or the upper half of a vector."""

@@ -1,14 +1,13 @@
 """The witness lookup, second pass of a witness product: from the slab that won to the k that won.
 
-Where ``via`` says −2 − slab, the k is the first in that slab whose a⊗b equals C. A row of A and a row of the transposed B are
-read a vector at a time, so an entry costs a few cache lines, whatever the depth.
+Where ``via`` says −2 − slab, the k is the first in that slab whose a⊗b equals C. After each `depth` steps some columns of the packed B are
+transposed, which then stay in the second-level cache while all rows of A pass by: a row of A and one of Bᵀ are read a vector at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments
+from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments, Scalar
+from semiring.kernels.cpu.launch import transposed_shape
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
@@ -16,12 +15,14 @@ from semiring.kernels.hardware import Target
 
 __all__ = ["WitnessKernel"]
 
-_CACHED = 1 << 20
-"""Bytes of Bᵀ that a second-level cache may hold: then prefetching only costs."""
-
 
 class WitnessKernel:
-    """Generates ``transpose(args)`` and ``resolve(args, row, rows)``, which the product calls."""
+    """Generates ``resolve(args, step, k, B…)``, which the product calls, and ``transpose``."""
+
+    # Of the part of the steps that is looked at: its first one, how many they are, and where the last whole slab begins.
+    _begin: str | int
+    _steps: str
+    _last_whole: str | int
 
     def __init__(self, rep: Representation, target: Target, tile: Tile) -> None:
         self.rep, self.target, self.tile = rep, target, tile
@@ -32,134 +33,128 @@ class WitnessKernel:
         """Both functions."""
         return [self._transpose(), self._resolve()]
 
-    def _bases(self, em: Emitter) -> list[str]:
-        """Where each component of the transposed B begins."""
-        size = em.mul(self.args.load(em, "n"), self.args.load(em, "transposed_rows"))
-        return em.side_by_side(self.args.pointer(em, "transposed"), self.rep.inner, size)
-
     def _transpose(self) -> Emitter:
-        """Inner elements of Bᵀ, [n][transposed_rows]."""
-        em = Emitter("transpose", "ptr %args", attributes="#1")
-        low = Lowering(em, self.target, 1)
-        n, k, long = (self.args.load(em, x) for x in ("n", "k", "transposed_rows"))
-        for c, base in enumerate(self._bases(em)):
-            self._transpose_component(em, low, c, base, n, k, long)
+        """``transpose(args, B…, k, out…, steps, n)``: of packed panels [k][columns] so many steps of n columns, [n][transposed_rows]."""
+        panels, outs = ("".join(f", ptr %{x}{c}" for c in self.components) for x in ("B", "out"))
+        em = Emitter("transpose", f"ptr %args{panels}, i64 %k{outs}, i64 %steps, i64 %n", attributes="#1")
+        long, columns, side = self.args.load(em, "transposed_rows"), self.tile.columns, min(16, self.tile.width)
+        whole = em.round_down("%steps", side)
+        for c, s in enumerate(self.rep.inner):
+
+            def panel(j: str, _: list[str], c: int = c, s: Scalar = s) -> None:
+                source, target = em.at(s.ir, f"%B{c}", em.mul(j, "%k")), em.at(s.ir, f"%out{c}", em.mul(j, long))
+
+                def square(p: str, _: list[str]) -> None:
+                    for q in range(0, columns, side):
+                        rows = [
+                            em.load(s.vector(side), em.at(s.ir, source, em.add(em.mul(em.add(p, r), columns), q)), s.bytes)
+                            for r in range(side)
+                        ]
+                        for r, column in enumerate(em.transposed(rows, s)):
+                            em.store(s.vector(side), column, em.at(s.ir, target, em.add(em.mul(long, q + r), p)), s.bytes)
+
+                def row(p: str, _: list[str]) -> None:
+                    def one(q: str, _: list[str]) -> None:
+                        value = em.load(s.ir, em.at(s.ir, source, em.add(em.mul(p, columns), q)), s.bytes)
+                        em.store(s.ir, value, em.at(s.ir, target, em.add(em.mul(q, long), p)), s.bytes)
+
+                    em.loop(0, columns, 1, one)
+
+                em.loop(0, whole, side, square)
+                em.loop(whole, "%steps", 1, row)
+
+            em.loop(0, "%n", columns, panel)
         em.line("ret void")
         return em
-
-    def _transpose_component(self, em: Emitter, low: Lowering, c: int, base: str, n: str, k: str, long: str) -> None:
-        """Component c of Bᵀ, by squares of vectors where rows of B are contiguous."""
-        inner, outer = self.rep.inner[c], self.rep.outer[c]
-        start = self.args.pointer(em, ("B", c))
-        down, across = self.args.load(em, ("B_rows", c)), self.args.load(em, ("B_columns", c))
-        side = min(16, self.tile.width)
-        wide = Lowering(em, self.target, side)
-        contiguous = em.let(f"icmp eq i64 {across}, 1")
-        whole = em.round_down(k, side)
-
-        def strip(j: str, _: list[str]) -> None:
-            count = em.smin(em.sub(n, j), side)
-            source = em.at(outer.ir, start, em.mul(j, across))
-            target = em.at(inner.ir, base, em.mul(j, long))
-
-            def square(p: str, _: list[str]) -> None:
-                rows = []
-                for r in range(side):
-                    row = em.load(outer.vector(side), em.at(outer.ir, source, em.mul(em.add(p, r), down)), outer.bytes)
-                    rows.append(self.rep.encode(wide, c, row))
-                for q, column in enumerate(em.transposed(rows, inner)):
-                    em.store(inner.vector(side), column, em.at(inner.ir, target, em.add(em.mul(long, q), p)), inner.bytes)
-
-            def row(p: str, _: list[str]) -> None:
-                def one(q: str, _: list[str]) -> None:
-                    value = em.load(outer.ir, em.at(outer.ir, source, em.add(em.mul(p, down), em.mul(q, across))), outer.bytes)
-                    to = em.at(inner.ir, target, em.add(em.mul(q, long), p))
-                    em.store(inner.ir, self.rep.encode(low, c, value), to, inner.bytes)
-
-                em.loop(0, count, 1, one)
-
-            full = em.let(f"and i1 {contiguous}, {em.let(f'icmp eq i64 {count}, {side}')}")
-            squares = em.select_i64(full, whole, 0)
-            em.loop(0, squares, side, square)
-            em.loop(squares, k, 1, row)
-
-        em.loop(0, n, side, strip)
 
     def _resolve(self) -> Emitter:
-        """``resolve(args, row, rows)``: every −2 − slab in rows [row, row + rows) of ``via`` becomes first + k.
+        """``resolve(args, step, k, B…)``: every −2 − slab in ``via`` becomes first + k, where all slabs are of the k steps from `step` on.
 
-        The elements of a row of A lie side by side.
+        B are these steps in packed panels. The elements of a row of A lie side by side.
         """
-        em = Emitter("resolve", "ptr %args, i64 %row, i64 %rows", attributes="#1")
-        n, self._k = self.args.load(em, "n"), self.args.load(em, "k")
-        self._first, self._long = self.args.load(em, "first"), self.args.load(em, "transposed_rows")
-        via, via_down = self.args.pointer(em, "via"), self.args.load(em, "via_rows")
-        self._b = self._bases(em)
-        self._a = [(self.args.pointer(em, ("A", c)), self.args.load(em, ("A_rows", c))) for c in self.components]
-        self._c = [(self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c))) for c in self.components]
-        size = sum(s.bytes for s in self.rep.inner)
-        self._prefetches = em.let(f"icmp sgt i64 {em.mul(n, em.mul(self._long, size))}, {_CACHED}")
+        rep, args, tile = self.rep, self.args, self.tile
+        panels = "".join(f", ptr %B{c}" for c in self.components)
+        em = Emitter("resolve", f"ptr %args, i64 %step, i64 %k{panels}", attributes="#1")
+        m, n = args.load(em, "m"), args.load(em, "n")
+        self._first, self._long = args.load(em, "first"), args.load(em, "transposed_rows")
         width = max(2, self.target.vector_bytes // 4)
-        whole = em.round_down(n, width)
+        self._starts = em.let(f"alloca [{width} x i32], align 64")
+        self._a = [(args.pointer(em, ("A", c)), args.load(em, ("A_rows", c))) for c in self.components]
+        self._c = [(args.pointer(em, ("C", c)), args.load(em, ("C_rows", c))) for c in self.components]
+        via, via_down = args.pointer(em, "via"), args.load(em, "via_rows")
+        some, steps = transposed_shape(tile, rep)
+        self._b = em.side_by_side(args.pointer(em, "transposed"), rep.inner, em.mul(self._long, some))
+        last = em.sub(m, 1)
 
-        def row(i: str, _: list[str]) -> None:
-            codes = em.at("i32", via, em.mul(i, via_down))
-            em.loop(0, whole, width, lambda j, _: self._entries(em, i, j, codes, width))
-            em.loop(whole, n, 1, lambda j, _: self._entries(em, i, j, codes, 1))
+        def columns(start: str, _: list[str]) -> None:
+            count = em.smin(em.sub(n, start), some)
+            whole = str(em.round_down(count, width))
 
-        em.loop("%row", em.add("%row", "%rows"), 1, row)
+            def part(p: str, _: list[str]) -> None:
+                self._begin, self._steps = em.add("%step", p), em.smin(em.sub("%k", p), steps)
+                self._last_whole = em.sub(self._steps, tile.slab)
+                panels = "".join(
+                    f", ptr {em.at(s.ir, f'%B{c}', em.add(em.mul(start, '%k'), em.mul(p, tile.columns)))}" for c, s in enumerate(rep.inner)
+                )
+                outs = "".join(f", ptr {b}" for b in self._b)
+                em.line(f"call void @transpose(ptr %args{panels}, i64 %k{outs}, i64 {self._steps}, i64 {count})")
+
+                def row(i: str, _: list[str]) -> None:
+                    below = em.smin(em.add(i, 1), last)
+                    for s, (base, down) in zip(rep.outer, self._a, strict=True):
+                        self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), self._begin)), self._steps)
+                    for s, (base, down) in zip((*rep.outer, I32), (*self._c, (via, via_down)), strict=True):
+                        self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), start)), count)
+                    codes = em.at("i32", via, em.add(em.mul(i, via_down), start))
+                    a = [em.at(s.ir, x, em.add(em.mul(i, down), self._begin)) for s, (x, down) in zip(rep.outer, self._a, strict=True)]
+                    c = [em.at(s.ir, x, em.add(em.mul(i, down), start)) for s, (x, down) in zip(rep.outer, self._c, strict=True)]
+                    em.loop(0, whole, width, lambda j, _: self._entries(em, a, c, j, codes, width))
+                    em.loop(whole, count, 1, lambda j, _: self._entries(em, a, c, j, codes, 1))
+
+                em.loop(0, m, 1, row)
+
+            em.loop(0, "%k", steps, part)
+
+        em.loop(0, n, some, columns)
         em.line("ret void")
         return em
 
-    def _entries(self, em: Emitter, i: str, j: str, codes: str, lanes: int) -> None:
-        """Resolve those of `lanes` entries from (i, j) on that hold a slab."""
-        ir = I32.vector(lanes)
-        waiting = em.let(f"icmp slt {ir} {em.load(ir, em.at('i32', codes, j), 4)}, {I32.constant(-1, lanes)}")
+    def _prefetch(self, em: Emitter, s: Scalar, place: str, count: str) -> None:
+        """Ask for what the next row needs, which is read in an order that no processor foresees."""
+        em.loop(0, count, 64 // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, place, j), write=False))
+
+    def _entries(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, lanes: int) -> None:
+        """Resolve those of `lanes` entries of a row from j on that hold a slab of this part of the steps."""
+        ir, slab = I32.vector(lanes), self.tile.slab
+        code = em.load(ir, em.at("i32", codes, j), 4)
+        # The slab, −2 − code, less the first of this part; what is no code of a slab is less than that.
+        before = em.let(f"trunc i64 {em.add(em.let(f'sdiv i64 {self._begin}, {slab}'), 2)} to i32")
+        number = em.let(
+            f"sub {ir} {em.let(f'sub {ir} zeroinitializer, {code}' if lanes > 1 else f'sub i32 0, {code}')}, {em.splat(before, I32, lanes)}"
+        )
+        waiting = em.let(f"icmp ult {ir} {number}, {I32.constant(transposed_shape(self.tile, self.rep)[1] // slab, lanes)}")
+        starts = em.let(f"mul {ir} {number}, {I32.constant(slab, lanes)}")
         if lanes == 1:
-            em.branch(waiting, lambda: self._entry(em, i, j, codes))
+            em.branch(waiting, lambda: self._entry(em, a, c, j, codes, em.let(f"sext i32 {starts} to i64")))
             return
+        em.store(ir, starts, self._starts, 64)
         mask = em.let(f"zext i{lanes} {em.let(f'bitcast <{lanes} x i1> {waiting} to i{lanes}')} to i64")
-        count = em.call("ctpop.i64", "i64", ("i64", mask))
 
-        def each(visit: Callable[[str], None]) -> None:
-            def following(_: str, left: list[str]) -> list[str]:
-                visit(str(em.add(j, em.call("cttz.i64", "i64", ("i64", left[0]), ("i1", "true")))))
-                return [em.let(f"and i64 {left[0]}, {em.sub(left[0], 1)}")]
+        def following(left: list[str]) -> list[str]:
+            lane = em.call("cttz.i64", "i64", ("i64", left[0]), ("i1", "true"))
+            start = em.let(f"sext i32 {em.load('i32', em.at('i32', self._starts, lane), 4)} to i64")
+            self._entry(em, a, c, str(em.add(j, lane)), codes, start)
+            return [em.let(f"and i64 {left[0]}, {em.sub(left[0], 1)}")]
 
-            em.loop(0, count, 1, following, [("i64", mask)])
+        em.repeat([("i64", mask)], lambda left: em.let(f"icmp ne i64 {left[0]}, 0"), following)
 
-        # The reads are scattered: ask for all of a vector's lines before waiting for the first.
-        em.branch(self._prefetches, lambda: each(lambda column: self._prefetch(em, i, column, codes)))
-        each(lambda column: self._entry(em, i, column, codes))
-
-    def _slab(self, em: Emitter, j: str, codes: str) -> str:
-        """The first k of the slab that entry j of a row holds."""
-        code = em.let(f"sext i32 {em.load('i32', em.at('i32', codes, j), 4)} to i64")
-        return str(em.mul(em.sub(em.let(f"sub i64 0, {code}"), 2), self.tile.slab))
-
-    def _operands(self, em: Emitter, i: str, j: str) -> tuple[list[str], list[str]]:
-        """Row i of A and row j of Bᵀ, one address a component."""
-        outer, inner = self.rep.outer, self.rep.inner
-        a = [em.at(outer[c].ir, p, em.mul(i, down)) for c, (p, down) in enumerate(self._a)]
-        return a, [em.at(inner[c].ir, p, em.mul(j, self._long)) for c, p in enumerate(self._b)]
-
-    def _prefetch(self, em: Emitter, i: str, j: str, codes: str) -> None:
-        """Ask for the operands of entry (i, j)."""
-        start = self._slab(em, j, codes)
-        for rows, scalars in zip(self._operands(em, i, j), (self.rep.outer, self.rep.inner), strict=True):
-            for row, s in zip(rows, scalars, strict=True):
-                for offset in range(0, self.tile.slab, 64 // s.bytes):
-                    em.prefetch(em.at(s.ir, row, em.add(start, offset)), write=False)
-
-    def _entry(self, em: Emitter, i: str, j: str, codes: str) -> None:
-        """``via[i, j]`` ← first + the lowest k of its slab with a_ik ⊗ b_kj = c_ij."""
-        start = self._slab(em, j, codes)
-        stop = em.smin(em.add(start, self.tile.slab), self._k)
-        a, b = self._operands(em, i, j)
-        c_place = [em.at(s.ir, p, em.add(em.mul(i, down), j)) for s, (p, down) in zip(self.rep.outer, self._c, strict=True)]
+    def _entry(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, start: str) -> None:
+        """``via[i, j]`` ← first + the lowest k of the slab from `start` on with a_ik ⊗ b_kj = c_ij."""
+        b = [em.at(s.ir, p, em.mul(j, self._long)) for s, p in zip(self.rep.inner, self._b, strict=True)]
+        c_place = [em.at(s.ir, p, j) for s, p in zip(self.rep.outer, c, strict=True)]
 
         def write(k: str | int) -> None:
-            em.store("i32", em.let(f"trunc i64 {em.add(self._first, k)} to i32"), em.at("i32", codes, j), 4)
+            em.store("i32", em.let(f"trunc i64 {em.add(em.add(self._first, self._begin), k)} to i32"), em.at("i32", codes, j), 4)
 
         def whole() -> None:
             low = Lowering(em, self.target, self.tile.width, infinities=self.rep.inner_infinities)
@@ -167,16 +162,16 @@ class WitnessKernel:
             write(em.add(start, em.call("cttz.i64", "i64", ("i64", bits), ("i1", "true"))))
 
         def part() -> None:
-            best, begin = stop, start
+            best, begin = self._steps, start
             for width in (self.tile.width, 1):
                 low = Lowering(em, self.target, width, infinities=self.rep.inner_infinities)
                 wanted = self._wanted(low, c_place)
-                end = em.add(begin, em.round_down(em.sub(stop, begin), width))
+                end = em.add(begin, em.round_down(em.sub(self._steps, begin), width))
 
                 def search(p: str, found: list[str], low: Lowering = low, wanted: list[str] = wanted) -> list[str]:
                     bits = self._hits(low, a, b, wanted, p, low.width)
                     hit = em.let(f"icmp ne i64 {bits}, 0")
-                    none = em.let(f"icmp eq i64 {found[0]}, {stop}")
+                    none = em.let(f"icmp eq i64 {found[0]}, {self._steps}")
                     at = em.add(p, em.call("cttz.i64", "i64", ("i64", bits), ("i1", "false")))
                     return [em.select_i64(em.let(f"and i1 {hit}, {none}"), at, found[0])]
 
@@ -184,7 +179,7 @@ class WitnessKernel:
                 begin = str(end)
             write(best)
 
-        em.branch(em.let(f"icmp sle i64 {em.add(start, self.tile.slab)}, {self._k}"), whole, part)
+        em.branch(em.let(f"icmp sle i64 {start}, {self._last_whole}"), whole, part)
 
     def _hits(self, low: Lowering, a: list[str], b: list[str], wanted: list[str], p: str, steps: int) -> str:
         """One bit for each of `steps` values of k from p on: whether a⊗b is the wanted element."""

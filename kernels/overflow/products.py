@@ -38,7 +38,7 @@ from semiring.kernels.limits import (
 )
 from semiring.kernels.overflow.floats import certify_floats
 from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range
-from semiring.kernels.overflow.statistics import SMALL, begin_raw_statistics, kernel_for, surely_elements, value_statistics
+from semiring.kernels.overflow.statistics import SMALL, as_stored, begin_raw_statistics, kernel_for, surely_elements, value_statistics
 
 __all__ = ["ProductChecks", "certify", "checks_for", "depends_on_values", "ranges"]
 
@@ -187,7 +187,7 @@ class ProductChecks:
         """
         if not self.asked(refuse=refuse):
             return False, None
-        arrays = [*operands[0], *operands[1]] if len(operands) == 2 else [v for part in operands for v in part]
+        arrays = [as_stored(v) for part in operands for v in part]
         if self.are_safe(arrays):
             return False, None
         parts = self._by_operand(value_statistics(arrays, self._infinities, threads=threads))

@@ -29,7 +29,16 @@ from semiring.kernels.limits import (
     interpreted,
 )
 
-__all__ = ["SMALL", "begin_raw_statistics", "begin_statistics", "flag_signs", "kernel_for", "surely_elements", "value_statistics"]
+__all__ = [
+    "SMALL",
+    "as_stored",
+    "begin_raw_statistics",
+    "begin_statistics",
+    "flag_signs",
+    "kernel_for",
+    "surely_elements",
+    "value_statistics",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -129,6 +138,7 @@ def _bounds(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[tupl
 def _on_host(arrays: Sequence[Array], infinities: tuple[int, ...], threads: int | None) -> list[ValueStatistics]:
     """In one call of the kernel if they are small and of one dtype, else piece by piece on several threads."""
     dtype, small = arrays[0].dtype, arrays[0].dtype.kind != "O"
+    arrays = list(map(as_stored, arrays))
     for v in arrays:
         small = small and v.dtype == dtype and v.nbytes <= SMALL and (v.ndim == 2 or v.flags.forc)
     if small:
@@ -147,6 +157,13 @@ def _on_host(arrays: Sequence[Array], infinities: tuple[int, ...], threads: int 
         return each
     rest = iter(each)
     return [functools.reduce(operator.or_, (next(rest) for _ in some), ValueStatistics()) for some in pieces]
+
+
+def as_stored(v: Array) -> Array:
+    """The array with its axes in the order of memory, where there are more than two: a stack of transposed matrices is contiguous."""
+    if v.ndim <= 2 or v.flags.forc:
+        return v
+    return v.transpose(sorted(range(v.ndim), key=lambda axis: -abs(v.strides[axis])))
 
 
 def _pieces(values: Array) -> Iterator[Array]:

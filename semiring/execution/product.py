@@ -199,7 +199,7 @@ def _multiply_at_once(
     Then places that are not our `own` are as they were.
     """
     work, via = places
-    if via is not None or len(operands) > 2 or not hasattr(engine, "multiply_within"):
+    if len(operands) > 2 or not hasattr(engine, "multiply_within"):
         return False
     if how.checks.safe is None or not how.checks.asked(refuse=check):
         return False
@@ -207,7 +207,9 @@ def _multiply_at_once(
         return False
     left, right = _matrices(form, *operands)
     result = work if own else tuple(map(np.empty_like, work))
-    if not engine.multiply_within(Block(left), Block(right), Block(result), how.checks.safe, how.checks.are_safe):
+    if via is not None:
+        via.fill(-1)
+    if not engine.multiply_within(Block(left), Block(right), Block(result, via), how.checks.safe, how.checks.are_safe):
         return False
     for v, w in zip(work, result, strict=True):
         if v is not w:

@@ -18,7 +18,6 @@ from semiring.arrays.devices import gpus, is_gpu
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import GraphError
 from semiring.kernels import machine
-from semiring.kernels.boolean import is_packed
 from semiring.kernels.machine import call_seconds, speed_of
 from semiring.kernels.select import has_searches
 from semiring.planning.options import Options
@@ -41,8 +40,7 @@ def closure_seconds(problem: Problem, device: str) -> float:
     call = machine.CLOSURE_CALL + machine.PATHS_CALL * paths + machine.PART_CALL * (problem.searches is not None)
     passes = 0.0
     if device == "cpu":
-        packed = is_packed(problem.semiring, problem.dtypes, witness=paths)
-        entry = machine.PASS_BIT if packed else machine.PASS + machine.PASS_BYTE * problem.element_bytes
+        entry = machine.PASS_BIT if problem.is_packed(device) else machine.PASS + machine.PASS_BYTE * problem.element_bytes
         passes = n**2 * entry * (machine.WITNESS if paths else 1.0)
     call += machine.SETTLED * problem.scipy
     if paths and (problem.scipy or problem.searches is not None):

@@ -22,7 +22,6 @@ from semiring.arrays.memory import ALWAYS_FITS, fits, with_scratch
 from semiring.common import forks
 from semiring.common.errors import SemiringError, TooLargeError
 from semiring.kernels import machine
-from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import sides_of
 from semiring.kernels.select import has_searches, scans_for
 from semiring.planning.block_rows import by_block_rows, by_block_rows_of_ranks, bytes_of_results
@@ -157,8 +156,7 @@ def _all_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
 def _whole(problem: Problem, device: str) -> Plan:
     """The closure of all matrices as they are, each in one piece."""
     eliminate = eliminates(problem.semiring, problem.dtypes, paths=problem.paths)
-    packed = is_packed(problem.semiring, problem.dtypes, witness=problem.paths)
-    sides = sides_of(problem.semiring, problem.dtypes, device, packed=packed)
+    sides = sides_of(problem.semiring, problem.dtypes, device, packed=problem.is_packed(device))
     algorithm, block = settled(problem.method, problem.block, problem.n, sides, eliminate=eliminate)
     size = problem.result_bytes
     return Plan(

@@ -13,7 +13,6 @@ from semiring.common.forks import cached_property
 from semiring.common.html import Shown, bars, escape, faint, table
 from semiring.common.units import duration, format_bytes, step_rate
 from semiring.kernels import machine
-from semiring.kernels.boolean import is_packed
 from semiring.kernels.description import BlockSides, KernelDescription, describe, sides_of
 from semiring.kernels.engine import Engine, fresh_engine
 from semiring.kernels.machine import Speed, speed_of
@@ -130,7 +129,8 @@ class Plan(Shown):
 
     @cached_property
     def _prototype(self) -> Engine:
-        return engine_for(self.semiring, self.dtypes, self.device, self.problem.threads, witness=self.paths)
+        packed = self.problem.is_packed(self.device)
+        return engine_for(self.semiring, self.dtypes, self.device, self.problem.threads, witness=self.paths, packed=packed)
 
     @cached_property
     def searches(self) -> Searches | None:
@@ -147,18 +147,19 @@ class Plan(Shown):
         """Steps a second, and bytes between the host and a GPU, on which the prediction rests; None for the reference engine."""
         if self.device == "reference":
             return None
-        packed = self.strategy != "block rows"
+        packed = self.strategy != "block rows" and self.problem.is_packed(self.device)
         return speed_of(self.device, self.semiring, self.dtypes, witness=self.paths, packed=packed, threads=self.problem.threads)
 
     @cached_property
     def outline(self) -> KernelDescription:
         """Engine, tile and instructions of a step. The CPU's are counted in machine code that is generated for that."""
-        return describe(self.semiring, self.dtypes, self.device, self.n, witness=self.paths, by_rows=self.rows is not None)
+        packed = self.rows is None and self.problem.is_packed(self.device)
+        return describe(self.semiring, self.dtypes, self.device, self.n, witness=self.paths, packed=packed)
 
     @property
     def sides(self) -> BlockSides:
         """The sides of the engine's blocks."""
-        packed = self.strategy == "whole" and is_packed(self.semiring, self.dtypes, witness=self.paths)
+        packed = self.strategy == "whole" and self.problem.is_packed(self.device)
         return sides_of(self.semiring, self.dtypes, self.device, packed=packed)
 
     @property

@@ -12,6 +12,8 @@ from semiring.algorithms.rows_of_edges import Order, Reach
 from semiring.algorithms.symbolic import Fill
 from semiring.arrays.devices import gpu_name, is_gpu, on_gpu
 from semiring.common.errors import SemiringError
+from semiring.kernels import machine
+from semiring.kernels.boolean import is_packed
 from semiring.planning.options import Options, size_of
 
 __all__ = ["Problem", "closure_problem", "location"]
@@ -148,6 +150,11 @@ class Problem(NamedTuple):
     def needs_block_rows(self) -> bool:
         """Whether the caller wants what only a closure by block rows can give."""
         return self.memory_limit is not None or self.checkpoint
+
+    def is_packed(self, device: str) -> bool:
+        """Whether a device packs matrices into bits; on the CPU those of a stack that go one to a lane are not."""
+        small = device == "cpu" and self.matrices > 1 and max(*self.shape[-2:], self.depth) <= machine.UNPACKED
+        return not small and is_packed(self.semiring, self.dtypes, witness=self.paths)
 
     @property
     def there(self) -> bool:

@@ -249,6 +249,22 @@ def test_forward_and_backward_of_a_hidden_markov_model() -> None:
     np.testing.assert_array_equal(sr.scan(a, sr.LOG, pi, weights=seen, last=True), alpha[-1])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+@pytest.mark.parametrize("states", [*range(1, 10), 15, 16, 17, 20, 31, 33, 64, 71])
+def test_a_matrix_a_step_in_any_order_of_time_and_memory(states: int, dtype: str) -> None:
+    """Matrices are transposed by squares, whose edges lie elsewhere for each number of states."""
+    rng = np.random.default_rng(states)
+    matrices, start = rng.integers(0, 99, (5, states, states)).astype(dtype), np.zeros(states, dtype)
+    for a in (matrices, matrices[::-1], matrices.transpose(0, 2, 1), matrices.transpose(1, 2, 0).copy().transpose(2, 0, 1)):
+        forward, backward = [start], [start]
+        for step in a:
+            forward.append((forward[-1][:, None] + step).min(0))
+        for step in a[::-1]:
+            backward.append((step + backward[-1]).min(1))
+        np.testing.assert_array_equal(sr.scan(a, sr.MIN_PLUS, start), forward)
+        np.testing.assert_array_equal(sr.scan(a, sr.MIN_PLUS, start, reverse=True), backward[::-1])
+
+
 def test_viterbi_is_the_best_of_all_sequences() -> None:
     rng = np.random.default_rng(5)
     states, steps = 3, 4

@@ -15,8 +15,10 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.cpu.boolean import GROUP, STRIP, BooleanEngine
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.engine import Block, PackedBlock
+from semiring.kernels.machine import UNPACKED
 from semiring.kernels.select import engine_for
 from semiring.product import matmul
+from semiring.solve import closure
 from tests.kernels.samples import Array, examples
 
 BOOL = (np.dtype(bool),)
@@ -68,16 +70,35 @@ def test_the_plain_engine_agrees() -> None:
     np.testing.assert_array_equal(witness, np.where(both.any(axis=1), both.argmax(axis=1), -1))
 
 
+@pytest.mark.parametrize("n", [5, UNPACKED, UNPACKED + 1])
 @pytest.mark.parametrize("batch", [(3,), (2, 2), (0,)])
-def test_batches(batch: tuple[int, ...]) -> None:
+def test_batches(batch: tuple[int, ...], n: int) -> None:
+    """Matrices that go one to a lane as bytes, and packed ones, whose rows are converted together."""
     rng = np.random.default_rng(0)
-    a, b, c = (rng.random((*batch, 90, 90)) < 0.02 for _ in "abc")
+    a, b, c = (rng.random((*batch, n, n)) < 1.8 / n for _ in "abc")
     np.testing.assert_array_equal(matmul(a, b, BOOLEAN), product(a, b))
     np.testing.assert_array_equal(matmul(a, b[:1], BOOLEAN), product(a, b[:1]))
     np.testing.assert_array_equal(matmul(a, b, BOOLEAN, c=c), product(a, b) | c)
     expected = product(a, b) | a
     assert matmul(a, b, BOOLEAN, c=a, out=a) is a
     np.testing.assert_array_equal(a, expected)
+
+
+@pytest.mark.parametrize("n", [5, UNPACKED, UNPACKED + 1])
+@pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (2, 1, 0)])
+def test_batches_that_lie_otherwise(axes: tuple[int, int, int], n: int) -> None:
+    """Operands, `out` and closures of stacks that are views: by powers of the matrices of floats."""
+    rng = np.random.default_rng(1)
+    sizes = np.empty(3, int)
+    sizes[list(axes)] = 3, n, n
+    a, out = (rng.random(tuple(sizes)) < 1.2 / n).transpose(axes), np.empty(tuple(sizes), bool).transpose(axes)
+    assert matmul(a, a, BOOLEAN, out=out) is out
+    np.testing.assert_array_equal(out, product(a, a))
+    walks = a
+    for _ in range(n.bit_length()):
+        walks = walks | product(walks, walks)
+    np.testing.assert_array_equal(closure(a, BOOLEAN, reflexive=False), walks)
+    np.testing.assert_array_equal(closure(a, BOOLEAN), walks | np.eye(n, dtype=bool))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from semiring.kernels.overflow.products import ProductChecks
 from semiring.kernels.overflow.statistics import value_statistics
 from semiring.kernels.reference import ReferenceEngine
 from semiring.product import matmul
-from tests.kernels.samples import CASES, ISAS, Array, elements, examples
+from tests.kernels.samples import CASES, ISAS, SELECTIVE, Array, elements, examples
 
 INF = math.inf
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -46,8 +46,12 @@ def test_all_layouts(case: Any, isa: str, seed: np.random.Generator, data: st.Da
     found, expected = (tuple(v.copy() for v in c) for _ in range(2))
     engine = CpuEngine(semiring, dtypes, data.draw(st.sampled_from([1, 3]), label="threads"), isa)
     engine.signed = True
-    for each, values in ((engine, found), (ReferenceEngine(semiring, dtypes), expected)):
-        (each.multiply if fresh else each.multiply_add)(Block(a), Block(b), Block(values))
+    witness = case in SELECTIVE and data.draw(st.booleans(), label="witness")
+    vias = [np.full(shapes[2], -1, np.int32) if witness else None for _ in range(2)]
+    for each, values, via in ((engine, found, vias[0]), (ReferenceEngine(semiring, dtypes), expected, vias[1])):
+        (each.multiply if fresh else each.multiply_add)(Block(a, row=5, column=5), Block(b), Block(values, via))
+    if witness:
+        np.testing.assert_array_equal(vias[0], vias[1])
     for x, y in zip(found, expected, strict=True):
         if semiring.name == "log":
             np.testing.assert_allclose(x, y, rtol=1e-3 if dtypes[0].itemsize == 4 else 1e-9)
@@ -109,6 +113,22 @@ def test_elements_pass(semiring: Any, value: float) -> None:
     np.testing.assert_array_equal(matmul(a, v, semiring), expected)
 
 
+@pytest.mark.parametrize("count", [1, 7, 150])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_witnesses_of_stacks_are_the_first_that_win(count: int, order: Any) -> None:
+    """Against NumPy, with many ties; one vector for all, and one for each."""
+    rng = np.random.default_rng(0)
+    a, v = rng.integers(0, 5, (count, 70, 300)).astype(np.float32), rng.integers(0, 5, (count, 300, 1)).astype(np.float32)
+    a = np.asarray(a, order=order)
+    for vectors in (v, v[:1]):
+        candidates = a + vectors.transpose(0, 2, 1)
+        values, witness = matmul(a, vectors, MIN_PLUS, witness=True)
+        np.testing.assert_array_equal(values[..., 0], candidates.min(2))
+        np.testing.assert_array_equal(witness[..., 0], candidates.argmin(2))
+        values, witness = matmul(vectors.transpose(0, 2, 1), a.transpose(0, 2, 1), MIN_PLUS, witness=True)
+        np.testing.assert_array_equal(witness[:, 0], candidates.argmin(2))
+
+
 def test_the_matrix_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
 
@@ -119,6 +139,7 @@ def test_the_matrix_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "value_statistics", counted)
     for dtype in (np.float32, np.float64, np.int32):
         a, v = large(dtype), np.arange(LARGE + 1).astype(dtype)
+        np.testing.assert_array_equal(matmul(a, v, MIN_PLUS, witness=True).witness, (a + v).argmin(1))
         out = np.empty(LARGE, dtype)
         assert matmul(a, v, MIN_PLUS, out=out) is out
         np.testing.assert_array_equal(out, (a + v).min(1))
