@@ -120,7 +120,7 @@ def test_processes_of_threads_while_another_one_compiles(compiling: None) -> Non
     def one(i: int) -> None:
         process = context.Process(target=computes_or_ends, args=(-i - 0.5,))
         process.start()
-        process.join(20)
+        process.join(120)
         if process.is_alive():
             process.kill()
             process.join()
