@@ -154,7 +154,7 @@ def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, thre
             from semiring.kernels.cuda.scan import CudaScans, fits
 
             return CudaScans(semiring, dtypes, gpu_number(device)) if fits(semiring, dtypes, states) else None
-        from semiring.kernels.cpu.scans import Scans as CpuScans
+        from semiring.kernels.cpu.scans import CpuScans
 
     return CpuScans(semiring, dtypes, threads)
 

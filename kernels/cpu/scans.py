@@ -16,7 +16,7 @@ from semiring.kernels.cpu.scan_words import ScanArrays, ScanForm, ScanWords, scr
 from semiring.kernels.machine import SERIAL
 from semiring.kernels.scans import ScanOperands, ScanPlaces
 
-__all__ = ["Scans"]
+__all__ = ["CpuScans"]
 
 Array = np.ndarray[Any, Any]
 
@@ -26,7 +26,7 @@ _SHARES = 8
 _FIRST, _LAST, _SCRATCH = map(ScanWords._fields.index, ("first", "last", "scratch"))
 
 
-class Scans(Threaded):
+class CpuScans(Threaded):
     """The scans over a semiring in dtypes for which it can be compiled.
 
     Parameters
@@ -43,17 +43,7 @@ class Scans(Threaded):
         self._kernels = kernels_for(semiring, dtypes, isa)
 
     def run(self, operands: ScanOperands, places: ScanPlaces, *, backward: bool, signed: bool) -> None:
-        """Fill the places with the answer, but for what is beyond the lengths of sequences.
-
-        Parameters
-        ----------
-        operands : ScanOperands
-        places : ScanPlaces
-        backward : bool
-            v_{t−1} = A_t ⊗ (w_t ⊗ v_t) from the last vector on, instead of v_t = (v_{t−1} ⊗ A_t) ⊗ w_t.
-        signed : bool
-            See `Engine.signed`.
-        """
+        """See `Scans.run`."""
         rep, (steps, states, batch) = self._kernels.representation, (operands.steps, operands.states, operands.batch)
         lengths = operands.lengths.ravel()
         matrices = [_spread(v, (*batch, steps, states, states)) for v in operands.matrices]

@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 import semiring as sr
 from semiring.algebra import ops
 from semiring.algebra.laws import is_selective
-from semiring.kernels.cpu.scans import Scans
+from semiring.kernels.cpu.scans import CpuScans
 from semiring.kernels.scans import ScanOperands, ScanPlaces
 from tests.kernels.samples import CASES, ISAS, DTypes, Values, elements, examples, name, squeeze
 
@@ -145,7 +145,7 @@ def test_the_instruction_sets_agree(semiring: sr.Semiring, isa: str) -> None:
             continue
         operands = ScanOperands(matrices, weights, initial, np.array(2), 2, states)
         places = ScanPlaces(tuple(np.empty_like(v) for v in expected))
-        Scans(semiring, dtypes, 1, isa).run(operands, places, backward=reverse, signed=True)
+        CpuScans(semiring, dtypes, 1, isa).run(operands, places, backward=reverse, signed=True)
         for x, y in zip(places.values, expected, strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
 

@@ -11,7 +11,7 @@ import pytest
 
 import semiring as sr
 from semiring.algebra.laws import is_selective
-from semiring.kernels.cpu.scans import Scans as CpuScans
+from semiring.kernels.cpu.scans import CpuScans
 from semiring.kernels.cuda.scan import CudaScans
 from semiring.kernels.scans import ScanOperands, ScanPlaces, Scans
 from tests.kernels.samples import CASES, DTypes, Values, elements, name
