@@ -3,7 +3,7 @@
 Eliminating a vertex takes it out of the graph and joins its neighbours by the paths through it: Gaussian elimination over a closed semiring
 (Backhouse and Carré, 1975). With S a supernode, R what it is joined with, and A the front of both,
 
-    D ← A_SS*,  U ← D A_SR,  L ← A_RS D,  A_RR ← A_RR ⊕ L A_SR,
+    D ← A_SS*,  A_SR ← D A_SR,  A_RR ← A_RR ⊕ A_RS A_SR,  A_RS ← A_RS D,
 
 which are the first four assignments of the recursive closure. What remains at R, its Schur complement, goes to the front of the supernode
 above (multifrontal: Duff and Reid, 1983), and with products as dense matrices it is the superFW of Sao, Kannan, Gera and Vuduc (2020).
@@ -134,10 +134,8 @@ class Elimination:
             due[found.ancestors(np.minimum(nodes.entry_rows[position], nodes.entry_columns[position]))] = True
         how: dict[str, Any] = {"by_star": self.by_star, "signed": self.engine.signed}
         try:
-            subtrees = [(first, last + 1, _stack(found, first, last, self.kernels.dtypes)) for first, last in self._subtrees if due[last]]
-            self.kernels.fronts(nodes, weights, self.panels, self._complements, subtrees, **how)
-            for _, stop, stack in subtrees:
-                self._keep(stop - 1, tuple(v[: int(found.beyond[stop - 1]) ** 2].copy() for v in stack))
+            subtrees = [(first, last + 1, _stack(found, first, last)) for first, last in self._subtrees if due[last]]
+            self.kernels.fronts(nodes, weights, self.panels, self._complements, subtrees, self._keep_first, **how)
             for s in self._above:
                 if due[s]:
                     self._front(s, weights, how)
@@ -147,11 +145,10 @@ class Elimination:
     def _front(self, s: int, weights: Values, how: dict[str, Any]) -> None:
         """Eliminate one front whose children are done."""
         nodes, w, m = self.found.nodes, int(self.found.widths[s]), int(self.found.sides[s])
-        front = tuple(np.empty((m, m), d) for d in self.kernels.dtypes)
         if m <= _SMALL:
-            self.kernels.fronts(nodes, weights, self.panels, self._complements, [(s, s + 1, front)], **how)
-            self._keep(s, tuple(v.reshape(-1)[: (m - w) ** 2].copy() for v in front))
+            self.kernels.fronts(nodes, weights, self.panels, self._complements, [(s, s + 1, m * m)], self._keep_first, **how)
             return
+        front = tuple(np.empty((m, m), d) for d in self.kernels.dtypes)
         self.kernels.assemble(nodes, weights, self._complements, s, front, by_star=self.by_star)
         try:
             eliminate_front(self.engine, self.engine.load(front), w, self.engine.pivot, by_star=self.by_star)
@@ -162,6 +159,10 @@ class Elimination:
             upper[own].reshape(w, m)[...] = v[:w]
             lower[own].reshape(m, w)[...] = v[:, :w]
         self._keep(s, tuple(np.ascontiguousarray(v[w:, w:]) for v in front))
+
+    def _keep_first(self, s: int, stack: Values) -> None:
+        """Keep the Schur complement with which a stack begins."""
+        self._keep(s, tuple(v[: int(self.found.beyond[s]) ** 2].copy() for v in stack))
 
     def _keep(self, s: int, complement: Values) -> None:
         """Keep a Schur complement, and say where it lies."""
@@ -184,7 +185,7 @@ class Elimination:
             Is told how many rows are done, and by which worker.
         """
         found, kernels = self.found, self.kernels
-        places = found.place[sources]
+        places, signed = found.place[sources], self.engine.signed
         ends = found.place if targets is None else found.place[targets]
         down = self._down(None if targets is None else ends)
         order = np.argsort(places, kind="stable")  # those that are near each other in the tree have most of their ancestors in common
@@ -195,7 +196,9 @@ class Elimination:
             if worker not in buffers:
                 buffers[worker] = kernels.buffer(found.n)
             x = buffers[worker]
-            kernels.sweep(found.nodes, self.panels, places[numbers], found.ancestors(places[numbers]), down, x, backward=backward)
+            kernels.sweep(
+                found.nodes, self.panels, places[numbers], found.ancestors(places[numbers]), down, x, backward=backward, signed=signed
+            )
             if backward:
                 for v, o in zip(x, out, strict=True):
                     o[:, numbers] = v[ends, : len(numbers)]
@@ -218,7 +221,7 @@ class Elimination:
             for v, given, z in zip(x, b, zero, strict=True):
                 v[...] = z
                 v[found.place, : lanes.stop - first] = given[:, lanes]
-            kernels.sweep(found.nodes, self.panels, None, every, self._down(None), x, backward=True)
+            kernels.sweep(found.nodes, self.panels, None, every, self._down(None), x, backward=True, signed=self.engine.signed)
             for v, out in zip(x, result, strict=True):
                 out[:, lanes] = v[found.place, : lanes.stop - first]
 
@@ -247,8 +250,8 @@ def _subtrees(found: Symbolic) -> tuple[list[tuple[int, int]], list[int]]:
     return [(first[s], s) for s in tops], [s for s in range(count) if not inside[s]]
 
 
-def _stack(found: Symbolic, first: int, last: int, dtypes: tuple[np.dtype[Any], ...]) -> Values:
-    """Memory for the fronts and Schur complements of a subtree."""
+def _stack(found: Symbolic, first: int, last: int) -> int:
+    """Elements of the fronts and Schur complements of a subtree that there are at a time."""
     some = slice(first, last + 1)
     left = found.beyond[some] ** 2
     parent = found.parent[some] - first
@@ -256,5 +259,4 @@ def _stack(found: Symbolic, first: int, last: int, dtypes: tuple[np.dtype[Any], 
     taken = np.zeros(len(left), np.int64)
     np.add.at(taken, parent[inside], left[inside])
     before = np.cumsum(left - taken) - (left - taken)
-    need = int((before + found.sides[some] ** 2).max())
-    return tuple(np.empty(need, d) for d in dtypes)
+    return int((before + found.sides[some] ** 2).max())

@@ -75,7 +75,7 @@ class Factorization:
         try:
             self._eliminate(after, numbers)
         except BaseException:  # also where the user interrupts
-            self._eliminate(before, numbers)
+            self._eliminate(before, None)  # all, whatever was overwritten
             raise
 
     def located(self, tails: Array, heads: Array) -> Array:
@@ -100,13 +100,19 @@ class Factorization:
         meter : Meter, optional
             Told of n + m steps for each row or column.
         """
+        backward = len(targets) < len(sources)
+        if self._guard.needs_rows and not (every_source if backward else every_target):
+            every = np.arange(self.edges.n)
+            ends = (every, targets) if backward else (sources, every)
+            found = self.between(*ends, every_source=backward, every_target=not backward, meter=meter)
+            return tuple(v[sources] if backward else v[:, targets] for v in found)
         out = tuple(np.empty((len(sources), len(targets)), d) for d in self.edges.dtypes)
 
         def tell(rows: int, worker: int) -> None:
             if meter is not None:
                 meter.add(rows * (self.edges.n + len(self.edges.heads)), tell=worker == 0)
 
-        if len(targets) < len(sources):
+        if backward:
             self.elimination.rows(targets, None if every_source else sources, out, backward=True, tell=tell)
         else:
             self.elimination.rows(sources, None if every_target else targets, out, tell=tell)
@@ -119,13 +125,23 @@ class Factorization:
 
     def solve(self, b: Values) -> Values:
         """The least solution of x = A ⊗ x ⊕ b, for b of shape (n, k)."""
-        if self._potentials is None:
-            found = self.elimination.solve(b)
-        else:
-            p, back = (tuple(v[:, None] for v in values) for values in self._potentials)
-            found = self._multiplied(back, self.elimination.solve(self._multiplied(p, b)))
-        self._guard.after(found, None)
+        guard = guard_for(self.semiring, self.edges.dtypes, self.edges.n, check=self._check)  # b is an edge more
+        weights, given = (statistics_of(self.semiring, values) for values in (self.edges.weights, b))
+        guard.before(tuple(x | y for x, y in zip(weights, given, strict=True)))
+        signed, self.elimination.engine.signed = self.elimination.engine.signed, guard.signed
+        try:
+            found = self._solved(b)
+        finally:
+            self.elimination.engine.signed = signed
+        guard.after(found, None)
         return found
+
+    def _solved(self, b: Values) -> Values:
+        """The same, without a look at its numbers."""
+        if self._potentials is None:
+            return self.elimination.solve(b)
+        p, back = (tuple(v[:, None] for v in values) for values in self._potentials)
+        return self._multiplied(back, self.elimination.solve(self._multiplied(p, b)))
 
     def _eliminate(self, weights: Values, changed: Array | None) -> None:
         """Eliminate edges of these weights, or those parts where some have changed."""

@@ -24,7 +24,7 @@ def _metis(starts: Array, heads: Array) -> Array:
     """Nested dissection, by pymetis."""
     metis = importlib.import_module("pymetis")
     adjacency = metis.CSRAdjacency(starts.astype(np.int32), heads.astype(np.int32))
-    # METIS tells the position of each vertex and the vertex of each position, pymetis in this order; the first is the vertices in order.
+    # Of its two arrays the first has the vertices in their order, and the second the position of each.
     return np.asarray(metis.nested_dissection(adjacency=adjacency)[0], np.int64)
 
 
@@ -64,9 +64,9 @@ def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tup
     if not isinstance(order, str):
         given = np.asarray(order)
         if given.shape != (n,) or given.dtype.kind not in "iu" or not np.array_equal(np.sort(given), np.arange(n)):
-            raise GraphError(f"order must name each of the {n} vertices once, as integers from 0; or be one of 'auto', {_names()}")
+            raise GraphError(f"order must name each of the {n} vertices once, or be one of 'auto', {_names()}")
         return given.astype(np.int64), "given"
-    if order == "natural" or (order == "auto" and not len(heads)):
+    if order == "natural" or not len(heads):
         return np.arange(n), "natural"
     if order != "auto" and order not in ORDERS:
         raise GraphError(f"order {order!r} is unknown; it may be 'auto', {_names()}, or an array of the vertices in their order")
@@ -77,9 +77,8 @@ def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tup
         except ImportError:
             if order != "auto":
                 raise GraphError(f"order {order!r} needs {module}; pip install 'semiring[sparse]', or pass order='auto'") from None
-    raise GraphError(
-        "an order of elimination is found by pymetis, suitesparse-amd or SciPy; pip install 'semiring[sparse]', or pass order="
-    )
+    modules = ", ".join(module for module, _ in ORDERS.values())
+    raise GraphError(f"an order of elimination is found by one of {modules}: pip install 'semiring[sparse]', or pass order='natural'")
 
 
 def _names() -> str:

@@ -66,9 +66,9 @@ class Fill(NamedTuple):
     side: int
     order: str
 
-    def memory(self, itemsize: int) -> int:
-        """Bytes of the panels, of the Schur complements that are kept, and of the largest front, of elements of so many bytes."""
-        return itemsize * (3 * self.panels + 2 * self.side**2)
+    def memory(self, itemsize: int, n: int, threads: int) -> int:
+        """Bytes of the panels, the Schur complements that are kept, the largest front, and a sweep of each thread over n vertices."""
+        return itemsize * (3 * self.panels + 2 * self.side**2 + 64 * n * threads)
 
 
 @dataclass(frozen=True, eq=False)

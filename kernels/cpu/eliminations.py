@@ -14,14 +14,12 @@ from semiring.common.errors import DivergentPivot
 from semiring.kernels.cpu.emitter import pack
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords, Supernodes
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.sweeps import SweepArrays, SweepWords, lanes_of
+from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, lanes_of
 
 __all__ = ["Eliminations", "Panels"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
-
-_FIRST, _LAST, _LOCAL = map(FrontWords._fields.index, ("first", "last", "local"))
 
 
 class Panels(NamedTuple):
@@ -59,7 +57,8 @@ class Eliminations(Threaded):
         weights: Values,
         panels: Panels,
         complements: Array,
-        some: Sequence[tuple[int, int, Values]],
+        some: Sequence[tuple[int, int, int]],
+        keep: Callable[[int, Values], None],
         *,
         by_star: bool,
         signed: bool,
@@ -76,7 +75,9 @@ class Eliminations(Threaded):
         complements : int64 array of shape (s, components)
             Gets the addresses of Schur complements, which lie in the stacks.
         some : sequence of tuple
-            The first supernode, the one after the last, and memory for the stack, one array a component.
+            The first supernode, the one after the last, and how many elements the stack needs.
+        keep : callable
+            Is given the last one and its stack, which begins with its Schur complement.
         by_star : bool
             For any closed semiring; else ⊕ must be idempotent.
         signed : bool
@@ -90,15 +91,19 @@ class Eliminations(Threaded):
         function = self._kernels.function("fronts_eliminate" if by_star else "fronts_close")
         divergent: list[int] = []
 
-        def work(task: tuple[int, int, Values], worker: int) -> None:
-            if not divergent:
-                status = self._run(function, nodes, weights, panels, complements, task, whole=True, reflexive=not by_star, signed=signed)
-                if status >= 0:
-                    divergent.append(status)
+        def work(task: tuple[int, int, int], worker: int) -> None:
+            first, stop, size = task
+            stack = tuple(np.empty(size, dtype) for dtype in self.dtypes)
+            how = {"whole": True, "reflexive": not by_star, "signed": signed}
+            status = self._run(function, nodes, weights, panels, complements, (first, stop, stack), **how)
+            if status >= 0:
+                divergent.append(status)
+            else:
+                keep(stop - 1, stack)
 
         run(work, some, self.threads)
-        if divergent:
-            raise DivergentPivot(divergent[0])
+        if divergent:  # all of them are through, so that threads do not tell which
+            raise DivergentPivot(min(divergent))
 
     def assemble(self, nodes: Supernodes, weights: Values, complements: Array, s: int, front: Values, *, by_star: bool) -> None:
         """Make the front of one supernode of its edges and of the Schur complements of its children."""
@@ -121,7 +126,7 @@ class Eliminations(Threaded):
         """One call; the place of a divergent pivot, or −1."""
         first, last, stack = task
         local = np.empty(int(nodes.columns[-1]), np.int64)
-        threshold = self._kernels.representation.threshold(signed=signed)
+        threshold = self._threshold(signed)
         arrays = (*nodes, local, complements)
         words = FrontWords._make((first, last, whole, reflexive, *map(address, arrays), threshold, -1))
         upper, lower = panels or (stack, stack)
@@ -129,13 +134,28 @@ class Eliminations(Threaded):
         function(packed.buffer_info()[0])
         return int(packed[FRONT_STATUS])
 
+    def _threshold(self, signed: bool) -> int:
+        """What tropical integers are compared with."""
+        return self._kernels.representation.threshold(signed=signed)
+
     # Sweeps.
 
     def buffer(self, n: int) -> Values:
         """Memory for a sweep: a row of lanes for each place."""
         return tuple(np.empty((n, self.lanes), dtype) for dtype in self.dtypes)
 
-    def sweep(self, nodes: Supernodes, panels: Panels, sources: Array | None, up: Array, down: Array, x: Values, *, backward: bool) -> None:
+    def sweep(
+        self,
+        nodes: Supernodes,
+        panels: Panels,
+        sources: Array | None,
+        up: Array,
+        down: Array,
+        x: Values,
+        *,
+        backward: bool,
+        signed: bool,
+    ) -> None:
         """Rows of the closure (`backward`: columns) for no more sources than lanes, at all places of the supernodes in `down`.
 
         Parameters
@@ -148,7 +168,8 @@ class Eliminations(Threaded):
             The supernodes of the sources and all above them, ascending; those of the targets and all above them, descending.
         x : tuple of arrays of shape (n, lanes)
             See `buffer`; whatever is in them.
-        backward : bool
+        backward, signed : bool
+            The latter as of `Engine`.
         """
         active = np.zeros(len(nodes.row_starts) - 1, np.int64)
         active[up] = 1
@@ -156,12 +177,14 @@ class Eliminations(Threaded):
         own, numbers = self.buffer(widest), np.arange(len(x[0]))
         starts, count = (numbers, -1) if sources is None else (sources, len(sources))
         lists = address(up), len(up), address(down), len(down)
-        words = SweepWords._make((*map(address, (*nodes[:4], numbers)), *lists, address(active), address(starts), count, 0, 0))
-        packed = pack(words, [(*map(address, arrays), 0) for arrays in zip(x, own, panels.upper, panels.lower, strict=True)])
+        words = SweepWords._make(
+            (*map(address, (*nodes[:4], numbers)), *lists, address(active), address(starts), count, self._threshold(signed))
+        )
+        packed = pack(words, [tuple(map(address, arrays)) for arrays in zip(x, own, panels.upper, panels.lower, strict=True)])
         self._kernels.function("sweep_columns" if backward else "sweep_rows")(packed.buffer_info()[0])
 
     def gather(self, x: Values, places: Array, out: Values, rows: Array) -> None:
         """out[rows[b]] ← lane b of x at given places; the elements of a row of `out` lie side by side."""
-        words = SweepWords(0, 0, 0, 0, address(rows), 0, 0, 0, 0, 0, address(places), len(rows), out[0].shape[1], len(places))
-        packed = pack(words, [SweepArrays(address(v), 0, 0, 0, address(o)) for v, o in zip(x, out, strict=True)])
+        words = GatherWords(address(rows), address(places), len(rows), out[0].shape[1], len(places))
+        packed = pack(words, [GatherArrays(address(v), address(o)) for v, o in zip(x, out, strict=True)])
         self._kernels.function("gather")(packed.buffer_info()[0])

@@ -15,9 +15,18 @@ from semiring.kernels.cpu.lowering import Lowering, Value, Via, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
-__all__ = ["PivotKernel"]
+__all__ = ["PivotKernel", "outer_product"]
 
 Body = Callable[[Lowering, str], None]
+
+
+def outer_product(rep: Representation, low: Lowering, left: list[Value], right: list[Value], threshold: str) -> list[Value]:
+    """left ⊗ right of outer elements; of tropical integers as in a product of matrices: a sum at half of ∞ is ∞ before the next one."""
+    if rep.kind != "clamped":
+        return low.evaluate(rep.mul, left, right, rep.outer)
+    a, b = ([Value(rep.encode(low, 0, x.name), rep.inner[0])] for (x,) in (left, right))
+    (total,) = Lowering(low.em, low.target, low.width).evaluate(rep.mul, a, b, rep.inner)
+    return [Value(rep.decode(low, 0, total.name, threshold), rep.outer[0])]
 
 
 _UNROLLED = 4
@@ -88,12 +97,8 @@ class PivotKernel:
             em.loop(self._ends[1], self._long, 1, lambda j, _: body(single, j))
 
     def _product(self, low: Lowering, left: list[Value], right: list[Value]) -> list[Value]:
-        """left ⊗ right; of tropical integers as in a product of matrices, so that a sum at half of ∞ or beyond is ∞ before the next one."""
-        if self.rep.kind != "clamped":
-            return low.evaluate(self.rep.mul, left, right, self.rep.outer)
-        a, b = ([Value(self.rep.encode(low, 0, x.name), self.rep.inner[0])] for (x,) in (left, right))
-        (total,) = Lowering(low.em, self.target, low.width).evaluate(self.rep.mul, a, b, self.rep.inner)
-        return [Value(self.rep.decode(low, 0, total.name, self._threshold[low]), self.rep.outer[0])]
+        """left ⊗ right."""
+        return outer_product(self.rep, low, left, right, self._threshold[low])
 
     def _take_in(self, low: Lowering, left: list[Value], row_k: list[str], row_i: list[str], j: str, via: Via | None) -> None:
         """a_ij ← a_ij ⊕ left a_kj."""

@@ -1,10 +1,10 @@
 """Rows and columns of a closure out of the panels of a sparse elimination: ``sweep_rows``, ``sweep_columns`` and ``gather``.
 
-With A* = [I U; 0 I] [D* 0; 0 S*] [I 0; L I] at each supernode, where D* U and L D* stand in its panels, a row x of the closure is found in
-two sweeps over the supernodes: from the leaves up, x_R ← x_R ⊕ x_S D*U, and from the roots down, x_S ← x_S D* ⊕ x_R L D*. Columns are
-found alike, with the factors in the other order. X has a vector of each of many sources at once for every place, so that all of them take
-an entry of a panel, which is loaded once, in one vector operation. The sweep up needs only the supernodes above the sources, and the one
-down those above the targets.
+With A* = [I D*U; 0 I] [D* 0; 0 S*] [I 0; LD* I] at each supernode, of which D*, D*U and LD* stand in its panels, a row x of the closure
+is found in two sweeps over the supernodes: from the leaves up, x_R ← x_R ⊕ x_S D*U, and from the roots down, x_S ← x_S D* ⊕ x_R LD*.
+Columns are found alike, with the factors in the other order. X has a vector of each of many sources at once for every place, so that all
+of them take an entry of a panel, which is loaded once, in one vector operation. The sweep up needs only the supernodes above the sources,
+and the one down those above the targets.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 from semiring.kernels.cpu.emitter import Arguments, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.pivot import outer_product
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
-__all__ = ["SweepArrays", "SweepKernel", "SweepWords", "lanes_of"]
+__all__ = ["GatherArrays", "GatherWords", "SweepArrays", "SweepKernel", "SweepWords", "lanes_of"]
 
 _ROW = 256
 """Bytes of a row of X: four cache lines, which the micro-kernel reads at once."""
@@ -36,10 +37,9 @@ _TILES = ((4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
 class SweepWords(NamedTuple):
     """The arguments, before `SweepArrays` for each component; the arrays up to `panel_starts` are those of `Supernodes`.
 
-    ``up`` lists the supernodes of the first sweep in ascending order and ``down`` those of the second in descending order; `active` marks
+    `up` lists the supernodes of the first sweep in ascending order and `down` those of the second in descending order; `active` marks
     the former with 1. `starts` has the places of the sources, one a lane, whose element there is 1; with `lanes` −1 X is given.
-    `numbers` are those from 0 on. For ``gather``, `numbers` says to which row of `out` each of so many `lanes` goes, `stride` how many
-    elements rows lie apart, and `starts` has the `k` places that are its columns.
+    `numbers` are those from 0 on, and `threshold` is what tropical integers are compared with.
     """
 
     columns: int
@@ -54,17 +54,36 @@ class SweepWords(NamedTuple):
     active: int
     starts: int
     lanes: int
-    stride: int
-    k: int
+    threshold: int
 
 
 class SweepArrays(NamedTuple):
-    """The addresses of one component: X, as much memory as the widest supernode has rows of it, the panels, and rows for ``gather``."""
+    """The addresses of one component: X, as much memory as the widest supernode has rows of it, and the panels."""
 
     x: int
     own: int
     upper: int
     lower: int
+
+
+class GatherWords(NamedTuple):
+    """The arguments of ``gather``, before `GatherArrays` for each component.
+
+    The result has a column for each of `k` `places`. `rows` says to which of its rows, which lie `stride` elements apart, each of the first
+    `lanes` lanes goes.
+    """
+
+    rows: int
+    places: int
+    lanes: int
+    stride: int
+    k: int
+
+
+class GatherArrays(NamedTuple):
+    """The addresses of one component: X, and the result."""
+
+    x: int
     out: int
 
 
@@ -96,7 +115,7 @@ class SweepKernel:
     def _open(self, name: str, parameters: str = "ptr %args", attributes: str = "#0") -> Emitter:
         """A function."""
         em = Emitter(name, parameters, attributes=attributes)
-        infinities = self.rep.infinities
+        infinities = self.rep.inner_infinities
         self.low, self.single = (Lowering(em, self.target, w, infinities=infinities) for w in (self.width, 1))
         return em
 
@@ -154,7 +173,7 @@ class SweepKernel:
         em.loop(0, many, self.width, put)
 
     def _up(self, turn: str, _: list[str]) -> None:
-        """x_R ← x_R ⊕ x_S D*U, or of a column x_R ← x_R ⊕ L D* x_S."""
+        """x_R ← x_R ⊕ x_S D*U, or of a column x_R ← x_R ⊕ LD* x_S."""
         em = self.em
         begin, w, rows, r, panel = self._supernode("up", turn)
         own = em.at("i64", self.x["numbers"], begin)
@@ -164,7 +183,7 @@ class SweepKernel:
             self._call("x", rows, r, "x", own, w, "upper", em.add(panel, w), 1, em.add(w, r), fresh=False)
 
     def _down(self, turn: str, _: list[str]) -> None:
-        """x_S ← x_S D* ⊕ x_R L D*, or of a column x_S ← D* x_S ⊕ D*U x_R."""
+        """x_S ← x_S D* ⊕ x_R LD*, or of a column x_S ← D* x_S ⊕ D*U x_R."""
         em = self.em
         begin, w, rows, r, panel = self._supernode("down", turn)
         own = em.at("i64", self.x["numbers"], begin)
@@ -211,7 +230,7 @@ class SweepKernel:
         """Rows of X that `targets` names ← themselves (or 0 if `fresh`) ⊕ the sum over `terms` of rows times entries of a panel."""
         em = self.em
         words = [f"ptr {targets}", f"i64 {count}", f"ptr {terms}", f"i64 {depth}", f"i64 {along}", f"i64 {across}"]
-        words.append(f"i64 {int(fresh)}")
+        words += [f"i64 {int(fresh)}", f"i64 {self.x['threshold']}"]
         for c, t in enumerate(self.rep.outer):
             words += [f"ptr {self.arrays[to][c]}", f"ptr {self.arrays[source][c]}", f"ptr {em.at(t.ir, self.arrays[matrix][c], place)}"]
         em.line(f"call void @{self.name}_panel({', '.join(words)})")
@@ -220,9 +239,14 @@ class SweepKernel:
 
     def _panel(self) -> Emitter:
         """The product of a panel and rows of X."""
-        words = ["ptr %targets", "i64 %count", "ptr %terms", "i64 %depth", "i64 %along", "i64 %across", "i64 %fresh"]
+        words = ["ptr %targets", "i64 %count", "ptr %terms", "i64 %depth", "i64 %along", "i64 %across", "i64 %fresh", "i64 %threshold"]
         words += [f"ptr %{name}{c}" for c in self.components for name in ("to", "from", "matrix")]
         em = self._open(f"{self.name}_panel", ", ".join(words), "#1")
+        self._threshold = ""
+        if self.rep.kind == "clamped":
+            (t,) = self.rep.inner
+            word = em.let(f"trunc i64 %threshold to {t.ir}") if t.bytes < 8 else "%threshold"
+            self._threshold = em.splat(word, t, self.width)
         start = "0"
         for tile in [t for t in (4, 2, 1) if t <= self.tile]:
             stop = str(em.round_down("%count", tile)) if tile > 1 else "%count"
@@ -283,7 +307,7 @@ class SweepKernel:
             for vector in x:
                 old = [Value(sums[len(new) + c], t) for c, t in enumerate(rep.outer)]
                 factors = (scalars, vector) if self.backward else (vector, scalars)
-                product = low.evaluate(rep.mul, *factors, rep.outer)
+                product = outer_product(rep, low, *factors, self._threshold)
                 new += [v.name for v in low.evaluate(rep.add, old, product, rep.outer)]
         return new
 
@@ -291,18 +315,18 @@ class SweepKernel:
 
     def _gather(self) -> Emitter:
         """Rows of the result are lanes of the rows of X at given places: squares of vectors are transposed."""
-        em, args = self._open("gather"), self.args
+        em, args = self._open("gather"), Arguments(GatherWords, GatherArrays, len(self.components))
         count, stride, k = (args.load(em, name) for name in ("lanes", "stride", "k"))
-        starts, numbers = args.pointer(em, "starts"), args.pointer(em, "numbers")
+        places, lines = args.pointer(em, "places"), args.pointer(em, "rows")
         x, out = ([args.pointer(em, (name, c)) for c in self.components] for name in ("x", "out"))
         lanes, width = self.lanes, min(self.width, 16)
         whole = str(em.round_down(k, width))
 
         def row(j: str | int) -> str | int:
-            return em.mul(em.load("i64", em.at("i64", starts, j), 8), lanes)
+            return em.mul(em.load("i64", em.at("i64", places, j), 8), lanes)
 
         def line(lane: str | int) -> str | int:
-            return em.mul(em.load("i64", em.at("i64", numbers, lane), 8), stride)
+            return em.mul(em.load("i64", em.at("i64", lines, lane), 8), stride)
 
         def ask(j: str, _: list[str]) -> None:
             # Rows lie anywhere: they are asked for before those before them are done.

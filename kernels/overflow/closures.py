@@ -49,6 +49,11 @@ class Guard:
         self.semiring, self.dtypes, self.edges, self.refuses = semiring, dtypes, edges, refuses
         self.dtype = dtypes[0]
 
+    @property
+    def needs_rows(self) -> bool:
+        """Whether `after` proves what it proves of whole rows alone (or of whole columns)."""
+        return False
+
     def before(self, statistics: Sequence[ValueStatistics]) -> None:
         """Refuse a matrix whose closure could wrap; the value statistics of each component, see `statistics_of`, tell."""
 
@@ -140,6 +145,10 @@ class _TropicalIntegers(Guard):
             what = f"finite weights reach {self.largest}{beyond}, and the library can tell sums from ∞ below {self.limit}"
             raise overflow_risk(self.semiring, self.dtypes, what)
 
+    @property
+    def needs_rows(self) -> bool:
+        return self.refuses and not self.signed and (self.edges + 1) * self.largest >= self.limit
+
     def after(self, values: Values, via: Array | None) -> None:
         if not (self.signed or self.refuses):
             return
@@ -185,6 +194,10 @@ class _TropicalFloats(Guard):
         signed = statistics[0].pulls_back(minimum=self.semiring.program.add[0].op == "min")
         if signed or self.largest >= self.limit:
             raise self._risk(f"three paths of {self.edges} edges")
+
+    @property
+    def needs_rows(self) -> bool:
+        return not self.proven
 
     def after(self, values: Values, via: Array | None) -> None:
         # Had a path overflowed to ∞, the last vertex before that would have a finite result, and the edge from there would reach ∞.
@@ -240,6 +253,10 @@ class _Between(Guard):
         elif not walks_fit(self.semiring, self.dtypes, [found], self.edges):
             what = f"elements are {found[0]} … {found[1]}, so that three paths of {self.edges} edges could leave the dtype"
             raise overflow_risk(self.semiring, self.dtypes, what)
+
+    @property
+    def needs_rows(self) -> bool:
+        return self.whole is not None
 
     def after(self, values: Values, via: Array | None) -> None:
         if self.whole is not None:

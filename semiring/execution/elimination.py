@@ -13,9 +13,11 @@ from semiring.algorithms.schedules import require_closure_laws
 from semiring.algorithms.symbolic import Symbolic, analysed
 from semiring.arrays.devices import host
 from semiring.arrays.memory import fits, free_on
+from semiring.arrays.threads import thread_count
 from semiring.common.errors import DTypeError, GraphError, TooLargeError, noted
 from semiring.common.units import format_bytes
 from semiring.graphs import edges_of
+from semiring.graphs.array_like import is_sparse
 from semiring.graphs.edge_list import EdgeList
 from semiring.graphs.foreign import edges_of_library
 from semiring.graphs.read import GivenMatrix, reading_of
@@ -48,10 +50,11 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
             raise DTypeError("elimination is compiled for numbers, and these are objects; pass dtype=float, or use closure")
         require_closure_laws(semiring, edges.dtypes, paths=False)
         found = _analysed(edges, labels, options.order)
-        _require_room(found, edges)
+        _require_room(found, edges, thread_count(options.threads))
         names = int if labels is None else labels.__getitem__
         matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check)
-        return Factor(matrix, labels, listed)
+        by_rows = not is_sparse(graph) or (getattr(graph, "format", "") == "csr" and bool(getattr(graph, "has_canonical_format", False)))
+        return Factor(matrix, labels, listed, by_rows=by_rows)
 
 
 def _edges_of_matrix(graph: Any, semiring: Semiring, options: FactorOptions) -> tuple[CSR, Any]:
@@ -73,9 +76,9 @@ def _analysed(edges: CSR, labels: Any, order: Any) -> Symbolic:
     return analysed(edges, order if isinstance(order, str) else chosen(order, edges.n, labels, "order").numbers)
 
 
-def _require_room(found: Symbolic, edges: CSR) -> None:
+def _require_room(found: Symbolic, edges: CSR, threads: int) -> None:
     """Refuse an elimination whose panels and largest front the memory has no room for."""
-    fill, needed = found.fill, found.fill.memory(sum(d.itemsize for d in edges.dtypes))
+    fill, needed = found.fill, found.fill.memory(sum(d.itemsize for d in edges.dtypes), edges.n, threads)
     if not fits(needed, "cpu"):
         raise TooLargeError(
             f"eliminating {edges.n:,} vertices in the order {fill.order!r} fills {fill.entries:,} entries, {format_bytes(needed)}, "

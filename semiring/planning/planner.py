@@ -19,6 +19,7 @@ from semiring.algebra.laws import is_idempotent
 from semiring.algorithms.schedules import eliminates, require_closure_laws, require_method, settled
 from semiring.arrays.devices import gpus, is_gpu
 from semiring.arrays.memory import ALWAYS_FITS, fits, with_scratch
+from semiring.arrays.threads import thread_count
 from semiring.common import forks
 from semiring.common.errors import SemiringError, TooLargeError
 from semiring.kernels import machine
@@ -237,7 +238,9 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
     compiled = has_searches(problem.semiring, problem.dtypes, named)
     if problem.has_rows_alone and (some or problem.scipy or compiled):
         ways["search"] = search_seconds(problem, compiled=compiled), "cpu"
-    if problem.fill is not None and fits(problem.fill.memory(problem.element_bytes) + problem.result_bytes, "cpu"):
+    if problem.fill is not None and fits(
+        problem.fill.memory(problem.element_bytes, problem.n, thread_count(problem.threads)) + problem.result_bytes, "cpu"
+    ):
         ways["elimination"] = elimination_seconds(problem), "cpu"
     if problem.scipy and named == "auto":
         ways["SciPy"] = scipy_seconds(problem), "cpu"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Hashable, Iterator, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,16 +14,18 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import combine_runs
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.tight_edges import grow_trees
+from semiring.arrays.conversion import conversions, require_inside, written_as
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed
 from semiring.arrays.memory import fits, free_on
 from semiring.arrays.pieces import HOST
-from semiring.common.errors import GraphError, ShapeError, TooLargeError, raised_here
+from semiring.common.errors import DTypeError, GraphError, ShapeError, TooLargeError, raised_here
 from semiring.common.html import Shown
 from semiring.common.units import format_bytes
 from semiring.graphs.edge_list import EdgeList
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
+from semiring.kernels.overflow.statistics import surely_elements
 from semiring.results.paths import Paths
 from semiring.results.paths_between import paths_in
 from semiring.results.store import Names, shown
@@ -51,8 +55,8 @@ class Factor(Shown):
         The vertices, in the order of rows and columns.
     """
 
-    def __init__(self, matrix: Factorization, labels: Sequence[Hashable] | None, listed: EdgeList | None) -> None:
-        self._matrix, self._listed = matrix, listed
+    def __init__(self, matrix: Factorization, labels: Sequence[Hashable] | None, listed: EdgeList | None, *, by_rows: bool = True) -> None:
+        self._matrix, self._listed, self._by_rows = matrix, listed, by_rows
         self.nodes: tuple[Any, ...] = tuple(range(matrix.edges.n)) if labels is None else tuple(labels)
         self._labels = None if labels is None else self.nodes
 
@@ -252,7 +256,7 @@ class Factor(Shown):
         between = (every, roots.numbers) if backward else (roots.numbers, every)
         found = self._matrix.between(*between, every_source=backward or roots.every, every_target=not backward or roots.every)
         rows = tuple(np.ascontiguousarray(v.T) for v in found) if backward else found
-        tree = grow_trees(self.semiring, edges, roots.numbers, rows, backward=backward)
+        tree = grow_trees(self.semiring, edges, roots.numbers, rows, backward=backward, threads=self._matrix.elimination.kernels.threads)
         values = tuple(v if others.every else v[:, others.numbers] for v in rows)
         if backward:
             values, tree = tuple(v.T for v in values), tree.T
@@ -281,7 +285,9 @@ class Factor(Shown):
         rows : array of shape (k, n)
         """
         n, least = len(self.nodes), self._matrix.elimination.together
-        size = max(least, HOST // max(1, n) // least * least) if size is None else max(1, int(size))
+        size = max(least, HOST // max(1, n) // least * least) if size is None else operator.index(size)
+        if size < 1:
+            raise GraphError(f"size is {size}; rows come one at a time at least")
         for first in range(0, n, size):
             numbers = self._matrix.found.order[first : first + size]
             yield tuple([self.nodes[v] for v in numbers.tolist()]), self._elements(Vertices(numbers), Vertices.all_of(n))
@@ -310,16 +316,15 @@ class Factor(Shown):
 
         Raises
         ------
-        ShapeError
-            For another number of rows.
+        ShapeError, DTypeError, DomainError, OverflowRiskError
+            For another number of rows, or elements that are none, or so large that a sum could leave the dtype.
         """
-        parts = b if self.semiring.components > 1 else (b,)
-        given = tuple(np.asarray(host(borrowed(v).array)) for v in parts)
-        n = len(self.nodes)
-        if len(given) != len(self.dtypes) or any(v.ndim not in (1, 2) or v.shape[0] != n or v.shape != given[0].shape for v in given):
-            raise ShapeError(f"b must have a row for each of {n} vertices, shape ({n},) or ({n}, k); got {given[0].shape}")
-        columns = tuple(np.ascontiguousarray(v.reshape(n, math.prod(v.shape[1:])), d) for v, d in zip(given, self.dtypes, strict=True))
-        answer = tuple(v.reshape(given[0].shape) for v in self._matrix.solve(columns))
+        given, n = self._values(b, "b"), len(self.nodes)
+        shape = given[0].shape
+        if len(shape) not in (1, 2) or shape[0] != n:
+            raise ShapeError(f"b must have a row for each of {n} vertices, shape ({n},) or ({n}, k); got {shape}")
+        columns = tuple(np.ascontiguousarray(v.reshape(n, math.prod(shape[1:]))) for v in given)
+        answer = tuple(v.reshape(shape) for v in self._matrix.solve(columns))
         return answer[0] if len(answer) == 1 else answer
 
     # Other weights.
@@ -342,13 +347,14 @@ class Factor(Shown):
         Parameters
         ----------
         weights : array, or tuple (tails, heads, weights)
-            Of all edges, in the order of the list that `factor` was given, or else of rows and then of columns; or of some, by their ends.
+            Of all edges: in the order of the list, or of the graph of another library, that `factor` was given; of a matrix or a sorted
+            CSR array by rows, then by columns. Or of some, by their ends. Where elements are structured, weights are a tuple of arrays.
             An edge of an undirected list has the same weight both ways. Of edges that are named several times weights combine with ⊕.
 
         Raises
         ------
-        GraphError
-            For an edge that the graph has not, or another number of weights. The factor is as it was.
+        GraphError, DTypeError, DomainError
+            For an edge that the graph has not, another number of weights, or what is no element. The factor is as it was.
         DivergenceError, OverflowRiskError
             As for `factor`. The factor is as it was.
         """
@@ -365,13 +371,19 @@ class Factor(Shown):
         """The ends of the edges that an update names, as numbers of vertices, and their weights."""
         components = len(self.dtypes)
         listed, edges, n = self._listed, self._matrix.edges, len(self.nodes)
-        by_ends = isinstance(weights, tuple) and len(weights) == 3 and components != 3
-        if by_ends:
+        named = isinstance(weights, tuple) and len(weights) == 3 and not all(isinstance(x, Real) for x in weights)
+        if named and (components != 3 or isinstance(weights[2], tuple)):
             tails, heads = (chosen(ends, n, self._labels, name).numbers for ends, name in zip(weights, ("tails", "heads"), strict=False))
-            values = self._values(weights[2])
+            values = self._values(weights[2], "weights")
         else:
-            values = self._values(weights)
+            if not self._by_rows:
+                raise GraphError(
+                    "weights of a sparse array that is not by rows, sorted: pass (tails, heads, weights), or factor its tocsr()"
+                )
+            values = self._values(weights, "weights")
             tails, heads = (edges.tails, edges.heads) if listed is None else (listed.sources, listed.targets)
+        if values[0].ndim != 1:
+            raise GraphError(f"weights are a flat sequence, one number for each edge, and no array of shape {values[0].shape}")
         if not len(tails) == len(heads) == len(values[0]):
             raise GraphError(f"{len(values[0]):,} weights for {len(tails):,} edges; pass one for each, or (tails, heads, weights)")
         if listed is not None and not listed.directed:
@@ -380,25 +392,28 @@ class Factor(Shown):
             values = tuple(np.concatenate([v, v[back]]) for v in values)
         return tails, heads, values
 
-    def _values(self, weights: Any) -> Values:
-        """Weights as elements, one array a component."""
-        parts = weights if len(self.dtypes) > 1 else (weights,)
-        found = tuple(np.asarray(host(borrowed(w).array)) for w in parts)
-        if len(found) != len(self.dtypes) or any(v.ndim != 1 for v in found):
-            raise GraphError("weights are a flat sequence, one number for each edge")
-        zero, _ = self.semiring.identities(self.dtypes)
-        converted = []
-        for v, dtype, z in zip(found, self.dtypes, zero, strict=True):
-            if v.dtype.kind == "f" and np.isnan(v).any():
-                raise GraphError("a weight is NaN; close an edge by the zero of the semiring, such as inf")
-            # Integers have no ∞, and their zero stands for it.
-            absent = np.isinf(v) if dtype.kind in "iu" and v.dtype.kind == "f" else np.zeros(len(v), bool)
-            cast = np.where(absent, 0, v).astype(dtype)
-            if dtype.kind in "iu" and not np.array_equal(cast, np.where(absent, 0, v)):
-                raise GraphError(f"a weight is no {dtype}; factor the graph with dtype=float")
-            cast[absent] = z
-            converted.append(cast)
-        return tuple(converted)
+    def _values(self, numbers: Any, what: str) -> Values:
+        """Numbers of the caller's as elements, one array a component; what integers have no ∞ for is the semiring's zero."""
+        parts = numbers if len(self.dtypes) > 1 else (numbers,)
+        if not isinstance(parts, tuple) or len(parts) != len(self.dtypes):
+            raise GraphError(f"{what} over {self.semiring.name} are a tuple of {len(self.dtypes)} arrays")
+        try:
+            given = tuple(np.atleast_1d(host(borrowed(part).array)) for part in parts)
+        except ValueError as error:
+            raise GraphError(f"{what} are no array: {error}") from error
+        if wrong := next((v.dtype for v in given if v.dtype.kind not in "biuf"), None):
+            raise DTypeError(f"{what} are {wrong}, and no numbers")
+        if len({v.shape for v in given}) > 1:
+            raise ShapeError(f"the components of {what} differ in shape: {', '.join(str(v.shape) for v in given)}")
+
+        def where(index: tuple[int, ...]) -> str:
+            return f"{what}[{', '.join(map(str, index))}]"
+
+        convert = conversions(self.semiring, [written_as(v.dtype, numbers=True) for v in given], self.dtypes)
+        found = tuple(np.ascontiguousarray(to(v, where)) for to, v in zip(convert, given, strict=True))
+        if not surely_elements(self.semiring, found):
+            require_inside(self.semiring, found, what)
+        return found
 
     # Elements.
 
