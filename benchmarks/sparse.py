@@ -109,7 +109,7 @@ def measure(name: str, graph: Any) -> list[list[str]]:
     """A row of the table for each way, checked against SciPy."""
     n = graph.shape[0]
     begun = time.perf_counter()
-    f = sr.factor(graph)
+    f = sr.factor(graph, dtype="float32")
     made = time.perf_counter() - begun
     again = _best(lambda: f.update(graph.data))
     near, far = np.array(f.order[: min(n, _SOURCES)]), np.random.default_rng(3).permutation(n)[: min(n, _SOURCES)]
@@ -122,7 +122,7 @@ def measure(name: str, graph: Any) -> list[list[str]]:
         "rows in the order of elimination": (lambda: f.rows(near), len(near)),
         "rows of random sources": (lambda: f.rows(far), len(far)),
         "1,000 × 1,000 entries": (lambda: f[far[:1000], far[-1000:]], min(n, 1000)),
-        "searches of this library": (lambda: sr.apsp(graph, sources=few), len(few)),
+        "searches of this library": (lambda: sr.apsp(graph, sources=few, dtype="float32"), len(few)),
         "SciPy's Dijkstra": (lambda: csgraph.dijkstra(graph, indices=few), len(few)),
         "networkit's": (_networkit(graph, few), len(few)),
         "igraph's": (_igraph(graph, few), len(few)),
