@@ -9,7 +9,7 @@
   need not change. `by_rows` does the same by block rows, for what is on disk or too large, and `by_ranks` for what several processes pass.
 
 Where elements are tuples, `ordinary` makes such of graphs with ordinary weights. `graph` has what all share: the result, how it is to be
-read, and what is no edge. `vertices` finds the vertices that `sources=` and `targets=` name.
+read, and what is no edge. `vertices` finds the vertices that `sources=` and `targets=` name, and `reweighing` other weights for edges.
 """
 
 from semiring.graphs.edge_list import EdgeList, edges

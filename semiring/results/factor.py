@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Hashable, Iterator, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,18 +13,15 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import combine_runs
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.tight_edges import grow_trees
-from semiring.arrays.conversion import conversions, require_inside, written_as
-from semiring.arrays.devices import host
-from semiring.arrays.exchange import borrowed
 from semiring.arrays.memory import fits, free_on
 from semiring.arrays.pieces import HOST
-from semiring.common.errors import DTypeError, GraphError, ShapeError, TooLargeError, raised_here
+from semiring.common.errors import GraphError, ShapeError, TooLargeError, raised_here
 from semiring.common.html import Shown
 from semiring.common.units import format_bytes
 from semiring.graphs.edge_list import EdgeList
+from semiring.graphs.reweighing import as_elements, reweighed
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
-from semiring.kernels.overflow.statistics import surely_elements
 from semiring.results.paths import Paths
 from semiring.results.paths_between import paths_in
 from semiring.results.store import Names, shown
@@ -56,7 +52,9 @@ class Factor(Shown):
     """
 
     def __init__(self, matrix: Factorization, labels: Sequence[Hashable] | None, listed: EdgeList | None, *, by_rows: bool = True) -> None:
-        self._matrix, self._listed, self._by_rows = matrix, listed, by_rows
+        self._matrix, self._by_rows = matrix, by_rows
+        self._directed = listed is None or listed.directed
+        self._listed: tuple[Array, Array] | None = None if listed is None else (listed.sources, listed.targets)
         self.nodes: tuple[Any, ...] = tuple(range(matrix.edges.n)) if labels is None else tuple(labels)
         self._labels = None if labels is None else self.nodes
 
@@ -319,7 +317,7 @@ class Factor(Shown):
         ShapeError, DTypeError, DomainError, OverflowRiskError
             For another number of rows, or elements that are none, or so large that a sum could leave the dtype.
         """
-        given, n = self._values(b, "b"), len(self.nodes)
+        given, n = as_elements(b, self.semiring, self.dtypes, "b"), len(self.nodes)
         shape = given[0].shape
         if len(shape) not in (1, 2) or shape[0] != n:
             raise ShapeError(f"b must have a row for each of {n} vertices, shape ({n},) or ({n}, k); got {shape}")
@@ -358,7 +356,9 @@ class Factor(Shown):
         DivergenceError, OverflowRiskError
             As for `factor`. The factor is as it was.
         """
-        tails, heads, given = self._named(weights)
+        edges = self._matrix.edges
+        every = self._listed or (edges.tails, edges.heads) if self._by_rows else None
+        tails, heads, given = reweighed(weights, self.semiring, self.dtypes, every, self._labels, len(self.nodes), directed=self._directed)
         numbers = self._matrix.located(tails, heads)
         if (numbers < 0).any():
             u, v = (self.nodes[int(x[np.argmin(numbers)])] for x in (tails, heads))
@@ -366,54 +366,6 @@ class Factor(Shown):
         order = np.argsort(numbers, kind="stable")
         add = operations_for(self.semiring, self.dtypes).add
         self._matrix.update(*combine_runs(numbers[order], tuple(v[order] for v in given), add))
-
-    def _named(self, weights: Any) -> tuple[Array, Array, Values]:
-        """The ends of the edges that an update names, as numbers of vertices, and their weights."""
-        components = len(self.dtypes)
-        listed, edges, n = self._listed, self._matrix.edges, len(self.nodes)
-        named = isinstance(weights, tuple) and len(weights) == 3 and not all(isinstance(x, Real) for x in weights)
-        if named and (components != 3 or isinstance(weights[2], tuple)):
-            tails, heads = (chosen(ends, n, self._labels, name).numbers for ends, name in zip(weights, ("tails", "heads"), strict=False))
-            values = self._values(weights[2], "weights")
-        else:
-            if not self._by_rows:
-                raise GraphError(
-                    "weights of a sparse array that is not by rows, sorted: pass (tails, heads, weights), or factor its tocsr()"
-                )
-            values = self._values(weights, "weights")
-            tails, heads = (edges.tails, edges.heads) if listed is None else (listed.sources, listed.targets)
-        if values[0].ndim != 1:
-            raise GraphError(f"weights are a flat sequence, one number for each edge, and no array of shape {values[0].shape}")
-        if not len(tails) == len(heads) == len(values[0]):
-            raise GraphError(f"{len(values[0]):,} weights for {len(tails):,} edges; pass one for each, or (tails, heads, weights)")
-        if listed is not None and not listed.directed:
-            back = np.flatnonzero(tails != heads)
-            tails, heads = np.concatenate([tails, heads[back]]), np.concatenate([heads, tails[back]])
-            values = tuple(np.concatenate([v, v[back]]) for v in values)
-        return tails, heads, values
-
-    def _values(self, numbers: Any, what: str) -> Values:
-        """Numbers of the caller's as elements, one array a component; what integers have no ∞ for is the semiring's zero."""
-        parts = numbers if len(self.dtypes) > 1 else (numbers,)
-        if not isinstance(parts, tuple) or len(parts) != len(self.dtypes):
-            raise GraphError(f"{what} over {self.semiring.name} are a tuple of {len(self.dtypes)} arrays")
-        try:
-            given = tuple(np.atleast_1d(host(borrowed(part).array)) for part in parts)
-        except ValueError as error:
-            raise GraphError(f"{what} are no array: {error}") from error
-        if wrong := next((v.dtype for v in given if v.dtype.kind not in "biuf"), None):
-            raise DTypeError(f"{what} are {wrong}, and no numbers")
-        if len({v.shape for v in given}) > 1:
-            raise ShapeError(f"the components of {what} differ in shape: {', '.join(str(v.shape) for v in given)}")
-
-        def where(index: tuple[int, ...]) -> str:
-            return f"{what}[{', '.join(map(str, index))}]"
-
-        convert = conversions(self.semiring, [written_as(v.dtype, numbers=True) for v in given], self.dtypes)
-        found = tuple(np.ascontiguousarray(to(v, where)) for to, v in zip(convert, given, strict=True))
-        if not surely_elements(self.semiring, found):
-            require_inside(self.semiring, found, what)
-        return found
 
     # Elements.
 

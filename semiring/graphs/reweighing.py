@@ -1,0 +1,106 @@
+"""Other weights for a graph that was read before: numbers of the caller's as elements, and the edges that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import conversions, require_inside, written_as
+from semiring.arrays.devices import host
+from semiring.arrays.exchange import borrowed
+from semiring.common.errors import DTypeError, GraphError, ShapeError
+from semiring.graphs.vertices import chosen
+from semiring.kernels.overflow.statistics import surely_elements
+
+__all__ = ["as_elements", "reweighed"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+DTypes = tuple[np.dtype[Any], ...]
+
+
+def as_elements(numbers: Any, semiring: Semiring, dtypes: DTypes, what: str) -> Values:
+    """Numbers as elements in some dtypes, one array a component; for ∞ integers have the semiring's zero.
+
+    Parameters
+    ----------
+    numbers : array, or tuple of one a component
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    what : str
+        Their name, for errors.
+
+    Raises
+    ------
+    GraphError, ShapeError, DTypeError, DomainError
+        For what is no element.
+    """
+    parts = numbers if len(dtypes) > 1 else (numbers,)
+    if not isinstance(parts, tuple) or len(parts) != len(dtypes):
+        raise GraphError(f"{what} over {semiring.name} are a tuple of {len(dtypes)} arrays")
+    try:
+        given = tuple(np.atleast_1d(host(borrowed(part).array)) for part in parts)
+    except ValueError as error:
+        raise GraphError(f"{what} are no array: {error}") from error
+    if wrong := next((v.dtype for v in given if v.dtype.kind not in "biuf"), None):
+        raise DTypeError(f"{what} are {wrong}, and no numbers")
+    if len({v.shape for v in given}) > 1:
+        raise ShapeError(f"the components of {what} differ in shape: {', '.join(str(v.shape) for v in given)}")
+
+    def where(index: tuple[int, ...]) -> str:
+        return f"{what}[{', '.join(map(str, index))}]"
+
+    convert = conversions(semiring, [written_as(v.dtype, numbers=True) for v in given], dtypes)
+    found = tuple(np.ascontiguousarray(to(v, where)) for to, v in zip(convert, given, strict=True))
+    if not surely_elements(semiring, found):
+        require_inside(semiring, found, what)
+    return found
+
+
+def reweighed(
+    weights: Any,
+    semiring: Semiring,
+    dtypes: DTypes,
+    every: tuple[Array, Array] | None,
+    labels: Sequence[Hashable] | None,
+    n: int,
+    *,
+    directed: bool,
+) -> tuple[Array, Array, Values]:
+    """The ends of the edges that get other weights, as numbers of vertices, and their weights.
+
+    Parameters
+    ----------
+    weights : array, or tuple (tails, heads, weights)
+        Of all edges, or of some by their ends.
+    semiring, dtypes
+        See `as_elements`.
+    every : tuple of int arrays, or None
+        The ends of all edges in the caller's order, where that is known.
+    labels : sequence or None
+    n : int
+        The number of vertices.
+    directed : bool
+        Otherwise an edge has the same weight both ways.
+    """
+    by_ends = isinstance(weights, tuple) and len(weights) == 3 and not all(isinstance(x, Real) for x in weights)
+    if by_ends and (len(dtypes) != 3 or isinstance(weights[2], tuple)):
+        tails, heads = chosen(weights[0], n, labels, "tails").numbers, chosen(weights[1], n, labels, "heads").numbers
+        values = as_elements(weights[2], semiring, dtypes, "weights")
+    elif every is None:
+        raise GraphError("weights of a sparse array that is not by rows, sorted: pass (tails, heads, weights), or factor its tocsr()")
+    else:
+        (tails, heads), values = every, as_elements(weights, semiring, dtypes, "weights")
+    if values[0].ndim != 1:
+        raise GraphError(f"weights are a flat sequence, one number for each edge, and no array of shape {values[0].shape}")
+    if not len(tails) == len(heads) == len(values[0]):
+        raise GraphError(f"{len(values[0]):,} weights for {len(tails):,} edges; pass one for each, or (tails, heads, weights)")
+    if directed:
+        return tails, heads, values
+    back = np.flatnonzero(tails != heads)
+    ends = np.concatenate([tails, heads[back]]), np.concatenate([heads, tails[back]])
+    return *ends, tuple(np.concatenate([v, v[back]]) for v in values)
