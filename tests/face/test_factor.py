@@ -313,7 +313,7 @@ class TestOverflow:
 
     def test_long_detours(self) -> None:
         grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(16, 16))
-        nx.set_edge_attributes(grid, 14000, "weight")
+        nx.set_edge_attributes(grid, dict.fromkeys(grid.edges, 14000), "weight")
         grid.add_weighted_edges_from((256, v, 1) for v in range(256))
         expected = sr.apsp(grid, dtype="int64")
         assert expected.max() == 2
