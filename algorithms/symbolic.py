@@ -266,7 +266,8 @@ def _merged(columns: Array, parent: Array, counts: Array) -> Array:
             if more > share * entries:
                 break
             start, width, zero = starts.pop(), wide, more
-            widths.pop(), zeros.pop(), parents.pop(), sides.pop()
+            for of_child in (widths, zeros, parents, sides):
+                of_child.pop()
         starts.append(start)
         widths.append(width)
         zeros.append(zero)

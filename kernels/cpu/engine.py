@@ -56,7 +56,7 @@ class Operand:
     @property
     def contiguous_rows(self) -> bool:
         """Whether the elements of a row lie side by side."""
-        return all(x.across == x.size or x.columns == 1 for x in self.layouts)
+        return all(x.across == x.size or x.columns <= 1 for x in self.layouts)
 
     @property
     def writable(self) -> bool:

@@ -392,4 +392,4 @@ def _is_aligned(x: Layout) -> bool:
 
 def _has_rows(x: Layout) -> bool:
     """Whether the elements of a row lie side by side."""
-    return x.across == x.size or x.columns == 1
+    return x.across == x.size or x.columns <= 1

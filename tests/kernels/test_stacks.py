@@ -166,7 +166,11 @@ def test_nothing(shape: tuple[int, ...]) -> None:
     a = np.zeros(shape, F4)
     assert matmul(a, a, MIN_PLUS).shape == shape
     assert closure(a, MIN_PLUS).shape == shape
-    assert (matmul(np.zeros((3, 2, 0)), np.zeros((3, 0, 2)), MIN_PLUS) == np.inf).all()
+    for dtype in (np.float64, np.int16):
+        none = matmul(np.zeros((3, 2, 0), dtype), np.zeros((3, 0, 2), dtype), MIN_PLUS, witness=True)
+        assert (none.values == matmul(np.zeros((3, 2, 0), dtype), np.zeros((3, 0, 2), dtype), MIN_PLUS)).all()
+        assert (none.witness == -1).all()
+        assert (none.values >= np.iinfo(np.int16).max).all()
 
 
 def test_sums_longer_than_a_slab_are_those_of_each_matrix() -> None:
