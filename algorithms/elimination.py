@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.recursive import recursive, recursive_elimination
-from semiring.algorithms.symbolic import Symbolic
+from semiring.algorithms.recursive import close_first, eliminate_first
+from semiring.algorithms.symbolic import Symbolic, inverse_permutation
 from semiring.arrays.threads import run
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.cpu.eliminations import Eliminations, Panels
@@ -53,20 +53,8 @@ def eliminate_front(engine: Primitives, A: Block, w: int, base: int, *, by_star:
            [inf, inf, inf]])
     """
     S, R = slice(0, w), slice(w, A.shape[0])
-    if by_star:
-        recursive_elimination(engine, A[S, S], base)
-    else:
-        recursive(engine, A[S, S], base)
-    if not A.shape[0] > w:
-        return
-    if by_star:
-        engine.multiply(A[S, S], A[S, R], A[S, R])
-        engine.multiply_add(A[R, S], A[S, R], A[R, R])
-        engine.multiply(A[R, S], A[S, S], A[R, S])
-    else:
-        engine.multiply_add(A[S, S], A[S, R], A[S, R])
-        engine.multiply_add(A[R, S], A[S, S], A[R, S])
-        engine.multiply_add(A[R, S], A[S, R], A[R, R])
+    first_half = eliminate_first if by_star else close_first
+    first_half(engine, A[S, S], A[S, R], A[R, S], A[R, R], base)
 
 
 class Elimination:
@@ -94,6 +82,7 @@ class Elimination:
         self._complements = np.zeros((len(found.parent), len(upper)), np.int64)
         self._held: dict[int, Values] = {}
         self._subtrees, self._above = _subtrees(found)
+        self._numbers = np.arange(found.n)
 
     @property
     def nbytes(self) -> int:
@@ -127,9 +116,7 @@ class Elimination:
         weights = tuple(w[found.entries] for w in weights)
         due = np.ones(len(found.parent), bool)
         if changed is not None:
-            place = np.empty(len(found.entries), np.int64)
-            place[found.entries] = np.arange(len(place))
-            position = place[changed]
+            position = inverse_permutation(found.entries)[changed]
             due[:] = False
             due[found.ancestors(np.minimum(nodes.entry_rows[position], nodes.entry_columns[position]))] = True
         how: dict[str, Any] = {"by_star": self.by_star, "signed": self.engine.signed}
@@ -196,9 +183,9 @@ class Elimination:
             if worker not in buffers:
                 buffers[worker] = kernels.buffer(found.n)
             x = buffers[worker]
-            kernels.sweep(
-                found.nodes, self.panels, places[numbers], found.ancestors(places[numbers]), down, x, backward=backward, signed=signed
-            )
+            starts = places[numbers]
+            up = found.ancestors(starts)
+            kernels.sweep(found.nodes, self.panels, self._numbers, starts, up, down, x, backward=backward, signed=signed)
             if backward:
                 for v, o in zip(x, out, strict=True):
                     o[:, numbers] = v[ends, : len(numbers)]
@@ -214,14 +201,14 @@ class Elimination:
         n, k = b[0].shape
         result = tuple(np.empty((n, k), d) for d in kernels.dtypes)
         zero, _ = self.engine.semiring.identities(kernels.dtypes)
-        every = np.arange(len(found.parent))
+        up, down = np.arange(len(found.parent)), self._down(None)
 
         def some(first: int, worker: int) -> None:
             x, lanes = kernels.buffer(n), slice(first, min(first + kernels.lanes, k))
             for v, given, z in zip(x, b, zero, strict=True):
                 v[...] = z
                 v[found.place, : lanes.stop - first] = given[:, lanes]
-            kernels.sweep(found.nodes, self.panels, None, every, self._down(None), x, backward=True, signed=self.engine.signed)
+            kernels.sweep(found.nodes, self.panels, self._numbers, None, up, down, x, backward=True, signed=self.engine.signed)
             for v, out in zip(x, result, strict=True):
                 out[:, lanes] = v[found.place, : lanes.stop - first]
 

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from semiring.kernels.engine import Block, Primitives, quarter
 
-__all__ = ["recursive", "recursive_elimination"]
+__all__ = ["close_first", "eliminate_first", "recursive", "recursive_elimination"]
 
 
 def recursive(engine: Primitives, A: Block, base: int) -> None:
@@ -54,15 +54,8 @@ def recursive(engine: Primitives, A: Block, base: int) -> None:
     if A.shape[0] <= base:
         return engine.close(A)
     A11, A12, A21, A22 = quarter(A, base)
-    # (1) A11 ← A11 ⊕ A11² ⊕ …
-    recursive(engine, A11, base)
-    # (2) A12 ← A12 ⊕ A11 A12
-    engine.multiply_add(A11, A12, A12)
-    # (3) A21 ← A21 ⊕ A21 A11
-    engine.multiply_add(A21, A11, A21)
-    # (4) A22 ← A22 ⊕ A21 A12
-    engine.multiply_add(A21, A12, A22)
-    # Now A has all paths whose inner vertices are of the first half.
+    # (1) to (4): then A has all paths whose inner vertices are of the first half.
+    close_first(engine, A11, A12, A21, A22, base)
     # (5) A22 ← A22 ⊕ A22² ⊕ …
     recursive(engine, A22, base)
     # (6) A21 ← A21 ⊕ A22 A21
@@ -71,6 +64,20 @@ def recursive(engine: Primitives, A: Block, base: int) -> None:
     engine.multiply_add(A12, A22, A12)
     # (8) A11 ← A11 ⊕ A12 A21
     engine.multiply_add(A12, A21, A11)
+
+
+def close_first(engine: Primitives, A11: Block, A12: Block, A21: Block, A22: Block, base: int) -> None:
+    """The first four assignments: A ← A ⊕ the paths whose inner vertices are all of the first part, which need not be a half."""
+    # (1) A11 ← A11 ⊕ A11² ⊕ …
+    recursive(engine, A11, base)
+    if 0 in A22.shape:
+        return
+    # (2) A12 ← A12 ⊕ A11 A12
+    engine.multiply_add(A11, A12, A12)
+    # (3) A21 ← A21 ⊕ A21 A11
+    engine.multiply_add(A21, A11, A21)
+    # (4) A22 ← A22 ⊕ A21 A12
+    engine.multiply_add(A21, A12, A22)
 
 
 def recursive_elimination(engine: Primitives, A: Block, base: int) -> None:
@@ -98,14 +105,7 @@ def recursive_elimination(engine: Primitives, A: Block, base: int) -> None:
     if A.shape[0] <= base:
         return engine.eliminate(A)
     A11, A12, A21, A22 = quarter(A, base)
-    # A11 ← S
-    recursive_elimination(engine, A11, base)
-    # A12 ← S A12
-    engine.multiply(A11, A12, A12)
-    # A22 ← A22 ⊕ A21 S A12
-    engine.multiply_add(A21, A12, A22)
-    # A21 ← A21 S
-    engine.multiply(A21, A11, A21)
+    eliminate_first(engine, A11, A12, A21, A22, base)
     # A22 ← T
     recursive_elimination(engine, A22, base)
     # A12 ← S A12 T
@@ -114,3 +114,17 @@ def recursive_elimination(engine: Primitives, A: Block, base: int) -> None:
     engine.multiply_add(A12, A21, A11)
     # A21 ← T A21 S
     engine.multiply(A22, A21, A21)
+
+
+def eliminate_first(engine: Primitives, A11: Block, A12: Block, A21: Block, A22: Block, base: int) -> None:
+    """The first four of them: the first part, which need not be a half, is eliminated, and A22 is its Schur complement."""
+    # A11 ← S
+    recursive_elimination(engine, A11, base)
+    if 0 in A22.shape:
+        return
+    # A12 ← S A12
+    engine.multiply(A11, A12, A12)
+    # A22 ← A22 ⊕ A21 S A12
+    engine.multiply_add(A21, A12, A22)
+    # A21 ← A21 S
+    engine.multiply(A21, A11, A21)

@@ -15,8 +15,8 @@ A path of five vertices, of which every second one is eliminated first: each of 
 >>> found = analysis(path, np.array([0, 2, 4, 1, 3]), relax=False)
 >>> [found.order[slice(*pair)].tolist() for pair in zip(found.nodes.columns, found.nodes.columns[1:])]
 [[4], [0], [2, 1, 3]]
->>> found.rows_of(0).tolist(), found.rows_of(1).tolist()  # places in that order: 4 is joined with 3, and 0 with 1
-([4], [3])
+>>> [rows.tolist() for rows in np.split(found.nodes.rows, found.nodes.row_starts[1:-1])]  # their places: 4 is joined with 3, and 0 with 1
+[[4], [3], []]
 >>> found.fill.entries
 5
 """
@@ -35,7 +35,7 @@ from semiring.common.forks import cached_property
 from semiring.kernels.cpu.elimination_tree import elimination_tree, postorder, row_subtrees
 from semiring.kernels.cpu.fronts import Supernodes
 
-__all__ = ["Fill", "Symbolic", "analysed", "analysis", "symmetric_pattern"]
+__all__ = ["Fill", "Symbolic", "analysed", "analysis", "inverse_permutation", "symmetric_pattern"]
 
 Array = np.ndarray[Any, Any]
 
@@ -129,10 +129,6 @@ class Symbolic:
         """The supernode of each place."""
         return np.repeat(np.arange(len(self.parent)), self.widths)
 
-    def rows_of(self, s: int) -> Array:
-        """The places beyond a supernode with which it is joined."""
-        return self.nodes.rows[self.nodes.row_starts[s] : self.nodes.row_starts[s + 1]]
-
     def ancestors(self, places: Array) -> Array:
         """The supernodes of some places and all above them, in ascending order."""
         found = np.zeros(len(self.parent) + 1, bool)
@@ -150,13 +146,13 @@ _analysed: weakref.WeakKeyDictionary[CSR, Symbolic] = weakref.WeakKeyDictionary(
 
 def analysed(edges: CSR, order: Any = "auto") -> Symbolic:
     """The analysis of a graph in the order that is asked for; that in the order "auto" is kept as long as the graph."""
-    kept = _analysed.get(edges) if isinstance(order, str) and order == "auto" else None
-    if kept is not None:
+    is_kept = isinstance(order, str) and order == "auto"
+    if is_kept and (kept := _analysed.get(edges)) is not None:
         return kept
     pattern = symmetric_pattern(edges)
     vertices, name = fill_reducing_order(*pattern, order)
     found = analysis(edges, vertices, pattern=pattern, name=name)
-    if isinstance(order, str) and order == "auto":
+    if is_kept:
         _analysed[edges] = found
     return found
 
@@ -173,11 +169,16 @@ def symmetric_pattern(edges: CSR) -> tuple[Array, Array]:
     return _starts(np.bincount(rows, minlength=n)), keys - rows * n
 
 
+def inverse_permutation(order: Array) -> Array:
+    """The position of each number in an order of all of them."""
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place
+
+
 def _renumbered(starts: Array, heads: Array, order: Array) -> tuple[Array, Array]:
     """A pattern whose vertices are numbered by their place in an order."""
-    n = len(order)
-    place = np.empty(n, np.int64)
-    place[order] = np.arange(n)
+    place = inverse_permutation(order)
     counts = np.diff(starts)[order]
     new = _starts(counts)
     position = np.repeat(starts[order] - new[:-1], counts) + np.arange(len(heads))
@@ -201,8 +202,8 @@ def analysis(edges: CSR, order: Array, *, pattern: tuple[Array, Array] | None = 
     starts, heads = _renumbered(*(symmetric_pattern(edges) if pattern is None else pattern), order)
     parent = elimination_tree(starts, heads)
     number = postorder(parent)
-    order = order[np.argsort(number)]
-    old = np.argsort(number)
+    old = inverse_permutation(number)
+    order = order[old]
     starts, heads = _renumbered(starts, heads, old)
     above = np.append(number, n)[parent][old]
     # How many entries each column of the factor has below its diagonal.
@@ -218,19 +219,18 @@ def analysis(edges: CSR, order: Array, *, pattern: tuple[Array, Array] | None = 
     row_starts = _starts(counts[ends])
     rows, place_of_next = np.empty(row_starts[-1], np.int64), row_starts[:-1].copy()
     row_subtrees(starts, heads, node, parents, place_of_next, rows)
-    place = np.empty(n, np.int64)
-    place[order] = np.arange(n)
+    place = inverse_permutation(order)
     entry_rows, entry_columns = place[edges.tails], place[edges.heads]
     owner = node[np.minimum(entry_rows, entry_columns)] if len(entry_rows) else np.zeros(0, np.int64)
     entries = np.argsort(owner, kind="stable")
     entry_starts = _starts(np.bincount(owner, minlength=supernodes))
     widths = np.diff(columns)
-    panel_starts = _starts(widths * (widths + np.diff(row_starts)))
+    sides = widths + counts[ends]
+    panel_starts = _starts(widths * sides)
     child_starts = _starts(np.bincount(parents, minlength=supernodes + 1)[:supernodes])
     children = np.argsort(parents, kind="stable").astype(np.int64)
     edges_of_nodes = entry_starts, entry_rows[entries], entry_columns[entries]
     nodes = Supernodes(columns, row_starts, rows, panel_starts, child_starts, children, *edges_of_nodes)
-    sides = widths + np.diff(row_starts)
     fill = Fill(int(counts.sum()), int(panel_starts[-1]), int((widths * sides**2).sum()), int(sides.max(initial=0)), name)
     return Symbolic(order, place, nodes, parents, entries, fill)
 

@@ -82,11 +82,17 @@ def _best(work: Callable[[], Any], rounds: int = 3) -> float:
     return min(found)
 
 
+def _installed(name: str) -> Any:
+    """A peer, if it is there."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
 def _networkit(graph: Any, sources: Any) -> Callable[[], Any] | None:
     """Its Dijkstra from each source, on all threads."""
-    try:
-        networkit = importlib.import_module("networkit")
-    except ImportError:
+    if (networkit := _installed("networkit")) is None:
         return None
     coo = graph.tocoo()
     theirs = networkit.GraphFromCoo((coo.data.astype(float), (coo.row, coo.col)), n=graph.shape[0], weighted=True, directed=True)
@@ -96,9 +102,7 @@ def _networkit(graph: Any, sources: Any) -> Callable[[], Any] | None:
 
 def _igraph(graph: Any, sources: Any) -> Callable[[], Any] | None:
     """Its Dijkstra from each source."""
-    try:
-        igraph = importlib.import_module("igraph")
-    except ImportError:
+    if (igraph := _installed("igraph")) is None:
         return None
     coo = graph.tocoo()
     theirs = igraph.Graph(n=graph.shape[0], edges=np.column_stack([coo.row, coo.col]), directed=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-__all__ = ["ScanOperands", "ScanPlaces", "Scans"]
+__all__ = ["ScanOperands", "ScanPlaces", "Scans", "sequence_offsets"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -52,6 +53,12 @@ class ScanPlaces(NamedTuple):
     values: Values
     witness: Any = None
     states: Any = None
+
+
+def sequence_offsets(v: Any, axes: int) -> np.ndarray[Any, Any]:
+    """How many bytes behind its start an array has what belongs to each sequence; its leading axes are those of the batch."""
+    offsets = (step * np.arange(length, dtype=np.int64) for length, step in zip(v.shape[:axes], v.strides[:axes], strict=True))
+    return np.ravel(functools.reduce(np.add.outer, offsets, np.zeros((), np.int64)))
 
 
 class Scans(Protocol):

@@ -6,14 +6,17 @@ from typing import Any
 
 from semiring.algebra.catalogue import MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
+from semiring.common.docstrings import described_by
 from semiring.common.errors import raised_here, refuse_arrays
 from semiring.execution.elimination import FactorOptions, factor_graph
 from semiring.results.factor import Factor
+from semiring.solve import apsp
 
 __all__ = ["Factor", "factor"]
 
 
 @raised_here
+@described_by(apsp)
 def factor(
     graph: Any,
     semiring: Semiring | str = MIN_PLUS,
@@ -54,12 +57,8 @@ def factor(
     order : str or sequence of vertices
         The order of elimination: "metis" (nested dissection, by pymetis), "minimum degree" (by SciPy), "natural", or the vertices in their
         order. "auto" is the first for which there is a library; ``pip install semiring[sparse]`` brings what there is.
-    weight : str or number, optional
-        The attribute or column of edges that is their weight, by default "weight"; or what every edge counts.
-    nonedge : scalar, optional
-        What stands for no edge in a dense matrix, such as 0.
-    dtype : dtype, optional
-        Of the computation; by default the graph's own, or float64.
+    weight, nonedge, dtype
+        As for `apsp`.
 
     Returns
     -------

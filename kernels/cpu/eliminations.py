@@ -148,6 +148,7 @@ class Eliminations(Threaded):
         self,
         nodes: Supernodes,
         panels: Panels,
+        numbers: Array,
         sources: Array | None,
         up: Array,
         down: Array,
@@ -162,6 +163,8 @@ class Eliminations(Threaded):
         ----------
         nodes : Supernodes
         panels : Panels
+        numbers : int64 array
+            All places.
         sources : int64 array or None
             Their places. None where `x` has rows already that take the place of unit vectors.
         up, down : int64 arrays
@@ -174,7 +177,7 @@ class Eliminations(Threaded):
         active = np.zeros(len(nodes.row_starts) - 1, np.int64)
         active[up] = 1
         widest = int(np.diff(nodes.columns).max(initial=0))
-        own, numbers = self.buffer(widest), np.arange(len(x[0]))
+        own = self.buffer(widest)
         starts, count = (numbers, -1) if sources is None else (sources, len(sources))
         lists = address(up), len(up), address(down), len(down)
         words = SweepWords._make(

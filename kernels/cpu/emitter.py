@@ -204,6 +204,10 @@ class Emitter:
         one = self.let(f"insertelement {v} poison, {scalar.ir} {value}, i64 0")
         return self.let(f"shufflevector {v} {one}, {v} poison, <{width} x i32> zeroinitializer")
 
+    def splat_word(self, word: str, scalar: Scalar, width: int) -> str:
+        """The integer of an i64 in all lanes of a vector."""
+        return self.splat(word if scalar.bytes == 8 else self.let(f"trunc i64 {word} to {scalar.ir}"), scalar, width)
+
     def transposed(self, rows: list[str], scalar: Scalar) -> list[str]:
         """The columns of a square of vectors, whose side is a power of two: log₂(side) perfect shuffles of its rows."""
         side = len(rows)
@@ -387,10 +391,7 @@ class KernelArguments(Arguments):
 
     def threshold(self, em: Emitter, scalar: Scalar, width: int) -> str:
         """A vector of what `Representation.decode` compares tropical integers with."""
-        word = self.load(em, "threshold")
-        if scalar.bytes < 8:
-            word = em.let(f"trunc i64 {word} to {scalar.ir}")
-        return em.splat(word, scalar, width)
+        return em.splat_word(self.load(em, "threshold"), scalar, width)
 
     def ones(self, em: Emitter, scalars: set[Scalar], width: int) -> dict[Scalar, str]:
         """Vectors of 1.0 that are known only at run time, so that LLVM does not fold fma(x, 1, y) back to a sum."""

@@ -21,7 +21,7 @@ from semiring.common.errors import DivergentPivot
 from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.emitter import STATUS
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.launch import THIN, Launch, stripe
+from semiring.kernels.cpu.launch import THIN, Launch, has_rows, stripe
 from semiring.kernels.cpu.stacks import StackLaunch
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.limits import SafeRange
@@ -56,7 +56,7 @@ class Operand:
     @property
     def contiguous_rows(self) -> bool:
         """Whether the elements of a row lie side by side."""
-        return all(x.across == x.size or x.columns <= 1 for x in self.layouts)
+        return all(map(has_rows, self.layouts))
 
     @property
     def writable(self) -> bool:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.kernels.cpu.emitter import STATUS, Arguments, Emitter, KernelArguments
-from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.emitter import Array as Word
+from semiring.kernels.cpu.lowering import Lowering, Value, load_elements, store_elements
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
@@ -144,8 +145,7 @@ class FrontKernel:
     def _assemble(self, s: str, sizes: tuple[str, str, str, str, str], front: list[str]) -> None:
         """The ⊕ of its edges and of its children's Schur complements."""
         em, rep, (begin, w, rows, r, m) = self.em, self.rep, sizes
-        zero = [Value(t.constant(z, self.width), t) for t, z in zip(rep.outer, rep.zero, strict=True)]
-        self._along(em.mul(m, m), lambda low, i: self._store(low, front, i, self._narrowed(low, zero)))
+        self._along(em.mul(m, m), lambda low, i: self._store(low, front, i, self._constant(low, rep.zero)))
         local = self.x["local"]
 
         def number(place: str | int, i: str | int) -> None:
@@ -160,7 +160,7 @@ class FrontKernel:
             self._store(self.single, front, place, self.single.evaluate(rep.add, old, element, rep.outer))
 
         def identity() -> None:
-            one = [Value(t.literal(v), t) for t, v in zip(rep.outer, rep.one, strict=True)]
+            one = self._constant(self.single, rep.one)
             em.loop(0, w, 1, lambda i, _: self._store(self.single, front, em.mul(i, em.add(m, 1)), one))
 
         em.branch(em.let(f"icmp ne i64 {self.x['reflexive']}, 0"), identity)
@@ -195,8 +195,8 @@ class FrontKernel:
         """Eliminate the vertices of its own; where a pivot diverges the function ends."""
         em, args = self.em, KernelArguments(len(self.components))
 
-        def put(name: object, value: str, ir: str = "i64") -> None:
-            em.store(ir, value, em.at("i64", self.words, args.index[name]), 8)  # type: ignore[index]  # a name, or a pair
+        def put(name: Word, value: str, ir: str = "i64") -> None:
+            em.store(ir, value, em.at("i64", self.words, args.index[name]), 8)
 
         for name, value in {"n": m, "k": w, "first": begin, "threshold": self.x["threshold"], "status": "-1"}.items():
             put(name, value)
@@ -254,18 +254,14 @@ class FrontKernel:
         em.loop(0, end, self.width, lambda i, _: body(self.wide, i))
         em.loop(end, count, 1, lambda i, _: body(self.single, i))
 
-    def _narrowed(self, low: Lowering, vectors: list[Value]) -> list[Value]:
-        """Constants as `low` has them."""
-        if low.width > 1:
-            return vectors
-        return [Value(t.literal(z), t) for t, z in zip(self.rep.outer, self.rep.zero, strict=True)]
-
     def _load(self, low: Lowering, arrays: Sequence[str], i: str | int) -> list[Value]:
         """Elements from a place on."""
-        em = low.em
-        return [Value(em.load(t.vector(low.width), em.at(t.ir, a, i), t.bytes), t) for t, a in zip(self.rep.outer, arrays, strict=True)]
+        return load_elements(low, self.rep.outer, arrays, i)
 
     def _store(self, low: Lowering, arrays: Sequence[str], i: str | int, values: Sequence[Value]) -> None:
         """Write them."""
-        for t, a, value in zip(self.rep.outer, arrays, values, strict=True):
-            low.em.store(t.vector(low.width), value.name, low.em.at(t.ir, a, i), t.bytes)
+        store_elements(low, self.rep.outer, arrays, i, values)
+
+    def _constant(self, low: Lowering, element: Sequence[Any]) -> list[Value]:
+        """An element in all lanes."""
+        return [Value(t.constant(v, low.width), t) for t, v in zip(self.rep.outer, element, strict=True)]

@@ -23,7 +23,7 @@ from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
 from semiring.kernels.machine import LANE_ELEMENTS, SERIAL
 
-__all__ = ["SCRATCH", "THIN", "Launch", "Strides", "call", "pivot_launch", "product_launch", "stripe", "tasks_of"]
+__all__ = ["SCRATCH", "THIN", "Launch", "Strides", "call", "has_rows", "pivot_launch", "product_launch", "stripe", "tasks_of"]
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ def product_launch(
         [task(*tile) for tile in tasks.tiles],
         [*_slots("ABC", count), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
-        direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, [*c, *via, *(a if witness and not name else ())])),
+        direct=all(map(_is_aligned, layouts)) and all(map(has_rows, [*c, *via, *(a if witness and not name else ())])),
         operands=[(i, *extent(x)) for i, x in enumerate([*a, *b])],
         results=[(i, *extent(x)) for i, x in enumerate(c, 2 * count)],
         relation=functools.partial(_held, tuple(a), tuple(b), tuple(c), witness),
@@ -363,7 +363,7 @@ def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -
         [pack(words, [MatrixWords(*(0, 0, 0), *(0, 0, 0), *(0, x.down // x.size, 1)) for x in layouts])],
         [*_slots("C", len(layouts)), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
-        direct=all(map(_is_aligned, layouts)) and all(map(_has_rows, [*layouts, *via])),
+        direct=all(map(_is_aligned, layouts)) and all(map(has_rows, [*layouts, *via])),
     )
 
 
@@ -390,6 +390,6 @@ def _is_aligned(x: Layout) -> bool:
     return x.down % x.size == x.across % x.size == 0
 
 
-def _has_rows(x: Layout) -> bool:
+def has_rows(x: Layout) -> bool:
     """Whether the elements of a row lie side by side."""
     return x.across == x.size or x.columns <= 1

@@ -15,7 +15,9 @@ from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes
 from semiring.kernels.cpu.emitter import I32, Scalar, scalar_type
 from semiring.kernels.cpu.instructions import Instructions
 
-__all__ = ["BroadcastOperand", "Lowering", "Value", "Via", "improve", "improved", "store_where", "update"]
+__all__ = [
+    "BroadcastOperand", "Lowering", "Value", "Via", "improve", "improved", "load_elements", "store_elements", "store_where", "update",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -215,6 +217,18 @@ def _widest(scalars: Sequence[Scalar | None]) -> Scalar | None:
     """The type in which an operation on several is computed; a condition has none."""
     found = {s.dtype for s in scalars if s is not None}
     return scalar_type(widest(found)) if found else None
+
+
+def load_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[str], i: str | int) -> list[Value]:
+    """The elements from place i on, as many as there are lanes, of arrays one a component."""
+    em = low.em
+    return [Value(em.load(s.vector(low.width), em.at(s.ir, a, i), s.bytes), s) for s, a in zip(scalars, arrays, strict=True)]
+
+
+def store_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[str], i: str | int, values: Sequence[Value]) -> None:
+    """Write elements from place i on."""
+    for s, a, value in zip(scalars, arrays, values, strict=True):
+        low.em.store(s.vector(low.width), value.name, low.em.at(s.ir, a, i), s.bytes)
 
 
 Via = tuple[str, str]

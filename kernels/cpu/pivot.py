@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from semiring.kernels.cpu.emitter import I32, STATUS, Emitter, KernelArguments
-from semiring.kernels.cpu.lowering import Lowering, Value, Via, update
+from semiring.kernels.cpu.lowering import Lowering, Value, Via, load_elements, store_elements, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
@@ -69,13 +69,11 @@ class PivotKernel:
 
     def _load(self, low: Lowering, rows: list[str], j: str) -> list[Value]:
         """The elements of a row from column j on."""
-        em = low.em
-        return [Value(em.load(s.vector(low.width), em.at(s.ir, rows[c], j), s.bytes), s) for c, s in enumerate(self.rep.outer)]
+        return load_elements(low, self.rep.outer, rows, j)
 
     def _store(self, low: Lowering, values: list[Value], rows: list[str], j: str) -> None:
         """Write the elements of a row from column j on."""
-        for c, s in enumerate(self.rep.outer):
-            low.em.store(s.vector(low.width), values[c].name, low.em.at(s.ir, rows[c], j), s.bytes)
+        store_elements(low, self.rep.outer, rows, j, values)
 
     def _spread(self, low: Lowering, scalars: list[Value]) -> list[Value]:
         """Single elements in all lanes; those of a group are."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from semiring.kernels.cpu.emitter import pack
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.scan_words import ScanArrays, ScanForm, ScanWords, scratch_bytes
 from semiring.kernels.machine import SERIAL
-from semiring.kernels.scans import ScanOperands, ScanPlaces
+from semiring.kernels.scans import ScanOperands, ScanPlaces, sequence_offsets
 
 __all__ = ["CpuScans"]
 
@@ -54,10 +53,14 @@ class CpuScans(Threaded):
         values = [np.broadcast_to(v[..., None, :], (*batch, steps + 1, states)) if last else v for v in places.values]
         axis, direction = len(batch), -1 if backward else 1
 
+        def begin(v: Array) -> Array:
+            """The address of what each sequence has of an array."""
+            return sequence_offsets(v, axis) + address(v)
+
         def at(v: Array, step: int) -> Array:
             """Where each sequence has what belongs to the first step, or else to v₀: backward at the end of its length."""
             first = np.maximum(lengths - 1, 0) if step else lengths
-            return _places(v, batch) + (first * v.strides[axis] if backward else 0)
+            return begin(v) + (first * v.strides[axis] if backward else 0)
 
         def pace(v: Array | None) -> int:
             """From step to step, in elements."""
@@ -67,7 +70,7 @@ class CpuScans(Threaded):
         each = []
         for c, (matrix, initial, value) in enumerate(zip(matrices, initials, values, strict=True)):
             weight = None if weights is None else weights[c]
-            columns += [at(matrix, 1), np.zeros_like(lengths) if weight is None else at(weight, 1), _places(initial, batch), at(value, 0)]
+            columns += [at(matrix, 1), np.zeros_like(lengths) if weight is None else at(weight, 1), begin(initial), at(value, 0)]
             down, across = (step // matrix.itemsize for step in matrix.strides[-2:])
             terms, sums = (across, down) if backward else (down, across)
             stride = 0 if weight is None else weight.strides[-1] // weight.itemsize
@@ -99,10 +102,3 @@ def _spread(v: Array, shape: tuple[int, ...]) -> Array:
     if address(v) % v.itemsize or any(step % v.itemsize for step in v.strides):
         v = v.copy()
     return np.broadcast_to(v, shape)
-
-
-def _places(v: Array, batch: tuple[int, ...]) -> Array:
-    """The address of what each sequence has of an array."""
-    offsets = (step * np.arange(length, dtype=np.int64) for length, step in zip(batch, v.strides, strict=False))
-    total: Array = functools.reduce(np.add.outer, offsets, np.zeros((), np.int64))
-    return np.ravel(total) + address(v)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from semiring.kernels.cpu.emitter import I64, Arguments, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve
+from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
@@ -349,8 +349,7 @@ class SearchKernel:
 
     def _load(self, arrays: Sequence[str], i: str) -> list[Value]:
         """The element at a place of arrays, one a component."""
-        em = self.em
-        return [Value(em.load(s.ir, em.at(s.ir, a, i), s.bytes), s) for s, a in zip(self.rep.outer, arrays, strict=True)]
+        return load_elements(self.low, self.rep.outer, arrays, i)
 
     def _remember(self, tree: str, entry: str | int, u: str) -> None:
         """The vertex before that of an entry is u."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from semiring.kernels.cpu.emitter import Arguments, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.lowering import Lowering, Value, load_elements
 from semiring.kernels.cpu.pivot import outer_product
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
@@ -242,11 +242,7 @@ class SweepKernel:
         words = ["ptr %targets", "i64 %count", "ptr %terms", "i64 %depth", "i64 %along", "i64 %across", "i64 %fresh", "i64 %threshold"]
         words += [f"ptr %{name}{c}" for c in self.components for name in ("to", "from", "matrix")]
         em = self._open(f"{self.name}_panel", ", ".join(words), "#1")
-        self._threshold = ""
-        if self.rep.kind == "clamped":
-            (t,) = self.rep.inner
-            word = em.let(f"trunc i64 %threshold to {t.ir}") if t.bytes < 8 else "%threshold"
-            self._threshold = em.splat(word, t, self.width)
+        self._threshold = em.splat_word("%threshold", self.rep.inner[0], self.width) if self.rep.kind == "clamped" else ""
         start = "0"
         for tile in [t for t in (4, 2, 1) if t <= self.tile]:
             stop = str(em.round_down("%count", tile)) if tile > 1 else "%count"
@@ -287,15 +283,9 @@ class SweepKernel:
 
     def _term(self, em: Emitter, first: str, k: str, columns: Sequence[str | int], sums: list[str], tile: int) -> list[str]:
         """The sums with one term more."""
-        rep, low = self.rep, self.low
+        rep, low, sources = self.rep, self.low, [f"%from{c}" for c in self.components]
         row = em.mul(em.load("i64", em.at("i64", "%terms", k), 8), self.lanes)
-        x = [
-            [
-                Value(em.load(t.vector(self.width), em.at(t.ir, f"%from{c}", em.add(row, column)), t.bytes), t)
-                for c, t in enumerate(rep.outer)
-            ]
-            for column in columns
-        ]
+        x = [load_elements(low, rep.outer, sources, em.add(row, column)) for column in columns]
         entry = em.mul(k, "%across")
         new: list[str] = []
         for i in range(tile):

@@ -27,7 +27,7 @@ from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import literal, semiring_struct
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
-from semiring.kernels.scans import ScanOperands, ScanPlaces
+from semiring.kernels.scans import ScanOperands, ScanPlaces, sequence_offsets
 
 __all__ = ["CudaScans", "ScanForm", "ScanTile", "fits", "scan_source", "scan_tile"]
 
@@ -213,7 +213,8 @@ class CudaScans:
 
         def column(v: Any, first: Array | None = None) -> Array:
             """The address of what each sequence has of an array, backward of that of the last step."""
-            return _starts(v, axis) + (first * v.strides[axis] if backward and first is not None else 0)
+            start: int = v.data.ptr
+            return sequence_offsets(v, axis) + start + (first * v.strides[axis] if backward and first is not None else 0)
 
         def stride(arrays: list[Any], number: int) -> int:
             """Along an axis after those of the batch, in elements."""
@@ -249,14 +250,6 @@ class CudaScans:
         witness = places.witness is not None
         form = ScanForm(tile.parts, tile.terms, tile.held, tile.bound, backward, operands.weights is not None, witness)
         return form, tile, max(1, min(_ROWS, _ROW_BYTES // (4 * operands.states))) if witness else 0
-
-
-def _starts(v: Any, axes: int) -> Array:
-    """The address of what each sequence has of an array, whose leading axes are those of the batch."""
-    offsets = (step * np.arange(length, dtype=np.int64) for length, step in zip(v.shape[:axes], v.strides[:axes], strict=True))
-    total: Array = np.ravel(functools.reduce(np.add.outer, offsets, np.zeros((), np.int64)))
-    total += v.data.ptr
-    return total
 
 
 @functools.lru_cache(maxsize=cache.LOADED)

@@ -18,8 +18,7 @@ from semiring.common.errors import DTypeError, GraphError, TooLargeError, noted
 from semiring.common.units import format_bytes
 from semiring.graphs import edges_of
 from semiring.graphs.array_like import is_sparse
-from semiring.graphs.edge_list import EdgeList
-from semiring.graphs.foreign import edges_of_library
+from semiring.graphs.coo import listed_edges
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.graphs.vertices import chosen
 from semiring.results.factor import Factor
@@ -43,8 +42,8 @@ class FactorOptions(NamedTuple):
 def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Factor:
     """The factor of whatever the caller calls a graph."""
     with noted("the elimination", semiring, graph):
-        listed = graph if isinstance(graph, EdgeList) else edges_of_library(graph)
-        read = edges_of(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, weight=options.weight)
+        listed = listed_edges(graph)
+        read = edges_of(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, weight=options.weight, listed=listed)
         edges, labels = _edges_of_matrix(graph, semiring, options) if read is None else read
         if any(d.kind == "O" for d in edges.dtypes):
             raise DTypeError("elimination is compiled for numbers, and these are objects; pass dtype=float, or use closure")

@@ -206,9 +206,18 @@ def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> CSR | None
     return CSR(int(n), starts.astype(np.intp), heads, (weights,), (zero,), statistics)
 
 
-def coordinates(graph: Any, semiring: Semiring, weight: Any, *, presence: bool) -> COO | None:
-    """The edges of what lists them, with the weights that are asked for; None for a dense matrix. See `read_graph`."""
-    listed = graph if isinstance(graph, EdgeList) else edges_of_library(graph)
+def listed_edges(graph: Any) -> EdgeList | None:
+    """The list of edges that a graph is, or that its library makes of it; None for arrays."""
+    return graph if isinstance(graph, EdgeList) else edges_of_library(graph)
+
+
+def coordinates(graph: Any, semiring: Semiring, weight: Any, *, presence: bool, listed: EdgeList | None = None) -> COO | None:
+    """The edges of what lists them, with the weights that are asked for; None for a dense matrix. See `read_graph`.
+
+    `listed` are its `listed_edges`, where these are known.
+    """
+    if listed is None:
+        listed = listed_edges(graph)
     if listed is not None:
         warns = not (presence or semiring.on_truth_values)
         return _of_edge_list(weighted(listed, weight, warns=warns, listed=listed is graph), semiring)

@@ -20,6 +20,7 @@ from semiring.graphs.array_like import ArrayLike, as_array_like, comes_from
 from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, square_arrays
 from semiring.graphs.coo import coordinates, csr_of_scipy
 from semiring.graphs.dense import Form, matrix_form, matrix_shape, read_dense
+from semiring.graphs.edge_list import EdgeList
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.ordinary import element_of, lists_components, matrix_of, require_weight
 
@@ -187,9 +188,16 @@ class GivenMatrix:
 
 
 def edges_of(
-    graph: Any, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, presence: bool = False, weight: Any = None
+    graph: Any,
+    semiring: Semiring,
+    *,
+    nonedge: Any = None,
+    dtype: Any = None,
+    presence: bool = False,
+    weight: Any = None,
+    listed: EdgeList | None = None,
 ) -> tuple[CSR, tuple[Hashable, ...] | None] | None:
-    """The edges of what lists them, and the labels; None for a dense matrix. See `read_graph`."""
+    """The edges of what lists them, and the labels; None for a dense matrix. See `read_graph` and `coordinates`."""
     if weight is None and (isinstance(graph, np.ndarray) or on_gpu(graph)):
         return None
     reading = reading_of(semiring, nonedge, dtype, presence=presence)
@@ -197,7 +205,7 @@ def edges_of(
         csr = csr_of_scipy(graph, semiring, reading)
         if csr is not None:
             return csr, None
-    coo = coordinates(graph, semiring, weight, presence=presence)
+    coo = coordinates(graph, semiring, weight, presence=presence, listed=listed)
     return None if coo is None else (coo.csr(semiring, reading), coo.labels)
 
 
