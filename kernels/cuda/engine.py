@@ -99,7 +99,7 @@ class CudaEngine(CudaProducts):
             return False
         if compiler.rehearsing() or cupy.cuda.get_current_stream().is_capturing():
             return False
-        operands = self.blank(A.values), self.blank(B.values), self.blank(C.values)
+        operands = self.blank(A.values), self.blank(B.values), self.blank(C.values, C.via)
         exponential = self._kernels.exponential is not None and self._is_exponential(operands[0], operands[2])
         if exponential or (plan := self._checked(*operands)) is None:
             return False

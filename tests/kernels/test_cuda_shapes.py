@@ -12,6 +12,7 @@ from semiring.algebra.catalogue import LOG, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import DomainError
 from semiring.kernels import machine
+from semiring.kernels.cuda import compiler
 from semiring.kernels.engine import Block
 from semiring.kernels.overflow.products import ProductChecks
 from semiring.kernels.reference import ReferenceEngine
@@ -204,7 +205,8 @@ def test_operands_are_checked_while_they_are_read(dtype: str, monkeypatch: pytes
     begin = ProductChecks.begin
 
     def counted(*given: Any) -> Any:
-        passes.append(1)
+        if not compiler.rehearsing():
+            passes.append(1)
         return begin(*given)
 
     monkeypatch.setattr(ProductChecks, "begin", counted)
