@@ -38,10 +38,10 @@ def weights(n: int, dtype: str, seed: int) -> Array:
 
 
 def same(found: Any, expected: Any, what: str) -> None:
-    """Compare what a GPU gave with what the CPU gives."""
+    """Compare what a GPU gave with what the CPU gives; logarithms of sums near one are as exact as their terms."""
     values = [(found, expected)] if hasattr(found, "get") else list(zip(found, expected, strict=True))
     for x, y in values:
-        np.testing.assert_allclose(x.get(), y, rtol=1e-6, err_msg=what)
+        np.testing.assert_allclose(x.get(), y, rtol=1e-6, atol=3e-6, err_msg=what)
 
 
 def products(semiring: sr.Semiring, dtype: str) -> None:
