@@ -217,7 +217,7 @@ class CudaEngine(CudaProducts):
         if self._divergent is None:
             return
         found, self._divergent = self._divergent, None
-        least = min(read_back(found).tolist(), default=NO_DIVERGENCE)
+        least = int(read_back(found).min(initial=NO_DIVERGENCE))
         if least != NO_DIVERGENCE:
             raise DivergentPivot(least)
 

@@ -17,8 +17,9 @@ import pytest
 from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.schedules import schedule_for
+from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import SemiringError
-from semiring.kernels.cuda import blas, compiler, elements, kernels, launches
+from semiring.kernels.cuda import blas, compiler, elements, kernels, launches, statistics
 from semiring.kernels.cuda.scan import CudaScans
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import H200
@@ -396,6 +397,22 @@ def test_what_is_seen_of_signs_is_not_looked_for(gpu: _Functions, seen: ValueSta
     e.load((array_at(1 << 30, (64, 64), np.float32),), owned=owned)
     assert len(gpu.launches) == launched
     assert e._ordered_bits == ordered
+
+
+@pytest.mark.parametrize("view", [
+    np.s_[:], np.s_[::2], np.s_[:, ::3], np.s_[..., ::-1], np.s_[0], np.s_[0, 0], np.s_[0, 0, ::2], np.s_[1, ::2, 0], np.s_[:, :, :1],
+])  # fmt: skip
+@pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1), (2, 1, 0)])
+def test_statistics_read_the_numbers_of_an_array(view: Any, axes: tuple[int, ...]) -> None:
+    """Each of them once, in whatever order: side by side where they are."""
+    whole = np.arange(120, dtype=np.float32).reshape(4, 5, 6).transpose(axes)
+    array = whole[view]
+    count, numbers = statistics._numbers(Strided(array.ctypes.data, array.shape, array.strides, array.dtype))
+    i, m, n = np.arange(count), numbers.m or 1, numbers.n or count
+    places = i // n // m * numbers.apart + i // n % m * numbers.row + i % n * (numbers.column or 1)
+    first = (array.ctypes.data - whole.ctypes.data) // 4
+    assert sorted(first + places) == sorted(array.ravel())
+    assert numbers.n == 0 or not array.flags.forc
 
 
 def test_elements_wherever_they_lie(gpu: _Functions) -> None:
