@@ -100,6 +100,14 @@ ENTRY, TREE = 1.1e-9, 4e-10
 NUMPY_SEARCH, EXACT_SEARCH = 10, 100
 """How many times as long searches take by NumPy, and with Python's own numbers."""
 
+# Products with sparse matrices. 2 cores of AMD Zen 4, 2026-11-23.
+
+SPARSE_PANEL = 1 << 24
+"""Bytes of a dense matrix, some columns of it, that are multiplied by all of a sparse one before the next: what the last cache has room for."""
+
+SPARSE_TASKS = 16
+"""Parts for each thread, as rows differ in what they take."""
+
 # Sparse elimination. 2 cores of AMD Zen 4, 2026-11-23.
 
 ANALYSIS, FRONT = 4e-6, 2e-6
