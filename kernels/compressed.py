@@ -39,6 +39,15 @@ class CompressedRows(NamedTuple):
     columns: Array
     values: Values = ()
 
+    def in_order(self) -> CompressedRows:
+        """The same with the columns of each row in ascending order, so that of equal terms the first is that of the lowest."""
+        lengths = np.diff(self.starts)
+        row = np.repeat(np.arange(self.shape[0]), lengths)
+        if not ((self.columns[1:] < self.columns[:-1]) & (row[1:] == row[:-1])).any():
+            return self
+        order = np.lexsort((self.columns, row))
+        return self._replace(columns=self.columns[order], values=tuple([v[order] for v in self.values]))
+
 
 class Mask(NamedTuple):
     """Where a product is wanted: at the entries of a pattern, or with `complement` everywhere else."""

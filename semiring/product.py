@@ -14,6 +14,8 @@ from semiring.arrays.cuda_stream import in_stream_of
 from semiring.common.errors import SemiringError, ShapeError, about, raised_here, refuse_arrays
 from semiring.execution.operands import flattened, promoted
 from semiring.execution.product import Witnessed, multiply, multiply_again
+from semiring.execution.sparse_operands import holds_sparse
+from semiring.execution.sparse_product import multiply_sparse
 
 __all__ = ["Witnessed", "matmul", "multi_dot"]
 
@@ -27,6 +29,8 @@ def matmul(
     c: Any = None,
     out: Any = None,
     witness: bool = False,
+    mask: Any = None,
+    complement: bool = False,
     device: str = "auto",
     threads: int | None = None,
     check: bool = True,
@@ -97,6 +101,9 @@ def matmul(
         refuse_arrays(witness=witness, device=device, check=check)
     options = bool(witness or semiring.witness), device, threads, bool(check)
     try:
+        plain = type(a) is type(b) is np.ndarray and mask is None and not complement
+        if not plain and (mask is not None or complement or holds_sparse(a) or holds_sparse(b)):
+            return multiply_sparse(a, b, semiring, c, out, mask, complement, options)
         if type(a) is np.ndarray or type(b) is np.ndarray:
             return multiply(a, b, semiring, c, out, options)
         if type(a) is type(b) and c is out is None and (found := multiply_again(a, b, semiring, options)) is not None:
