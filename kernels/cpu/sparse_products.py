@@ -33,11 +33,13 @@ class CpuSparseProducts(Threaded):
     semiring : Semiring
     dtypes : tuple of numpy.dtype
     threads : int, optional
+    isa : str, optional
+        As of `CpuEngine`.
     """
 
-    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
         self.requested, self.dtypes = threads, dtypes
-        self._kernels = kernels_for(semiring, dtypes)
+        self._kernels = kernels_for(semiring, dtypes, isa)
 
     def times_dense(
         self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
