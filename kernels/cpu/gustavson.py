@@ -11,7 +11,7 @@ result, which the first-level cache has room for up to a hundred thousand column
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.cpu.lowering import Value
@@ -43,11 +43,8 @@ class GustavsonKernel(Entries):
             self._flip = args.load(em, "flip")
         if self.form.kind == "numeric":
             self._out_columns = args.pointer(em, "out_columns")
-            self._via = args.pointer(em, "via") if self.form.witness else ""
-            self._right, self._out = ([args.pointer(em, (x, c)) for c in self.components] for x in ("right", "out"))
-            self._threshold = (
-                em.splat_word(args.load(em, "threshold"), self.rep.inner[0], 1) if self.rep.kind == "clamped" else ""
-            )
+            self._right, self._places = [args.pointer(em, ("right", c)) for c in self.components], self.places()
+            self._threshold = em.splat_word(args.load(em, "threshold"), self.rep.inner[0], 1) if self.rep.kind == "clamped" else ""
         em.loop(self.first, self.last, 1, self._count if self.form.kind == "symbolic" else self._fill)
         em.line("ret void")
         return [em]
@@ -186,12 +183,8 @@ class GustavsonKernel(Entries):
             return self._each_bit(bits, column, [("i64", count[0])])
 
         self._each_word(columns, [("i64", start)], clear=False)
-        places = [*zip([s.ir for s in rep.inner], self._out, [s.bytes for s in rep.inner], strict=True)]
-        places += [("i32", self._via, 4)] * self.form.witness
-
         def clear(e: str, _: list[str]) -> None:
-            for (ir, array, size), (_, zero) in zip(places, self.zeros(1), strict=True):
-                em.store(ir, zero, em.at(ir, array, e), size)
+            self._store(e, [zero for _, zero in self.zeros(1)])
 
         em.loop(start, stop, 1, clear)
 
@@ -203,12 +196,9 @@ class GustavsonKernel(Entries):
                 below = self._ones(em.let(f"and i64 {bits}, {em.let(f'add i64 {bit}, -1')}"))
                 begin = em.let(f"sext i32 {em.load('i32', em.at('i32', self._begins, word), 4)} to i64")
                 at = em.add(em.add(begin, below), start)
-                wheres = [(ir, em.at(ir, array, at), size) for ir, array, size in places]
                 b = self.element(self._right, [f] * len(self.components), 1)
                 code = self.code(k, 1) if self.form.witness else ""
-                new = self.take(1, [em.load(*where) for where in wheres], a, b, code)
-                for (ir, where, size), x in zip(wheres, new, strict=True):
-                    em.store(ir, x, where, size)
+                self._store(at, self.take(1, self._load(at), a, b, code))
 
             if self.form.masked:
                 em.branch(em.let(f"icmp ne i64 {em.let(f'and i64 {bits}, {bit}')}, 0"), there)
@@ -218,10 +208,13 @@ class GustavsonKernel(Entries):
         self._each_term(i, add, values=True)
         self._each_word(lambda at, bits, none: none, [], clear=True)
         if rep.kind == "clamped":
+            em.loop(start, stop, 1, lambda e, _: self._store(e, self.decoded(1, self._load(e), self._threshold)))
 
-            def decode(e: str, _: list[str]) -> None:
-                for (ir, array, size), x in zip(places, range(len(rep.outer)), strict=False):
-                    where = em.at(ir, array, e)
-                    em.store(ir, rep.decode(self.low(1), x, em.load(ir, where, size), self._threshold), where, size)
+    def _load(self, at: str | int) -> list[str]:
+        """An inner element of the result, and its witness."""
+        return [self.em.load(s.ir, self.em.at(s.ir, array, at), s.bytes) for s, array in self._places]
 
-            em.loop(start, stop, 1, decode)
+    def _store(self, at: str | int, values: Sequence[str]) -> None:
+        """Put one there."""
+        for (s, array), x in zip(self._places, values, strict=True):
+            self.em.store(s.ir, x, self.em.at(s.ir, array, at), s.bytes)

@@ -46,6 +46,11 @@ class Entries:
         self.values = [self.args.pointer(em, ("values", c)) for c in self.components]
         return em
 
+    def places(self) -> list[tuple[Scalar, str]]:
+        """Where the result goes, and the witness."""
+        out = [(s, self.args.pointer(self.em, ("out", c))) for c, s in enumerate(self.rep.outer)]
+        return out + [(I32, self.args.pointer(self.em, "via"))] * self.form.witness
+
     def low(self, width: int) -> Lowering:
         """Operations on inner elements."""
         if width not in self._low:
@@ -99,8 +104,16 @@ class Entries:
         return self.em.splat(self.em.let(f"trunc i64 {k} to i32"), I32, width)
 
     def decoded(self, width: int, sums: Sequence[str], threshold: str) -> list[str]:
-        """Sums as outer elements."""
-        return [self.rep.decode(self.low(width), c, x, threshold) for c, x in zip(self.components, sums, strict=False)]
+        """Sums as outer elements, with their witness: of a finite element added to half of ∞ there is none."""
+        rep, low = self.rep, self.low(width)
+        found = [rep.decode(low, c, x, threshold) for c, x in zip(self.components, sums, strict=False)]
+        if not self.form.witness:
+            return found
+        if rep.kind != "clamped":
+            return [*found, sums[-1]]
+        (s,) = rep.outer
+        zero = low.compare("eq", s, found[0], s.constant(rep.zero[0], width))
+        return [*found, low.select(zero, I32, I32.constant(-1, width), sums[-1])]
 
 
 class SparseKernel(Entries):
@@ -111,9 +124,8 @@ class SparseKernel(Entries):
         em, args, rep = self.open(), self.args, self.rep
         size = max(s.bytes for s in rep.inner)
         self.width = max(1, self.target.vector_bytes // size)
-        self._right, self._out = ([args.pointer(em, (x, c)) for c in self.components] for x in ("right", "out"))
+        self._right, self._places = [args.pointer(em, ("right", c)) for c in self.components], self.places()
         self._down = [args.load(em, ("right_rows", c)) for c in self.components]
-        self._via = args.pointer(em, "via") if self.form.witness else ""
         self._thresholds = {
             w: em.splat_word(args.load(em, "threshold"), rep.inner[0], w) if rep.kind == "clamped" else "" for w in self._widths()
         }
@@ -167,11 +179,10 @@ class SparseKernel(Entries):
 
         sums = em.loop(*ends, 1, term, self.zeros(width) * vectors)
         for v in range(vectors):
-            mine, at = sums[v * parts : (v + 1) * parts], em.add(em.add(place, j), v * width)
-            for s, x, out in zip(self.rep.outer, self.decoded(width, mine, self._thresholds[width]), self._out, strict=True):
-                em.store(s.vector(width), x, em.at(s.ir, out, at), s.bytes)
-            if self.form.witness:
-                em.store(I32.vector(width), mine[-1], em.at("i32", self._via, at), 4)
+            at = em.add(em.add(place, j), v * width)
+            mine = self.decoded(width, sums[v * parts : (v + 1) * parts], self._thresholds[width])
+            for (s, array), x in zip(self._places, mine, strict=True):
+                em.store(s.vector(width), x, em.at(s.ir, array, at), s.bytes)
 
     def _ask(self, e: str, j: str | int, columns: int) -> None:
         """Ask for a part of the row of B of a later entry."""
