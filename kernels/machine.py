@@ -105,6 +105,9 @@ NUMPY_SEARCH, EXACT_SEARCH = 10, 100
 SPARSE_PANEL = 1 << 24
 """Bytes of a dense matrix, some columns of it, that are multiplied by all of a sparse one before the next: what the last cache has room for."""
 
+SPARSE_TERM, SPARSE_STEP = 1.6e-8, 8
+"""Of a term of a product of two sparse matrices on a core; and how many steps of a dense one take as long as its step, which is alone."""
+
 SPARSE_TASKS = 16
 """Parts for each thread, as rows differ in what they take."""
 

@@ -12,7 +12,8 @@ from semiring.arrays.devices import device_of, on_device
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, noted, raised_here
 from semiring.execution.closure import solve
-from semiring.graphs import read_graph
+from semiring.graphs import edges_of, read_graph
+from semiring.graphs.array_like import is_sparse
 from semiring.planning.options import ClosureOptions, Options, takes
 
 __all__ = ["apsp", "closure", "power", "transitive_closure"]
@@ -280,6 +281,7 @@ def power(
     At most 2 log₂ k products.
     """
     from semiring.algorithms.power import power as raise_to  # only where they are wanted: a first call should be quick
+    from semiring.execution.sparse_power import sparse_power
     from semiring.product import matmul
 
     semiring = as_semiring(semiring)
@@ -290,6 +292,10 @@ def power(
     if exponent < 0:
         raise SemiringError(f"the power is {exponent}; a matrix over a semiring has no inverse, so it must be at least 0")
     with noted(f"the power {exponent}", semiring, a):
+        if is_sparse(a):
+            edges = edges_of(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
+            assert edges is not None
+            return sparse_power(a, edges[0], exponent, semiring, partial(matmul, semiring=semiring, device=device, threads=threads))
         read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
         with on_device(device_of(read.values[0])):
             if read.verify is not None:
