@@ -181,7 +181,7 @@ def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: 
         raise ShapeError(f"mask must be a sparse array, or one of truth values, of shape {shape}; it is {there.dtype} of shape {there.shape}")
     there = there.T if by_columns else there
     starts = np.append(0, np.count_nonzero(there, axis=1).cumsum())
-    return Mask(CompressedRows((there.shape[0], there.shape[1]), starts, np.nonzero(there)[1]), complement)
+    return Mask(CompressedRows((there.shape[0], there.shape[1]), starts, np.ascontiguousarray(np.nonzero(there)[1])), complement)
 
 
 def _restored(like: Any, product: CompressedRows, values: Any, fill: Any, *, by_columns: bool) -> Any:
