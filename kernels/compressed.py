@@ -98,7 +98,8 @@ class ReferenceSparseProducts:
             c[...] = zero
         if via is not None:
             via[...] = -1
-        self._add(A.starts, lambda e: tuple(v[e][:, None] for v in A.values), lambda e: tuple(b[A.columns[e]] for b in B), C, via, A.columns, swapped)
+        entries, rows = tuple(v[:, None] for v in A.values), A.columns
+        self._add(A.starts, lambda e: tuple(v[e] for v in entries), lambda e: tuple(b[rows[e]] for b in B), C, via, rows, swapped)
 
     def times_sparse(
         self,

@@ -22,8 +22,8 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.machine import used_devices
 
 if TYPE_CHECKING:
-    from semiring.kernels.cpu.searches import Searches
     from semiring.kernels.compressed import SparseProducts
+    from semiring.kernels.cpu.searches import Searches
     from semiring.kernels.scans import Scans
 
 __all__ = ["engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for", "sparse_products_for"]

@@ -1,10 +1,10 @@
 """Products of two sparse matrices, row by row: C_i = ⊕ over the entries a_ik of row i of a_ik ⊗ B_k (Gustavson 1978).
 
-Each row of C is made in two passes over its terms. The first marks their columns in a bitmap, of which a second one marks the words that are
-not empty, so that it is read, and cleared, in the order of columns and in the time that its entries take. Where the columns of each word
-begin in the row of the result is kept beside it: a column's place in the row is that, and how many bits there are below its own. The second
-pass adds each term to its place. So rows come out sorted, and all that is read and written at random is the bitmap and one row of the
-result, which the first-level cache has room for up to a hundred thousand columns.
+Each row of C is made in two passes over its terms. The first marks their columns in a bitmap, of which a second one marks the words that
+are not empty, so that it is read, and cleared, in the order of columns and in the time that its entries take. Where the columns of each
+word begin in the row of the result is kept beside it: a column's place in the row is that, and how many bits there are below its own. The
+second pass adds each term to its place. So rows come out sorted, and all that is read and written at random is the bitmap and one row of
+the result, which the first-level cache has room for up to a hundred thousand columns.
 
 ``symbolic`` marks and counts only. A mask is a bitmap of its own.
 """
@@ -183,6 +183,7 @@ class GustavsonKernel(Entries):
             return self._each_bit(bits, column, [("i64", count[0])])
 
         self._each_word(columns, [("i64", start)], clear=False)
+
         def clear(e: str, _: list[str]) -> None:
             self._store(e, [zero for _, zero in self.zeros(1)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,7 @@ class CpuSparseProducts(Threaded):
         def work(task: tuple[int, int, int], _: int) -> None:
             first, last, j = task
             where = 0 if via is None else address(via) + 4 * j
-            words = SparseWords(
-                first, last, address(A.starts), address(A.columns), min(columns, n - j), threshold, stride=n, via=where
-            )
+            words = SparseWords(first, last, address(A.starts), address(A.columns), min(columns, n - j), threshold, stride=n, via=where)
             arrays = [
                 SparseArrays(address(v), address(b) + j * b.itemsize, b.strides[0] // b.itemsize, address(c) + j * c.itemsize)
                 for v, b, c in zip(A.values, B, C, strict=True)
@@ -127,7 +126,9 @@ class CpuSparseProducts(Threaded):
         pass_over(self._kernels.function(form._replace(kind="numeric", witness=witness).name), known, arrays)
         return CompressedRows((A.shape[0], B.shape[1]), starts, columns, values), via
 
-    def _renumbered(self, A: CompressedRows, B: CompressedRows, room: Room, mask: Mask | None, **how: bool) -> tuple[CompressedRows, Array | None]:
+    def _renumbered(
+        self, A: CompressedRows, B: CompressedRows, room: Room, mask: Mask | None, **how: bool
+    ) -> tuple[CompressedRows, Array | None]:
         """A⊗B where most columns of B have no entry: those that have are numbered anew."""
         used, columns = np.unique(B.columns, return_inverse=True)
         if mask is not None:
@@ -156,15 +157,14 @@ def _shares(starts: Array, threads: int) -> list[tuple[int, int]]:
         return [(0, m)] if m else []
     count = min(m, threads * machine.SPARSE_TASKS)
     cuts = np.searchsorted(starts + np.arange(m + 1), np.linspace(0, starts[-1] + m, count + 1)[1:-1])
-    ends = np.unique([0, *cuts.tolist(), m]).tolist()
-    return list(zip(ends[:-1], ends[1:], strict=True))
+    return list(pairwise(np.unique([0, *cuts.tolist(), m]).tolist()))
 
 
 def _panel(B: Values, n: int) -> int:
     """How many columns of a dense matrix are gone through at a time."""
-    k = B[0].shape[0]
-    size = sum([b.itemsize for b in B])
+    k: int = B[0].shape[0]
+    size: int = sum([b.itemsize for b in B])
     if k * n * size <= machine.SPARSE_PANEL:
         return n
-    line = 64 // min([b.itemsize for b in B])
+    line: int = 64 // min([b.itemsize for b in B])
     return max(2 * line, machine.SPARSE_PANEL // (k * size) // line * line)

@@ -44,10 +44,10 @@ class SparseForm(NamedTuple):
 class SparseWords(NamedTuple):
     """The words of a call that belong to no component; a function reads those that it needs.
 
-    The rows of A from `first` to `last` are multiplied. `starts` and `columns` are those of its compressed rows, and `right_starts`,
-    `right_columns` those of B, or `mask_starts`, `mask_columns` those of a mask, whose bits are exclusive-ored with `flip`. B has `n`
-    columns, and rows of a dense result lie `stride` elements apart. Rows of a sparse result begin at `out_starts`, which ``symbolic`` fills with their lengths, one place further on. `bitmap` is
-    zeroed memory for `words` words, see `bitmap_bytes`.
+    The rows of A from `first` to `last` are multiplied. `starts` and `columns` are those of its compressed rows, `right_starts` and
+    `right_columns` those of B, and `mask_starts` and `mask_columns` those of a mask, whose bits are exclusive-ored with `flip`. B has `n`
+    columns, and rows of a dense result lie `stride` elements apart. Rows of a sparse one begin at `out_starts`, which ``symbolic`` fills
+    with their lengths, one place further on. `bitmap` is zeroed memory for `words` words, see `bitmap_bytes`.
     """
 
     first: int
@@ -81,8 +81,8 @@ class SparseArrays(NamedTuple):
 def bitmap_bytes(n: int) -> tuple[int, int]:
     """How many words of 64 columns n columns are, and the bytes of the bitmap of one row.
 
-    It is a bit for each column, a bit for each word that has one, where the columns of each word begin in the row (int32), and the bits of a
-    mask.
+    It is a bit for each column, a bit for each word that has one, where the columns of each word begin in the row (int32), and the bits
+    of a mask.
     """
     words = -(-n // 64)
     return words, 8 * (2 * words + -(-words // 64) + -(-words // 2))

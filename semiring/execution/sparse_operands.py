@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import on_gpu
-from semiring.arrays.exchange import Borrowed, name_of
+from semiring.arrays.exchange import Borrowed
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.execution.operands import Arrays, elements
 from semiring.graphs.array_like import comes_from, is_pydata, is_sparse, to_scipy
@@ -178,7 +178,8 @@ def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: 
         return Mask(pattern._replace(values=()), complement)
     there = np.asarray(mask)
     if there.shape != shape or there.dtype != bool:
-        raise ShapeError(f"mask must be a sparse array, or one of truth values, of shape {shape}; it is {there.dtype} of shape {there.shape}")
+        found = f"it is {there.dtype} of shape {there.shape}"
+        raise ShapeError(f"mask must be a sparse array, or one of truth values, of shape {shape}; {found}")
     there = there.T if by_columns else there
     starts = np.append(0, np.count_nonzero(there, axis=1).cumsum())
     return Mask(CompressedRows((there.shape[0], there.shape[1]), starts, np.ascontiguousarray(np.nonzero(there)[1])), complement)

@@ -1,4 +1,4 @@
-"""Powers of sparse arrays: by products of sparse matrices until they have filled so far that products of dense ones are predicted to be faster.
+"""Powers of sparse arrays: by products of sparse ones, until they have filled so far that dense ones are predicted to be faster.
 
 That follows from how many terms the next product has, whatever the number of threads.
 """
@@ -56,7 +56,8 @@ def sparse_power(a: Any, edges: CSR, k: int, semiring: Semiring, multiply: Calla
         rows = CompressedRows((n, n), np.arange(n + 1), np.arange(n), tuple([np.full(n, e, d) for e, d in zip(one, dtypes, strict=True)]))
     else:
         scipy: Any = importlib.import_module("scipy.sparse")
-        found = power(tuple([scipy.csr_array((w, edges.heads, edges.starts), shape=(n, n)) for w in edges.weights]), k, semiring, product, _stored)
+        matrix = tuple([scipy.csr_array((w, edges.heads, edges.starts), shape=(n, n)) for w in edges.weights])
+        found = power(matrix, k, semiring, product, _stored)
         rows = _without_zeros(found, zero)
     values = SparseOperand(rows, False, a).restored(rows, rows.values, zero, by_columns=False)
     return values[0] if len(values) == 1 else values

@@ -6,6 +6,7 @@ the factors of ⊗ swapped: so a product of two matrices by columns, and of a de
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,20 +77,22 @@ def multiply_sparse(
     form = form_of(semiring, shape_a, kinds_a, shape_b, kinds_b, witness)
     there = named_device(device, "cpu", exact=any(d.kind == "O" for d in form.dtypes)) or "cpu"
     if is_gpu(there):
-        raise SemiringError(f"device={device!r}: products with sparse arrays are computed on the host; leave device out, or pass dense ones")
+        raise SemiringError(f"device={device!r}: products with sparse arrays are computed on the host; leave device out")
     call = _Call(semiring, form, sparse_products_for(semiring, form.dtypes, there, threads), threads, witness, check)
-    if isinstance(left, SparseOperand) and isinstance(right, SparseOperand):
-        return _sparse_result(call, left.converted(form.dtypes, semiring, "a"), right.converted(form.dtypes, semiring, "b"), mask, complement)
     if isinstance(left, SparseOperand):
-        return _dense_result(call, left.converted(form.dtypes, semiring, "a"), right, c, out, swapped=False)
-    assert isinstance(right, SparseOperand)
-    return _dense_result(call, right.converted(form.dtypes, semiring, "b"), left, c, out, swapped=True)
+        left = left.converted(form.dtypes, semiring, "a")
+    if not isinstance(right, SparseOperand):
+        assert isinstance(left, SparseOperand)
+        return _dense_result(call, left, right, c, out, swapped=False)
+    right = right.converted(form.dtypes, semiring, "b")
+    if isinstance(left, SparseOperand):
+        return _sparse_result(call, left, right, mask, complement)
+    return _dense_result(call, right, left, c, out, swapped=True)
 
 
-def _checked(call: _Call, a: Arrays, b: Arrays, old: Arrays | None, longest: int, names: tuple[str, str]) -> bool:
-    """Refuse numbers as a product of dense matrices does; whether a finite one could pull ∞ back."""
+def _checked(call: _Call, operands: Sequence[Arrays], longest: int, names: tuple[str, str]) -> bool:
+    """Refuse numbers of a, b and c as a product of dense matrices does; whether a finite one could pull ∞ back."""
     checks = checks_for(call.semiring, call.form.dtypes, longest)
-    operands = (a, b) if old is None else (a, b, old)
     signed, _ = checks.run(operands, call.threads, refuse=call.check, names=(*names, "c"))
     return signed
 
@@ -113,7 +116,7 @@ def _product(value: tuple[Any, ...], via: Any) -> Any:
 def _sparse_result(call: _Call, a: SparseOperand, b: SparseOperand, mask: Any, complement: bool) -> Any:
     """Stored as a is, in its kind."""
     semiring, form, by_columns = call.semiring, call.form, a.by_columns
-    signed = _checked(call, a.rows.values, b.rows.values, None, form.depth * a.most_alike() * b.most_alike(), ("a.data", "b.data"))
+    signed = _checked(call, (a.rows.values, b.rows.values), form.depth * a.most_alike() * b.most_alike(), ("a.data", "b.data"))
     wanted = None if mask is None else mask_of(mask, form.shape, complement=complement, by_columns=by_columns)
     first, second = (b.stored(by_columns=True), a.rows) if by_columns else (a.rows, b.stored(by_columns=False))
     if call.witness:
@@ -140,14 +143,14 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
     for name, lent in (("b" if not swapped else "a", dense), ("c", lent_c), ("out", lent_out)):
         if any(map(on_gpu, arrays_of(lent))):
             raise ShapeError(f"{name} lies on a GPU, and products with sparse arrays are computed on the host; bring it there")
-    old = elements(lent_c, form.dtypes, semiring, "c", "cpu") if lent_c else None
     if lent_c:
         matching(lent_c, form.dtypes, form.shape, "c", exact=False)
+    old = elements(lent_c, form.dtypes, semiring, "c", "cpu") if lent_c else None
     target = matching(lent_out, form.dtypes, form.shape, "out", exact=True) if lent_out else None
     given = elements(dense, form.dtypes, semiring, "a" if swapped else "b", "cpu")
     names = ("a", "b.data") if swapped else ("a.data", "b")
     pair = (given, sparse.rows.values) if swapped else (sparse.rows.values, given)
-    signed = _checked(call, *pair, old, form.depth * sparse.most_alike(), names)
+    signed = _checked(call, pair if old is None else (*pair, old), form.depth * sparse.most_alike(), names)
     _require_room(int(np.prod(form.full)) * sum([d.itemsize for d in form.dtypes]), f"a result of shape {form.shape}")
     rows = sparse.stored(by_columns=swapped)
     if call.witness:

@@ -44,7 +44,9 @@ def test_as_of_the_dense_matrix(semiring: sr.Semiring, n: int, k: int, kind: str
     a = sp.random_array((n, n), density=0.15, rng=rng, format=kind)
     a.data[:] = 1 if semiring is sr.BOOLEAN else rng.random(a.nnz) if semiring is sr.LOG else rng.integers(1, 9, a.nnz)
     coo = a.tocoo()
-    expected = sr.power(sr.edges([(int(u), int(v), w) for u, v, w in zip(coo.row, coo.col, coo.data, strict=True)], nodes=range(n)), k, semiring)
+    expected = sr.power(
+        sr.edges([(int(u), int(v), w) for u, v, w in zip(coo.row, coo.col, coo.data, strict=True)], nodes=range(n)), k, semiring
+    )
     before, machine.SPARSE_TERM = machine.SPARSE_TERM, term
     try:
         power = sr.power(a, k, semiring)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from fractions import Fraction
 from typing import Any
 
@@ -9,7 +10,6 @@ import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +18,7 @@ from semiring.arrays import memory
 from tests.kernels.samples import examples
 
 INF = np.inf
+sparse: Any = importlib.import_module("sparse")
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
 
 
@@ -38,9 +39,13 @@ def dense(a: Any, zero: Any = INF) -> Any:
 
 @examples(60)
 @given(
-    st.sampled_from(FORMATS), st.sampled_from(FORMATS), st.sampled_from([0, 1, 5, 33]), st.sampled_from([1, 2, 31]), st.sampled_from([0, 1, 9, 70]),
+    st.sampled_from(FORMATS),
+    st.sampled_from(FORMATS),
+    st.sampled_from([0, 1, 5, 33]),
+    st.sampled_from([1, 2, 31]),
+    st.sampled_from([0, 1, 9, 70]),
     st.integers(0, 99),
-)  # fmt: skip
+)
 def test_all_formats(first: str, second: str, m: int, k: int, n: int, seed: int) -> None:
     a, b = drawn(m, k, seed), drawn(k, n, seed + 1)
     if 0 in (m, n):  # SciPy has neither blocks nor diagonals of nothing
@@ -110,7 +115,10 @@ def test_arrays_of_pydata(kind: Any, fill: float) -> None:
 @pytest.mark.parametrize("semiring", [sr.DISTANCE_COUNT, sr.DISTANCE_HOPS], ids=repr)
 def test_structured_elements(semiring: sr.Semiring) -> None:
     rng = np.random.default_rng(0)
-    a, b = (tuple(drawn(12, 12, seed)._with_data(rng.integers(1, 4, drawn(12, 12, seed).nnz).astype(float)) for _ in range(2)) for seed in (0, 1))
+    a, b = (
+        tuple(drawn(12, 12, seed)._with_data(rng.integers(1, 4, drawn(12, 12, seed).nnz).astype(float)) for _ in range(2))
+        for seed in (0, 1)
+    )
     zero, _ = semiring.identities((a[0].dtype,) * 2)
     x, y = (tuple(dense(v, z) for v, z in zip(part, zero, strict=True)) for part in (a, b))
     expected = sr.matmul(x, y, semiring)
@@ -216,9 +224,9 @@ def test_columns_beyond_32_bits() -> None:
     assert product.data.tolist() == [2.0, 3.0]
 
 
-def refused(error: type[Exception], match: str, *operands: Any, **options: Any) -> None:
+def refused(error: type[Exception], match: str, a: Any, b: Any, **options: Any) -> None:
     with pytest.raises(error, match=match):
-        sr.matmul(*operands, sr.MIN_PLUS, **options)
+        sr.matmul(a, b, sr.MIN_PLUS, **options)
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -16,7 +16,7 @@ from semiring.kernels.compressed import CompressedRows, Mask, ReferenceSparsePro
 from semiring.kernels.cpu.sparse_products import CpuSparseProducts
 from semiring.kernels.engine import Block
 from semiring.kernels.reference import ReferenceEngine
-from tests.kernels.samples import CASES, ISAS, SELECTIVE, Array, DTypes, Values, elements, examples, name
+from tests.kernels.samples import CASES, ISAS, SELECTIVE, Array, Values, elements, examples, name
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
@@ -30,22 +30,25 @@ def compressed(values: Values, there: Array, index: type = np.int32) -> Compress
     return CompressedRows((m, n), starts, np.nonzero(there)[1].astype(index), tuple(v[there] for v in values))
 
 
-def dense(semiring: Semiring, dtypes: DTypes, rows: CompressedRows, values: Values) -> Values:
-    """The matrix with values at the entries of compressed rows, and zeros elsewhere."""
+def dense(case: Any, rows: CompressedRows) -> Values:
+    """The matrix of compressed rows, with zeros elsewhere."""
+    semiring, dtypes = case
     zero, _ = semiring.identities(dtypes)
     out = tuple(np.full(rows.shape, z, d) for z, d in zip(zero, dtypes, strict=True))
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.starts))
-    for o, v in zip(out, values, strict=True):
+    for o, v in zip(out, rows.values, strict=True):
         o[row, rows.columns] = v
     return out
 
 
-def operand(case: Any, shape: tuple[int, int], rng: np.random.Generator, density: float, index: type = np.int32) -> tuple[Values, CompressedRows]:
+def operand(
+    case: Any, shape: tuple[int, int], rng: np.random.Generator, density: float, index: type = np.int32
+) -> tuple[Values, CompressedRows]:
     """A sparse matrix, dense and by compressed rows, some of whose entries are zeros that are stored."""
     semiring, dtypes = case
     values, there = elements(semiring, dtypes, shape, rng, zeros=0.1), rng.random(shape) < density
     rows = compressed(values, there, index)
-    return dense(semiring, dtypes, rows, rows.values), rows
+    return dense(case, rows), rows
 
 
 def multiplied(case: Any, a: Values, b: Values, witness: bool) -> tuple[Values, Array | None]:
@@ -66,7 +69,8 @@ def assert_equal(case: Any, found: Values, expected: Values) -> None:
 
 
 def of(case: Any, isa: str | None = None, threads: int = 1) -> list[SparseProducts]:
-    return [CpuSparseProducts(*case, threads, isa), ReferenceSparseProducts(*case)]
+    semiring, dtypes = case
+    return [CpuSparseProducts(semiring, dtypes, threads, isa), ReferenceSparseProducts(semiring, dtypes)]
 
 
 def room(count: int) -> None:
@@ -89,7 +93,7 @@ def test_all_semirings(case: Any, witness: bool) -> None:
         assert_equal(case, C, values)
         np.testing.assert_array_equal(k, via)
         product, codes = products.times_sparse(A, B, room, witness=witness, signed=True)
-        assert_equal(case, dense(*case, product, product.values), values)
+        assert_equal(case, dense(case, product), values)
         if via is not None and codes is not None:
             row = np.repeat(np.arange(9), np.diff(product.starts))
             np.testing.assert_array_equal(codes, via[row, product.columns])
@@ -115,7 +119,7 @@ def test_all_sizes(n: int, m: int, k: int, density: float, isa: str, index: type
         products.times_dense(A, b, C)
         assert_equal(case, C, values)
         product, _ = products.times_sparse(A, B, room)
-        assert_equal(case, dense(*case, product, product.values), values)
+        assert_equal(case, dense(case, product), values)
         pattern = np.zeros((m, n), int)
         np.add.at(pattern, (np.repeat(np.arange(m), np.diff(product.starts)), product.columns), 1)
         np.testing.assert_array_equal(pattern, (compressed_pattern(A) @ compressed_pattern(B) > 0).astype(int))
@@ -140,7 +144,7 @@ def test_a_mask_selects(index: type, complement: bool) -> None:
     (values,), _ = multiplied(case, a, b, False)
     for products in of(case):
         product, _ = products.times_sparse(A, B, room, Mask(compressed((), there), complement))
-        (found,) = dense(*case, product, product.values)
+        (found,) = dense(case, product)
         np.testing.assert_array_equal(found, np.where(there ^ complement, values, np.inf))
 
 
@@ -158,7 +162,7 @@ def test_the_order_of_factors_is_kept() -> None:
         products.times_dense(BT, (a.T.copy(),), C, swapped=True)
         assert_equal(case, (C[0].T,), values)
         product, _ = products.times_sparse(BT, AT, room, swapped=True)
-        assert_equal(case, (dense(*case, product, product.values)[0].T,), values)
+        assert_equal(case, (dense(case, product)[0].T,), values)
 
 
 def test_threads_and_panels_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
