@@ -129,7 +129,7 @@ class SparseKernel(Entries):
         self._thresholds = {
             w: em.splat_word(args.load(em, "threshold"), rep.inner[0], w) if rep.kind == "clamped" else "" for w in self._widths()
         }
-        self._n, self._stride = args.load(em, "n"), args.load(em, "stride")
+        self._n = args.load(em, "n")
         self._stop = em.sub(em.load("i64", em.at("i64", self.starts, self.last), 8), 1)
         em.loop(self.first, self.last, 1, self._row)
         em.line("ret void")
@@ -147,7 +147,7 @@ class SparseKernel(Entries):
         while vectors > 1 and vectors * parts > self.target.registers // 2:
             vectors //= 2
         block = vectors * self.width
-        place = em.mul(i, self._stride)
+        place = em.mul(i, self._n)
 
         def segment(j: str | int, vectors: int, width: int) -> None:
             self._segment((begin, end), j, place, vectors, width)

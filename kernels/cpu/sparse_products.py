@@ -50,23 +50,20 @@ class CpuSparseProducts(Threaded):
         if 0 in C[0].shape:
             return
         function = self._kernels.function(SparseForm("dense", swapped, A.columns.dtype == np.int32, via is not None).name)
-        threshold, threads = self._kernels.representation.threshold(signed=signed), self._threads(len(A.columns) * n + m * n)
-        rows = _shares(A.starts, threads)
-        columns = _panel(B, n)
-        tasks = [(first, last, j) for j in range(0, n, columns) for first, last in rows]
-
-        def work(task: tuple[int, int, int], _: int) -> None:
-            first, last, j = task
-            where = 0 if via is None else address(via) + 4 * j
-            words = SparseWords(first, last, address(A.starts), address(A.columns), min(columns, n - j), threshold, stride=n, via=where)
-            arrays = [
-                SparseArrays(address(v), address(b) + j * b.itemsize, b.strides[0] // b.itemsize, address(c) + j * c.itemsize)
-                for v, b, c in zip(A.values, B, C, strict=True)
-            ]
-            packed = pack(words, arrays)
-            function(packed.buffer_info()[0])
-
-        run(work, tasks, threads)
+        threads = self._threads((len(A.columns) + m) * n)
+        known = SparseWords(
+            0,
+            0,
+            address(A.starts),
+            address(A.columns),
+            n,
+            self._kernels.representation.threshold(signed=signed),
+            via=0 if via is None else address(via),
+        )
+        arrays = [
+            SparseArrays(address(v), address(b), b.strides[0] // b.itemsize, address(c)) for v, b, c in zip(A.values, B, C, strict=True)
+        ]
+        _over_rows(function, known, arrays, _shares(A.starts, threads), threads)
 
     def times_sparse(
         self,
@@ -108,14 +105,7 @@ class CpuSparseProducts(Threaded):
             )
         nothing = [SparseArrays(0, 0, 0, 0)] * len(self.dtypes)
 
-        def pass_over(function: Callable[[int], None], known: SparseWords, arrays: Sequence[SparseArrays]) -> None:
-            def work(task: tuple[int, int], worker: int) -> None:
-                packed = pack(known._replace(first=task[0], last=task[1], bitmap=address(bitmaps[worker])), arrays)
-                function(packed.buffer_info()[0])
-
-            run(work, tasks, threads)
-
-        pass_over(self._kernels.function(form.name), known, nothing)
+        _over_rows(self._kernels.function(form.name), known, nothing, tasks, threads, bitmaps)
         starts.cumsum(out=starts)
         count = int(starts[-1])
         room(count)
@@ -123,7 +113,7 @@ class CpuSparseProducts(Threaded):
         via = np.empty(count, np.int32) if witness else None
         known = known._replace(out_columns=address(columns), via=0 if via is None else address(via))
         arrays = [SparseArrays(address(v), address(b), 0, address(c)) for v, b, c in zip(A.values, B.values, values, strict=True)]
-        pass_over(self._kernels.function(form._replace(kind="numeric", witness=witness).name), known, arrays)
+        _over_rows(self._kernels.function(form._replace(kind="numeric", witness=witness).name), known, arrays, tasks, threads, bitmaps)
         return CompressedRows((A.shape[0], B.shape[1]), starts, columns, values), via
 
     def _renumbered(
@@ -150,6 +140,24 @@ def _of_width(rows: CompressedRows, *, narrow: bool) -> CompressedRows:
     return rows._replace(columns=rows.columns.astype(np.int32 if narrow else np.int64, copy=False))
 
 
+def _over_rows(
+    function: Callable[[int], None],
+    known: SparseWords,
+    arrays: Sequence[SparseArrays],
+    tasks: Sequence[tuple[int, int]],
+    threads: int,
+    bitmaps: Sequence[Array] = (),
+) -> None:
+    """Call a function for ranges of rows, each worker with a bitmap of its own."""
+
+    def work(task: tuple[int, int], worker: int) -> None:
+        first, last = task
+        packed = pack(known._replace(first=first, last=last, bitmap=address(bitmaps[worker]) if bitmaps else 0), arrays)
+        function(packed.buffer_info()[0])
+
+    run(work, tasks, threads)
+
+
 def _shares(starts: Array, threads: int) -> list[tuple[int, int]]:
     """Ranges of rows with about as many entries each."""
     m = len(starts) - 1
@@ -158,13 +166,3 @@ def _shares(starts: Array, threads: int) -> list[tuple[int, int]]:
     count = min(m, threads * machine.SPARSE_TASKS)
     cuts = np.searchsorted(starts + np.arange(m + 1), np.linspace(0, starts[-1] + m, count + 1)[1:-1])
     return list(pairwise(np.unique([0, *cuts.tolist(), m]).tolist()))
-
-
-def _panel(B: Values, n: int) -> int:
-    """How many columns of a dense matrix are gone through at a time."""
-    k: int = B[0].shape[0]
-    size: int = sum([b.itemsize for b in B])
-    if k * n * size <= machine.SPARSE_PANEL:
-        return n
-    line: int = 64 // min([b.itemsize for b in B])
-    return max(2 * line, machine.SPARSE_PANEL // (k * size) // line * line)

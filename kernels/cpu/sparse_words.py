@@ -46,8 +46,8 @@ class SparseWords(NamedTuple):
 
     The rows of A from `first` to `last` are multiplied. `starts` and `columns` are those of its compressed rows, `right_starts` and
     `right_columns` those of B, and `mask_starts` and `mask_columns` those of a mask, whose bits are exclusive-ored with `flip`. B has `n`
-    columns, and rows of a dense result lie `stride` elements apart. Rows of a sparse one begin at `out_starts`, which ``symbolic`` fills
-    with their lengths, one place further on. `bitmap` is zeroed memory for `words` words, see `bitmap_bytes`.
+    columns. Rows of a sparse result begin at `out_starts`, which ``symbolic`` fills with their lengths, one place further on. `bitmap` is
+    zeroed memory for `words` words, see `bitmap_bytes`.
     """
 
     first: int
@@ -56,7 +56,6 @@ class SparseWords(NamedTuple):
     columns: int
     n: int
     threshold: int
-    stride: int = 0
     via: int = 0
     right_starts: int = 0
     right_columns: int = 0
