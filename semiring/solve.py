@@ -260,7 +260,8 @@ def power(
     Returns
     -------
     array of shape (…, n, n), or tuple of arrays
-        Of the library and on the device of what was passed, as for `apsp`.
+        Of the library and on the device of what was passed, as for `apsp`; of a sparse array a sparse one of its library, stored by rows,
+        without entries that are zero.
 
     Other Parameters
     ----------------
@@ -278,7 +279,7 @@ def power(
 
     Notes
     -----
-    At most 2 log₂ k products.
+    At most 2 log₂ k products. Those of sparse arrays become dense where that is predicted to be faster, and there is room for it.
     """
     from semiring.algorithms.power import power as raise_to  # only where they are wanted: a first call should be quick
     from semiring.execution.sparse_power import sparse_power
