@@ -54,9 +54,9 @@ def matmul(
         Arrays of any library, with axes as of `numpy.matmul`, or sparse ones (How-to, Sparse); dtypes are promoted to a common one, in which
         ∞ stays ∞. Over a structured semiring a tuple of arrays.
     semiring : Semiring or str
-        One of the catalogue, also by its name, or your own. One of `Semiring.with_witness` asks for the witness.
+        One of the catalogue, also by its name, or your own. `Semiring.with_witness` asks for the witness.
     c : array of the result's shape, optional
-        The result is c ⊕ a ⊗ b; a tie keeps c, which is not modified.
+        The result is c ⊕ a ⊗ b; a tie keeps c. It is never modified.
     out : array of the result's shape and dtype, optional
         Where the result is put; it may be `c`, `a` or `b` itself.
     witness : bool
@@ -74,7 +74,7 @@ def matmul(
     Other Parameters
     ----------------
     device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
-        Where it is computed. Arrays on a GPU stay there; NumPy's go to them, those of other libraries do not.
+        Arrays on a GPU stay there; NumPy's go to them, those of other libraries do not.
     threads : int, optional
         Of the CPU; by default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
@@ -83,7 +83,7 @@ def matmul(
     Raises
     ------
     ShapeError, GraphError
-        What does not fit together, lies on different devices, or cannot be read there.
+        What does not fit together, lies on different devices or cannot be read.
     DTypeError, DomainError
         A dtype in which the semiring has no meaning; NaN, or an element outside the carrier.
     OverflowRiskError
