@@ -51,8 +51,8 @@ def matmul(
     ----------
     a : array of shape (…, m, k) or (k,)
     b : array of shape (…, k, n) or (k,)
-        Arrays of any library, with axes as of `numpy.matmul`, or sparse ones (How-to, Sparse); dtypes are promoted to a common one, in which
-        ∞ stays ∞. Over a structured semiring a tuple of arrays.
+        Arrays of any library, with axes as of `numpy.matmul`, or sparse ones (How-to, Sparse); dtypes are promoted to a common one, in
+        which ∞ stays ∞. Over a structured semiring a tuple of arrays.
     semiring : Semiring or str
         One of the catalogue, also by its name, or your own. `Semiring.with_witness` asks for the witness.
     c : array of the result's shape, optional
@@ -103,13 +103,15 @@ def matmul(
         refuse_arrays(witness=witness, device=device, check=check)
     options = bool(witness or semiring.witness), device, threads, bool(check)
     try:
-        plain = type(a) is type(b) is np.ndarray and mask is None and not complement
-        if not plain and (mask is not None or complement or holds_sparse(a) or holds_sparse(b)):
+        if type(a) is type(b) and mask is None and not complement:
+            if type(a) is np.ndarray:
+                return multiply(a, b, semiring, c, out, options)
+            if c is out is None and (found := multiply_again(a, b, semiring, options)) is not None:
+                return found
+        if mask is not None or complement or holds_sparse(a) or holds_sparse(b):
             return multiply_sparse(a, b, semiring, c, out, mask, complement, options)
         if type(a) is np.ndarray or type(b) is np.ndarray:
             return multiply(a, b, semiring, c, out, options)
-        if type(a) is type(b) and c is out is None and (found := multiply_again(a, b, semiring, options)) is not None:
-            return found
         with in_stream_of(flattened((a, b, c, out))):
             return multiply(a, b, semiring, c, out, options)
     except SemiringError as error:

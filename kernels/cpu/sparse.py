@@ -1,8 +1,8 @@
 """Products of a sparse matrix and a dense one, by compressed rows: C_i = ⊕ over the entries a_ik of row i of a_ik ⊗ B_k.
 
 Columns of C stay in registers, several vectors of them, while the entries of a row are gone through: each is loaded once, and its row of B,
-which lies anywhere, is asked for some entries ahead. What is left of the columns goes in pieces of half the size, down to one column. A
-vector has no columns: lanes are entries of a row there, which gather their factors, and at its end they are added.
+which lies anywhere, is asked for some entries ahead. What is left of the columns goes in pieces of half the size, down to one column,
+as a vector has.
 
 Where B has the left factors of ⊗, the product is of transposed matrices.
 """
@@ -117,7 +117,7 @@ class Entries:
 
 
 class SparseKernel(Entries):
-    """Generates the products with dense matrices and with vectors that `SparseForm` names."""
+    """Generates the products with dense matrices, which `SparseForm` names."""
 
     def functions(self) -> list[Emitter]:
         """The function."""

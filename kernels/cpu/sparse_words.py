@@ -12,8 +12,8 @@ class SparseForm(NamedTuple):
 
     Attributes
     ----------
-    kind : {"dense", "vector", "symbolic", "numeric"}
-        A sparse matrix times a dense one, or times a vector; of two sparse ones, the lengths of the rows, and then the rows.
+    kind : {"dense", "symbolic", "numeric"}
+        A sparse matrix times a dense one; of two sparse ones, the lengths of the rows, and then the rows.
     swapped : bool
         The sparse matrix whose rows are gone through is the right factor of ⊗: the product is computed transposed.
     narrow : bool

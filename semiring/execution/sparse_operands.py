@@ -133,7 +133,10 @@ def _compressed(x: Any, name: str, absent: tuple[Any, ...] = (0,)) -> tuple[Comp
     by_columns = x.format == "csc"
     m, n = x.shape
     shape = (n, m) if by_columns else (m, n)
-    rows = CompressedRows(shape, np.ascontiguousarray(x.indptr, np.int64), np.ascontiguousarray(x.indices), (x.data[: len(x.indices)],))
+    index = np.int32 if x.indices.dtype == np.int32 else np.int64
+    count = int(x.indptr[-1])  # SciPy lets more be stored than there is
+    starts, columns = np.ascontiguousarray(x.indptr, np.int64), np.ascontiguousarray(x.indices[:count], index)
+    rows = CompressedRows(shape, starts, columns, (x.data[:count],))
     _require_sound(rows, name)
     return rows, by_columns
 
@@ -141,7 +144,7 @@ def _compressed(x: Any, name: str, absent: tuple[Any, ...] = (0,)) -> tuple[Comp
 def _require_sound(rows: CompressedRows, name: str) -> None:
     """Refuse what SciPy does not look at: rows that end before they begin, and columns beyond the last."""
     starts, columns = rows.starts, rows.columns
-    ordered = starts[0] == 0 and starts[-1] == len(columns) and bool((starts[1:] >= starts[:-1]).all())
+    ordered = starts[0] == 0 and starts[-1] == len(columns) == len(rows.values[0]) and bool((starts[1:] >= starts[:-1]).all())
     unsigned = columns.view(f"u{columns.itemsize}")  # negative numbers are large there
     if not ordered or (len(columns) and int(unsigned.max()) >= rows.shape[1]):
         raise GraphError(f"{name} has indices that do not belong to a matrix of its shape; see its check_format")

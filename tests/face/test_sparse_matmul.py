@@ -275,3 +275,12 @@ def test_a_result_without_room_is_refused_with_its_size(monkeypatch: pytest.Monk
     monkeypatch.setattr(memory, "free_on", lambda device: 1000)
     refused(sr.TooLargeError, r"the product has [\d,]+ entries, and would take 1\.\d MiB|MB", a, a)
     refused(sr.TooLargeError, r"a result of shape \(300, 300\)", a, np.zeros((300, 300)))
+
+
+def test_more_is_stored_than_there_is() -> None:
+    a = drawn(5, 5, 0)
+    expected = sr.matmul(a, np.zeros(5), sr.MIN_PLUS)
+    a.data, a.indices = np.append(a.data, -9.0), np.append(a.indices, 0)
+    np.testing.assert_array_equal(sr.matmul(a, np.zeros(5), sr.MIN_PLUS), expected)
+    a.data = a.data[:3]
+    refused(sr.GraphError, "do not belong", a, np.zeros(5))
