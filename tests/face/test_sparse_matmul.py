@@ -206,7 +206,7 @@ def test_results_are_of_the_library_of_the_dense_operand() -> None:
 
 def test_exact_numbers_and_operations_without_instructions() -> None:
     halves = np.array([Fraction(1, 2), Fraction(1, 3)])
-    a = sp.csr_array(np.array([[2, 0], [3, 6]]))
+    a: Any = sp.csr_array(np.array([[2, 0], [3, 6]]))
     assert sr.matmul(a, halves, sr.PLUS_TIMES).tolist() == [1, Fraction(7, 2)]
     floor = sr.Semiring("floor", max, lambda x, y: (x * y) // 1.0, 0.0, 1.0, domain=(0.0, 9.0))
     b = sp.csr_array(np.array([[1.5, 0.0], [0.5, 2.0]]))
