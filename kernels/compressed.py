@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.devices import namespace, on_gpu
 from semiring.kernels.operations import Operations
 
-__all__ = ["CompressedRows", "Mask", "ReferenceSparseProducts", "SparseProducts"]
+__all__ = ["CompressedRows", "DenseProducts", "Mask", "ReferenceSparseProducts", "SparseProducts"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -26,7 +27,7 @@ class CompressedRows(NamedTuple):
     Attributes
     ----------
     shape : tuple of int
-    starts : int64 array
+    starts : int64 array, on a GPU of either width
         Where the entries of each row begin, and where the last one's end; SciPy's ``indptr``.
     columns : int32 or int64 array
         SciPy's ``indices``.
@@ -41,12 +42,18 @@ class CompressedRows(NamedTuple):
 
     def in_order(self) -> CompressedRows:
         """The same with the columns of each row in ascending order, so that of equal terms the first is that of the lowest."""
-        lengths = np.diff(self.starts)
-        row = np.repeat(np.arange(self.shape[0]), lengths)
+        xp, row = namespace(self.columns), self.row_numbers()
         if not ((self.columns[1:] < self.columns[:-1]) & (row[1:] == row[:-1])).any():
             return self
-        order = np.lexsort((self.columns, row))
+        order = xp.lexsort(xp.stack([self.columns.astype(np.int64), row]))
         return self._replace(columns=self.columns[order], values=tuple([v[order] for v in self.values]))
+
+    def row_numbers(self) -> Array:
+        """The row of each entry."""
+        if on_gpu(self.columns):
+            xp = namespace(self.columns)
+            return xp.searchsorted(self.starts, xp.arange(len(self.columns), dtype=self.starts.dtype), side="right") - 1  # type: ignore[no-any-return]
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.starts))
 
 
 class Mask(NamedTuple):
@@ -60,14 +67,18 @@ Room = Callable[[int], None]
 """Is told how many entries a result has before it is made, and may refuse it."""
 
 
-class SparseProducts(Protocol):
-    """Products of sparse matrices over a semiring in its dtypes; `swapped` ones have the second operand's elements left in ⊗."""
+class DenseProducts(Protocol):
+    """Products of sparse and dense matrices over a semiring in its dtypes; `swapped` ones have the second operand's elements left in ⊗."""
 
     def times_dense(
         self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
     ) -> None:
         """C ← A⊗B with a dense B, whose rows are contiguous or single elements; `via` gets the k that won."""
         ...
+
+
+class SparseProducts(DenseProducts, Protocol):
+    """And of sparse ones with each other."""
 
     def times_sparse(
         self,

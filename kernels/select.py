@@ -22,11 +22,14 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.machine import used_devices
 
 if TYPE_CHECKING:
-    from semiring.kernels.compressed import SparseProducts
+    from semiring.kernels.compressed import DenseProducts, SparseProducts
     from semiring.kernels.cpu.searches import Searches
     from semiring.kernels.scans import Scans
 
-__all__ = ["engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for", "sparse_products_for"]
+__all__ = [
+    "dense_products_for", "engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for",
+    "sparse_products_for",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 DTypes = tuple[np.dtype[Any], ...]
@@ -175,6 +178,23 @@ def sparse_products_for(semiring: Semiring, dtypes: DTypes, device: str, threads
         from semiring.kernels.cpu.sparse_products import CpuSparseProducts
 
         return CpuSparseProducts(semiring, dtypes, threads)
+
+
+def dense_products_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> DenseProducts:
+    """The products of sparse and dense matrices, also of a GPU.
+
+    Parameters
+    ----------
+    semiring, dtypes, device, threads
+        As for `engine_for`.
+    """
+    if not is_gpu(device):
+        return sparse_products_for(semiring, dtypes, device, threads)
+    used_devices.add(device)
+    with importing:
+        from semiring.kernels.cuda.sparse import CudaSparseProducts
+
+    return CudaSparseProducts(semiring, dtypes, gpu_number(device))
 
 
 def _lacks_instructions(semiring: Semiring, dtypes: DTypes) -> bool:

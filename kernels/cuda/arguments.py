@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 __all__ = [
-    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Scan", "Sequence", "Sparse",
-    "Strided", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat", "parameters", "places",
+    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Scan", "Sequence",
+    "Sparse", "Strided", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat", "parameters", "places",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -136,8 +136,8 @@ class Scan(NamedTuple):
 class Sparse(NamedTuple):
     """A product of compressed rows and a dense matrix.
 
-    The rows of the dense matrix, of which there are `depth`, lie `right_row` elements apart, and its columns side by side. A number of a column that is
-    not below `depth` is skipped, and `strange` becomes 1. `via` may be null.
+    The rows of the dense matrix, of which there are `depth`, lie `right_row` elements apart, and its columns side by side. An entry in a
+    column that is not below `depth` is left out, and `strange` becomes 1. `via` may be null.
     """
 
     starts: Annotated[int, "const void*"]
@@ -228,8 +228,8 @@ class Given(NamedTuple):
 
 
 _STRUCTURES: tuple[type[Any], ...] = (
-    Matrix, Predicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Via, Vertices, Strided, Bits, Truths, Numbers,
-    Given,
+    Matrix, Predicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Via, Vertices, Strided, Bits, Truths,
+    Numbers, Given,
 )  # fmt: skip
 """Of which the header has the fields."""
 

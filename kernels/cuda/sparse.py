@@ -12,7 +12,7 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels import cache
 from semiring.kernels.compressed import CompressedRows
 from semiring.kernels.cuda.arguments import Sparse
-from semiring.kernels.cuda.blocks import by_value
+from semiring.kernels.cuda.blocks import by_value, of_one_layout
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import zeros
 from semiring.kernels.cuda.representation import represent
@@ -99,7 +99,7 @@ class CudaSparseProducts:
         self._representation = represent(semiring, dtypes)
 
     def times_dense(self, A: CompressedRows, B: Values, C: Values, via: Any = None, *, swapped: bool = False, signed: bool = False) -> None:
-        """C ← A⊗B as of `SparseProducts`; the components of B lie alike.
+        """C ← A⊗B as of `DenseProducts`.
 
         Raises
         ------
@@ -110,14 +110,15 @@ class CudaSparseProducts:
         if 0 in C[0].shape:
             return
         form = sparse_form(m, len(A.columns), n, wide=A.columns.dtype.itemsize == 8, swapped=swapped, witness=via is not None)
-        strange = zeros(1)
-        starts = A.starts.astype(A.columns.dtype, copy=False)
+        B, strange, starts = of_one_layout(B), zeros(1), A.starts.astype(A.columns.dtype, copy=False)
         product = Sparse(
-            starts.data.ptr,
-            A.columns.data.ptr,
-            *(tuple([v.data.ptr for v in x]) for x in (A.values, B, C)),
-            0 if via is None else via.data.ptr,
-            strange.data.ptr,
+            _address(starts),
+            _address(A.columns),
+            tuple(map(_address, A.values)),
+            tuple(map(_address, B)),
+            tuple(map(_address, C)),
+            0 if via is None else _address(via),
+            _address(strange),
             m,
             n,
             A.shape[1],
@@ -129,6 +130,11 @@ class CudaSparseProducts:
         kernel((-(-m // rows), 1, 1), (_THREADS, 1, 1), (by_value(product),))
         if int(strange[0]):
             raise IndexError("the number of a column is beyond the last")
+
+
+def _address(array: Any) -> int:
+    """Where an array of CuPy's begins."""
+    return int(array.data.ptr)
 
 
 @functools.lru_cache(maxsize=cache.LOADED)

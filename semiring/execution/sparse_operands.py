@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.devices import on_gpu
+from semiring.arrays.devices import namespace, on_gpu
 from semiring.arrays.exchange import Borrowed
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.execution.operands import Arrays, elements
 from semiring.graphs.array_like import comes_from, is_pydata, is_sparse, to_scipy
 from semiring.kernels.compressed import CompressedRows, Mask
 
-__all__ = ["SparseOperand", "holds_sparse", "mask_of", "sparse_operand"]
+__all__ = ["SparseOperand", "holds_sparse", "mask_of", "sparse_operand", "strange_indices"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -55,7 +55,7 @@ class SparseOperand(NamedTuple):
     def converted(self, dtypes: DTypes, semiring: Semiring, name: str) -> SparseOperand:
         """The same in other dtypes, ±∞ as it is written there."""
         values = elements(tuple(map(Borrowed, self.rows.values)), dtypes, semiring, f"{name}.data", "cpu")
-        return self._replace(rows=self.rows._replace(values=tuple(map(np.ascontiguousarray, values))))
+        return self._replace(rows=self.rows._replace(values=tuple([namespace(v).ascontiguousarray(v) for v in values])))
 
     def stored(self, *, by_columns: bool) -> CompressedRows:
         """The compressed rows, or those of the transpose."""
@@ -65,7 +65,8 @@ class SparseOperand(NamedTuple):
         """A bound for how many entries a place has: 1 where nothing is stored twice."""
         if all(getattr(x, "has_canonical_format", False) for x in _components(self.like)):
             return 1
-        return int(np.diff(self.rows.starts).max(initial=1))
+        starts = self.rows.starts
+        return max(1, int((starts[1:] - starts[:-1]).max())) if len(starts) > 1 else 1
 
     def restored(self, product: CompressedRows, values: Arrays, fill: Arrays, *, by_columns: bool) -> tuple[Any, ...]:
         """Arrays of the caller's kind with these values at the entries of a product, and `fill` elsewhere where a library has that."""
@@ -117,10 +118,10 @@ def _absent(semiring: Semiring, dtype: Any) -> tuple[Any, ...]:
 
 def _compressed(x: Any, name: str, absent: tuple[Any, ...] = (0,)) -> tuple[CompressedRows, bool]:
     """Compressed rows of a sparse array, or those of its transpose."""
-    if comes_from(x, "cupyx") or on_gpu(x):
-        raise GraphError(f"{name} is a sparse array on a GPU, and these are multiplied on the host: pass .get()")
     if len(x.shape) != 2:
         raise ShapeError(f"{name} of shape {x.shape} is no matrix; a sparse operand has two axes")
+    if comes_from(x, "cupyx"):
+        return _compressed_on_gpu(x, name)
     if is_pydata(x):
         x = to_scipy(x, absent)
     if x.format in ("bsr", "dia"):  # which store numbers that only pad a block or a diagonal
@@ -141,13 +142,36 @@ def _compressed(x: Any, name: str, absent: tuple[Any, ...] = (0,)) -> tuple[Comp
     return rows, by_columns
 
 
+def _compressed_on_gpu(x: Any, name: str) -> tuple[CompressedRows, bool]:
+    """The same of a sparse matrix of CuPy."""
+    import cupy
+
+    m, n = x.shape
+    if x.format == "coo":  # as CuPy's own conversion would add what is stored twice
+        order = cupy.argsort(x.row, kind="stable")
+        starts = cupy.searchsorted(x.row[order], cupy.arange(m + 1, dtype=x.row.dtype))
+        rows, by_columns = CompressedRows((m, n), starts, x.col[order], (x.data[order],)), False
+    else:
+        x = x if x.format in ("csr", "csc") else x.tocsr()
+        by_columns = x.format == "csc"
+        rows = CompressedRows((n, m) if by_columns else (m, n), x.indptr, x.indices, (x.data,))
+    _require_sound(rows, name)
+    return rows, by_columns
+
+
 def _require_sound(rows: CompressedRows, name: str) -> None:
-    """Refuse what SciPy does not look at: rows that end before they begin, and columns beyond the last."""
-    starts, columns = rows.starts, rows.columns
-    ordered = starts[0] == 0 and starts[-1] == len(columns) == len(rows.values[0]) and bool((starts[1:] >= starts[:-1]).all())
-    unsigned = columns.view(f"u{columns.itemsize}")  # negative numbers are large there
-    if not ordered or (len(columns) and int(unsigned.max()) >= rows.shape[1]):
-        raise GraphError(f"{name} has indices that do not belong to a matrix of its shape; see its check_format")
+    """Refuse what SciPy does not look at: rows that end before they begin, and columns beyond the last, which a GPU's kernels find."""
+    starts, columns, count = rows.starts, rows.columns, len(rows.columns)
+    sound = int(starts[0]) == 0 and int(starts[-1]) == count == len(rows.values[0]) and bool((starts[1:] >= starts[:-1]).all())
+    if sound and count and not on_gpu(columns):
+        sound = int(columns.view(f"u{columns.itemsize}").max()) < rows.shape[1]  # negative numbers are large without a sign
+    if not sound:
+        raise GraphError(strange_indices(name))
+
+
+def strange_indices(name: str) -> str:
+    """What is said of an operand with other numbers of columns than it has."""
+    return f"{name} has indices that do not belong to a matrix of its shape; see its check_format"
 
 
 def _by_rows(row: Any, column: Any, data: Any, shape: tuple[int, int]) -> Any:
@@ -160,6 +184,12 @@ def _by_rows(row: Any, column: Any, data: Any, shape: tuple[int, int]) -> Any:
 def transposed(rows: CompressedRows) -> CompressedRows:
     """Compressed rows of the transpose."""
     m, n = rows.shape
+    if on_gpu(rows.columns):
+        xp = namespace(rows.columns)
+        order = xp.argsort(rows.columns, kind="stable")
+        starts = xp.searchsorted(rows.columns[order], xp.arange(n + 1, dtype=rows.columns.dtype))
+        numbers = rows.row_numbers()[order].astype(rows.columns.dtype)
+        return CompressedRows((n, m), starts, numbers, tuple([v[order] for v in rows.values]))
     numbers = _scipy().csr_array((np.arange(len(rows.columns)), rows.columns, rows.starts), shape=(m, n)).tocsc()
     values = tuple([v[numbers.data] for v in rows.values])
     return CompressedRows((n, m), np.ascontiguousarray(numbers.indptr, np.int64), numbers.indices, values)
