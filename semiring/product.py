@@ -108,11 +108,12 @@ def matmul(
                 return multiply(a, b, semiring, c, out, options)
             if c is out is None and (found := multiply_again(a, b, semiring, options)) is not None:
                 return found
-        if mask is not None or complement or holds_sparse(a) or holds_sparse(b):
-            return multiply_sparse(a, b, semiring, c, out, mask, complement, options)
-        if type(a) is np.ndarray or type(b) is np.ndarray:
+        sparse = mask is not None or complement or holds_sparse(a) or holds_sparse(b)
+        if not sparse and (type(a) is np.ndarray or type(b) is np.ndarray):
             return multiply(a, b, semiring, c, out, options)
         with in_stream_of(flattened((a, b, c, out))):
+            if sparse:
+                return multiply_sparse(a, b, semiring, c, out, mask, complement, options)
             return multiply(a, b, semiring, c, out, options)
     except SemiringError as error:
         about(error, "the product", semiring, a, b)

@@ -81,7 +81,8 @@ class CpuSparseProducts(Threaded):
             return self._renumbered(A, B, room, mask, witness=witness, swapped=swapped, signed=signed)
         narrow = A.columns.dtype == B.columns.dtype == np.int32 and (mask is None or mask.pattern.columns.dtype == np.int32)
         A, B = (_of_width(x, narrow=narrow) for x in (A, B))
-        form = SparseForm("symbolic", swapped, narrow, masked=mask is not None)
+        symbolic = SparseForm("symbolic", narrow=narrow, masked=mask is not None)
+        numeric = symbolic._replace(kind="numeric", swapped=swapped, witness=witness)
         words, size = bitmap_bytes(B.shape[1])
         threads = self._threads(len(A.columns) * len(B.columns) // max(1, B.shape[0]))
         tasks, bitmaps = _shares(A.starts, threads), [np.zeros(size, np.uint8) for _ in range(threads)]
@@ -104,8 +105,7 @@ class CpuSparseProducts(Threaded):
                 mask_starts=address(pattern.starts), mask_columns=address(pattern.columns), flip=-1 if mask.complement else 0
             )
         nothing = [SparseArrays(0, 0, 0, 0)] * len(self.dtypes)
-
-        _over_rows(self._kernels.function(form.name), known, nothing, tasks, threads, bitmaps)
+        _over_rows(self._kernels.function(symbolic.name), known, nothing, tasks, threads, bitmaps)
         starts.cumsum(out=starts)
         count = int(starts[-1])
         room(count)
@@ -113,7 +113,7 @@ class CpuSparseProducts(Threaded):
         via = np.empty(count, np.int32) if witness else None
         known = known._replace(out_columns=address(columns), via=0 if via is None else address(via))
         arrays = [SparseArrays(address(v), address(b), 0, address(c)) for v, b, c in zip(A.values, B.values, values, strict=True)]
-        _over_rows(self._kernels.function(form._replace(kind="numeric", witness=witness).name), known, arrays, tasks, threads, bitmaps)
+        _over_rows(self._kernels.function(numeric.name), known, arrays, tasks, threads, bitmaps)
         return CompressedRows((A.shape[0], B.shape[1]), starts, columns, values), via
 
     def _renumbered(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.common.errors import GraphError
 from semiring.kernels import cache
 from semiring.kernels.compressed import CompressedRows
 from semiring.kernels.cuda.arguments import Sparse
@@ -103,7 +104,7 @@ class CudaSparseProducts:
 
         Raises
         ------
-        IndexError
+        GraphError
             For numbers of columns beyond the last.
         """
         r, n, m = self._representation, C[0].shape[1], A.shape[0]
@@ -129,7 +130,7 @@ class CudaSparseProducts:
         kernel = _kernel(self.semiring, self.dtypes, form, self.number)
         kernel((-(-m // rows), 1, 1), (_THREADS, 1, 1), (by_value(product),))
         if int(strange[0]):
-            raise IndexError("the number of a column is beyond the last")
+            raise GraphError("the sparse array has indices that do not belong to a matrix of its shape; see its check_format")
 
 
 def _address(array: Any) -> int:

@@ -20,7 +20,7 @@ from semiring.execution.operands import Arrays, elements
 from semiring.graphs.array_like import comes_from, is_pydata, is_sparse, to_scipy
 from semiring.kernels.compressed import CompressedRows, Mask
 
-__all__ = ["SparseOperand", "holds_sparse", "mask_of", "sparse_operand", "strange_indices"]
+__all__ = ["SparseOperand", "holds_sparse", "mask_of", "sparse_operand"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -78,8 +78,8 @@ def _components(x: Any) -> tuple[Any, ...]:
 
 
 def holds_sparse(x: Any) -> bool:
-    """Whether an operand is a sparse array, or a tuple of them."""
-    return any(map(is_sparse, _components(x))) if isinstance(x, tuple | list) else is_sparse(x)
+    """Whether an operand is a sparse array, or a tuple that begins with one."""
+    return is_sparse(x[0] if isinstance(x, tuple | list) and x else x)
 
 
 def sparse_operand(x: Any, semiring: Semiring, name: str) -> SparseOperand:
@@ -162,16 +162,12 @@ def _compressed_on_gpu(x: Any, name: str) -> tuple[CompressedRows, bool]:
 def _require_sound(rows: CompressedRows, name: str) -> None:
     """Refuse what SciPy does not look at: rows that end before they begin, and columns beyond the last, which a GPU's kernels find."""
     starts, columns, count = rows.starts, rows.columns, len(rows.columns)
-    sound = int(starts[0]) == 0 and int(starts[-1]) == count == len(rows.values[0]) and bool((starts[1:] >= starts[:-1]).all())
+    sound = len(starts) == rows.shape[0] + 1 and count == len(rows.values[0])
+    sound = sound and int(starts[0]) == 0 and int(starts[-1]) == count and bool((starts[1:] >= starts[:-1]).all())
     if sound and count and not on_gpu(columns):
         sound = int(columns.view(f"u{columns.itemsize}").max()) < rows.shape[1]  # negative numbers are large without a sign
     if not sound:
-        raise GraphError(strange_indices(name))
-
-
-def strange_indices(name: str) -> str:
-    """What is said of an operand with other numbers of columns than it has."""
-    return f"{name} has indices that do not belong to a matrix of its shape; see its check_format"
+        raise GraphError(f"{name} has indices that do not belong to a matrix of its shape; see its check_format")
 
 
 def _by_rows(row: Any, column: Any, data: Any, shape: tuple[int, int]) -> Any:

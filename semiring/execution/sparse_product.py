@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.cuda_stream import in_stream_of
 from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, free_on
 from semiring.common.errors import GraphError, SemiringError, ShapeError, TooLargeError
@@ -31,7 +30,7 @@ from semiring.execution.operands import (
     restorer_of,
 )
 from semiring.execution.product import Witnessed
-from semiring.execution.sparse_operands import SparseOperand, holds_sparse, mask_of, sparse_operand, strange_indices
+from semiring.execution.sparse_operands import SparseOperand, holds_sparse, mask_of, sparse_operand
 from semiring.kernels.compressed import CompressedRows
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.products import checks_for
@@ -166,7 +165,7 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
         matching(lent_c, form.dtypes, form.shape, "c", exact=False)
     target = matching(lent_out, form.dtypes, form.shape, "out", exact=True) if lent_out else None
     _require_room(math.prod(form.full) * sum([d.itemsize for d in form.dtypes]), f"a result of shape {form.shape}", call.device)
-    with in_stream_of(arrays_of(dense)), on_device(call.device):
+    with on_device(call.device):
         sparse = sparse.converted(form.dtypes, semiring, other)
         given = elements(dense, form.dtypes, semiring, name, call.device)
         old = elements(lent_c, form.dtypes, semiring, "c", "cpu") if lent_c else None
@@ -175,10 +174,7 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
         rows = sparse.stored(by_columns=swapped)
         if call.witness:
             rows = rows.in_order()
-        try:
-            values, via = _multiplied(call, rows, given, signed=signed, swapped=swapped)
-        except IndexError:
-            raise GraphError(strange_indices(other)) from None
+        values, via = _multiplied(call, rows, given, signed=signed, swapped=swapped)
         values, via = tuple([v.reshape(form.shape) for v in values]), None if via is None else via.reshape(form.shape)
         if old is not None:
             values, via = _added(call, old, values, via)
