@@ -5,8 +5,8 @@
     pip install "semiring[benchmark]"
 
 A random matrix of float64 times a vector, a dense matrix of 64 columns, itself, and itself where a random matrix of as many entries has
-some; over min-plus, over the same written by a user, and over plus-times, on all threads (SciPy has one). All run in turn, and the times are
-the best of the rounds.
+some; over min-plus, over the same written by a user, and over plus-times, on all threads (SciPy has one). All run in turn, and the times
+are the best of the rounds.
 """
 
 from __future__ import annotations
