@@ -100,6 +100,14 @@ ENTRY, TREE = 1.1e-9, 4e-10
 NUMPY_SEARCH, EXACT_SEARCH = 10, 100
 """How many times as long searches take by NumPy, and with Python's own numbers."""
 
+# Products with sparse matrices. 2 cores of AMD Zen 4, 2026-11-23.
+
+SPARSE_TERM, SPARSE_STEP = 1.6e-8, 8
+"""Of a term of a product of two sparse matrices on a core; and how many steps of a dense one take as long as its step, which is alone."""
+
+SPARSE_TASKS = 16
+"""Parts for each thread, as rows differ in what they take."""
+
 # Sparse elimination. 2 cores of AMD Zen 4, 2026-11-23.
 
 ANALYSIS, FRONT = 4e-6, 2e-6

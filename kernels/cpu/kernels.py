@@ -82,12 +82,15 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     """The LLVM IR of a function and those that it calls."""
     # The generator is imported only where the cache does not have its output.
     from semiring.kernels.cpu.fronts import FrontKernel
+    from semiring.kernels.cpu.gustavson import GustavsonKernel
     from semiring.kernels.cpu.lanes import LaneKernel
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
     from semiring.kernels.cpu.scan_words import ScanForm
     from semiring.kernels.cpu.search import SearchKernel
+    from semiring.kernels.cpu.sparse import SparseKernel
+    from semiring.kernels.cpu.sparse_words import SparseForm
     from semiring.kernels.cpu.sweeps import SweepKernel
     from semiring.kernels.cpu.vector import VectorKernel
     from semiring.kernels.cpu.witness import WitnessKernel
@@ -102,6 +105,9 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     elif name == "product_witness":
         tile = witness_tile
         functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
+    elif name.startswith("sparse"):
+        pair = SparseForm.named(name).kind in ("symbolic", "numeric")
+        functions = (GustavsonKernel if pair else SparseKernel)(rep, target, name).functions()
     elif "vector" in name:
         functions = VectorKernel(rep, target, tile, name).functions()
     elif name.startswith("fronts"):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 __all__ = [
     "ALWAYS", "Bits", "Bounds", "CheckedProducts", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Scan", "Sequence",
-    "Strided", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat", "parameters", "places",
+    "Sparse", "Strided", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat", "parameters", "places",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -133,6 +133,27 @@ class Scan(NamedTuple):
     rows: Word
 
 
+class Sparse(NamedTuple):
+    """A product of compressed rows and a dense matrix.
+
+    The rows of the dense matrix, of which there are `depth`, lie `right_row` elements apart, and its columns side by side. An entry in a
+    column that is not below `depth` is left out, and `strange` becomes 1. `via` may be null.
+    """
+
+    starts: Annotated[int, "const void*"]
+    columns: Annotated[int, "const void*"]
+    values: Pointers
+    right: Pointers
+    out: Pointers
+    via: Ints
+    strange: Ints
+    m: Word
+    n: Word
+    depth: Word
+    right_row: Word
+    threshold: Word
+
+
 class Via(NamedTuple):
     """The construction matrix of a pivot block, or none, and the vertex that the block's first row stands for."""
 
@@ -207,8 +228,8 @@ class Given(NamedTuple):
 
 
 _STRUCTURES: tuple[type[Any], ...] = (
-    Matrix, Predicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Via, Vertices, Strided, Bits, Truths, Numbers,
-    Given,
+    Matrix, Predicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Via, Vertices, Strided, Bits, Truths,
+    Numbers, Given,
 )  # fmt: skip
 """Of which the header has the fields."""
 

@@ -23,7 +23,10 @@ from semiring.kernels.select import has_searches
 from semiring.planning.options import Options
 from semiring.planning.problem import Problem, closure_problem
 
-__all__ = ["closure_seconds", "edges_problem", "elimination_seconds", "product_seconds", "rows_seconds", "scipy_seconds", "search_seconds"]
+__all__ = [
+    "closure_seconds", "edges_problem", "elimination_seconds", "product_seconds", "rows_seconds", "scipy_seconds", "search_seconds",
+    "sparse_product_seconds",
+]  # fmt: skip
 
 
 def product_seconds(problem: Problem, device: str) -> float:
@@ -32,6 +35,12 @@ def product_seconds(problem: Problem, device: str) -> float:
     k = problem.depth
     moved = problem.matrices * (m * k + k * n) * problem.element_bytes + problem.result_bytes
     return _steps_and_copies(problem, device, float(problem.matrices) * m * n * k, moved, machine.PRODUCT_CALL)
+
+
+def sparse_product_seconds(problem: Problem, terms: int) -> float:
+    """Of a product of two sparse matrices with so many terms, which are added one by one."""
+    step = machine.SPARSE_STEP / speed_of("cpu", problem.semiring, problem.dtypes, packed=False, threads=1).steps
+    return call_seconds("cpu", machine.PRODUCT_CALL) + terms * (machine.SPARSE_TERM + step) / thread_count(problem.threads)
 
 
 def closure_seconds(problem: Problem, device: str) -> float:
