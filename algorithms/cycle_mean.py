@@ -11,8 +11,12 @@ has to fall by more than rounding explains.
 Examples
 --------
 >>> tails, heads, weights = np.array([0, 0, 1, 2, 2]), np.array([1, 2, 0, 0, 2]), np.array([1.0, 5, 4, -1, 3])
->>> least_cycle_mean(CSR.of(tails, heads, (weights,), 3, (np.inf,)))
-CriticalCycle(vertices=[0, 2], total=4.0)
+>>> graph = CSR.of(tails, heads, (weights,), 3, (np.inf,))
+>>> cycle = least_cycle_mean(graph)
+>>> cycle.vertices, cycle.total
+([0, 2], 4.0)
+>>> best_to_cycle(graph, cycle)
+array([ 0.,  2., -3.])
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from semiring.arrays.threads import thread_count
 from semiring.kernels.cpu.policy_iteration import Costs, Policy, reaching_cycles
 from semiring.kernels.select import searches_for
 
-__all__ = ["CriticalCycle", "least_cycle_mean"]
+__all__ = ["CriticalCycle", "best_to_cycle", "least_cycle_mean"]
 
 Array = np.ndarray[Any, Any]
 
@@ -41,10 +45,21 @@ _TOLERANCE = 2.0**-49
 
 
 class CriticalCycle(NamedTuple):
-    """A cycle of the least mean: its vertices, each once, in order, and the sum of its weights, correctly rounded."""
+    """A cycle of the least mean, and what proves it.
+
+    Attributes
+    ----------
+    vertices : list of int
+        Each once, in order.
+    total : float
+        The sum of its weights, correctly rounded.
+    values : float64 array of shape (n,)
+        v_u ≤ q·w − p + v_v for all edges, with q vertices and the total p; ∞ for vertices that reach no cycle.
+    """
 
     vertices: list[int]
     total: float
+    values: Array
 
 
 def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | None:
@@ -64,21 +79,51 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
     heaviest = max(float(weights.max()), -float(weights.min()))
     policy = Policy(starts, heads, weights, np.where(endless, 0.0, np.inf), thread_count(threads))
     largest = policy.improve(Costs(1.0, 0.0, least=-np.inf)).largest  # whatever offers the least, to begin with
-    best, length, changed = CriticalCycle([], math.inf), 1, len(endless)
+    best, total, length, changed = [], math.inf, 1, len(endless)
     while changed:
         found = policy.least_cycle()
-        better = found.total * length < best.total * found.length
+        better = found.total * length < total * found.length
         if better:
-            vertices, along = policy.walk(found.vertex)
-            best = CriticalCycle(vertices, math.fsum(along))
-            policy.values *= len(vertices) / length
-            largest *= len(vertices) / length
-            length = len(vertices)
+            best, weights_along = policy.walk(found.vertex)
+            total = math.fsum(weights_along)
+            policy.values *= len(best) / length
+            largest *= len(best) / length
+            length = len(best)
             if integers:
                 np.rint(policy.values, out=policy.values)
-        exact = integers and 2 * (largest + length * heaviest + abs(best.total)) < _EXACT
+        exact = integers and 2 * (largest + length * heaviest + abs(total)) < _EXACT
         tolerance = 0.0 if exact else _TOLERANCE
-        costs = Costs(float(length), best.total, tolerance, tolerance * length * heaviest)
-        policy.relax(costs, found if found.total * length <= best.total * found.length else None)
+        costs = Costs(float(length), total, tolerance, tolerance * length * heaviest)
+        policy.relax(costs, found if found.total * length <= total * found.length else None)
         changed, largest = policy.improve(costs)
-    return best
+    return CriticalCycle(best, total, policy.values)
+
+
+def best_to_cycle(graph: CSR, cycle: CriticalCycle, threads: int | None = None) -> Array:
+    """Shortest distances to the first vertex of a critical cycle, where every edge is shorter by the mean: x = A ⊗ x over costs w − λ.
+
+    By Dijkstra's algorithm, as the values of the cycle are potentials with which no edge is negative (Johnson, 1977).
+
+    Parameters
+    ----------
+    graph : CSR
+    cycle : CriticalCycle
+        Of this graph.
+    threads : int, optional
+
+    Returns
+    -------
+    float64 array of shape (n,)
+        ∞ for vertices that do not reach it.
+    """
+    length, values, (weights,) = len(cycle.vertices), cycle.values, graph.weights
+    endless = np.flatnonzero(np.isfinite(values[graph.heads]))
+    tails, heads = graph.tails[endless], graph.heads[endless]
+    costs = (length * weights[endless] - cycle.total + values[heads]) - values[tails]
+    reduced = CSR.of(tails, heads, (np.maximum(costs, 0.0),), graph.n, (np.inf,))
+    end = np.array(cycle.vertices[:1])
+    ((distances,),) = rows_of_edges(MIN_PLUS, reduced, end, backward=True, searches=searches_for(MIN_PLUS, reduced.dtypes, "cpu", threads))
+    reached = np.isfinite(distances)
+    found = np.full(graph.n, np.inf)
+    found[reached] = (distances[reached] + (values[reached] - values[end])) / length
+    return found

@@ -12,6 +12,7 @@ What users call, by module; `planning` shows how a call is computed, and `execut
     sequences.py     scan
     summary.py       statistics
     elimination.py   factor
+    cycles.py        cycle_mean
     explanation.py   explain, the plan of a call
     watching.py      watch, a closure step by step
     testing.py       random matrices, a closure by brute force, and checks of paths, for tests of one's own
@@ -68,6 +69,8 @@ if TYPE_CHECKING:
     from semiring.common.errors import TraceError as TraceError
     from semiring.common.progress import Progress as Progress
     from semiring.config import show_config as show_config
+    from semiring.cycles import CycleMean as CycleMean
+    from semiring.cycles import cycle_mean as cycle_mean
     from semiring.elimination import factor as factor
     from semiring.explanation import explain as explain
     from semiring.files.reading import read_edges as read_edges
@@ -111,6 +114,7 @@ _HOMES = {
     "semiring.common.progress": "Progress",
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
+    "semiring.cycles": "CycleMean cycle_mean",
     "semiring.elimination": "factor",
     "semiring.explanation": "explain",
     "semiring.files.reading": "read_edges",

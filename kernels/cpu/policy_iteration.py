@@ -37,7 +37,8 @@ _ON_WAY, _REACHES, _ENDS = 1, 2, 3
 
 
 class Costs(NamedTuple):
-    """What an edge of weight w costs, scale · w − shift; a value v is improved by more than tolerance · \\|v\\| + least."""
+    """What an edge of weight w costs, scale · w − shift; of which v takes the place of what is larger by more than
+    tolerance · \\|v\\| + least."""
 
     scale: float
     shift: float
@@ -316,8 +317,8 @@ def _improve() -> Emitter:
         old = b.get(_F64, "old", u)
         first, last = b.get(I64, "starts", u), b.get(I64, "starts", em.add(u, 1))
         best, e = em.loop(first, last, 1, edge, [("double", _INFINITY), ("i64", "0")])
-        enough = em.let(f"fadd double {em.let(f'fmul double {tolerance}, {magnitude(old)}')}, {least}")
-        better = em.let(f"fcmp olt double {best}, {em.let(f'fsub double {old}, {enough}')}")
+        enough = em.let(f"fadd double {em.let(f'fmul double {tolerance}, {magnitude(best)}')}, {least}")
+        better = em.let(f"fcmp olt double {em.let(f'fadd double {best}, {enough}')}, {old}")
 
         def take() -> None:
             b.put(I32, "after", u, b.get(I32, "heads", e))
