@@ -79,13 +79,14 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
     heaviest = max(float(weights.max()), -float(weights.min()))
     policy = Policy(starts, heads, weights, np.where(endless, 0.0, np.inf), thread_count(threads))
     largest = policy.improve(Costs(1.0, 0.0, least=-np.inf)).largest  # whatever offers the least, to begin with
-    best, total, length, changed = [], math.inf, 1, len(endless)
+    best, total, length, changed = list[int](), math.inf, 1, len(endless)
+    costs = Costs(1.0, -math.inf)  # there is no mean yet
     while changed:
-        found = policy.least_cycle()
+        found = policy.evaluate(costs)
         better = found.total * length < total * found.length
         if better:
-            best, weights_along = policy.walk(found.vertex)
-            total = math.fsum(weights_along)
+            best, along = policy.walk(found.vertex)
+            total = math.fsum(along)
             policy.values *= len(best) / length
             largest *= len(best) / length
             length = len(best)
@@ -94,7 +95,8 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
         exact = integers and 2 * (largest + length * heaviest + abs(total)) < _EXACT
         tolerance = 0.0 if exact else _TOLERANCE
         costs = Costs(float(length), total, tolerance, tolerance * length * heaviest)
-        policy.relax(costs, found if found.total * length <= total * found.length else None)
+        if better:
+            policy.evaluate(costs, found)
         changed, largest = policy.improve(costs)
     return CriticalCycle(best, total, policy.values)
 

@@ -29,6 +29,11 @@ Array = np.ndarray[Any, Any]
 _F64 = Scalar("f", 8)
 _INFINITY = _F64.literal(np.inf)
 
+_EDGE = np.dtype([("weight", np.float64), ("head", np.int32), ("cycle", np.int32)])
+"""What is kept of the edge that a policy takes, in one place."""
+
+_FIELDS = "{ double, i32, i32 }"
+
 _SHARE = 1 << 14
 """Vertices that are improved in one call."""
 
@@ -38,7 +43,8 @@ _ON_WAY, _REACHES, _ENDS = 1, 2, 3
 
 class Costs(NamedTuple):
     """What an edge of weight w costs, scale · w − shift; of which v takes the place of what is larger by more than
-    tolerance · \\|v\\| + least."""
+    tolerance · \\|v\\| + least.
+    """
 
     scale: float
     shift: float
@@ -83,42 +89,28 @@ class _ImproveWords(NamedTuple):
     weights: int
     old: int
     new: int
-    after: int
-    steps: int
+    policy: int
     costs: int
     found: int
 
 
-class _CycleWords(NamedTuple):
-    """Those of ``cycles``: the head and the weight of each vertex's edge; `mark` gets the number of a cycle, and `found` `PolicyCycle`.
+class _EvaluateWords(NamedTuple):
+    """Those of ``evaluate``: an array of `Edges`, memory for a walk, and `found`, which gets `PolicyCycle`.
 
-    `count` becomes the number of vertices in the order.
+    Vertices that lead to cycle `number` get new values, but for its vertex `root`, and others only smaller ones.
     """
 
     n: int
-    after: int
-    steps: int
-    mark: int
-    order: int
-    found: int
-    count: int = 0
-
-
-class _RelaxWords(NamedTuple):
-    """Those of ``relax``: vertices that lead to cycle `number` get new values, but for its `root`, and others only smaller ones."""
-
-    count: int
-    after: int
-    steps: int
-    mark: int
-    order: int
+    policy: int
+    way: int
     values: int
     costs: int
     number: int
     root: int
+    found: int
 
 
-_POINTERS = {"starts", "heads", "weights", "old", "new", "after", "steps", "costs", "found", "mark", "order", "values", "state", "way", "cursor"}
+_POINTERS = {"starts", "heads", "weights", "old", "new", "policy", "costs", "found", "values", "state", "way", "cursor"}
 
 
 def reaching_cycles(starts: Array, heads: Array) -> Array:
@@ -143,23 +135,23 @@ class Policy:
     Attributes
     ----------
     values : float64 array of shape (n,)
-    after, steps : int32 and float64 array of shape (n,)
-        Where the edge of each vertex leads, −1 where it has none, and its weight.
+    edges : array of shape (n,)
+        Of each vertex the edge that the policy takes: its weight, its head, −1 where there is none, and the number of the cycle at its end.
     """
 
     def __init__(self, starts: Array, heads: Array, weights: Array, values: Array, threads: int) -> None:
         n = len(values)
         self.threads, self.values, self._spare = threads, values, np.empty(n)
-        self._graph = starts, heads, weights
-        self.after, self.steps = np.full(n, -1, np.int32), np.zeros(n)
-        self._mark, self._order, self._count = np.empty(n, np.int32), np.empty(n, np.int32), 0
+        self._graph, self._way = (starts, heads, weights), np.empty(n, np.int32)
+        self.edges = np.zeros(n, _EDGE)
+        self.edges["head"] = -1
 
     def improve(self, costs: Costs) -> Improved:
         """Take the cheapest edge from each vertex where that is better, v_u ← min over edges of cost + v."""
         n = len(self.values)
         firsts = range(0, n, _SHARE)
         given, found = np.array(costs), np.zeros((len(firsts), 2))
-        arrays = *self._graph, self.values, self._spare, self.after, self.steps, given
+        arrays = *self._graph, self.values, self._spare, self.edges, given
         function = _function("improve")
 
         def work(first: int, worker: int) -> None:
@@ -170,36 +162,23 @@ class Policy:
         self.values, self._spare = self._spare, self.values
         return Improved(int(found[:, 0].sum()), float(found[:, 1].max(initial=0)))
 
-    def least_cycle(self) -> PolicyCycle:
-        """The cycle of the least mean, where there is a policy."""
-        self._mark[:] = 0
-        found = np.zeros(4)
-        arrays = self.after, self.steps, self._mark, self._order, found
-        words = pack(_CycleWords(len(self.values), *map(address, arrays)))
-        _function("cycles")(words.buffer_info()[0])
-        self._count = words[_CycleWords._fields.index("count")]
-        vertex, total, length, number = found.tolist()
-        return PolicyCycle(int(vertex), total, int(length), int(number))
-
-    def relax(self, costs: Costs, cycle: PolicyCycle | None) -> None:
-        """Values along the policy whose cycles were found last: smaller ones, and new ones where it leads to `cycle`."""
-        given = np.array(costs)
-        arrays = self.after, self.steps, self._mark, self._order, self.values, given
+    def evaluate(self, costs: Costs, cycle: PolicyCycle | None = None) -> PolicyCycle:
+        """Values along the policy: smaller ones, and new ones where it leads to `cycle`; and its cycle of the least mean."""
+        self.edges["cycle"] = 0
+        given, found = np.array(costs), np.zeros(4)
         number, root = (0, -1) if cycle is None else (cycle.number, cycle.vertex)
-        words = pack(_RelaxWords(self._count, *map(address, arrays), number, root))
-        _function("relax")(words.buffer_info()[0])
+        arrays = self.edges, self._way, self.values, given
+        _call("evaluate", _EvaluateWords(len(self.values), *map(address, arrays), number, root, address(found)))
+        vertex, total, length, found_number = found.tolist()
+        return PolicyCycle(int(vertex), total, int(length), int(found_number))
 
     def walk(self, vertex: int) -> tuple[list[int], list[float]]:
         """The vertices and the weights of the cycle on which a vertex lies."""
-        vertices, weights = [vertex], [float(self.steps[vertex])]
-        while (following := int(self.after[vertices[-1]])) != vertex:
+        vertices, weights = [vertex], [float(self.edges["weight"][vertex])]
+        while (following := int(self.edges["head"][vertices[-1]])) != vertex:
             vertices.append(following)
-            weights.append(float(self.steps[following]))
+            weights.append(float(self.edges["weight"][following]))
         return vertices, weights
-
-    def leads_to(self, cycle: PolicyCycle) -> Array:
-        """Whether the policy whose cycles were found last leads from each vertex to a cycle."""
-        return np.asarray(self._mark == cycle.number)
 
 
 def _call(name: str, words: tuple[int, ...]) -> None:
@@ -211,7 +190,7 @@ def _call(name: str, words: tuple[int, ...]) -> None:
 @functools.cache
 def _function(name: str) -> Callable[[int], None]:
     """A function, compiled or from the cache."""
-    library = compile_library(("policy_iteration",), host(), lambda: link([_reaching(), _improve(), _cycles(), _relax()]))
+    library = compile_library(("policy_iteration",), host(), lambda: link([_reaching(), _improve(), _evaluate()]))
     return library.function(name)
 
 
@@ -232,6 +211,23 @@ class _Body:
         if scalar == I32 and isinstance(value, str):
             value = self.em.let(f"trunc i64 {value} to i32")
         self.em.store(scalar.ir, str(value), self.em.at(scalar.ir, self.x[array], i), scalar.bytes)
+
+    def edge(self, name: str, u: str) -> str:
+        """A field of the edge that the policy takes from a vertex."""
+        if name == "weight":
+            return self.em.load("double", self._field(name, u), 8)
+        return self.em.let(f"sext i32 {self.em.load('i32', self._field(name, u), 4)} to i64")
+
+    def take(self, name: str, u: str, value: str | int) -> None:
+        """Write it."""
+        if name == "weight":
+            self.em.store("double", str(value), self._field(name, u), 8)
+        else:
+            self.em.store("i32", self.em.let(f"trunc i64 {value} to i32"), self._field(name, u), 4)
+
+    def _field(self, name: str, u: str) -> str:
+        assert _EDGE.names is not None
+        return self.em.let(f"getelementptr inbounds {_FIELDS}, ptr {self.x['policy']}, i64 {u}, i32 {_EDGE.names.index(name)}")
 
     def costs(self) -> Callable[[str, str], str]:
         """What writes the cost of an edge, and the value at its head."""
@@ -321,8 +317,8 @@ def _improve() -> Emitter:
         better = em.let(f"fcmp olt double {em.let(f'fadd double {best}, {enough}')}, {old}")
 
         def take() -> None:
-            b.put(I32, "after", u, b.get(I32, "heads", e))
-            b.put(_F64, "steps", u, b.get(_F64, "weights", e))
+            b.take("weight", u, b.get(_F64, "weights", e))
+            b.take("head", u, b.get(I32, "heads", e))
             em.store("i64", str(em.add(em.load("i64", changed, 8), 1)), changed, 8)
 
         em.branch(better, take)
@@ -339,24 +335,20 @@ def _improve() -> Emitter:
     return b.done()
 
 
-def _cycles() -> Emitter:
-    """``cycles(args)``."""
-    b = _Body("cycles", _CycleWords)
-    em, number = b.em, b.em.variable(0)
-    count = b.args.place(em, "count")
-
-    def not_there(v: str) -> str:
-        return em.let(f"icmp eq i64 {b.get(I32, 'mark', v)}, 0")
+def _evaluate() -> Emitter:
+    """``evaluate(args)``: walks along the policy, each to a vertex where one has been before, and values on the way back."""
+    b = _Body("evaluate", _EvaluateWords)
+    em, offer, numbers = b.em, b.costs(), b.em.variable(0)
 
     def close(v: str) -> None:
         """A cycle through v, which is the least so far if total · (its length) < (its total) · length."""
-        em.store("i64", str(em.add(em.load("i64", number, 8), 1)), number, 8)
+        em.store("i64", str(em.add(em.load("i64", numbers, 8), 1)), numbers, 8)
 
         def along(carried: list[str]) -> list[str]:
             x, total, length = carried
-            return [b.get(I32, "after", x), em.let(f"fadd double {total}, {b.get(_F64, 'steps', x)}"), str(em.add(length, 1))]
+            return [b.edge("head", x), em.let(f"fadd double {total}, {b.edge('weight', x)}"), str(em.add(length, 1))]
 
-        start = [("i64", b.get(I32, "after", v)), ("double", b.get(_F64, "steps", v)), ("i64", "1")]
+        start = [("i64", b.edge("head", v)), ("double", b.edge("weight", v)), ("i64", "1")]
         _, total, size = em.repeat(start, lambda carried: em.let(f"icmp ne i64 {carried[0]}, {v}"), along)
         length = em.let(f"sitofp i64 {size} to double")
         left = em.let(f"fmul double {total}, {b.get(_F64, 'found', 2)}")
@@ -364,60 +356,46 @@ def _cycles() -> Emitter:
         first = em.let(f"fcmp oeq double {b.get(_F64, 'found', 2)}, {_F64.literal(0)}")
 
         def keep() -> None:
-            as_float = (em.let(f"sitofp i64 {i} to double") for i in (v, em.load("i64", number, 8)))
-            for place, value in zip((0, 3, 1, 2), (*as_float, total, length), strict=True):
+            vertex, number = (em.let(f"sitofp i64 {i} to double") for i in (v, em.load("i64", numbers, 8)))
+            for place, value in enumerate((vertex, total, length, number)):
                 b.put(_F64, "found", place, value)
 
         em.branch(em.let(f"or i1 {first}, {em.let(f'fcmp olt double {left}, {right}')}"), keep)
 
     def walk(u: str) -> None:
-        begin = em.load("i64", count, 8)
-
         def along(carried: list[str]) -> list[str]:
             v, at = carried
-            b.put(I32, "mark", v, -1)
-            b.put(I32, "order", at, v)
-            return [b.get(I32, "after", v), str(em.add(at, 1))]
+            b.take("cycle", v, -1)
+            b.put(I32, "way", at, v)
+            return [b.edge("head", v), str(em.add(at, 1))]
 
-        v, end = em.repeat([("i64", u), ("i64", begin)], lambda carried: not_there(carried[0]), along)
-        em.store("i64", end, count, 8)
-        closed = em.let(f"icmp eq i64 {b.get(I32, 'mark', v)}, -1")
+        def is_new(carried: list[str]) -> str:
+            return em.let(f"icmp eq i64 {b.edge('cycle', carried[0])}, 0")
+
+        v, end = em.repeat([("i64", u), ("i64", "0")], is_new, along)
+        closed = em.let(f"icmp eq i64 {b.edge('cycle', v)}, -1")
         em.branch(closed, lambda: close(v))
-        mine = em.select_i64(closed, em.load("i64", number, 8), b.get(I32, "mark", v))
-        em.loop(begin, end, 1, lambda i, _: b.put(I32, "mark", b.get(I32, "order", i), mine))
+        number = em.select_i64(closed, em.load("i64", numbers, 8), b.edge("cycle", v))
+        renewed = em.let(f"icmp eq i64 {number}, {b.x['number']}")
 
-        def swap(carried: list[str]) -> list[str]:
-            i, j = carried
-            one, other = b.get(I32, "order", i), b.get(I32, "order", j)
-            b.put(I32, "order", i, other)
-            b.put(I32, "order", j, one)
-            return [str(em.add(i, 1)), str(em.sub(j, 1))]
+        def back(carried: list[str]) -> list[str]:
+            at, ahead = carried
+            x = b.get(I32, "way", at)
+            old, new = b.get(_F64, "values", x), offer(b.edge("weight", x), ahead)
+            fresh = em.let(f"and i1 {renewed}, {em.let('icmp ne i64 ' + x + ', ' + b.x['root'])}")
+            taken = em.let(f"or i1 {fresh}, {em.let(f'fcmp olt double {new}, {old}')}")
+            value = em.let(f"select i1 {taken}, double {new}, double {old}")
+            b.put(_F64, "values", x, value)
+            b.take("cycle", x, number)
+            return [str(em.sub(at, 1)), value]
 
-        ends = [("i64", begin), ("i64", str(em.sub(end, 1)))]
-        em.repeat(ends, lambda carried: em.let(f"icmp slt i64 {carried[0]}, {carried[1]}"), swap)
+        start = [("i64", str(em.sub(end, 1))), ("double", b.get(_F64, "values", v))]
+        em.repeat(start, lambda carried: em.let(f"icmp sge i64 {carried[0]}, 0"), back)
 
     def vertex(u: str, _: list[str]) -> None:
-        has_edge = em.let(f"icmp sge i64 {b.get(I32, 'after', u)}, 0")
-        em.branch(em.let(f"and i1 {has_edge}, {not_there(u)}"), lambda: walk(u))
+        has_edge = em.let(f"icmp sge i64 {b.edge('head', u)}, 0")
+        new = em.let(f"icmp eq i64 {b.edge('cycle', u)}, 0")
+        em.branch(em.let(f"and i1 {has_edge}, {new}"), lambda: walk(u))
 
     em.loop(0, b.x["n"], 1, vertex)
-    return b.done()
-
-
-def _relax() -> Emitter:
-    """``relax(args)``."""
-    b = _Body("relax", _RelaxWords)
-    em, offer = b.em, b.costs()
-
-    def vertex(i: str, _: list[str]) -> None:
-        u = b.get(I32, "order", i)
-        old = b.get(_F64, "values", u)
-        new = offer(b.get(_F64, "steps", u), b.get(_F64, "values", b.get(I32, "after", u)))
-        leads = em.let(f"icmp eq i64 {b.get(I32, 'mark', u)}, {b.x['number']}")
-        elsewhere = em.let(f"icmp ne i64 {u}, {b.x['root']}")
-        set_ = em.let(f"and i1 {leads}, {elsewhere}")
-        taken = em.let(f"or i1 {set_}, {em.let(f'fcmp olt double {new}, {old}')}")
-        b.put(_F64, "values", u, em.let(f"select i1 {taken}, double {new}, double {old}"))
-
-    em.loop(0, b.x["count"], 1, vertex)
     return b.done()

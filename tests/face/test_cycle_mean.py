@@ -115,7 +115,11 @@ def test_long_graphs(shape: str) -> None:
     edges = {
         "ring": [(v, (v + 1) % n, v % 7) for v in range(n)],
         "way to a loop": [*((v, v + 1, -(v % 5)) for v in range(n - 1)), (n - 1, n - 1, 3)],
-        "two rings": [*((v, (v + 1) % 600, 2) for v in range(600)), *((v, v + 1 if v < n - 1 else 600, 3) for v in range(600, n)), (7, 800, 1)],
+        "two rings": [
+            *((v, (v + 1) % 600, 2) for v in range(600)),
+            *((v, v + 1 if v < n - 1 else 600, 3) for v in range(600, n)),
+            (7, 800, 1),
+        ],
         "grid": [e for v in range(n) for u in (v + 1, v + 40) if u < n for e in ((v, u, v % 11 + 1), (u, v, u % 13 + 1))],
     }[shape]
     found = sr.cycle_mean(sr.edges(edges, nodes=range(n)), sr.MIN_PLUS)
