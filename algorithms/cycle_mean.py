@@ -1,8 +1,9 @@
 """The least mean weight of a cycle, and a cycle that has it: Howard's policy iteration.
 
-A policy takes one edge from each vertex, and so ends on cycles, of which one has the least mean λ. With costs w − λ, values v_u become those of
-the policy, v_u = cost + v at the head of its edge; and where another edge offers less, the policy takes that one. Where no edge does,
-v_u ≤ w − λ + v_v for all edges, and the sum around any cycle says that its mean is λ at least (Cochet-Terrasson et al., 1998; Dasdan, 2004).
+A policy takes one edge from each vertex, and so ends on cycles, of which one has the least mean λ. With costs w − λ, values v_u become
+those of the policy, v_u = cost + v at the head of its edge; and where another edge offers less, the policy takes that one. Where no edge
+does, v_u ≤ w − λ + v_v for all edges, and the sum around any cycle says that its mean is λ at least (Cochet-Terrasson et al., 1998;
+Dasdan, 2004).
 
 λ never rises from round to round, and as long as it stays, values only fall, as in Bellman's and Ford's algorithm: so it ends. Costs are
 multiplied by the length of the cycle, q·w − p for λ = p/q, so that of integers all values are integers, exact below 2⁵³. Elsewhere a value

@@ -2,10 +2,10 @@
 
 A *policy* takes one edge from each vertex, so that every walk along it ends on a cycle. With a scale q and a shift p, an edge of weight w
 costs q·w − p. ``improve`` finds the cheapest edge from each vertex, given what every head is worth; it reads one array of values and
-writes another, so that vertices are shared out among threads, whose number changes nothing. ``cycles`` finds the cycles of a policy, the one
-of the least mean among them, and an order in which each vertex comes after the one that its edge leads to; ``relax`` gives values along
-this order. ``reaching`` finds the vertices from which a walk may go on forever: depth-first, and whatever is on the way to a vertex that
-is on the way itself, or reaches a cycle, does so too. Numbers of vertices are int32.
+writes another, so that vertices are shared out among threads, whose number changes nothing. ``evaluate`` follows the policy from every
+vertex, gives values on the way back, and finds the cycles, of which it keeps the one of the least mean. ``reaching`` finds the vertices
+from which a walk may go on forever: depth-first, and whatever is on the way to a vertex that is on the way itself, or reaches a cycle,
+does so too. Numbers of vertices are int32.
 """
 
 from __future__ import annotations
@@ -18,21 +18,19 @@ import numpy as np
 
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import run
+from semiring.kernels.cpu.body import F64, Body, Variable
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import I32, I64, Arguments, Emitter, Scalar, pack
+from semiring.kernels.cpu.emitter import Emitter, pack
 from semiring.kernels.hardware import host
 
 __all__ = ["Costs", "Improved", "Policy", "PolicyCycle", "reaching_cycles"]
 
 Array = np.ndarray[Any, Any]
 
-_F64 = Scalar("f", 8)
-_INFINITY = _F64.literal(np.inf)
+_INFINITY = F64.literal(np.inf)
 
 _EDGE = np.dtype([("weight", np.float64), ("head", np.int32), ("cycle", np.int32)])
 """What is kept of the edge that a policy takes, in one place."""
-
-_FIELDS = "{ double, i32, i32 }"
 
 _SHARE = 1 << 14
 """Vertices that are improved in one call."""
@@ -42,9 +40,7 @@ _ON_WAY, _REACHES, _ENDS = 1, 2, 3
 
 
 class Costs(NamedTuple):
-    """What an edge of weight w costs, scale · w − shift; of which v takes the place of what is larger by more than
-    tolerance · \\|v\\| + least.
-    """
+    """What an edge of weight w costs, scale · w − shift, and by how much a value falls at least: `tolerance` times itself, and `least`."""
 
     scale: float
     shift: float
@@ -55,7 +51,7 @@ class Costs(NamedTuple):
 class Improved(NamedTuple):
     """At how many vertices the policy changed, and the largest magnitude of a value."""
 
-    count: int
+    changed: int
     largest: float
 
 
@@ -108,9 +104,6 @@ class _EvaluateWords(NamedTuple):
     number: int
     root: int
     found: int
-
-
-_POINTERS = {"starts", "heads", "weights", "old", "new", "policy", "costs", "found", "values", "state", "way", "cursor"}
 
 
 def reaching_cycles(starts: Array, heads: Array) -> Array:
@@ -168,9 +161,8 @@ class Policy:
         given, found = np.array(costs), np.zeros(4)
         number, root = (0, -1) if cycle is None else (cycle.number, cycle.vertex)
         arrays = self.edges, self._way, self.values, given
-        _call("evaluate", _EvaluateWords(len(self.values), *map(address, arrays), number, root, address(found)))
-        vertex, total, length, found_number = found.tolist()
-        return PolicyCycle(int(vertex), total, int(length), int(found_number))
+        _call("evaluate", _EvaluateWords._make((len(self.values), *map(address, arrays), number, root, address(found))))
+        return PolicyCycle(int(found[0]), float(found[1]), int(found[2]), int(found[3]))
 
     def walk(self, vertex: int) -> tuple[list[int], list[float]]:
         """The vertices and the weights of the cycle on which a vertex lies."""
@@ -194,208 +186,150 @@ def _function(name: str) -> Callable[[int], None]:
     return library.function(name)
 
 
-class _Body:
-    """A function that is being written, with its arguments by name."""
+_GRAPH = {"starts": np.int64, "heads": np.int32, "weights": np.float64}
 
-    def __init__(self, name: str, words: Any) -> None:
-        self.em, self.args = Emitter(name, "ptr %args"), Arguments(words)
-        self.x = {f: (self.args.pointer if f in _POINTERS else self.args.load)(self.em, f) for f in words._fields}
 
-    def get(self, scalar: Scalar, array: str, i: str | int) -> str:
-        """An element of an array, by its name; an int32 as i64."""
-        value = self.em.load(scalar.ir, self.em.at(scalar.ir, self.x[array], i), scalar.bytes)
-        return self.em.let(f"sext i32 {value} to i64") if scalar == I32 else value
-
-    def put(self, scalar: Scalar, array: str, i: str | int, value: str | int) -> None:
-        """Write it."""
-        if scalar == I32 and isinstance(value, str):
-            value = self.em.let(f"trunc i64 {value} to i32")
-        self.em.store(scalar.ir, str(value), self.em.at(scalar.ir, self.x[array], i), scalar.bytes)
-
-    def edge(self, name: str, u: str) -> str:
-        """A field of the edge that the policy takes from a vertex."""
-        if name == "weight":
-            return self.em.load("double", self._field(name, u), 8)
-        return self.em.let(f"sext i32 {self.em.load('i32', self._field(name, u), 4)} to i64")
-
-    def take(self, name: str, u: str, value: str | int) -> None:
-        """Write it."""
-        if name == "weight":
-            self.em.store("double", str(value), self._field(name, u), 8)
-        else:
-            self.em.store("i32", self.em.let(f"trunc i64 {value} to i32"), self._field(name, u), 4)
-
-    def _field(self, name: str, u: str) -> str:
-        assert _EDGE.names is not None
-        return self.em.let(f"getelementptr inbounds {_FIELDS}, ptr {self.x['policy']}, i64 {u}, i32 {_EDGE.names.index(name)}")
-
-    def costs(self) -> Callable[[str, str], str]:
-        """What writes the cost of an edge, and the value at its head."""
-        scale, shift = self.get(_F64, "costs", 0), self.get(_F64, "costs", 1)
-
-        def offer(weight: str, value: str) -> str:
-            cost = self.em.let(f"fsub double {self.em.let(f'fmul double {weight}, {scale}')}, {shift}")
-            return self.em.let(f"fadd double {cost}, {value}")
-
-        return offer
-
-    def done(self) -> Emitter:
-        """The function."""
-        self.em.line("ret void")
-        return self.em
+def _cost(b: Body) -> Callable[[str, str], str]:
+    """What writes the cost of an edge, and the value at its head."""
+    scale, shift = b.get("costs", 0), b.get("costs", 1)
+    return lambda weight, value: b.f("fadd", b.f("fsub", b.f("fmul", weight, scale), shift), value)
 
 
 def _reaching() -> Emitter:
     """``reaching(args)``."""
-    b = _Body("reaching", _ReachingWords)
-    em, top = b.em, b.em.variable(0)
-
-    def is_(value: str, known: int) -> str:
-        return em.let(f"icmp eq i64 {value}, {known}")
+    b = Body("reaching", _ReachingWords, "n", **_GRAPH, state=np.int32, way=np.int32, cursor=np.int64)
+    em, top = b.em, Variable(b.em)
 
     def enter(v: str) -> None:
-        size = em.load("i64", top, 8)
-        b.put(I32, "way", size, v)
-        b.put(I32, "state", v, _ON_WAY)
-        em.store("i64", str(em.add(size, 1)), top, 8)
+        b.put("way", top.get(), v)
+        b.put("state", v, _ON_WAY)
+        top.add(1)
 
     def search(s: str, _: list[str]) -> None:
         def turn(_: list[str]) -> list[str]:
-            size = em.load("i64", top, 8)
-            u = b.get(I32, "way", em.sub(size, 1))
-            e = b.get(I64, "cursor", u)
+            u = b.get("way", em.sub(top.get(), 1))
+            e = b.get("cursor", u)
 
             def leave() -> None:
-                b.put(I32, "state", u, _ENDS)
-                em.store("i64", str(em.sub(size, 1)), top, 8)
+                b.put("state", u, _ENDS)
+                top.add(-1)
 
             def look() -> None:
-                b.put(I64, "cursor", u, em.add(e, 1))
-                v = b.get(I32, "heads", e)
-                state = b.get(I32, "state", v)
+                b.put("cursor", u, em.add(e, 1))
+                v = b.get("heads", e)
+                state = b.get("state", v)
 
                 def all_reach() -> None:
-                    em.loop(0, size, 1, lambda i, _: b.put(I32, "state", b.get(I32, "way", i), _REACHES))
-                    em.store("i64", "0", top, 8)
+                    em.loop(0, top.get(), 1, lambda i, _: b.put("state", b.get("way", i), _REACHES))
+                    top.set(0)
 
-                em.branch(is_(state, 0), lambda: enter(v), lambda: em.branch(em.let(f"icmp ne i64 {state}, {_ENDS}"), all_reach))
+                em.branch(b.is_("eq", state, 0), lambda: enter(v), lambda: em.branch(b.is_("ne", state, _ENDS), all_reach))
 
-            em.branch(em.let(f"icmp eq i64 {e}, {b.get(I64, 'starts', em.add(u, 1))}"), leave, look)
+            em.branch(b.is_("eq", e, b.get("starts", em.add(u, 1))), leave, look)
             return []
 
         def begin() -> None:
             enter(s)
-            em.repeat([], lambda _: em.let(f"icmp ne i64 {em.load('i64', top, 8)}, 0"), turn)
+            em.repeat([], lambda _: b.is_("ne", top.get(), 0), turn)
 
-        em.branch(is_(b.get(I32, "state", s), 0), begin)
+        em.branch(b.is_("eq", b.get("state", s), 0), begin)
 
-    em.loop(0, b.x["n"], 1, search)
+    em.loop(0, b["n"], 1, search)
     return b.done()
 
 
 def _improve() -> Emitter:
     """``improve(args)``."""
-    b = _Body("improve", _ImproveWords)
-    em, offer = b.em, b.costs()
-    tolerance, least = b.get(_F64, "costs", 2), b.get(_F64, "costs", 3)
+    values = {"old": np.float64, "new": np.float64, "costs": np.float64, "found": np.float64}
+    b = Body("improve", _ImproveWords, "first last", **_GRAPH, **values, policy=_EDGE)
+    em, offer, changed = b.em, _cost(b), Variable(b.em)
+    tolerance, least = b.get("costs", 2), b.get("costs", 3)
 
     def magnitude(value: str) -> str:
         return em.call("fabs.f64", "double", ("double", value))
 
-    changed = em.variable(0)
-
     def vertex(u: str, carried: list[str]) -> list[str]:
         def edge(e: str, best: list[str]) -> list[str]:
-            value = offer(b.get(_F64, "weights", e), b.get(_F64, "old", b.get(I32, "heads", e)))
-            better = em.let(f"fcmp olt double {value}, {best[0]}")
-            return [em.let(f"select i1 {better}, double {value}, double {best[0]}"), em.select_i64(better, e, best[1])]
+            value = offer(b.get("weights", e), b.get("old", b.get("heads", e)))
+            better = b.less(value, best[0])
+            return [b.select(better, value, best[0]), em.select_i64(better, e, best[1])]
 
-        old = b.get(_F64, "old", u)
-        first, last = b.get(I64, "starts", u), b.get(I64, "starts", em.add(u, 1))
+        old = b.get("old", u)
+        first, last = b.get("starts", u), b.get("starts", em.add(u, 1))
         best, e = em.loop(first, last, 1, edge, [("double", _INFINITY), ("i64", "0")])
-        enough = em.let(f"fadd double {em.let(f'fmul double {tolerance}, {magnitude(best)}')}, {least}")
-        better = em.let(f"fcmp olt double {em.let(f'fadd double {best}, {enough}')}, {old}")
+        enough = b.f("fadd", b.f("fmul", tolerance, magnitude(best)), least)
+        better = b.less(b.f("fadd", best, enough), old)
 
         def take() -> None:
-            b.take("weight", u, b.get(_F64, "weights", e))
-            b.take("head", u, b.get(I32, "heads", e))
-            em.store("i64", str(em.add(em.load("i64", changed, 8), 1)), changed, 8)
+            b.put("policy", u, b.get("weights", e), "weight")
+            b.put("policy", u, b.get("heads", e), "head")
+            changed.add(1)
 
         em.branch(better, take)
-        new = em.let(f"select i1 {better}, double {best}, double {old}")
-        b.put(_F64, "new", u, new)
+        new = b.select(better, best, old)
+        b.put("new", u, new)
         size = magnitude(new)
-        larger = em.let(f"fcmp ogt double {size}, {carried[0]}")
-        finite = em.let(f"fcmp olt double {size}, {_INFINITY}")
-        return [em.let(f"select i1 {em.let(f'and i1 {larger}, {finite}')}, double {size}, double {carried[0]}")]
+        return [b.select(b.both(b.less(carried[0], size), b.less(size, _INFINITY)), size, carried[0])]
 
-    (largest,) = em.loop(b.x["first"], b.x["last"], 1, vertex, [("double", _F64.literal(0))])
-    b.put(_F64, "found", 0, em.let(f"sitofp i64 {em.load('i64', changed, 8)} to double"))
-    b.put(_F64, "found", 1, largest)
+    (largest,) = em.loop(b["first"], b["last"], 1, vertex, [("double", F64.literal(0))])
+    b.put("found", 0, b.as_float(changed.get()))
+    b.put("found", 1, largest)
     return b.done()
 
 
 def _evaluate() -> Emitter:
     """``evaluate(args)``: walks along the policy, each to a vertex where one has been before, and values on the way back."""
-    b = _Body("evaluate", _EvaluateWords)
-    em, offer, numbers = b.em, b.costs(), b.em.variable(0)
+    values = {"values": np.float64, "costs": np.float64, "found": np.float64}
+    b = Body("evaluate", _EvaluateWords, "n number root", **values, policy=_EDGE, way=np.int32)
+    em, offer, numbers = b.em, _cost(b), Variable(b.em)
 
     def close(v: str) -> None:
         """A cycle through v, which is the least so far if total · (its length) < (its total) · length."""
-        em.store("i64", str(em.add(em.load("i64", numbers, 8), 1)), numbers, 8)
+        numbers.add(1)
 
         def along(carried: list[str]) -> list[str]:
             x, total, length = carried
-            return [b.edge("head", x), em.let(f"fadd double {total}, {b.edge('weight', x)}"), str(em.add(length, 1))]
+            return [b.get("policy", x, "head"), b.f("fadd", total, b.get("policy", x, "weight")), str(em.add(length, 1))]
 
-        start = [("i64", b.edge("head", v)), ("double", b.edge("weight", v)), ("i64", "1")]
-        _, total, size = em.repeat(start, lambda carried: em.let(f"icmp ne i64 {carried[0]}, {v}"), along)
-        length = em.let(f"sitofp i64 {size} to double")
-        left = em.let(f"fmul double {total}, {b.get(_F64, 'found', 2)}")
-        right = em.let(f"fmul double {b.get(_F64, 'found', 1)}, {length}")
-        first = em.let(f"fcmp oeq double {b.get(_F64, 'found', 2)}, {_F64.literal(0)}")
+        start = [("i64", b.get("policy", v, "head")), ("double", b.get("policy", v, "weight")), ("i64", "1")]
+        _, total, size = em.repeat(start, lambda carried: b.is_("ne", carried[0], v), along)
+        length = b.as_float(size)
+        less = b.less(b.f("fmul", total, b.get("found", 2)), b.f("fmul", b.get("found", 1), length))
+        first = b.is_("eq", numbers.get(), 1)
 
         def keep() -> None:
-            vertex, number = (em.let(f"sitofp i64 {i} to double") for i in (v, em.load("i64", numbers, 8)))
-            for place, value in enumerate((vertex, total, length, number)):
-                b.put(_F64, "found", place, value)
+            for place, value in enumerate((b.as_float(v), total, length, b.as_float(numbers.get()))):
+                b.put("found", place, value)
 
-        em.branch(em.let(f"or i1 {first}, {em.let(f'fcmp olt double {left}, {right}')}"), keep)
+        em.branch(b.either(first, less), keep)
 
     def walk(u: str) -> None:
         def along(carried: list[str]) -> list[str]:
             v, at = carried
-            b.take("cycle", v, -1)
-            b.put(I32, "way", at, v)
-            return [b.edge("head", v), str(em.add(at, 1))]
+            b.put("policy", v, -1, "cycle")
+            b.put("way", at, v)
+            return [b.get("policy", v, "head"), str(em.add(at, 1))]
 
-        def is_new(carried: list[str]) -> str:
-            return em.let(f"icmp eq i64 {b.edge('cycle', carried[0])}, 0")
-
-        v, end = em.repeat([("i64", u), ("i64", "0")], is_new, along)
-        closed = em.let(f"icmp eq i64 {b.edge('cycle', v)}, -1")
+        v, end = em.repeat([("i64", u), ("i64", "0")], lambda carried: b.is_("eq", b.get("policy", carried[0], "cycle"), 0), along)
+        closed = b.is_("eq", b.get("policy", v, "cycle"), -1)
         em.branch(closed, lambda: close(v))
-        number = em.select_i64(closed, em.load("i64", numbers, 8), b.edge("cycle", v))
-        renewed = em.let(f"icmp eq i64 {number}, {b.x['number']}")
+        number = em.select_i64(closed, numbers.get(), b.get("policy", v, "cycle"))
+        renewed = b.is_("eq", number, b["number"])
 
         def back(carried: list[str]) -> list[str]:
             at, ahead = carried
-            x = b.get(I32, "way", at)
-            old, new = b.get(_F64, "values", x), offer(b.edge("weight", x), ahead)
-            fresh = em.let(f"and i1 {renewed}, {em.let('icmp ne i64 ' + x + ', ' + b.x['root'])}")
-            taken = em.let(f"or i1 {fresh}, {em.let(f'fcmp olt double {new}, {old}')}")
-            value = em.let(f"select i1 {taken}, double {new}, double {old}")
-            b.put(_F64, "values", x, value)
-            b.take("cycle", x, number)
+            x = b.get("way", at)
+            old, new = b.get("values", x), offer(b.get("policy", x, "weight"), ahead)
+            value = b.select(b.either(b.both(renewed, b.is_("ne", x, b["root"])), b.less(new, old)), new, old)
+            b.put("values", x, value)
+            b.put("policy", x, number, "cycle")
             return [str(em.sub(at, 1)), value]
 
-        start = [("i64", str(em.sub(end, 1))), ("double", b.get(_F64, "values", v))]
-        em.repeat(start, lambda carried: em.let(f"icmp sge i64 {carried[0]}, 0"), back)
+        start = [("i64", str(em.sub(end, 1))), ("double", b.get("values", v))]
+        em.repeat(start, lambda carried: b.is_("sge", carried[0], 0), back)
 
     def vertex(u: str, _: list[str]) -> None:
-        has_edge = em.let(f"icmp sge i64 {b.edge('head', u)}, 0")
-        new = em.let(f"icmp eq i64 {b.edge('cycle', u)}, 0")
-        em.branch(em.let(f"and i1 {has_edge}, {new}"), lambda: walk(u))
+        em.branch(b.both(b.is_("sge", b.get("policy", u, "head"), 0), b.is_("eq", b.get("policy", u, "cycle"), 0)), lambda: walk(u))
 
-    em.loop(0, b.x["n"], 1, vertex)
+    em.loop(0, b["n"], 1, vertex)
     return b.done()

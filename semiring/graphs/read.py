@@ -1,7 +1,8 @@
 """Reading: whatever a caller calls a graph, as a matrix over a semiring.
 
 `read_graph` makes it dense, whatever it was. `edges_of` keeps what lists its edges in compressed rows, and says None of a dense matrix,
-which `one_graph` brings into them as well; of that, a `GivenMatrix` tells shape, dtypes and place before any entry is read, and reads it as a whole, by block rows, or on a GPU.
+which `one_graph` brings into them as well. Of that, a `GivenMatrix` tells shape, dtypes and place before any entry is read, and reads it
+as a whole, by block rows, or on a GPU.
 """
 
 from __future__ import annotations
