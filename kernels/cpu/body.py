@@ -72,6 +72,10 @@ class Body:
             value = self.em.let(f"trunc i64 {value} to {scalar.ir}")
         self.em.store(scalar.ir, str(value), place, scalar.bytes)
 
+    def prefetch(self, array: str, i: str) -> None:
+        """Ask for an element that will be read and written."""
+        self.em.prefetch(self.em.at(f"[{self._dtypes[array].itemsize} x i8]", self._words[array], i), write=True)
+
     def _place(self, array: str, i: str | int, field: str | None) -> tuple[Scalar, str]:
         """The type and the address of an element or a field."""
         dtype, pointer = self._dtypes[array], self._words[array]

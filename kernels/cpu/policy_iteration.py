@@ -35,6 +35,9 @@ _EDGE = np.dtype([("weight", np.float64), ("head", np.int32), ("cycle", np.int32
 _SHARE = 1 << 14
 """Vertices that are improved in one call."""
 
+_AHEAD = 16
+"""Vertices between that from which a walk begins and that whose edge is looked at."""
+
 _ON_WAY, _REACHES, _ENDS = 1, 2, 3
 """What is known of a vertex in ``reaching``; nothing is 0."""
 
@@ -308,6 +311,7 @@ def _evaluate() -> Emitter:
             v, at = carried
             b.put("policy", v, -1, "cycle")
             b.put("way", at, v)
+            b.prefetch("values", v)
             return [b.get("policy", v, "head"), str(em.add(at, 1))]
 
         v, end = em.repeat([("i64", u), ("i64", "0")], lambda carried: b.is_("eq", b.get("policy", carried[0], "cycle"), 0), along)
@@ -329,6 +333,11 @@ def _evaluate() -> Emitter:
         em.repeat(start, lambda carried: b.is_("sge", carried[0], 0), back)
 
     def vertex(u: str, _: list[str]) -> None:
+        # Where the walks from later vertices lead is fetched from memory meanwhile.
+        coming = b.get("policy", em.smin(em.add(u, _AHEAD), em.sub(b["n"], 1)), "head")
+        coming = em.select_i64(b.is_("slt", coming, 0), 0, coming)
+        b.prefetch("policy", coming)
+        b.prefetch("values", coming)
         em.branch(b.both(b.is_("sge", b.get("policy", u, "head"), 0), b.is_("eq", b.get("policy", u, "cycle"), 0)), lambda: walk(u))
 
     em.loop(0, b["n"], 1, vertex)
