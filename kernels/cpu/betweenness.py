@@ -1,4 +1,4 @@
-"""Brandes's algorithm as compiled loops: from each source a search that counts shortest paths, and on the way back the share of each vertex.
+"""Brandes's algorithm as compiled loops: from each source a search that counts shortest paths, and on the way back each vertex's share.
 
 ``levels`` searches breadth-first, and ``lengths`` best-first, by Dijkstra's algorithm. Both count the shortest paths to each vertex, σ, as
 float64, and go back through the vertices in the order in which they were found, the last one first: the dependency of u on the source is
@@ -18,7 +18,7 @@ import numpy as np
 from semiring.arrays.overlap import address
 from semiring.kernels.cpu.body import F64, Body, Variable
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import I64, Emitter, pack
+from semiring.kernels.cpu.emitter import I64, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.search import Heap
 from semiring.kernels.hardware import host
@@ -100,9 +100,9 @@ class Scratch(NamedTuple):
         # An entry of the queue has a vertex, a distance and a number, which begin on cache lines.
         return cls(records, np.empty(n, np.int32), np.empty(m, np.int32), np.empty(3 * (m + 1) + 24))
 
-    def words(self) -> tuple[int, int, int, int, int]:
+    def words(self) -> tuple[int, ...]:
         """The last words of the arguments."""
-        return (*map(address, self), max(0, (len(self.queue) - 24) // 3))
+        return (*map(address, self), len(self.links) + 1)
 
 
 def betweenness_function(*, weighted: bool) -> Callable[[int], None]:
@@ -261,7 +261,7 @@ def _lengths() -> Emitter:
         push(s, F64.literal(0))
 
         def turn(_: list[str]) -> list[str]:
-            u, (walk, _) = heap.pop()
+            u, (walk, *_number) = heap.pop()
 
             def leave() -> None:
                 put(u, "paths", b.f("fadd", record(u, "paths"), record(record(u, "before"), "paths")))
@@ -300,8 +300,7 @@ def _lengths() -> Emitter:
         em.repeat([], lambda _: heap.filled(), turn)
 
     def back(s: str, w: str) -> None:
-        share = record(w, "share")
-        each = b.f("fdiv", b.f("fadd", _worth(b, s, w), share), record(w, "paths"))
+        each = b.f("fdiv", b.f("fadd", _worth(b, s, w), record(w, "share")), record(w, "paths"))
 
         def step(carried: list[str]) -> list[str]:
             (e,) = carried
@@ -312,6 +311,6 @@ def _lengths() -> Emitter:
             return [b.get("links", e)]
 
         em.repeat([("i64", record(w, "edge"))], lambda carried: b.is_("sge", carried[0], 0), step)
-        _keep(b, s, w, share)
+        _keep(b, s, w, record(w, "share"))  # a loop of weight 0 has handed it on to itself
 
     return _each_source(b, search, back)

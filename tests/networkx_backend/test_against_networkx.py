@@ -68,6 +68,17 @@ LENGTHS: list[tuple[str, dict[str, Any]]] = [
     ("gutman_index", {"weight": "weight"}),
     ("hyper_wiener_index", {}),
     ("hyper_wiener_index", {"weight": "weight"}),
+    ("betweenness_centrality", {}),
+    ("betweenness_centrality", {"normalized": False}),
+    ("betweenness_centrality", {"endpoints": True}),
+    ("betweenness_centrality", {"endpoints": True, "normalized": False, "weight": "weight"}),
+    ("betweenness_centrality", {"weight": "weight"}),
+    ("betweenness_centrality", {"k": 2, "seed": 5, "weight": "weight"}),
+    ("betweenness_centrality", {"k": 1, "seed": 1, "normalized": False}),
+    ("betweenness_centrality", {"k": 3, "seed": 2, "endpoints": True}),
+    ("edge_betweenness_centrality", {}),
+    ("edge_betweenness_centrality", {"normalized": False, "weight": "weight"}),
+    ("edge_betweenness_centrality", {"k": 2, "seed": 5, "weight": "weight"}),
     ("is_strongly_connected", {}),
     ("transitive_closure", {}),
     ("transitive_closure", {"reflexive": True}),
@@ -87,7 +98,7 @@ PATHS: list[tuple[str, dict[str, Any]]] = [
     ("shortest_path", {"weight": "weight"}),
     ("shortest_path", {"weight": "weight", "method": "bellman-ford"}),
 ]
-OTHERS = ["all_pairs_dijkstra", "floyd_warshall_predecessor_and_distance", "has_path"]  # compared below
+OTHERS = ["all_pairs_dijkstra", "betweenness_centrality_subset", "floyd_warshall_predecessor_and_distance", "has_path"]  # compared below
 
 
 def test_every_function_is_compared() -> None:
@@ -122,6 +133,25 @@ def test_same_nodes_where_sums_are_exact(name: str, arguments: dict[str, Any], g
 def test_paths_as_short(name: str, arguments: dict[str, Any], graph: Any) -> None:
     ours, theirs = outcome(name, graph, "semiring", **arguments), outcome(name, graph, "networkx", **arguments)
     agree_in_length(ours, theirs, graph, arguments.get("weight"))
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+@FEW
+@given(graph=graphs(MIXED), data=st.data())
+def test_betweenness_of_some(weight: Any, graph: Any, data: st.DataObject) -> None:
+    some = st.lists(st.sampled_from(list(graph)), max_size=5) if len(graph) else st.just([])
+    sources, targets = data.draw(some), data.draw(some)
+    given = (sources, targets, data.draw(st.booleans()), weight)
+    agree(*(outcome("betweenness_centrality_subset", graph, b, *given) for b in ("semiring", "networkx")))
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+@FEW
+@given(graph=graphs(INTEGERS), k=st.integers(1, 8), normalized=st.booleans(), endpoints=st.booleans())
+def test_betweenness_of_a_sample(weight: Any, graph: Any, k: int, normalized: bool, endpoints: bool) -> None:
+    for name, more in (("betweenness_centrality", {"endpoints": endpoints}), ("edge_betweenness_centrality", {})):
+        given = {"k": k, "seed": 7, "normalized": normalized, "weight": weight, **more}
+        agree(*(outcome(name, graph, b, **given) for b in ("semiring", "networkx")))
 
 
 @FEW
