@@ -15,8 +15,9 @@ Examples
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,9 @@ class _Beginning:
         self.longer: dict[int, _Beginning] = {}
 
 
-def simple_paths(graph: CSR, source: int, target: int, most: int | None = None, **how: Any) -> Iterator[tuple[float, list[int]]]:
+def simple_paths(
+    graph: CSR, source: int, target: int, most: int | None = None, *, name: Callable[[int], Any] = int, threads: int | None = None
+) -> Iterator[tuple[float, list[int]]]:
     """The paths that meet no vertex twice with their lengths, the shortest first; found one by one, as they are asked for.
 
     Parameters
@@ -51,15 +54,15 @@ def simple_paths(graph: CSR, source: int, target: int, most: int | None = None, 
     source, target : int
     most : int, optional
         How many are wanted at most. What cannot be among them is not searched.
-    **how
-        `name` and `threads`, of `rows_of_edges` and `searches_for`.
+    name : callable
+        The caller's name of a vertex, for errors.
+    threads : int, optional
 
     Raises
     ------
     NegativeCycleError
         Where a cycle from which the target can be reached is negative.
     """
-    name, threads = how.get("name", int), how.get("threads")
     searches = searches_for(MIN_PLUS, graph.dtypes, "cpu", threads)
     ((ahead,),) = rows_of_edges(MIN_PLUS, graph, np.array([target]), backward=True, name=name, searches=searches)
     starts, (weights,) = graph.starts.astype(np.int64, copy=False), graph.weights
@@ -75,7 +78,7 @@ def simple_paths(graph: CSR, source: int, target: int, most: int | None = None, 
         if taken == most:
             return
         beginning, distances = every, _distances(graph, path)
-        for u, v in zip(path[:left], path[1 : left + 1], strict=True):
+        for v in path[1 : left + 1]:
             beginning = beginning.longer[v]
         wanted = math.inf if most is None else most - taken
         # Of the candidates only so many can still be taken.
@@ -95,7 +98,7 @@ def simple_paths(graph: CSR, source: int, target: int, most: int | None = None, 
 def _distances(graph: CSR, path: list[int]) -> list[float]:
     """The length of each beginning of a path."""
     found, (weights,) = [0.0], graph.weights
-    for u, v in zip(path, path[1:], strict=False):
+    for u, v in itertools.pairwise(path):
         start, stop = graph.starts[u], graph.starts[u + 1]
         found.append(found[-1] + float(weights[start + np.searchsorted(graph.heads[start:stop], v)]))
     return found

@@ -17,7 +17,7 @@ import numpy as np
 from semiring.arrays.overlap import address
 from semiring.kernels.cpu.body import F64, Body, Variable
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Emitter, pack
+from semiring.kernels.cpu.emitter import I64, Emitter, pack
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.search import Heap
 from semiring.kernels.hardware import host
@@ -29,8 +29,8 @@ Array = np.ndarray[Any, Any]
 _RECORD = np.dtype(
     [("distance", np.float64), ("seen", np.int64), ("final", np.int64), ("blocked", np.int64), ("avoided", np.int64), ("before", np.int64)]
 )
-"""Of each vertex: its distance from where paths begin, the vertex before it, and the marks of searches that have seen it, found the shortest
-path to it, may not meet it, and may not go there straight from where they begin."""
+"""Of each vertex: its distance from where paths begin, the vertex before it, and the marks of searches that have seen it, found the
+shortest path to it, may not meet it, and may not go there straight from where they begin."""
 
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -72,7 +72,7 @@ class Deviations:
     def __init__(self, starts: Array, heads: Array, weights: Array, ahead: Array, target: int) -> None:
         n, m = len(ahead), len(heads)
         self._records, self._way = np.zeros(n, _RECORD), np.empty(n, np.int32)
-        self._distances, self._queue = np.zeros(2), np.empty(2 * (m + 1) + 16)
+        self._distances, self._queue = np.zeros(2), np.empty(4 * (m + 1) + 32)  # four arrays, each from a cache line on
         self._owned = starts, heads, weights, ahead, self._records, self._queue, self._distances, self._way
         self._function, self._mark, self._blocked = _function(), 0, 1
         graph = *map(address, self._owned[:6]), m + 1
@@ -123,9 +123,13 @@ def _deviate() -> Emitter:
     em, begin, target, mark, limit = b.em, b["begin"], b["target"], b["mark"], b.get("distances", 1)
 
     def better(new: Sequence[Value], old: Sequence[Value]) -> str:
-        return b.less(new[0].name, old[0].name)
+        """Of walks that promise the same the longer one, which is closer to the target, and then that which was offered first."""
+        (total, length, number), (old_total, old_length, old_number) = ([v.name for v in element] for element in (new, old))
+        first = b.both(em.let(f"fcmp oeq double {length}, {old_length}"), b.is_("slt", number, old_number))
+        tie = b.both(em.let(f"fcmp oeq double {total}, {old_total}"), b.either(b.less(old_length, length), first))
+        return b.either(b.less(total, old_total), tie)
 
-    heap, done = Heap(Lowering(em, host(), 1), (F64,), b["queue"], b["room"], better), Variable(em)
+    heap, done, pushed = Heap(Lowering(em, host(), 1), (F64, F64, I64), b["queue"], b["room"], better), Variable(em), Variable(em)
 
     def record(v: str, field: str) -> str:
         return b.get("records", v, field)
@@ -136,7 +140,8 @@ def _deviate() -> Emitter:
         def push() -> None:
             for field, value in (("distance", distance), ("seen", mark), ("before", before)):
                 b.put("records", v, value, field)
-            heap.push(v, [Value(total, F64)])
+            heap.push(v, [Value(total, F64), Value(distance, F64), Value(pushed.get(), I64)])
+            pushed.add(1)
 
         em.branch(em.let(f"fcmp ole double {total}, {limit}"), push)
 
@@ -153,7 +158,7 @@ def _deviate() -> Emitter:
         em.branch(b.both(free, allowed), offer)
 
     def turn(_: list[str]) -> list[str]:
-        u, _walk = heap.pop()
+        u, _element = heap.pop()
 
         def leave() -> None:
             b.put("records", u, mark, "final")

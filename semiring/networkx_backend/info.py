@@ -47,6 +47,7 @@ _FUNCTIONS = {
     "schultz_index": _ALL_PAIRS,
     "shortest_path": _ALL_PAIRS,
     "shortest_path_length": _ALL_PAIRS,
+    "shortest_simple_paths": "Yen's algorithm by compiled searches that are drawn to the target, path by path.",
     "transitive_closure": _REACHABILITY,
     "transitive_closure_dag": _REACHABILITY,
     "transitive_reduction": "One closure and one product of matrices of bits.",

@@ -62,6 +62,8 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     for parameter in ("attr", "e", "sp", "topo_order"):
         if given.get(parameter) is not None:
             return f"{parameter}= is left to NetworkX"
+    if name == "shortest_simple_paths":
+        return True
     if name == "has_path":
         if given["source"] is None or given["target"] is None:
             return "None is no node"
@@ -118,6 +120,9 @@ _ALONE = {
 }
 """Arguments that name the only nodes of which the result is wanted."""
 
+_SEARCHES = 10
+"""That a second path takes at least, one from each vertex of the first."""
+
 _ACYCLIC = ("transitive_closure_dag", "transitive_reduction")
 _PATHS = (
     "all_pairs_bellman_ford_path",
@@ -163,6 +168,8 @@ def slower(name: str, graph: Any, given: dict[str, Any]) -> str | None:
 def predicted(name: str, graph: Any, given: dict[str, Any]) -> tuple[float, float]:
     """Seconds that NetworkX takes, and that this backend takes."""
     n, m = len(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
+    if name == "shortest_simple_paths":
+        return _SEARCHES * machine.NETWORKX_SEARCH * (n + m), machine.BACKEND_CALL + m * machine.BACKEND_EDGE
     if name in betweenness.__all__:
         looks = _searches(n, given) * (n + m)
         theirs, ours = (machine.NETWORKX_BETWEENNESS[given["weight"] is not None], machine.BETWEENNESS[given["weight"] is not None])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semiring.networkx_backend.info import get_info
-from tests.networkx_backend.samples import FLOATS, INTEGERS, KINDS, MIXED, SIGNED, agree, agree_in_length, graphs, outcome
+from tests.networkx_backend.samples import FLOATS, INTEGERS, KINDS, MIXED, SIGNED, agree, agree_in_length, graphs, lightest, outcome
 
 nx: Any = importlib.import_module("networkx")  # typeshed knows it without its backends
 
@@ -98,7 +99,13 @@ PATHS: list[tuple[str, dict[str, Any]]] = [
     ("shortest_path", {"weight": "weight"}),
     ("shortest_path", {"weight": "weight", "method": "bellman-ford"}),
 ]
-OTHERS = ["all_pairs_dijkstra", "betweenness_centrality_subset", "floyd_warshall_predecessor_and_distance", "has_path"]  # compared below
+OTHERS = [
+    "all_pairs_dijkstra",
+    "betweenness_centrality_subset",
+    "floyd_warshall_predecessor_and_distance",
+    "has_path",
+    "shortest_simple_paths",
+]  # compared below
 
 
 def test_every_function_is_compared() -> None:
@@ -133,6 +140,32 @@ def test_same_nodes_where_sums_are_exact(name: str, arguments: dict[str, Any], g
 def test_paths_as_short(name: str, arguments: dict[str, Any], graph: Any) -> None:
     ours, theirs = outcome(name, graph, "semiring", **arguments), outcome(name, graph, "networkx", **arguments)
     agree_in_length(ours, theirs, graph, arguments.get("weight"))
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+@FEW
+@given(graph=graphs(INTEGERS), data=st.data())
+def test_simple_paths(weight: Any, graph: Any, data: st.DataObject) -> None:
+    nodes = st.sampled_from([*graph, "elsewhere"])
+    ends = data.draw(nodes), data.draw(nodes)
+
+    def found(backend: str) -> Any:
+        try:
+            return list(nx.shortest_simple_paths(graph, *ends, weight=weight, backend=backend))
+        except Exception as error:  # which one is what is compared
+            return type(error)
+
+    ours, theirs = found("semiring"), found("networkx")
+    if isinstance(theirs, type):
+        assert ours is theirs
+        return
+
+    def length(path: list[Any]) -> Any:
+        return len(path) if weight is None else sum(lightest(graph, u, v, weight) for u, v in itertools.pairwise(path))
+
+    assert list(map(length, ours)) == list(map(length, theirs))
+    assert set(map(tuple, ours)) == set(map(tuple, theirs))
+    assert len(ours) == len(theirs)
 
 
 @pytest.mark.parametrize("weight", [None, "weight"])

@@ -24,6 +24,7 @@ MODULES = [
     "tests/test_dag.py",
     "tests/test_distance_measures.py",
     "tests/test_efficiency.py",
+    "tests/test_simple_paths.py",
     "tests/test_wiener.py",
 ]
 
