@@ -23,6 +23,7 @@ array([ 0.,  2., -3.])
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,10 +121,14 @@ def best_to_cycle(graph: CSR, cycle: CriticalCycle, threads: int | None = None) 
         ∞ for vertices that do not reach it.
     """
     length, values, (weights,) = len(cycle.vertices), cycle.values, graph.weights
-    endless = np.flatnonzero(np.isfinite(values[graph.heads]))
-    tails, heads = graph.tails[endless], graph.heads[endless]
-    costs = (length * weights[endless] - cycle.total + values[heads]) - values[tails]
-    reduced = CSR.of(tails, heads, (np.maximum(costs, 0.0),), graph.n, (np.inf,))
+    costs = length * weights - cycle.total
+    costs += values[graph.heads]
+    endless = np.isfinite(costs)  # the head reaches a cycle, and so does the tail
+    costs -= np.where(np.isfinite(values), values, 0.0).repeat(np.diff(graph.starts))
+    np.maximum(costs, 0.0, out=costs)
+    reduced = replace(graph, weights=(costs,), zero=(np.inf,), statistics=())
+    if not endless.all():
+        reduced = CSR.of(graph.tails[endless], graph.heads[endless], (costs[endless],), graph.n, (np.inf,))
     end = np.array(cycle.vertices[:1])
     ((distances,),) = rows_of_edges(MIN_PLUS, reduced, end, backward=True, searches=searches_for(MIN_PLUS, reduced.dtypes, "cpu", threads))
     reached = np.isfinite(distances)

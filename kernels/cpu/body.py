@@ -79,10 +79,11 @@ class Body:
     def _place(self, array: str, i: str | int, field: str | None) -> tuple[Scalar, str]:
         """The type and the address of an element or a field."""
         dtype, pointer = self._dtypes[array], self._words[array]
-        if field is None or dtype.fields is None:
+        if field is None:
             scalar = scalar_type(dtype)
             return scalar, self.em.at(scalar.ir, pointer, i)
-        part, offset = dtype.fields[field][:2]
+        fields: Any = dtype.fields
+        part, offset = fields[field][:2]
         return scalar_type(part), self.em.at("i8", self.em.at(f"[{dtype.itemsize} x i8]", pointer, i), offset)
 
     def done(self) -> Emitter:

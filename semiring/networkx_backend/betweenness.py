@@ -112,7 +112,9 @@ def _by_keys(G: Any, totals: dict[tuple[Any, Any], float], weight: Any) -> dict[
     """Of a multigraph: parallel edges of the least weight share what goes along them, and others have nothing."""
     found = dict.fromkeys(G.edges, 0.0)
     for (u, v), total in totals.items():
-        weights = {key: weight(u, v, {key: data}) if callable(weight) else data.get(weight, 1) for key, data in G[u][v].items()}
+        weights: dict[Any, Any] = {
+            key: weight(u, v, {key: data}) if callable(weight) else data.get(weight, 1) for key, data in G[u][v].items()
+        }
         least = weight(u, v, G[u][v]) if callable(weight) else min(weights.values())
         keys = [key for key, w in weights.items() if w == least]
         for key in keys:
