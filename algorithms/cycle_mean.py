@@ -32,6 +32,7 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.arrays.threads import thread_count
+from semiring.common.errors import OverflowRiskError
 from semiring.kernels.cpu.policy_iteration import Costs, Policy, reaching_cycles
 from semiring.kernels.select import searches_for
 
@@ -41,6 +42,8 @@ Array = np.ndarray[Any, Any]
 
 _EXACT = 2.0**53
 """Integers below are float64 numbers."""
+
+_LARGEST = float(np.finfo(np.float64).max)
 
 _TOLERANCE = 2.0**-49
 """What a value falls by at least, beside its magnitude, where numbers are rounded: several times as much as one edge is rounded by."""
@@ -72,6 +75,11 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
     graph : CSR
         With weights of float64.
     threads : int, optional
+
+    Raises
+    ------
+    OverflowRiskError
+        Where a sum along a cycle, times its length, could leave float64.
     """
     starts, heads, (weights,) = graph.starts.astype(np.int64, copy=False), graph.heads.astype(np.int32), graph.weights
     endless = reaching_cycles(starts, heads)
@@ -79,26 +87,28 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
         return None
     integers = bool((weights == np.rint(weights)).all())
     heaviest = max(float(weights.max()), -float(weights.min()))
+    if heaviest > _LARGEST / (4 * graph.n**2):
+        raise OverflowRiskError(f"sums of weights as large as {heaviest:.3g} may leave float64 along {graph.n:,} vertices; scale them down")
     policy = Policy(starts, heads, weights, np.where(endless, 0.0, np.inf), thread_count(threads))
     largest = policy.improve(Costs(1.0, 0.0, least=-np.inf)).largest  # whatever offers the least, to begin with
     best, total, length, changed = list[int](), math.inf, 1, len(endless)
     costs = Costs(1.0, -math.inf)  # there is no mean yet
     while changed:
         found = policy.evaluate(costs)
-        better = found.total * length < total * found.length
-        if better:
-            best, along = policy.walk(found.vertex)
-            total = math.fsum(along)
-            policy.values *= len(best) / length
-            largest *= len(best) / length
-            length = len(best)
-            if integers:
-                np.rint(policy.values, out=policy.values)
+        better = None
+        if found.total * length < total * found.length:
+            vertices, along = policy.walk(found.vertex)
+            if (summed := math.fsum(along)) * length < total * len(vertices):  # not only by rounding
+                policy.values *= len(vertices) / length
+                largest *= len(vertices) / length
+                best, total, length, better = vertices, summed, len(vertices), found
+                if integers:
+                    np.rint(policy.values, out=policy.values)
         exact = integers and 2 * (largest + length * heaviest + abs(total)) < _EXACT
         tolerance = 0.0 if exact else _TOLERANCE
         costs = Costs(float(length), total, tolerance, tolerance * length * heaviest)
         if better:
-            policy.evaluate(costs, found)
+            policy.evaluate(costs, better)
         changed, largest = policy.improve(costs)
     return CriticalCycle(best, total, policy.values)
 

@@ -144,6 +144,8 @@ def cycle_mean(
         As for `apsp`.
     LawError
         For another semiring.
+    OverflowRiskError
+        Where weights are so large that sums of them could leave float64.
 
     Notes
     -----

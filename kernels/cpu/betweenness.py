@@ -93,12 +93,9 @@ class Scratch(NamedTuple):
     def of(cls, n: int, m: int, *, weighted: bool) -> Scratch:
         """For a graph of n vertices and m edges."""
         if not weighted:
-            records = np.zeros(n, _LEVEL)
-            records["level"] = -1
-            return cls(records, np.empty(n, np.int32), np.empty(0, np.int32), np.empty(0))
-        records = np.zeros(n, _LENGTH)
-        # An entry of the queue has a vertex, a distance and a number, which begin on cache lines.
-        return cls(records, np.empty(n, np.int32), np.empty(m, np.int32), np.empty(3 * (m + 1) + 24))
+            return cls(np.empty(n, _LEVEL), np.empty(n, np.int32), np.empty(0, np.int32), np.empty(0))
+        # An entry of the queue has a vertex, a distance and a number, in arrays that begin on cache lines.
+        return cls(np.empty(n, _LENGTH), np.empty(n, np.int32), np.empty(m, np.int32), np.empty(3 * (m + 1) + 24))
 
     def words(self) -> tuple[int, ...]:
         """The last words of the arguments."""

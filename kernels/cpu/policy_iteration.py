@@ -94,7 +94,7 @@ class _ImproveWords(NamedTuple):
 
 
 class _EvaluateWords(NamedTuple):
-    """Those of ``evaluate``: an array of `Edges`, memory for a walk, and `found`, which gets `PolicyCycle`.
+    """Those of ``evaluate``: the edges of a policy, memory for a walk, and `found`, which gets `PolicyCycle` as float64.
 
     Vertices that lead to cycle `number` get new values, but for its vertex `root`, and others only smaller ones.
     """
@@ -169,11 +169,10 @@ class Policy:
 
     def walk(self, vertex: int) -> tuple[list[int], list[float]]:
         """The vertices and the weights of the cycle on which a vertex lies."""
-        vertices, weights = [vertex], [float(self.edges["weight"][vertex])]
-        while (following := int(self.edges["head"][vertices[-1]])) != vertex:
+        heads, vertices = self.edges["head"], [vertex]
+        while (following := int(heads[vertices[-1]])) != vertex:
             vertices.append(following)
-            weights.append(float(self.edges["weight"][following]))
-        return vertices, weights
+        return vertices, self.edges["weight"][vertices].tolist()
 
 
 def _call(name: str, words: tuple[int, ...]) -> None:

@@ -171,6 +171,8 @@ def test_none_and_refusals() -> None:
         sr.cycle_mean(np.ones((2, 3, 3)))
     with pytest.raises(sr.SemiringError):
         sr.cycle_mean(np.array([[np.nan]]))
+    with pytest.raises(sr.OverflowRiskError, match="scale them down"):
+        sr.cycle_mean(np.array([[1.0, 1e308], [-1e308, 2.0]]))
 
 
 def test_a_nearly_critical_cycle_of_integers_is_told_apart() -> None:
