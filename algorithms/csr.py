@@ -14,6 +14,7 @@ import numpy as np
 
 from semiring.arrays.devices import holds_symbols, is_gpu
 from semiring.common.forks import cached_property
+from semiring.kernels.cpu.transposition import transposition
 from semiring.kernels.limits import ValueStatistics
 
 __all__ = ["CSR", "SparseArray", "combine_runs", "consecutive", "in_order", "in_range", "reached", "scatter"]
@@ -150,9 +151,8 @@ class CSR:
 
     def transposed(self) -> CSR:
         """The same edges the other way round."""
-        order = np.argsort(self.heads, kind="stable")
-        weights = tuple(w[order] for w in self.weights)
-        return CSR.of(self.heads[order], self.tails[order], weights, self.n, self.zero, self.statistics)
+        starts, tails, order = transposition(*(np.ascontiguousarray(a, np.int64) for a in (self.starts, self.heads)))
+        return CSR(self.n, starts, tails, tuple(w[order] for w in self.weights), self.zero, self.statistics)
 
     def leaving(self, vertices: Array) -> tuple[Array, Array]:
         """The edges from several vertices, one vertex after the other: for each the position of its vertex, and its own number."""

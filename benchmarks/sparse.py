@@ -12,7 +12,6 @@ Times are the best of three rounds on all threads (SciPy has one), in memory tha
 from __future__ import annotations
 
 import argparse
-import importlib
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -24,7 +23,7 @@ from scipy.sparse import csgraph
 from scipy.spatial import Delaunay
 
 import semiring as sr
-from benchmarks.measure import machine, print_table, version
+from benchmarks.measure import best, installed, machine, print_table, version
 
 _SOURCES = 1024
 """Rows out of a factor that are timed together."""
@@ -72,27 +71,9 @@ def cube(n: int, *, directed: bool) -> Any:
 GRAPHS: Mapping[str, Callable[..., Any]] = {"roads": roads, "triangulation": triangulation, "cube": cube}
 
 
-def _best(work: Callable[[], Any], rounds: int = 3) -> float:
-    """Seconds of the best of some rounds."""
-    found = []
-    for _ in range(rounds):
-        begun = time.perf_counter()
-        work()
-        found.append(time.perf_counter() - begun)
-    return min(found)
-
-
-def _installed(name: str) -> Any:
-    """A peer, if it is there."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
-
-
 def _networkit(graph: Any, sources: Any) -> Callable[[], Any] | None:
     """Its Dijkstra from each source, on all threads."""
-    if (networkit := _installed("networkit")) is None:
+    if (networkit := installed("networkit")) is None:
         return None
     coo = graph.tocoo()
     theirs = networkit.GraphFromCoo((coo.data.astype(float), (coo.row, coo.col)), n=graph.shape[0], weighted=True, directed=True)
@@ -102,7 +83,7 @@ def _networkit(graph: Any, sources: Any) -> Callable[[], Any] | None:
 
 def _igraph(graph: Any, sources: Any) -> Callable[[], Any] | None:
     """Its Dijkstra from each source."""
-    if (igraph := _installed("igraph")) is None:
+    if (igraph := installed("igraph")) is None:
         return None
     coo = graph.tocoo()
     theirs = igraph.Graph(n=graph.shape[0], edges=np.column_stack([coo.row, coo.col]), directed=True)
@@ -115,13 +96,13 @@ def measure(name: str, graph: Any) -> list[list[str]]:
     begun = time.perf_counter()
     f = sr.factor(graph, dtype="float32")
     made = time.perf_counter() - begun
-    again = _best(lambda: f.update(graph.data))
+    again = best(lambda: f.update(graph.data))
     near, far = np.array(f.order[: min(n, _SOURCES)]), np.random.default_rng(3).permutation(n)[: min(n, _SOURCES)]
     few = far[:16]
     expected = csgraph.dijkstra(graph, indices=few[:3])
     np.testing.assert_allclose(f.rows(few[:3]), expected, rtol=1e-4)
     entry = graph.nonzero()[0][:1], graph.nonzero()[1][:1], graph.data[:1]
-    print(f"{name}: {f}; factor {made:.2f} s, all weights anew {again:.3f} s, one edge {_best(lambda: f.update(entry)):.4f} s")
+    print(f"{name}: {f}; factor {made:.2f} s, all weights anew {again:.3f} s, one edge {best(lambda: f.update(entry)):.4f} s")
     ways: dict[str, tuple[Callable[[], Any] | None, int]] = {
         "rows in the order of elimination": (lambda: f.rows(near), len(near)),
         "rows of random sources": (lambda: f.rows(far), len(far)),
@@ -131,7 +112,7 @@ def measure(name: str, graph: Any) -> list[list[str]]:
         "networkit's": (_networkit(graph, few), len(few)),
         "igraph's": (_igraph(graph, few), len(few)),
     }
-    seconds = {way: _best(work) / count for way, (work, count) in ways.items() if work is not None}
+    seconds = {way: best(work) / count for way, (work, count) in ways.items() if work is not None}
     theirs = seconds["SciPy's Dijkstra"]
     return [[name, way, f"{1e3 * s:.3f} ms", f"{theirs / s:.1f} ×"] for way, s in seconds.items()]
 

@@ -143,6 +143,9 @@ local efficiency."""
 BACKEND_CALL, BACKEND_GRAPH, BACKEND_EDGE = 1e-3, 6e-7, 1e-6
 """Of a call of the NetworkX backend, of an entry of the matrix that becomes a graph, and of an edge of the graph that it returns."""
 
+NETWORKX_BETWEENNESS, BETWEENNESS = (4e-7, 8e-7), (1.5e-8, 6e-8)
+"""Of a vertex or an edge for each source of betweenness, without and with weights: NetworkX's, and on all threads this library's."""
+
 BACKEND_ENTRY = {"johnson": 1.2e-6, "paths": 5e-7, "lengths": 7e-8, "numbers": 1e-8}
 """Of an entry of what it returns: a list of nodes that are copied twice, a list of nodes, a length in a dictionary, a part of a number."""
 

@@ -12,6 +12,8 @@ What users call, by module; `planning` shows how a call is computed, and `execut
     sequences.py     scan
     summary.py       statistics
     elimination.py   factor
+    cycles.py        cycle_mean
+    alternatives.py  k_shortest_paths
     explanation.py   explain, the plan of a call
     watching.py      watch, a closure step by step
     testing.py       random matrices, a closure by brute force, and checks of paths, for tests of one's own
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
     from semiring.algebra.catalogue import semirings as semirings
     from semiring.algebra.definition import Semiring as Semiring
     from semiring.algebra.laws import check as check
+    from semiring.alternatives import SimplePath as SimplePath
+    from semiring.alternatives import k_shortest_paths as k_shortest_paths
     from semiring.common.errors import AssumptionWarning as AssumptionWarning
     from semiring.common.errors import CheckpointError as CheckpointError
     from semiring.common.errors import DivergenceError as DivergenceError
@@ -68,6 +72,8 @@ if TYPE_CHECKING:
     from semiring.common.errors import TraceError as TraceError
     from semiring.common.progress import Progress as Progress
     from semiring.config import show_config as show_config
+    from semiring.cycles import CycleMean as CycleMean
+    from semiring.cycles import cycle_mean as cycle_mean
     from semiring.elimination import factor as factor
     from semiring.explanation import explain as explain
     from semiring.files.reading import read_edges as read_edges
@@ -107,10 +113,12 @@ _ERRORS = """
 _HOMES = {
     "semiring.algebra.catalogue": _CATALOGUE,
     "semiring.algebra.definition": "Semiring",
+    "semiring.alternatives": "SimplePath k_shortest_paths",
     "semiring.common.errors": _ERRORS,
     "semiring.common.progress": "Progress",
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
+    "semiring.cycles": "CycleMean cycle_mean",
     "semiring.elimination": "factor",
     "semiring.explanation": "explain",
     "semiring.files.reading": "read_edges",

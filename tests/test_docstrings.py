@@ -26,6 +26,7 @@ SECTIONS = [
 PUBLIC = ["semiring", "semiring.algebra.ops", "semiring.csgraph", "semiring.kernels", "semiring.testing"]
 
 ONE_LINE_SAYS_IT = {
+    "semiring.CycleMean.facts": "for Jupyter",
     "semiring.EdgeList.edge_name": "for messages",
     "semiring.Factor.facts": "for Jupyter",
     "semiring.Plan.engine": "for executors",

@@ -10,7 +10,8 @@ all matrices of a stack, and `lanes` has small ones one to a lane; `vector` mult
 operands that is part of a product; `scan` takes vectors through long products; `search` finds rows of the closure of a sparse graph;
 `sparse` multiplies compressed rows by a dense matrix, and `gustavson` by compressed rows; `elimination_tree` analyses a sparse pattern,
 `fronts` eliminates it, and `sweeps` goes through what is left; `statistics` reads what numbers there are; `boolean` has the kernels on
-bits, and their engine.
+bits, and their engine. Loops over the vertices of a graph are written with `body`: `transposition` of compressed rows, `policy_iteration`,
+`betweenness`, and the `deviations` of paths.
 
 Calling them: `kernels` has those of a semiring, `engine` takes operands as they lie, or copies; `launch` cuts a product into tasks and
 fills in their arguments, `stacks` a stack, `searches` searches, `eliminations` sparse eliminations, `sparse_products`, with `sparse_words`,

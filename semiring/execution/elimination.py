@@ -11,15 +11,13 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.schedules import require_closure_laws
 from semiring.algorithms.symbolic import Symbolic, analysed
-from semiring.arrays.devices import host
 from semiring.arrays.memory import fits, free_on
 from semiring.arrays.threads import thread_count
-from semiring.common.errors import DTypeError, GraphError, TooLargeError, noted
+from semiring.common.errors import DTypeError, TooLargeError, noted
 from semiring.common.units import format_bytes
-from semiring.graphs import edges_of
 from semiring.graphs.array_like import is_sparse
 from semiring.graphs.coo import listed_edges
-from semiring.graphs.read import GivenMatrix, reading_of
+from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
 from semiring.results.factor import Factor
 
@@ -43,8 +41,7 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
     """The factor of whatever the caller calls a graph."""
     with noted("the elimination", semiring, graph):
         listed = listed_edges(graph)
-        read = edges_of(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, weight=options.weight, listed=listed)
-        edges, labels = _edges_of_matrix(graph, semiring, options) if read is None else read
+        edges, labels = one_graph(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, weight=options.weight, listed=listed)
         if any(d.kind == "O" for d in edges.dtypes):
             raise DTypeError("elimination is compiled for numbers, and these are objects; pass dtype=float, or use closure")
         require_closure_laws(semiring, edges.dtypes, paths=False)
@@ -54,20 +51,6 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
         matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check)
         by_rows = not is_sparse(graph) or (getattr(graph, "format", "") == "csr" and bool(getattr(graph, "has_canonical_format", False)))
         return Factor(matrix, labels, listed, by_rows=by_rows)
-
-
-def _edges_of_matrix(graph: Any, semiring: Semiring, options: FactorOptions) -> tuple[CSR, Any]:
-    """The entries of a dense matrix that are not zero."""
-    g = GivenMatrix.of(graph, semiring, reading_of(semiring, options.nonedge, options.dtype)).read()
-    if g.batch:
-        raise GraphError(f"a factor is of one graph, not of a batch of shape {g.batch}; pass one at a time")
-    if g.verify is not None:
-        g.verify()
-    values = tuple(map(host, g.values))
-    zero, _ = semiring.identities(g.dtypes)
-    there = np.logical_or.reduce([np.asarray(v != z, dtype=bool) for v, z in zip(values, zero, strict=True)])
-    tails, heads = np.nonzero(there)
-    return CSR.of(tails, heads, tuple(v[there] for v in values), g.n, zero), g.labels
 
 
 def _analysed(edges: CSR, labels: Any, order: Any) -> Symbolic:

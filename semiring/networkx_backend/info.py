@@ -10,6 +10,8 @@ _ALL_PAIRS = "All pairs at once: n³ steps over the min-plus semiring on all cor
 _REACHABILITY = "The closure of a matrix of bits."
 _SEARCH = "The closure of a matrix of bits; one search of NetworkX is faster, so this runs only where it is asked for."
 
+_BETWEENNESS = "Brandes's algorithm in compiled loops, one search for each source, on all cores."
+
 _FUNCTIONS = {
     "all_pairs_bellman_ford_path": _ALL_PAIRS,
     "all_pairs_bellman_ford_path_length": _ALL_PAIRS,
@@ -20,11 +22,14 @@ _FUNCTIONS = {
     "all_pairs_shortest_path_length": _ALL_PAIRS,
     "average_shortest_path_length": _ALL_PAIRS,
     "barycenter": _ALL_PAIRS,
+    "betweenness_centrality": _BETWEENNESS,
+    "betweenness_centrality_subset": _BETWEENNESS,
     "center": _ALL_PAIRS,
     "centroid": _ALL_PAIRS,
     "closeness_centrality": _ALL_PAIRS,
     "diameter": _ALL_PAIRS,
     "eccentricity": _ALL_PAIRS,
+    "edge_betweenness_centrality": _BETWEENNESS,
     "floyd_warshall": _ALL_PAIRS,
     "floyd_warshall_numpy": _ALL_PAIRS,
     "floyd_warshall_predecessor_and_distance": _ALL_PAIRS,
@@ -42,6 +47,7 @@ _FUNCTIONS = {
     "schultz_index": _ALL_PAIRS,
     "shortest_path": _ALL_PAIRS,
     "shortest_path_length": _ALL_PAIRS,
+    "shortest_simple_paths": "Yen's algorithm by compiled searches that are drawn to the target, path by path.",
     "transitive_closure": _REACHABILITY,
     "transitive_closure_dag": _REACHABILITY,
     "transitive_reduction": "One closure and one product of matrices of bits.",
@@ -55,6 +61,6 @@ def get_info() -> dict[str, Any]:
         "backend_name": "semiring",
         "project": "semiring",
         "package": "semiring",
-        "short_summary": "Distances, paths and reachability of all pairs as closures of one matrix.",
+        "short_summary": "Distances, paths, reachability and betweenness of all pairs.",
         "functions": {name: {"additional_docs": text} for name, text in _FUNCTIONS.items()},
     }

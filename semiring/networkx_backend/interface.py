@@ -18,7 +18,7 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.common.units import duration
 from semiring.kernels import machine
-from semiring.networkx_backend import measures, paths
+from semiring.networkx_backend import betweenness, measures, paths
 from semiring.networkx_backend.distances import SemiringGraph, original
 from semiring.planning import closure_problem, plan
 from semiring.planning.options import Options
@@ -32,7 +32,8 @@ if [int(number) for number in re.findall(r"\d+", nx.__version__)[:2]] < [int(num
         "graphs of this one are taken by semiring.apsp and its kin"
     )
 
-_OFFERED: dict[str, Callable[..., Any]] = {name: getattr(module, name) for module in (measures, paths) for name in module.__all__}
+_ROOMS = betweenness, measures, paths
+_OFFERED: dict[str, Callable[..., Any]] = {name: getattr(room, name) for room in _ROOMS for name in room.__all__}
 globals().update(_OFFERED)  # NetworkX looks for its functions here
 
 
@@ -61,6 +62,8 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     for parameter in ("attr", "e", "sp", "topo_order"):
         if given.get(parameter) is not None:
             return f"{parameter}= is left to NetworkX"
+    if name == "shortest_simple_paths":
+        return True
     if name == "has_path":
         if given["source"] is None or given["target"] is None:
             return "None is no node"
@@ -117,6 +120,9 @@ _ALONE = {
 }
 """Arguments that name the only nodes of which the result is wanted."""
 
+_SEARCHES = 10
+"""That a second path takes at least, one from each vertex of the first."""
+
 _ACYCLIC = ("transitive_closure_dag", "transitive_reduction")
 _PATHS = (
     "all_pairs_bellman_ford_path",
@@ -162,7 +168,20 @@ def slower(name: str, graph: Any, given: dict[str, Any]) -> str | None:
 def predicted(name: str, graph: Any, given: dict[str, Any]) -> tuple[float, float]:
     """Seconds that NetworkX takes, and that this backend takes."""
     n, m = len(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
+    if name == "shortest_simple_paths":
+        return _SEARCHES * machine.NETWORKX_SEARCH * (n + m), machine.BACKEND_CALL + m * machine.BACKEND_EDGE
+    if name in betweenness.__all__:
+        looks = _searches(n, given) * (n + m)
+        theirs, ours = (machine.NETWORKX_BETWEENNESS[given["weight"] is not None], machine.BETWEENNESS[given["weight"] is not None])
+        return looks * theirs, machine.BACKEND_CALL + m * machine.BACKEND_EDGE + looks * ours
     return _networkx(name, n, m, given), _own(name, n, m)
+
+
+def _searches(n: int, given: dict[str, Any]) -> int:
+    """The sources of betweenness: all, so many, or those that are named."""
+    if given.get("k") is not None:
+        return int(given["k"])
+    return len(given["sources"]) if hasattr(given.get("sources"), "__len__") else n
 
 
 def _networkx(name: str, n: int, m: int, given: dict[str, Any]) -> float:
