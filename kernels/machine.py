@@ -159,6 +159,9 @@ SEARCH_PROBED, SEARCH_ALONE, SEARCH_ENTRY = 1 << 19, 1 << 12, 1 / 32
 """Vertices and edges of all searches below which one thread begins alone; edges that it looks at before others are woken; and what an entry
 of a row takes, beside an edge."""
 
+HOPS = 16
+"""Vertices from which breadth-first searches go faster together than one after the other."""
+
 PART = 128
 """Vertices of graphs that are closed as they are, whatever is reached of them."""
 

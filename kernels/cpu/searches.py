@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cpu.emitter import pack
+from semiring.kernels.cpu.hop_counts import hop_rows
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.search import SearchArrays, SearchWords, search_name
 
@@ -98,7 +100,7 @@ class Searches(Threaded):
         template = pack(words, [SearchArrays(address(w), address(v)) for w, v in zip(weights, values, strict=True)])
         complete, seen, lock = count, 0, threading.Lock()
         bound = count * (n + m)
-        threads = self.threads if bound >= machine.SEARCH_SERIAL else 1
+        threads = self._workers(bound)
         step = max(1, min(_TOGETHER // (n + m), -(-count // (_SHARES * threads)) if threads > 1 else count))
 
         def search(first: int, worker: int = 0, many: int = step) -> None:
@@ -124,3 +126,21 @@ class Searches(Threaded):
                 first += min(first + 1, step)
         run(search, range(first, count, step), threads)
         return complete, seen
+
+    def by_hops(
+        self,
+        graph: tuple[Array, Array],
+        sources: Array,
+        values: Values,
+        elements: Callable[[int], Values],
+        *,
+        reflexive: bool = True,
+        meter: Meter | None = None,
+    ) -> int | None:
+        """The same by hop counts from many sources at once, where these tell the elements: see `hop_rows`."""
+        threads = self._workers(len(sources) * (len(graph[0]) - 1 + len(graph[1])))
+        return hop_rows(graph, sources, values, elements, threads, reflexive=reflexive, meter=meter)
+
+    def _workers(self, steps: int) -> int:
+        """The threads that are worth waking for so many vertices and edges of all searches."""
+        return self.threads if steps >= machine.SEARCH_SERIAL else 1
