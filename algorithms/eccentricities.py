@@ -13,12 +13,11 @@ n edges is off by at most n·ε of itself, so that bounds are taken for so much 
 
 Examples
 --------
->>> from semiring import MIN_PLUS
 >>> tails, heads = np.array([0, 1, 1, 2, 2, 3]), np.array([1, 0, 2, 1, 3, 2])
 >>> line = CSR.of(tails, heads, (np.ones(6),), 4, (np.inf,))
->>> extreme_eccentricity(MIN_PLUS, line, greatest=True, every=True)
+>>> extreme_eccentricity(line, greatest=True, every=True)
 (3.0, array([0, 3]))
->>> extreme_eccentricity(MIN_PLUS, line, greatest=False, every=True)
+>>> extreme_eccentricity(line, greatest=False, every=True)
 (2.0, array([1, 2]))
 """
 
@@ -29,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
+from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
 from semiring.kernels.select import searches_for
@@ -42,34 +41,30 @@ _PART, _FEW = {"levels": 32, "best": 4}, 4
 """The part of all searches after which these are given up, as there are faster ways to all of them; and some that are always made."""
 
 
-def extreme_eccentricity(
-    semiring: Semiring, edges: CSR, *, greatest: bool, every: bool, device: str = "cpu", threads: int | None = None
-) -> tuple[float, Array] | None:
+def extreme_eccentricity(edges: CSR, *, greatest: bool, every: bool, threads: int | None = None) -> tuple[float, Array] | None:
     """The greatest eccentricity, or the least, and vertices that have it; None where bounds are of no use.
+
+    That is so without vertices, where an edge is negative, as only searches from all vertices find all negative cycles, and where
+    distances may not be float64.
 
     Parameters
     ----------
-    semiring : Semiring
-        Min-plus.
     edges : CSR
-        Of at least one vertex. Where one is negative, bounds are of no use, as only searches from all vertices find all negative cycles.
     greatest : bool
     every : bool
         Whether all of the vertices are wanted, or one.
-    device : str
-        As for `searches_for`.
     threads : int, optional
     """
-    order, n = search_order(semiring, edges), edges.n
-    if order == "rounds":
+    order, n, slack = search_order(MIN_PLUS, edges), edges.n, _slack(edges)
+    if order == "rounds" or not n or slack is None:
         return None
-    searches = searches_for(semiring, edges.dtypes, device, threads)
+    searches = searches_for(MIN_PLUS, edges.dtypes, "cpu", threads)
 
     def distances(v: int, *, backward: bool) -> Array:
-        (row,) = rows_of_edges(semiring, edges, np.array([v]), backward=backward, searches=searches, order=order)[0]
+        (row,) = rows_of_edges(MIN_PLUS, edges, np.array([v]), backward=backward, searches=searches, order=order)[0]
         return np.where(row == edges.zero[0], math.inf, row).astype(np.float64)
 
-    bounds, degrees = _Bounds(n, _slack(edges)), edges.starts[1:] - edges.starts[:-1]
+    bounds, degrees = _Bounds(n, slack), edges.starts[1:] - edges.starts[:-1]
     for turn in range(n // _PART[order] + _FEW):
         some = bounds.candidates(greatest=greatest, every=every)
         if not len(some):
@@ -82,15 +77,15 @@ def extreme_eccentricity(
     return None
 
 
-def _slack(edges: CSR) -> float:
-    """By how much of itself a distance may be rounded: not at all where all weights are whole numbers whose sums are exact."""
+def _slack(edges: CSR) -> float | None:
+    """By how much of itself a bound may be rounded: not at all where weights are whole numbers, and all sums exact; None for others."""
     (weights,) = edges.weights
-    if weights.dtype.kind in "iu" or not len(weights):
+    if weights.dtype.kind == "O":
+        return None
+    eps = float(np.finfo(weights.dtype if weights.dtype.kind == "f" else np.float64).eps)
+    if 2 * edges.n * float(weights.max(initial=0)) * eps < 1 and bool((weights == np.floor(weights)).all()):
         return 0.0
-    eps = float(np.finfo(weights.dtype).eps)
-    if bool((weights == np.floor(weights)).all()) and edges.n * float(weights.max()) * eps < 1:
-        return 0.0
-    return 4 * edges.n * eps
+    return 4 * edges.n * eps if weights.dtype.kind == "f" else None
 
 
 class _Bounds:

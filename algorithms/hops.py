@@ -6,10 +6,9 @@ their sum and the greatest of them. Breadth-first searches from many vertices at
 
 Examples
 --------
->>> from semiring import MIN_PLUS
 >>> tails, heads = np.array([0, 1, 2, 1]), np.array([1, 2, 0, 0])
 >>> edges = CSR.of(tails, heads, (np.full(4, 2.0),), 4, (np.inf,))
->>> found = distance_sums(MIN_PLUS, edges)
+>>> found = distance_sums(edges)
 >>> found.connected, found.totals, found.farthest, found.distances, found.counts
 (array([2, 2, 2, 0]), array([6., 4., 6., 0.]), array([4., 2., 4., 0.]), array([2., 4.]), array([4, 2]))
 """
@@ -20,14 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
+from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import search_order
 from semiring.arrays.threads import thread_count
 from semiring.common.progress import Meter
 from semiring.kernels.cpu.hop_counts import hop_sums
 from semiring.kernels.limits import half_range
-from semiring.kernels.select import has_searches
 
 __all__ = ["DistanceSums", "distance_sums"]
 
@@ -55,25 +53,19 @@ class DistanceSums(NamedTuple):
     counts: Array
 
 
-def distance_sums(
-    semiring: Semiring, edges: CSR, *, device: str = "cpu", threads: int | None = None, meter: Meter | None = None
-) -> DistanceSums | None:
+def distance_sums(edges: CSR, *, threads: int | None = None, meter: Meter | None = None) -> DistanceSums | None:
     """What the distances of all pairs come to where all edges are equally long; None where they are not, or rounding plays a part.
 
     Nothing is rounded where k·w is exact for each number k of hops, and so are the sums of distances in float64, in any order.
 
     Parameters
     ----------
-    semiring : Semiring
-        Min-plus.
     edges : CSR
-    device : str
-        As for `searches_for`.
     threads : int, optional
     meter : Meter, optional
         Told of n + m steps for each search that is done.
     """
-    if not len(edges.heads) or not has_searches(semiring, edges.dtypes, device) or search_order(semiring, edges) != "levels":
+    if not len(edges.heads) or edges.dtypes[0].kind == "O" or search_order(MIN_PLUS, edges) != "levels":
         return None
     graph = edges.transposed()
     found = hop_sums((graph.starts, graph.heads), np.arange(edges.n), thread_count(threads), meter=meter)
@@ -93,4 +85,4 @@ def _is_exact(length: Any, hops: int, total: int) -> bool:
     """Whether so many hops of a length are exact in its dtype, and a sum of so many hops in float64."""
     dtype, whole = length.dtype, length.item().as_integer_ratio()[0]
     bits = np.finfo(dtype).nmant + 1 if dtype.kind == "f" else 63
-    return hops * whole <= 1 << bits and hops * length.item() < half_range(dtype) and total * whole <= 1 << 53
+    return bool(hops * whole <= 1 << bits and hops * length.item() < half_range(dtype) and total * whole <= 1 << 53)

@@ -11,6 +11,7 @@ What users call, by module; `planning` shows how a call is computed, and `execut
     product.py       matmul, multi_dot
     sequences.py     scan
     summary.py       statistics
+    extent.py        diameter, radius
     elimination.py   factor
     explanation.py   explain, the plan of a call
     watching.py      watch, a closure step by step
@@ -70,6 +71,8 @@ if TYPE_CHECKING:
     from semiring.config import show_config as show_config
     from semiring.elimination import factor as factor
     from semiring.explanation import explain as explain
+    from semiring.extent import diameter as diameter
+    from semiring.extent import radius as radius
     from semiring.files.reading import read_edges as read_edges
     from semiring.graphs import EdgeList as EdgeList
     from semiring.graphs import NonEdgeWarning as NonEdgeWarning
@@ -113,6 +116,7 @@ _HOMES = {
     "semiring.config": "show_config",
     "semiring.elimination": "factor",
     "semiring.explanation": "explain",
+    "semiring.extent": "diameter radius",
     "semiring.files.reading": "read_edges",
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",

@@ -232,7 +232,7 @@ def _count_hops(edges: CSR, options: Options, found: RunningDistances) -> bool:
     with reporting(options.progress, how) as meter:
         if meter is not None:
             meter.expect(n * (n + m))
-        sums = distance_sums(MIN_PLUS, edges, threads=options.threads, meter=meter)
+        sums = distance_sums(edges, threads=options.threads, meter=meter)
     if sums is None:
         return False
     row = int(np.where(sums.connected > 0, sums.farthest, -1).argmax())

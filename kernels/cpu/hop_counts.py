@@ -97,10 +97,10 @@ def hop_rows(
                 known = table(found.rounds)
             elements = known
         for array, each in zip(values, elements, strict=True):
-            place = pack(PlaceWords(n, levels, address(each), address(array), address(which) + first * which.itemsize, found.count))
+            place = pack(PlaceWords(n, levels, address(each), address(array), address(which) + first * which.itemsize, found.searches))
             _function(f"hops_place_{array.itemsize}")(place.buffer_info()[0])
         if meter is not None:
-            meter.add(found.count * (n + len(graph[1])), tell=worker == 0)
+            meter.add(found.searches * (n + len(graph[1])), tell=worker == 0)
 
     run(rows, range(0, count, step), threads)
     return looked if complete else None
@@ -115,7 +115,7 @@ def hop_sums(graph: tuple[Array, Array], sources: Array, threads: int, *, meter:
         See `hop_rows`.
     """
     n, count, deepest = len(graph[0]) - 1, len(sources), [0] * threads
-    step = max(1, min(SUMMED, -(-count // threads)))
+    step = min(SUMMED, -(-count // threads))
     which = np.argsort(hop_order(graph)[sources], kind="stable")
     search = _Search("hops_sums", graph, sources[which], True)
 
@@ -123,12 +123,12 @@ def hop_sums(graph: tuple[Array, Array], sources: Array, threads: int, *, meter:
         found, _ = search.run(slice(first, first + step), worker)
         deepest[worker] = max(deepest[worker], LEVELS if found.left else found.rounds)
         if meter is not None:
-            meter.add(found.count * (n + len(graph[1])), tell=worker == 0)
+            meter.add(found.searches * (n + len(graph[1])), tell=worker == 0)
 
     run(sums, range(0, count, step), threads)
     if max(deepest) == LEVELS:
         return None
-    reaching, total, last, found = (np.array([each[i] for each in search.counts.values()] or [[0]]) for i in range(4))
+    reaching, total, last, found = (np.array([each[i] for each in search.counts.values()]) for i in range(4))
     found = found.sum(axis=0)
     return HopSums(reaching.sum(axis=0), total.sum(axis=0), last.max(axis=0), found[: int(np.flatnonzero(found).max(initial=-1)) + 1])
 
@@ -173,7 +173,7 @@ class _Search:
         words = SearchWords(n, *graph, len(sources), self.reflexive, min(limit, LEVELS - 1), *places, *counts)
         arguments = pack(words)
         self.function(arguments.buffer_info()[0])
-        return SearchWords(*arguments), words.levels
+        return SearchWords._make(arguments), words.levels
 
 
 @functools.cache

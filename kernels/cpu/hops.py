@@ -35,7 +35,7 @@ _BLOCK = 8
 class SearchWords(NamedTuple):
     """The arguments of ``hops_rows`` and ``hops_sums``.
 
-    `sources` are `count` vertices, which are reached at 0 hops if `reflexive`. `reached`, `frontier` and `coming` have a word, or a vector
+    `sources` are those of so many `searches`, which are reached at 0 hops if `reflexive`. `reached`, `frontier` and `coming` have a word, or a vector
     of words, for each vertex, and `listed` has room for two lists of vertices. `levels` are 64 a vertex. `reaching`, `total` and `last`
     count up for each vertex, and `found` for each round. There are at most `limit` rounds; `rounds` becomes how many there were, `left` how
     many vertices might have been found in the next one, and `looked` how many edges were looked at.
@@ -45,7 +45,7 @@ class SearchWords(NamedTuple):
     starts: int
     heads: int
     sources: int
-    count: int
+    searches: int
     reflexive: int
     limit: int
     reached: int
@@ -70,7 +70,7 @@ class PlaceWords(NamedTuple):
     table: int
     rows: int
     which: int
-    count: int
+    searches: int
 
 
 class OrderWords(NamedTuple):
@@ -99,7 +99,7 @@ class _Search:
         self.width = (SUMMED if self.sums else TOGETHER) // 64
         self.ir = I64.vector(self.width)
         self.args = args = Arguments(SearchWords)
-        numbers = {"n", "count", "reflexive", "limit"}
+        numbers = {"n", "searches", "reflexive", "limit"}
         self.x = {word: (args.load if word in numbers else args.pointer)(em, word) for word in SearchWords._fields[:-3]}
         self.candidates = em.at("i64", self.x["listed"], self.x["n"])
 
@@ -108,7 +108,7 @@ class _Search:
         em, x = self.em, self.x
         active, found, looked = (em.variable(0) for _ in range(3))
         em.loop(0, x["n"], 1, self._clear)
-        (waiting,) = em.loop(0, x["count"], 1, self._begin, [("i64", "0")])
+        (waiting,) = em.loop(0, x["searches"], 1, self._begin, [("i64", "0")])
 
         def turn(values: list[str]) -> list[str]:
             level, waiting = values
@@ -241,7 +241,7 @@ class _Search:
 def _placed(name: str) -> Emitter:
     """``hops_place_4(args)`` and so on: what levels stand for, from 64 a vertex to rows."""
     em, args = Emitter(name, "ptr %args"), Arguments(PlaceWords)
-    n, count = (args.load(em, word) for word in ("n", "count"))
+    n, count = (args.load(em, word) for word in ("n", "searches"))
     levels, table, rows, which = (args.pointer(em, word) for word in ("levels", "table", "rows", "which"))
     size = int(name.rpartition("_")[2])
     element = Scalar("u", size)
@@ -265,7 +265,7 @@ def _placed(name: str) -> Emitter:
 
 
 def _ordered() -> Emitter:
-    """``hops_order(args)``: all vertices in the order in which breadth-first searches find them, from each that none before it has found."""
+    """``hops_order(args)``: all vertices as breadth-first searches find them, from each that none before it has found."""
     em, args = Emitter("hops_order", "ptr %args"), Arguments(OrderWords)
     n = args.load(em, "n")
     starts, heads, order, place = (args.pointer(em, word) for word in OrderWords._fields[1:])
@@ -284,11 +284,14 @@ def _ordered() -> Emitter:
             done, size = values
             u = em.load("i64", em.at("i64", order, done), 8)
             first, last = (em.load("i64", em.at("i64", starts, e), 8) for e in (u, em.add(u, 1)))
-            (size,) = em.loop(first, last, 1, lambda e, c: [find(em.load("i64", em.at("i64", heads, e), 8), c[0])], [("i64", size)])
-            return [str(em.add(done, 1)), size]
 
-        carried = [("i64", carried[0]), ("i64", find(r, carried[0]))]
-        return em.repeat(carried, lambda values: em.let(f"icmp slt i64 {values[0]}, {values[1]}"), turn)[:1]
+            def edge(e: str, carried: list[str]) -> list[str]:
+                return [find(em.load("i64", em.at("i64", heads, e), 8), carried[0])]
+
+            return [str(em.add(done, 1)), *em.loop(first, last, 1, edge, [("i64", size)])]
+
+        both = [("i64", carried[0]), ("i64", find(r, carried[0]))]
+        return em.repeat(both, lambda values: em.let(f"icmp slt i64 {values[0]}, {values[1]}"), turn)[:1]
 
     em.loop(0, n, 1, root, [("i64", "0")])
     em.line("ret void")

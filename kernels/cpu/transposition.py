@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 class _Words(NamedTuple):
-    """The arguments: a pattern; of its transpose where each row goes on, which begins as where it begins; its columns; their numbers here."""
+    """The arguments: a pattern, and of its transpose where the next entry of each row goes, the columns, and their numbers in the pattern."""
 
     n: int
     starts: int
