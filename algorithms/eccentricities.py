@@ -8,8 +8,8 @@ bounds those of all others,
 where a second search, backward, finds d(w, v) unless the graph is symmetric. Whoever cannot be extreme any more is not searched from.
 The next search is from a vertex of which the most is unknown: by turns with the greatest upper and the least lower bound.
 
-What comes out is exactly the greatest or the least of the n eccentricities that searches find. Where sums are rounded, a distance of at most
-n edges is off by at most n·ε of itself, so that bounds are taken for so much wider, and no vertex counts as known without a search.
+What comes out is exactly the greatest or the least of the n eccentricities that searches find. Where sums are rounded, a distance of at
+most n edges is off by at most n·ε of itself, so that bounds are taken for so much wider, and no vertex counts as known without a search.
 
 Examples
 --------
@@ -37,7 +37,7 @@ __all__ = ["extreme_eccentricity"]
 
 Array = np.ndarray[Any, Any]
 
-_PART, _FEW = {"levels": 32, "best": 4}, 4
+_PART, _FEW = {"levels": 128, "best": 4}, 16
 """The part of all searches after which these are given up, as there are faster ways to all of them; and some that are always made."""
 
 

@@ -138,6 +138,10 @@ BACKEND_CALL, BACKEND_GRAPH, BACKEND_EDGE = 1e-3, 6e-7, 1e-6
 BACKEND_ENTRY = {"johnson": 1.2e-6, "paths": 5e-7, "lengths": 7e-8, "numbers": 1e-8}
 """Of an entry of what it returns: a list of nodes that are copied twice, a list of nodes, a length in a dictionary, a part of a number."""
 
+BACKEND_READ, BACKEND_BOUNDS, BACKEND_HOPS = 4e-7, 1.2e-6, 4e-10
+"""Of a vertex or an edge of a sparse graph that is read; of all searches that bound eccentricities together; and in hop counts from each
+vertex."""
+
 BACKEND_PART, BACKEND_PART_STEPS = 1e-4, 20e9
 """Of a graph of neighbours, and the steps a second of its closure."""
 

@@ -30,6 +30,10 @@ _PROBES, _DEPTH, _SPREAD = 8, 128, 2
 them too few searches meet."""
 
 
+_FOUND = {name: SearchWords._fields.index(name) for name in ("rounds", "left", "looked")}
+"""What a search tells, and where among its arguments."""
+
+
 class HopSums(NamedTuple):
     """What the hop counts from some sources come to.
 
@@ -170,10 +174,11 @@ class _Search:
         for size in sizes[:-1]:
             places.append(places[-1] + size + -size % _LINE)
         graph, counts = map(address, (self.starts, self.heads, sources)), map(address, self.counts[worker])
-        words = SearchWords(n, *graph, len(sources), self.reflexive, min(limit, LEVELS - 1), *places, *counts)
+        given = [n, *graph, len(sources), self.reflexive, min(limit, LEVELS - 1), *places, *counts]
+        words = SearchWords(*given)
         arguments = pack(words)
         self.function(arguments.buffer_info()[0])
-        return SearchWords._make(arguments), words.levels
+        return words._replace(**{name: arguments[i] for name, i in _FOUND.items()}), words.levels
 
 
 @functools.cache

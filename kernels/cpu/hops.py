@@ -35,10 +35,10 @@ _BLOCK = 8
 class SearchWords(NamedTuple):
     """The arguments of ``hops_rows`` and ``hops_sums``.
 
-    `sources` are those of so many `searches`, which are reached at 0 hops if `reflexive`. `reached`, `frontier` and `coming` have a word, or a vector
-    of words, for each vertex, and `listed` has room for two lists of vertices. `levels` are 64 a vertex. `reaching`, `total` and `last`
-    count up for each vertex, and `found` for each round. There are at most `limit` rounds; `rounds` becomes how many there were, `left` how
-    many vertices might have been found in the next one, and `looked` how many edges were looked at.
+    `sources` are those of so many `searches`, reached at 0 hops if `reflexive`. `reached`, `frontier` and `coming` have a word, or
+    a vector of words, for each vertex, and `listed` has room for two lists of vertices. `levels` are 64 a vertex. `reaching`, `total` and
+    `last` count up for each vertex, and `found` for each round. There are at most `limit` rounds; `rounds` becomes how many there were,
+    `left` how many vertices might have been found in the next one, and `looked` how many edges were looked at.
     """
 
     n: int

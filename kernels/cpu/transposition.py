@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 class _Words(NamedTuple):
-    """The arguments: a pattern, and of its transpose where the next entry of each row goes, the columns, and their numbers in the pattern."""
+    """The arguments: a pattern, and of its transpose where the next entry of each row goes, its columns, and their numbers here."""
 
     n: int
     starts: int
