@@ -83,6 +83,7 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     # The generator is imported only where the cache does not have its output.
     from semiring.kernels.cpu.fronts import FrontKernel
     from semiring.kernels.cpu.lanes import LaneKernel
+    from semiring.kernels.cpu.pair_search import PairKernel
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
@@ -109,6 +110,8 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
         functions = front.functions() + PivotKernel(rep, target, tile.width).functions(front.pivot)
     elif name.startswith("sweep") or name == "gather":
         functions = SweepKernel(rep.by_steps, target, name).functions()
+    elif name == "search_pair":
+        functions = PairKernel(rep, target, name).functions()
     elif name.startswith("search"):
         functions = SearchKernel(rep, target, name).functions()
     elif name.startswith("scan"):
