@@ -230,11 +230,9 @@ class _Search:
         return range(complete, len(sources))
 
     def _by_hops(self, searches: Searches, most: int) -> Values:
-        """Where all edges are equal, the elements of no path, and of paths of 0 to so many edges: those along a line of edges."""
-        line = np.minimum(np.arange(most + 2), most), np.arange(1, most + 1), tuple(w[:1].repeat(most) for w in self.edges.weights)
-        found = tuple([np.empty((1, most + 1), v.dtype) for v in self.edges.weights])
-        searches.rows(line, np.zeros(1, np.int64), found, None, best_first=False, backward=self.backward)
-        return tuple([np.append(v.dtype.type(z), v) for z, v in zip(self.edges.zero, found, strict=True)])
+        """Where all edges are equal, the elements of no path, and of paths of 0 to so many edges."""
+        line = searches.line(tuple([w[:1].repeat(most) for w in self.edges.weights]), backward=self.backward)
+        return tuple([np.append(v.dtype.type(z), v) for z, v in zip(self.edges.zero, line, strict=True)])
 
     def run(self, sources: Array, results: Values, tree: Array | None) -> None:
         """Fill rows of zeros, which are contiguous, with the elements from each source."""

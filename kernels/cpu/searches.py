@@ -164,7 +164,8 @@ class Searches(Threaded):
         queue = (m + 1) * (8 + sum([d.itemsize for d in dtypes])) + (len(dtypes) + 1) * _LINE
         scratch = take_scratch(2 * queue + _LINE)
         queues = scratch.address, scratch.address + queue + -queue % _LINE
-        words = PairWords(n, source, target, *map(address, patterns), *queues, m + 1, address(links[0]), address(links[1]))
+        given = [n, source, target, *map(address, patterns), *queues, m + 1, *map(address, links)]
+        words = PairWords(*given)
         arguments = pack(words, [PairArrays(*map(address, each)) for each in zip(*weights, *elements, strict=True)])
         self._kernels.function("search_pair")(arguments.buffer_info()[0])
         return_scratch(scratch)
@@ -177,6 +178,14 @@ class Searches(Threaded):
             while halves[-1][-1] != end:
                 halves[-1].append(link.item(halves[-1][-1]))
         return halves[0][::-1] + halves[1][1:], seen
+
+    def line(self, weights: Values, *, backward: bool = False) -> Values:
+        """The elements from the first vertex of a line of edges to each of its vertices: 1, then a product for each edge."""
+        count = len(weights[0])
+        graph = np.minimum(np.arange(count + 2), count), np.arange(1, count + 1), weights
+        found = tuple([np.empty((1, count + 1), w.dtype) for w in weights])
+        self.rows(graph, np.zeros(1, np.int64), found, None, best_first=False, backward=backward)
+        return tuple([v[0] for v in found])
 
     def _workers(self, steps: int) -> int:
         """The threads that are worth waking for so many vertices and edges of all searches."""

@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 class _Words(NamedTuple):
-    """The arguments of ``transpose``: a pattern, and of its transpose where the next entry of each row goes, its columns, and their numbers here."""
+    """The arguments of ``transpose``: a pattern, and of its transpose where the next entry of each row goes, columns, and numbers here."""
 
     n: int
     starts: int
@@ -117,7 +117,8 @@ def _symmetric(name: str) -> Emitter:
             here, back = (em.load(f"i{8 * size}", em.at(f"i{8 * size}", entries, i), size) for i in (e, opposite))
             em.returning(em.let(f"icmp ne i{8 * size} {here}, {back}"))
 
-        em.loop(*(em.load("i64", em.at("i64", starts, i), 8) for i in (u, em.add(u, 1))), 1, entry)
+        first, end = (em.load("i64", em.at("i64", starts, i), 8) for i in (u, em.add(u, 1)))
+        em.loop(first, end, 1, entry)
 
     em.loop(0, n, 1, row)
     em.store("i64", "1", args.place(em, "symmetric"), 8)
