@@ -178,8 +178,10 @@ def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str 
     if count <= MANY:
         return Reach()
     sample = min(_SAMPLE if len(edges.heads) <= _FEW * edges.n else _SAMPLE // 2, count // 16)
-    sources = (2 * np.arange(sample) + 1) * edges.n // (2 * sample)
     searches = searches_for(semiring, edges.dtypes, device, threads)
+    if order == "levels" and searches is not None:
+        sample = MANY  # which go together
+    sources = (2 * np.arange(sample) + 1) * edges.n // (2 * sample)
     if searches is None:
         return Reach(sum(len(edges.reachable(sources[i : i + 1])) for i in range(sample)) / (edges.n * sample))
     found = tuple([np.empty((sample, edges.n), d) for d in edges.dtypes])

@@ -12,6 +12,7 @@ What users call, by module; `planning` shows how a call is computed, and `execut
     sequences.py     scan
     summary.py       statistics
     extent.py        diameter, radius
+    reachability.py  reachability
     elimination.py   factor
     explanation.py   explain, the plan of a call
     watching.py      watch, a closure step by step
@@ -82,11 +83,13 @@ if TYPE_CHECKING:
     from semiring.product import Witnessed as Witnessed
     from semiring.product import matmul as matmul
     from semiring.product import multi_dot as multi_dot
+    from semiring.reachability import reachability as reachability
     from semiring.results.distributed import DistributedMatrix as DistributedMatrix
     from semiring.results.factor import Factor as Factor
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.paths import Paths as Paths
     from semiring.results.paths_between import PathsBetween as PathsBetween
+    from semiring.results.reachability import Reachability as Reachability
     from semiring.results.recording import Recording as Recording
     from semiring.sequences import Decoded as Decoded
     from semiring.sequences import scan as scan
@@ -121,11 +124,13 @@ _HOMES = {
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
     "semiring.product": "Witnessed matmul multi_dot",
+    "semiring.reachability": "reachability",
     "semiring.results.distributed": "DistributedMatrix",
     "semiring.results.factor": "Factor",
     "semiring.results.farthest": "FarthestPair",
     "semiring.results.paths": "Paths",
     "semiring.results.paths_between": "PathsBetween",
+    "semiring.results.reachability": "Reachability",
     "semiring.results.recording": "Recording",
     "semiring.sequences": "Decoded scan",
     "semiring.solve": "apsp closure power transitive_closure",

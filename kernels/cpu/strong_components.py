@@ -35,13 +35,13 @@ class _ComponentWords(NamedTuple):
     place: int
     open: int
     path: int
-    count: int = 0
+    components: int = 0
 
 
 class _UniteWords(NamedTuple):
     """Those of ``unite``: the vertices in the order of their components, where those of each begin, and rows of words, which are 0."""
 
-    count: int
+    components: int
     starts: int
     heads: int
     component: int
@@ -77,7 +77,8 @@ def reached_components(starts: Array, heads: Array, count: int, component: Array
     np.cumsum(np.bincount(component, minlength=count), out=begins[1:])
     words = -(-count // 64)
     rows = np.zeros((count, words), np.uint64)
-    arguments = pack(_UniteWords(count, *map(address, (starts, heads, component, order, begins, rows)), words))
+    given = [count, *map(address, (starts, heads, component, order, begins, rows)), words]
+    arguments = pack(_UniteWords(*given))
     _function("unite")(arguments.buffer_info()[0])
     return rows
 
@@ -158,7 +159,7 @@ def _components() -> Emitter:
         em.branch(em.let(f"icmp slt i64 {get(found, r)}, 0"), search)
 
     em.loop(0, n, 1, root)
-    em.store("i64", em.load("i64", count, 8), args.place(em, "count"), 8)
+    em.store("i64", em.load("i64", count, 8), args.place(em, "components"), 8)
     em.line("ret void")
     return em
 
@@ -166,7 +167,7 @@ def _components() -> Emitter:
 def _unite() -> Emitter:
     """``unite(args)``."""
     em, args = Emitter("unite", "ptr %args"), Arguments(_UniteWords)
-    count, words = args.load(em, "count"), args.load(em, "words")
+    count, words = args.load(em, "components"), args.load(em, "words")
     starts, heads, component, order, begins, rows = (args.pointer(em, name) for name in _UniteWords._fields[1:-1])
 
     def get(array: str, i: str | int) -> str:
