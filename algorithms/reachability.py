@@ -88,7 +88,8 @@ class Condensation:
             counts += self._column(d) * (int(self.sizes[d]) - 1)
         if not reflexive:
             counts -= ~self.cyclic
-        return counts[self.component]
+        found: Array = counts[self.component]
+        return found
 
     def reaches(self, u: int, v: int, *, reflexive: bool) -> bool:
         """Whether a path leads from one vertex to another one, or to itself, of an edge at least unless `reflexive`."""
@@ -119,11 +120,12 @@ class Condensation:
 
     def _column(self, d: int) -> Array:
         """Which components reach one, as 0 and 1."""
-        return (self.rows[:, d >> 6] >> np.uint64(d & 63)).astype(np.int64) & 1
+        bits: Array = self.rows[:, d >> 6] >> np.uint64(d & 63) & np.uint64(1)
+        return bits.astype(np.int64)
 
     def _unpacked(self, some: slice, *, reflexive: bool) -> Array:
         """Rows of bits as rows of truth values."""
-        bits: Array = np.unpackbits(self.rows[some].view(np.uint8), axis=1, count=len(self.rows), bitorder="little").view(bool)
+        bits = np.unpackbits(self.rows[some].view(np.uint8), axis=1, count=len(self.rows), bitorder="little").view(bool)
         if not reflexive:
             own = np.arange(some.start, some.stop)
             bits[own - some.start, own] = self.cyclic[own]

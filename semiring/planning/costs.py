@@ -67,7 +67,7 @@ def search_seconds(problem: Problem, *, compiled: bool) -> float:
     """Of searches of a sparse graph from each vertex that is asked for: best first, breadth first, or in rounds."""
     n, edges, count, order = problem.n, problem.edges or 0, problem.rows, problem.order
     found, seen = problem.reach
-    if seen is None:
+    if seen is None or (order == "levels" and problem.paths):  # trees are grown one by one
         seen = max(1.0, machine.ROUNDS * math.log2(n + 1)) if order == "rounds" else found
     each = machine.BEST * _logarithms(n, edges) if order == "best" else machine.FOUND
     if order == "levels" and seen < found:  # searches that meet look at a vertex and its edges together
