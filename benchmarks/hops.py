@@ -120,7 +120,7 @@ def one_path(given: Given) -> Works:
             search = given.networkit.distance.BidirectionalDijkstra(theirs, source, target, True)
             search.run()
             found.append(search.getDistance())
-        return found
+        return [np.inf if d == np.finfo(float).max else d for d in found]
 
     return {
         "semiring": lambda: [float(sr.apsp(given.lengths, sources=s, targets=t)) for s, t in pairs],
@@ -156,7 +156,7 @@ TASKS = {
     "one path": one_path,
     "who reaches whom": reachability,
 }
-GRAPHS = {"power grid": (9241, 0), "grid": (4900, 0), "random": (5000, 6), "acyclic": (9241, 3), "large power grid": (20000, 0)}
+GRAPHS = {"power grid": (9241, 0), "grid": (4900, 0), "random": (5000, 6), "acyclic": (9241, 3)}
 
 
 def measure(task: str, given: Given, rounds: int) -> list[str]:
@@ -187,7 +187,7 @@ def main() -> None:
     print(f"{machine()}; {', '.join(map(version, ('numpy', 'scipy')))}")
     rows = []
     for name in given.only:
-        drawn = draw(name.removeprefix("large "), *GRAPHS[name])
+        drawn = draw(name, *GRAPHS[name])
         rows += [measure(task, drawn, given.rounds) for task in given.tasks]
     print_table(["graph", "what", "time", "networkit's", "others"], rows)
 

@@ -140,11 +140,11 @@ def _of_edges(edges: CSR, labels: Sequence[Hashable] | None, ask: Callable[[int,
     how = plan(edges_problem(task.semiring, edges, task.options, len(task.roots), reflexive=task.reflexive))
     with reporting(task.options.progress, how) as meter:
         if how.by_edges:
-            if _is_pair(task) and how.strategy == "search" and how.problem.order != "rounds" and how.searches and is_bounded(edges):
-                return _pair(task, how, edges)
             require_rows(task.shape, edges.dtypes, "cpu", paths=task.paths, backward=task.backward)
             if meter is not None:
                 meter.expect(search_steps(edges, len(task.roots)))
+            if _is_pair(task) and how.strategy == "search" and how.problem.order != "rounds" and how.searches and is_bounded(edges):
+                return _pair(task, how, edges)
             values, tree = search(how, edges, labels, task.roots, meter, reflexive=task.reflexive, backward=task.backward)
         elif _all_suffice(task, edges.statistics):
             values, tree = _of_closure(task, edges.dense, task.roots, task.labels, how, meter)
