@@ -65,7 +65,8 @@ def distance_sums(edges: CSR, *, threads: int | None = None, meter: Meter | None
     meter : Meter, optional
         Told of n + m steps for each search that is done.
     """
-    if not len(edges.heads) or edges.dtypes[0].kind == "O" or search_order(MIN_PLUS, edges) != "levels":
+    m = len(edges.heads)
+    if not m or edges.dtypes[0].kind == "O" or search_order(MIN_PLUS, edges) != "levels" or not _is_exact(edges.weights[0][0], 1, m):
         return None
     graph = edges.transposed()
     found = hop_sums((graph.starts, graph.heads), np.arange(edges.n), thread_count(threads), meter=meter)

@@ -29,7 +29,6 @@ _PROBES, _DEPTH, _SPREAD = 8, 128, 2
 """Searches that tell beforehand how long paths are; and how many rounds these may have, at most and for each so many sources: in more of
 them too few searches meet."""
 
-
 _FOUND = {name: SearchWords._fields.index(name) for name in ("rounds", "left", "looked")}
 """What a search tells, and where among its arguments."""
 
@@ -63,7 +62,7 @@ def hop_rows(
 ) -> int | None:
     """Fill rows with the elements that belong to the hop counts from their sources.
 
-    It tells at how many edges searches looked; None, and nothing is filled, where paths are so long that few searches meet.
+    It tells at how many edges searches looked; None, whatever is in the rows then, where paths are so long that few searches meet.
 
     Parameters
     ----------

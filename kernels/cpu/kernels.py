@@ -36,7 +36,7 @@ class Kernels:
         See `pivot_side`.
     function : callable
         ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, what `search_name` or `ScanForm`
-        names, or a function of `FrontKernel` or `SweepKernel`.
+        names, ``search_pair``, or a function of `FrontKernel` or `SweepKernel`.
     product_launch, pivot_launch, product_stack, pivot_stack : callable
         Those of this representation and these tiles; what was used last is kept.
     """
