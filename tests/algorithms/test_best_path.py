@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
@@ -29,6 +29,7 @@ SEMIRINGS = {
 
 
 @pytest.mark.parametrize("name", SEMIRINGS)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_the_path_is_as_good_as_the_row_says(name: str, data: st.DataObject) -> None:
     semiring, weights = SEMIRINGS[name]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
@@ -159,6 +159,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_extreme_eccentricities_are_those_of_all_searches(kind: str, data: st.DataObject) -> None:
     matrix = data.draw(patterns())
