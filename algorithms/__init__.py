@@ -34,6 +34,10 @@ What calls what:
     └─ potentials             the closure once more, if it was rounding
     rows_of_edges             some rows of the closure of a sparse graph: best-first search, or label-correcting rounds
     └─ csr                    a sparse matrix by compressed rows
+    best_path                 one path of a sparse graph, from both of its ends
+    hops                      what all distances come to where all edges are equally long
+    eccentricities            diameter and radius of a sparse graph, by bounds
+    reachability              who reaches whom in a sparse graph, by its condensation
     factorization             a sparse graph that is eliminated, and again for other weights: any rows of the closure
     ├─ elimination            fronts of supernodes, and two sweeps through their panels
     ├─ symbolic, ordering     what will be filled, and an order of elimination in which that is little

@@ -11,6 +11,8 @@ What users call, by module; `planning` shows how a call is computed, and `execut
     product.py       matmul, multi_dot
     sequences.py     scan
     summary.py       statistics
+    extent.py        diameter, radius
+    reachability.py  reachability
     elimination.py   factor
     cycles.py        cycle_mean
     alternatives.py  k_shortest_paths
@@ -76,6 +78,8 @@ if TYPE_CHECKING:
     from semiring.cycles import cycle_mean as cycle_mean
     from semiring.elimination import factor as factor
     from semiring.explanation import explain as explain
+    from semiring.extent import diameter as diameter
+    from semiring.extent import radius as radius
     from semiring.files.reading import read_edges as read_edges
     from semiring.graphs import EdgeList as EdgeList
     from semiring.graphs import NonEdgeWarning as NonEdgeWarning
@@ -85,11 +89,13 @@ if TYPE_CHECKING:
     from semiring.product import Witnessed as Witnessed
     from semiring.product import matmul as matmul
     from semiring.product import multi_dot as multi_dot
+    from semiring.reachability import reachability as reachability
     from semiring.results.distributed import DistributedMatrix as DistributedMatrix
     from semiring.results.factor import Factor as Factor
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.paths import Paths as Paths
     from semiring.results.paths_between import PathsBetween as PathsBetween
+    from semiring.results.reachability import Reachability as Reachability
     from semiring.results.recording import Recording as Recording
     from semiring.sequences import Decoded as Decoded
     from semiring.sequences import scan as scan
@@ -121,15 +127,18 @@ _HOMES = {
     "semiring.cycles": "CycleMean cycle_mean",
     "semiring.elimination": "factor",
     "semiring.explanation": "explain",
+    "semiring.extent": "diameter radius",
     "semiring.files.reading": "read_edges",
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
     "semiring.product": "Witnessed matmul multi_dot",
+    "semiring.reachability": "reachability",
     "semiring.results.distributed": "DistributedMatrix",
     "semiring.results.factor": "Factor",
     "semiring.results.farthest": "FarthestPair",
     "semiring.results.paths": "Paths",
     "semiring.results.paths_between": "PathsBetween",
+    "semiring.results.reachability": "Reachability",
     "semiring.results.recording": "Recording",
     "semiring.sequences": "Decoded scan",
     "semiring.solve": "apsp closure power transitive_closure",

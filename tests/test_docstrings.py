@@ -32,6 +32,7 @@ ONE_LINE_SAYS_IT = {
     "semiring.Plan.engine": "for executors",
     "semiring.Plan.facts": "for Jupyter",
     "semiring.Progress.facts": "for Jupyter",
+    "semiring.Reachability.facts": "for Jupyter",
     "semiring.Statistics.facts": "for Jupyter",
     "semiring.kernels.Block.at": "a view, as block[rows, columns] is",
 }

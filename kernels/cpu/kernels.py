@@ -36,7 +36,7 @@ class Kernels:
         See `pivot_side`.
     function : callable
         ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, what `search_name` or `ScanForm`
-        names, or a function of `FrontKernel` or `SweepKernel`.
+        names, ``search_pair``, or a function of `FrontKernel` or `SweepKernel`.
     product_launch, pivot_launch, product_stack, pivot_stack : callable
         Those of this representation and these tiles; what was used last is kept.
     """
@@ -84,6 +84,7 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     from semiring.kernels.cpu.fronts import FrontKernel
     from semiring.kernels.cpu.gustavson import GustavsonKernel
     from semiring.kernels.cpu.lanes import LaneKernel
+    from semiring.kernels.cpu.pair_search import PairKernel
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
@@ -115,6 +116,8 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
         functions = front.functions() + PivotKernel(rep, target, tile.width).functions(front.pivot)
     elif name.startswith("sweep") or name == "gather":
         functions = SweepKernel(rep.by_steps, target, name).functions()
+    elif name == "search_pair":
+        functions = PairKernel(rep, target, name).functions()
     elif name.startswith("search"):
         functions = SearchKernel(rep, target, name).functions()
     elif name.startswith("scan"):

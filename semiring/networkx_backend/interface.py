@@ -142,6 +142,13 @@ _LENGTHS = (
 )
 
 
+_BOUNDED = ("center", "diameter", "periphery", "radius")
+"""What bounds of eccentricities tell by a few searches."""
+
+_COUNTED = ("closeness_centrality", "eccentricity")
+"""What hop counts tell without their rows, where edges have no weight."""
+
+
 def slower(name: str, graph: Any, given: dict[str, Any]) -> str | None:
     """Why NetworkX is at least as fast; None if it is not.
 
@@ -174,7 +181,7 @@ def predicted(name: str, graph: Any, given: dict[str, Any]) -> tuple[float, floa
         looks = _searches(n, given) * (n + m)
         theirs, ours = (machine.NETWORKX_BETWEENNESS[given["weight"] is not None], machine.BETWEENNESS[given["weight"] is not None])
         return looks * theirs, machine.BACKEND_CALL + m * machine.BACKEND_EDGE + looks * ours
-    return _networkx(name, n, m, given), _own(name, n, m)
+    return _networkx(name, n, m, given), _own(name, n, m, given)
 
 
 def _searches(n: int, given: dict[str, Any]) -> int:
@@ -204,7 +211,7 @@ def _networkx(name: str, n: int, m: int, given: dict[str, Any]) -> float:
     return machine.NETWORKX_SEARCH * n * min(n, m)  # a search ends when all nodes are found, whatever edges are left
 
 
-def _own(name: str, n: int, m: int) -> float:
+def _own(name: str, n: int, m: int, given: dict[str, Any]) -> float:
     """Seconds that this backend takes, for its steps and for what it returns."""
     if name == "local_efficiency":
         return machine.BACKEND_CALL + n * (machine.BACKEND_PART + (m / max(1, n)) ** 3 / machine.BACKEND_PART_STEPS)
@@ -212,6 +219,10 @@ def _own(name: str, n: int, m: int) -> float:
         return 2 * machine.BACKEND_CALL + _reachability(n) + machine.BACKEND_GRAPH * n**2
     if name in _ACYCLIC:
         return 2 * machine.BACKEND_CALL + _reachability(n) + machine.BACKEND_EDGE * m
+    if n > machine.PART and name in _BOUNDED:
+        return machine.BACKEND_CALL + (machine.BACKEND_READ + machine.BACKEND_BOUNDS) * (n + m)
+    if n > machine.PART and name in _COUNTED and given.get("weight", given.get("distance")) is None:
+        return machine.BACKEND_CALL + (machine.BACKEND_READ + machine.BACKEND_HOPS * n) * (n + m)
     kind = name if name == "johnson" else "paths" if name in _PATHS else "lengths" if name in _LENGTHS else "numbers"
     return machine.BACKEND_CALL + _closure(n) + n**2 * machine.BACKEND_ENTRY[kind]
 
