@@ -20,7 +20,7 @@ from semiring.algorithms.recursive import close_first, eliminate_first
 from semiring.algorithms.symbolic import Symbolic, inverse_permutation
 from semiring.arrays.threads import run
 from semiring.common.errors import DivergentPivot
-from semiring.kernels.cpu.eliminations import Eliminations, Panels
+from semiring.kernels.cpu.eliminations import Eliminations, Layout, Panels
 from semiring.kernels.engine import Block, Engine, Primitives
 
 __all__ = ["Elimination", "eliminate_front"]
@@ -82,7 +82,8 @@ class Elimination:
         self._complements = np.zeros((len(found.parent), len(upper)), np.int64)
         self._held: dict[int, Values] = {}
         self._subtrees, self._above = _subtrees(found)
-        self._numbers = np.arange(found.n)
+        numbers = np.arange(found.n)
+        self._layout = Layout(numbers, numbers, found.nodes.rows)
 
     @property
     def nbytes(self) -> int:
@@ -185,7 +186,7 @@ class Elimination:
             x = buffers[worker]
             starts = places[numbers]
             up = found.ancestors(starts)
-            kernels.sweep(found.nodes, self.panels, self._numbers, starts, up, down, x, backward=backward, signed=signed)
+            kernels.sweep(found.nodes, self.panels, self._layout, starts, up, down, x, backward=backward, signed=signed)
             if backward:
                 for v, o in zip(x, out, strict=True):
                     o[:, numbers] = v[ends, : len(numbers)]
@@ -204,11 +205,11 @@ class Elimination:
         up, down = np.arange(len(found.parent)), self._down(None)
 
         def some(first: int, worker: int) -> None:
-            x, lanes = kernels.buffer(n), slice(first, min(first + kernels.lanes, k))
-            for v, given, z in zip(x, b, zero, strict=True):
+            x, own, lanes = kernels.buffer(n), kernels.buffer(n), slice(first, min(first + kernels.lanes, k))
+            for v, given, z in zip(own, b, zero, strict=True):
                 v[...] = z
                 v[found.place, : lanes.stop - first] = given[:, lanes]
-            kernels.sweep(found.nodes, self.panels, self._numbers, None, up, down, x, backward=True, signed=self.engine.signed)
+            kernels.sweep(found.nodes, self.panels, self._layout, own, up, down, x, backward=True, signed=self.engine.signed)
             for v, out in zip(x, result, strict=True):
                 out[:, lanes] = v[found.place, : lanes.stop - first]
 

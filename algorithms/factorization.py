@@ -13,6 +13,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
+from semiring.algorithms.distribution import Distribution, distribution
 from semiring.algorithms.divergence import Diagnosis
 from semiring.algorithms.elimination import Elimination
 from semiring.algorithms.potentials import inverse
@@ -107,11 +108,7 @@ class Factorization:
             found = self.between(*ends, every_source=backward, every_target=not backward, meter=meter)
             return tuple(v[sources] if backward else v[:, targets] for v in found)
         out = tuple(np.empty((len(sources), len(targets)), d) for d in self.edges.dtypes)
-
-        def tell(rows: int, worker: int) -> None:
-            if meter is not None:
-                meter.add(rows * (self.edges.n + len(self.edges.heads)), tell=worker == 0)
-
+        tell = self._telling(meter)
         if backward:
             self.elimination.rows(targets, None if every_source else sources, out, backward=True, tell=tell)
         else:
@@ -122,6 +119,31 @@ class Factorization:
             out = self._multiplied(out, tuple(v[targets] for v in p))
         self._guard.after(out, None)
         return out
+
+    def distribution(self, most: int, *, meter: Meter | None = None) -> Distribution | None:
+        """What the distances of a graph over min-plus come to, with a histogram of at most so many cells, or with 0 without one.
+
+        None where weights are negative, whose rows have to be looked at. The meter is told as by `between`.
+        """
+        edges, (weights,) = self.edges, self.edges.weights
+        if np.signbit(weights).any():
+            return None
+        lengths = weights[(edges.tails != edges.heads) & (weights != edges.zero[0])]
+        back = edges.transposed()
+        symmetric = all(map(np.array_equal, (edges.starts, edges.heads, weights), (back.starts, back.heads, back.weights[0])))
+        least = float(lengths.min()) if len(lengths) else None
+        found = distribution(self.elimination, symmetric=symmetric, least=least, most=most, tell=self._telling(meter))
+        self._guard.after((found.farthest[None],), None)
+        return found
+
+    def _telling(self, meter: Meter | None) -> Callable[[int, int], None]:
+        """What tells a meter of rows that a worker has found."""
+
+        def tell(rows: int, worker: int) -> None:
+            if meter is not None:
+                meter.add(rows * (self.edges.n + len(self.edges.heads)), tell=worker == 0)
+
+        return tell
 
     def solve(self, b: Values) -> Values:
         """The least solution of x = A ⊗ x ⊕ b, for b of shape (n, k)."""

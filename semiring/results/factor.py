@@ -11,11 +11,12 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import combine_runs
+from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.tight_edges import grow_trees
 from semiring.arrays.memory import fits, free_on
 from semiring.arrays.pieces import HOST
-from semiring.common.errors import GraphError, ShapeError, TooLargeError, raised_here
+from semiring.common.errors import GraphError, SemiringError, ShapeError, TooLargeError, raised_here
 from semiring.common.html import Shown
 from semiring.common.units import format_bytes
 from semiring.graphs.edge_list import EdgeList
@@ -24,6 +25,8 @@ from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
 from semiring.results.paths import Paths
 from semiring.results.paths_between import paths_in
+from semiring.results.running import BINS, RunningDistances
+from semiring.results.statistics import Statistics, add_by_elimination
 from semiring.results.store import Names, shown
 from semiring.results.trees import PredecessorTrees
 
@@ -324,6 +327,46 @@ class Factor(Shown):
         columns = tuple(np.ascontiguousarray(v.reshape(n, math.prod(shape[1:]))) for v in given)
         answer = tuple(v.reshape(shape) for v in self._matrix.solve(columns))
         return answer[0] if len(answer) == 1 else answer
+
+    @raised_here
+    def statistics(self, *, bins: int | Sequence[float] | Array | None = BINS) -> Statistics:
+        """Diameter, radius, eccentricities, average path length and histogram of all shortest distances, as `semiring.statistics`.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)], directed=False))
+        >>> f.statistics()
+        <distances of 3 vertices: 6 of 6 pairs connected, average 2, radius 2, diameter 3>
+
+        Parameters
+        ----------
+        bins : int, increasing sequence of numbers, or None
+            See `semiring.statistics`. None for no histogram, which takes half the time.
+
+        Returns
+        -------
+        Statistics
+
+        Raises
+        ------
+        SemiringError
+            Over another semiring than min-plus.
+        GraphError
+            For bins that do not increase.
+
+        Notes
+        -----
+        Where no weight is negative and bins are not named one by one, distances are tallied while they are found, so that the memory holds
+        no row of them; those of an undirected graph only once for both ways. Sums are the same by however many threads.
+        """
+        if not is_min_plus(self.semiring):
+            raise SemiringError(
+                f"statistics are of distances, over min-plus; those of {self.semiring.name} are other elements: see f.blocks()"
+            )
+        found = RunningDistances(bins)
+        add_by_elimination(found, self._matrix)
+        return Statistics.of(found, self.nodes)
 
     # Other weights.
 

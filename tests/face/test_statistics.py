@@ -215,3 +215,8 @@ def test_distances_that_several_processes_see(bins: Any, whole: bool) -> None:
         assert (found.total, found.connected, found.farthest) == (together.total, together.connected, together.farthest)
         for one, expected in zip((found.eccentricities, *found.histogram()), (together.eccentricities, *together.histogram()), strict=True):
             np.testing.assert_array_equal(one, expected)
+
+
+@pytest.mark.filterwarnings("error")
+def test_zeros_that_are_edges_are_not_warned_of() -> None:
+    assert sr.statistics(np.array([[0.0, 0.0], [3.0, 0.0]]), nonedge=np.inf).connected == 2
