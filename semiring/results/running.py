@@ -84,8 +84,8 @@ class RunningDistances:
         self.connected += found.reached - n
         self.whole &= found.whole
         for exponent, (first, counts) in found.tables.items():
-            there = np.flatnonzero(counts)
-            self._join(exponent, dict(zip((first + there).tolist(), counts[there].tolist(), strict=True)))
+            if len(there := np.flatnonzero(counts)):
+                self._join(exponent, dict(zip((first + there).tolist(), counts[there].tolist(), strict=True)))
         if found.reached > n:
             source = int(farthest.argmax())
             distances = row(source)
