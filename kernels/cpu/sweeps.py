@@ -31,6 +31,9 @@ _ROW = 256
 _LINE = 64
 """Bytes of a cache line."""
 
+_AHEAD, _ASKED = 16, 4096
+"""How many supernodes before a panel is read it is asked for, and how many bytes of it: the rest comes as expected."""
+
 _PART = 64
 """Columns of a result that are written at a time: as many rows of X stay in the first-level cache, or nearly."""
 
@@ -210,6 +213,7 @@ class SweepKernel:
         across: str | int
         along, across = (em.add(w, r), 1) if self.backward else (1, w)
         matrix = "upper" if self.backward else "lower"
+        self._ask(turn, matrix)
         rest = em.add(panel, w if self.backward else em.mul(w, w))
 
         def active() -> None:
@@ -225,6 +229,20 @@ class SweepKernel:
         if self.tallies:
             x = em.at(self.rep.outer[0].ir, self.arrays["x"][0], em.mul(self._word("slots", begin), self.lanes))
             em.line(f"call void @tally(ptr {self.x['tally']}, ptr {x}, i64 {begin}, i64 {em.add(begin, w)})")
+
+    def _ask(self, turn: str, matrix: str) -> None:
+        """Prefetch a panel of the sweep down: panels are read backwards, which the processor does not expect."""
+        em = self.em
+        later = self._word("down", em.smin(em.add(turn, _AHEAD), em.sub(self.x["downs"], 1)))
+        start = self._word("panel_starts", later)
+        size = em.sub(self._word("panel_starts", em.add(later, 1)), start)
+        for c, t in enumerate(self.rep.outer):
+            self._ask_for(em.at(t.ir, self.arrays[matrix][c], start), em.smin(em.mul(size, t.bytes), _ASKED))
+
+    def _ask_for(self, panel: str, size: str) -> None:
+        """Prefetch so many bytes."""
+        em = self.em
+        em.loop(0, size, _LINE, lambda i, _: em.prefetch(em.at("i8", panel, i), write=False))
 
     def _call(
         self,
