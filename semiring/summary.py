@@ -174,7 +174,7 @@ def _look_at_rows(found: RunningDistances, graph: CSR | Graph, how: Plan, option
 def _planned(graph: CSR | Graph, options: Options) -> Plan:
     """The plan for the closure of all vertices."""
     if isinstance(graph, CSR):
-        return plan(edges_problem(MIN_PLUS, graph, options))
+        return plan(edges_problem(MIN_PLUS, graph, options, tallied=True))
     return plan(closure_problem(MIN_PLUS, graph.dtypes, (graph.n, graph.n), options, place=device_of(graph.values[0])))
 
 
