@@ -68,18 +68,20 @@ class Elimination:
     found : Symbolic
     by_star : bool
         By star(pivot), for any closed semiring; else ⊕ must be idempotent.
+    panels : Panels, optional
+        Those that the same graph has had before.
 
     Attributes
     ----------
     panels : Panels
     """
 
-    def __init__(self, engine: Engine, kernels: Eliminations, found: Symbolic, *, by_star: bool) -> None:
+    def __init__(self, engine: Engine, kernels: Eliminations, found: Symbolic, *, by_star: bool, panels: Panels | None = None) -> None:
         self.engine, self.kernels, self.found, self.by_star = engine, kernels, found, by_star
-        size = int(found.nodes.panel_starts[-1])
-        upper, lower = (tuple(np.empty(size, d) for d in kernels.dtypes) for _ in range(2))
+        size = found.fill.panels
+        upper, lower = panels or (tuple(np.empty(size, d) for d in kernels.dtypes) for _ in range(2))
         self.panels = Panels(upper, lower)
-        self._complements = np.zeros((len(found.parent), len(upper)), np.int64)
+        self._complements = np.zeros((len(found.parent), len(kernels.dtypes)), np.int64)
         self._held: dict[int, Values] = {}
         self._subtrees, self._above = _subtrees(found)
         numbers = np.arange(found.n)
@@ -116,7 +118,7 @@ class Elimination:
         found, nodes = self.found, self.found.nodes
         weights = tuple(w[found.entries] for w in weights)
         due = np.ones(len(found.parent), bool)
-        if changed is not None:
+        if changed is not None and self._held:
             position = inverse_permutation(found.entries)[changed]
             due[:] = False
             due[found.ancestors(np.minimum(nodes.entry_rows[position], nodes.entry_columns[position]))] = True
