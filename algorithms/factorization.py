@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import is_operation
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.distribution import Distribution, distribution
 from semiring.algorithms.divergence import Diagnosis
@@ -26,10 +27,35 @@ from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.select import engine_for
 
-__all__ = ["Factorization", "Kept"]
+__all__ = ["Factorization", "Kept", "sums_converge"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
+
+
+def sums_converge(semiring: Semiring, edges: CSR) -> bool:
+    """Whether sums over all walks converge, by what rows or columns of numbers that are not negative add up to.
+
+    Then every pivot has a star, in whatever order vertices are eliminated.
+
+    Examples
+    --------
+    >>> from semiring import LOG, PLUS_TIMES
+    >>> edges = CSR.of(np.array([0, 1]), np.array([1, 0]), (np.array([0.5, 0.9]),), 2, (0.0,))
+    >>> sums_converge(PLUS_TIMES, edges), sums_converge(LOG, edges)
+    (True, False)
+    """
+    program, (weights, *others) = semiring.program, edges.weights
+    scale = program.exponential
+    if others or weights.dtype.kind != "f":
+        return False
+    if scale is not None:
+        with np.errstate(over="ignore"):
+            weights = np.exp(float(scale) * weights.astype(np.float64))
+    elif not (is_operation(program.add[0], ("add",)) and is_operation(program.mul[0], ("mul",))):
+        return False
+    sums = (np.bincount(ends, weights, minlength=edges.n).max(initial=0) for ends in (edges.tails, edges.heads))
+    return bool((weights >= 0).all()) and min(sums) < 1
 
 
 class Kept(NamedTuple):

@@ -109,10 +109,14 @@ class Problem(NamedTuple):
     hypothetical: bool = False
 
     @property
+    def has_any_way(self) -> bool:
+        """Whether the way is the planner's choice, of numbers."""
+        return self.method == "auto" and self.block is None and not self.needs_block_rows and not self.symbolic
+
+    @property
     def has_rows_alone(self) -> bool:
         """Whether rows can be found without the whole closure, where ⊕ bears a walk that is added more than once."""
-        free = self.method == "auto" and self.block is None and not self.needs_block_rows
-        return free and (self.semiring.star is None or self.paths) and not self.symbolic
+        return self.has_any_way and (self.semiring.star is None or self.paths)
 
     @property
     def rows(self) -> int:
