@@ -34,6 +34,7 @@ What calls what:
     factorization             a sparse graph that is eliminated, and again for other weights: any rows of the closure
     ├─ elimination            fronts of supernodes, and two sweeps through their panels
     ├─ symbolic, ordering     what will be filled, and an order of elimination in which that is little
+    ├─ distribution           what all distances come to, tallied while sweeps find them
     └─ tight_edges            predecessor trees of its rows
     rows_of_matrix            some rows of the closure of a dense matrix, by products of a few rows
     predecessors              trees of best paths out of a construction matrix

@@ -79,8 +79,8 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
     Notes
     -----
     Distances are found some rows at a time where that is predicted to be faster than the closure, or that does not fit, and are summed as
-    float64, row by row, so that of the same distances all numbers are the same to the last bit, by however many processes. More: How it
-    works, Planning.
+    float64, row by row, so that of the same distances all numbers are the same to the last bit, by however many processes. Those of sparse
+    graphs that are eliminated are summed in the order of elimination, by however many threads. More: How it works, Planning.
     """
     given = Options.of(options, "statistics", ComputationOptions)
     with noted("the statistics", MIN_PLUS, graph):

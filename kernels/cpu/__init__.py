@@ -8,8 +8,8 @@ The kernels: `product` packs panels and has the macro-kernel, the loops of Goto 
 makes products of exponentials of those over log Σ exp; `witness` finds which k won; `pivot` closes a pivot block; `stacks` calls these for
 all matrices of a stack, and `lanes` has small ones one to a lane; `vector` multiplies a matrix and a vector; `bounds` has the check of
 operands that is part of a product; `scan` takes vectors through long products; `search` finds rows of the closure of a sparse graph;
-`elimination_tree` analyses a sparse pattern, `fronts` eliminates it, and `sweeps` goes through what is left; `statistics` reads what
-numbers there are; `boolean` has the kernels on bits, and their engine.
+`elimination_tree` analyses a sparse pattern, `fronts` eliminates it, and `sweeps` goes through what is left, of which `tally` counts and
+adds up distances; `statistics` reads what numbers there are; `boolean` has the kernels on bits, and their engine.
 
 Calling them: `kernels` has those of a semiring, `engine` takes operands as they lie, or copies; `launch` cuts a product into tasks and
 fills in their arguments, `stacks` a stack, `searches` searches, `eliminations` sparse eliminations, and `scans` sequences, with
