@@ -41,6 +41,7 @@ What calls what:
     factorization             a sparse graph that is eliminated, and again for other weights: any rows of the closure
     ├─ elimination            fronts of supernodes, and two sweeps through their panels
     ├─ symbolic, ordering     what will be filled, and an order of elimination in which that is little
+    ├─ distribution           what all distances come to, tallied while sweeps find them
     └─ tight_edges            predecessor trees of its rows
     cycle_mean                the least mean of a cycle of a sparse graph, and an eigenvector
     betweenness               how much of all shortest paths leads through each vertex and edge

@@ -1,12 +1,14 @@
-"""Sparse graphs by elimination: `semiring.factor`, and rows out of it, beside searches of SciPy, networkit, igraph and this library.
+"""Sparse graphs by elimination: `semiring.factor`, and rows out of it, beside searches of other libraries and RoutingKit's hierarchies.
 
     python -m benchmarks.sparse
-    python -m benchmarks.sparse --only roads --vertices 20000
+    python -m benchmarks.sparse --only roads --vertices 20000 --statistics
     pip install "semiring[benchmark]"
 
 Roads are planar: the spanning tree of random lengths of a Delaunay triangulation, and an eighth of its other edges. Rows of all pairs are
-those of some sources that follow each other in the order of elimination, as `Factor.blocks` has them; the time is said for one of them.
-Times are the best of three rounds on all threads (SciPy has one), in memory that was written before.
+those of some sources that follow each other in the order of elimination, as `Factor.blocks` has them; the time is said for one of them, as
+it is of the statistics of all distances. RoutingKit's customizable contraction hierarchy eliminates vertices too; it has whole weights, the
+places of vertices, and one thread for a table. Times are the best of three rounds on all threads (SciPy has one), in memory that was
+written before.
 """
 
 from __future__ import annotations
@@ -39,9 +41,14 @@ def _weighted(ends: Any, n: int, *, directed: bool, seed: int = 1) -> Any:
     return sp.coo_array((np.concatenate([weights, back]), both), shape=(n, n)).tocsr()
 
 
+def _points(n: int) -> Any:
+    """Random points."""
+    return np.random.default_rng(n).random((n, 2))
+
+
 def _triangles(n: int) -> Any:
     """The edges of a Delaunay triangulation of random points."""
-    corners = Delaunay(np.random.default_rng(n).random((n, 2))).simplices
+    corners = Delaunay(_points(n)).simplices
     ends = np.vstack([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]])
     return np.unique(np.sort(ends, axis=1), axis=0)
 
@@ -90,7 +97,24 @@ def _igraph(graph: Any, sources: Any) -> Callable[[], Any] | None:
     return partial(theirs.distances, source=sources.tolist(), weights=coo.data.tolist(), algorithm="dijkstra")
 
 
-def measure(name: str, graph: Any) -> list[list[str]]:
+def _routingkit(graph: Any, few: Any, many: tuple[Any, Any]) -> dict[str, tuple[Callable[[], Any], int]]:
+    """Tables of its hierarchy over points in the plane, whose order it finds by their places: of all vertices, and of some."""
+    if (routingkit := installed("pyroutingkit")) is None:
+        return {}
+    n, (tails, heads) = graph.shape[0], (v.astype(np.uint32) for v in graph.nonzero())
+    x, y = np.ascontiguousarray(_points(n).T, np.float32)  # other strides it does not see
+    weights, hierarchy = (graph.data * 1e6).astype(np.uint32), routingkit.CCH()
+    begun = time.perf_counter()
+    hierarchy.build_topology(tails, heads, x, y, node_count=n)
+    built = time.perf_counter() - begun
+    print(f"RoutingKit: order and topology {built:.2f} s, all weights anew {best(lambda: hierarchy.customize_weights(weights)):.3f} s")
+    table, every = hierarchy.distances_many_to_many, np.arange(n, dtype=np.uint32)
+    few, *ends = (v.astype(np.uint32) for v in (few, *many))
+    np.testing.assert_allclose(table(few[:3], every) / 1e6, csgraph.dijkstra(graph, indices=few[:3]), rtol=1e-4)
+    return {"RoutingKit's rows": (lambda: table(few, every), len(few)), "RoutingKit's entries": (lambda: table(*ends), len(ends[0]))}
+
+
+def measure(name: str, graph: Any, *, statistics: bool) -> list[list[str]]:
     """A row of the table for each way, checked against SciPy."""
     n = graph.shape[0]
     begun = time.perf_counter()
@@ -112,7 +136,12 @@ def measure(name: str, graph: Any) -> list[list[str]]:
         "networkit's": (_networkit(graph, few), len(few)),
         "igraph's": (_igraph(graph, few), len(few)),
     }
+    if name != "cube":
+        ways |= _routingkit(graph, few, (far[:1000], far[-1000:]))
     seconds = {way: best(work) / count for way, (work, count) in ways.items() if work is not None}
+    if statistics:
+        for way, bins in (("statistics", 64), ("statistics without a histogram", None)):
+            seconds[way] = best(partial(f.statistics, bins=bins), rounds=1) / n
     theirs = seconds["SciPy's Dijkstra"]
     return [[name, way, f"{1e3 * s:.3f} ms", f"{theirs / s:.1f} ×"] for way, s in seconds.items()]
 
@@ -122,9 +151,11 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=GRAPHS, default=list(GRAPHS))
     parser.add_argument("--vertices", type=int, default=100_000)
     parser.add_argument("--directed", action="store_true")
+    parser.add_argument("--statistics", action="store_true", help="of all distances too")
     given = parser.parse_args()
     print(f"{machine()}; {', '.join(map(version, ('numpy', 'scipy')))}; float32, {'directed' if given.directed else 'symmetric'}")
-    rows = [row for name in given.only for row in measure(name, GRAPHS[name](given.vertices, directed=given.directed))]
+    graphs = {name: GRAPHS[name](given.vertices, directed=given.directed) for name in given.only}
+    rows = [row for name, graph in graphs.items() for row in measure(name, graph, statistics=given.statistics)]
     print_table(["graph", "way", "a source", "SciPy's time"], rows)
 
 

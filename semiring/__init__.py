@@ -97,13 +97,13 @@ if TYPE_CHECKING:
     from semiring.results.paths_between import PathsBetween as PathsBetween
     from semiring.results.reachability import Reachability as Reachability
     from semiring.results.recording import Recording as Recording
+    from semiring.results.statistics import Statistics as Statistics
     from semiring.sequences import Decoded as Decoded
     from semiring.sequences import scan as scan
     from semiring.solve import apsp as apsp
     from semiring.solve import closure as closure
     from semiring.solve import power as power
     from semiring.solve import transitive_closure as transitive_closure
-    from semiring.summary import Statistics as Statistics
     from semiring.summary import statistics as statistics
     from semiring.watching import watch as watch
 
@@ -140,9 +140,10 @@ _HOMES = {
     "semiring.results.paths_between": "PathsBetween",
     "semiring.results.reachability": "Reachability",
     "semiring.results.recording": "Recording",
+    "semiring.results.statistics": "Statistics",
     "semiring.sequences": "Decoded scan",
     "semiring.solve": "apsp closure power transitive_closure",
-    "semiring.summary": "Statistics statistics",
+    "semiring.summary": "statistics",
     "semiring.watching": "watch",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -44,4 +44,6 @@ def test_the_code_of_pictures_is_folded_on_the_site(path: Path) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
+    if any("import wntr" in cell.source for cell in notebook.cells):
+        pytest.importorskip("wntr", reason="which has no wheel for this Python")
     NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}).execute()

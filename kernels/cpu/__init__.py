@@ -10,9 +10,9 @@ all matrices of a stack, and `lanes` has small ones one to a lane; `vector` mult
 operands that is part of a product; `scan` takes vectors through long products; `search` finds rows of the closure of a sparse graph,
 `pair_search` one path, and `hops` hop counts from many vertices at once; `strong_components` and `transposition` are of sparse patterns;
 `sparse` multiplies compressed rows by a dense matrix, and `gustavson` by compressed rows; `elimination_tree` analyses a sparse pattern,
-`fronts` eliminates it, and `sweeps` goes through what is left; `statistics` reads what numbers there are; `boolean` has the kernels on
-bits, and their engine. Loops over the vertices of a graph are written with `body`: `policy_iteration`, `betweenness`,
-and the `deviations` of paths.
+`fronts` eliminates it, and `sweeps` goes through what is left, of which `tally` counts and adds up distances; `statistics` reads what
+numbers there are; `boolean` has the kernels on bits, and their engine. Loops over the vertices of a graph are written with `body`:
+`policy_iteration`, `betweenness`, and the `deviations` of paths.
 
 Calling them: `kernels` has those of a semiring, `engine` takes operands as they lie, or copies; `launch` cuts a product into tasks and
 fills in their arguments, `stacks` a stack, `searches` searches, with `hop_counts`, `eliminations` sparse eliminations, `sparse_products`,

@@ -12,6 +12,7 @@ from typing import Any
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.components import share
 from semiring.algorithms.csr import CSR
+from semiring.algorithms.factorization import sums_converge
 from semiring.algorithms.rows_of_edges import MANY, reach, search_order
 from semiring.algorithms.symbolic import Fill, analysed
 from semiring.arrays.devices import gpus, is_gpu
@@ -169,10 +170,13 @@ def edges_problem(
 def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
     """The same problem with what a few searches tell, where that may decide how it is solved."""
     n, count, order, device = problem.n, problem.rows, problem.order, str(problem.device)
-    if problem.nearest or not problem.has_rows_alone or device not in ("auto", "cpu", "reference"):
+    if problem.nearest or not problem.has_any_way or device not in ("auto", "cpu", "reference"):
         return problem
     if count <= MANY or count * (n + len(edges.heads)) < machine.TRIAL:
         return problem
+    if not problem.has_rows_alone:  # a closure by stars, which may be there in one order of elimination and not in another
+        converges = eliminable and problem.searches is None and sums_converge(problem.semiring, edges)
+        return problem._replace(fill=_fill(problem, edges)) if converges else problem
     longest = search_seconds(problem, compiled=has_searches(problem.semiring, problem.dtypes, device))
     longest *= (machine.TRIAL_ROUNDS if order == "rounds" else 1) * (machine.TRIAL_PARTS if n >= machine.COMPONENTS else 1)
     if longest >= closure_seconds(problem, "cpu") or gpus():
@@ -188,8 +192,9 @@ def _fill(problem: Problem, edges: CSR) -> Fill | None:
         return None
     if problem.order == "rounds" and problem.searches is not None:  # a cycle that no source reaches does no harm to searches
         return None
-    compiled = has_searches(problem.semiring, problem.dtypes)
-    others = min(search_seconds(problem, compiled=compiled), closure_seconds(problem, "cuda:0" if gpus() else "cpu"))
+    others = closure_seconds(problem, "cuda:0" if gpus() else "cpu")
+    if problem.has_rows_alone:
+        others = min(others, search_seconds(problem, compiled=has_searches(problem.semiring, problem.dtypes)))
     if problem.scipy:
         others = min(others, scipy_seconds(problem))
     if others < machine.TRIAL_ELIMINATION * _analysis_seconds(problem):

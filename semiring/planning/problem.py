@@ -70,6 +70,8 @@ class Problem(NamedTuple):
         Whether SciPy's searches are a strategy too.
     nearest : bool
         Whether only the best of all searches is wanted for each vertex, which is one search, and SciPy's.
+    tallied : bool
+        Whether elements are only looked at as they are found, as for statistics, so that no memory is needed for the result.
     ranks : int
         The processes that compute it together, each on `device`; 0 where the caller's does it alone.
     beside : int
@@ -101,15 +103,20 @@ class Problem(NamedTuple):
     dense: bool = False
     scipy: bool = False
     nearest: bool = False
+    tallied: bool = False
     ranks: int = 0
     beside: int = 1
     hypothetical: bool = False
 
     @property
+    def has_any_way(self) -> bool:
+        """Whether the way is the planner's choice, of numbers."""
+        return self.method == "auto" and self.block is None and not self.needs_block_rows and not self.symbolic
+
+    @property
     def has_rows_alone(self) -> bool:
         """Whether rows can be found without the whole closure, where ⊕ bears a walk that is added more than once."""
-        free = self.method == "auto" and self.block is None and not self.needs_block_rows
-        return free and (self.semiring.star is None or self.paths) and not self.symbolic
+        return self.has_any_way and (self.semiring.star is None or self.paths)
 
     @property
     def rows(self) -> int:

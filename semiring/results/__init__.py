@@ -8,12 +8,16 @@
     trees.py            the store of predecessor trees, one for each source (or of next hops, one for each target)
     distributed.py    `DistributedMatrix`: elements whose rows the ranks of an MPI communicator have; their store of predecessor trees
     running.py        `RunningDistances`: what `statistics` says of distances, as rows of them come by
+    statistics.py     `Statistics`, and how distances come to it that are tallied as a sweep finds them
     factor.py         `Factor`: a sparse graph that was eliminated, of which rows, columns and entries are asked
+    factor_exports.py   what it gives beside elements: statistics, and a file
     farthest.py       the farthest pairs and the center, out of a store
     pictures.py       a graph with its best paths, and elements as a heat map, drawn by Matplotlib
     layout.py         where the vertices of a graph are drawn
     views.py          a store as SciPy, NetworkX, pandas and Jupyter would have it
     saving.py         a store to a file and back, by `semiring.files.formats`
+    factor_files.py   a factor to a file and back
+    headers.py        what files say of semirings, dtypes and names, and what is refused of them
     recording.py      `Recording`: a closure step by step, as `watch` gives it
     frames.py               its frames: what each phase read and wrote, and the matrix after it
     recording_pictures.py   they in Jupyter, with a slider or as a page of HTML without scripts

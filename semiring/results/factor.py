@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import combine_runs
 from semiring.algorithms.factorization import Factorization
@@ -16,12 +18,11 @@ from semiring.algorithms.tight_edges import grow_trees
 from semiring.arrays.memory import fits, free_on
 from semiring.arrays.pieces import HOST
 from semiring.common.errors import GraphError, ShapeError, TooLargeError, raised_here
-from semiring.common.html import Shown
 from semiring.common.units import format_bytes
-from semiring.graphs.edge_list import EdgeList
 from semiring.graphs.reweighing import as_elements, reweighed
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
+from semiring.results.factor_exports import FactorExports
 from semiring.results.paths import Paths
 from semiring.results.paths_between import paths_in
 from semiring.results.store import Names, shown
@@ -33,7 +34,7 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 
-class Factor(Shown):
+class Factor(FactorExports):
     """A sparse graph that was eliminated; `factor` makes it.
 
     Examples
@@ -51,10 +52,16 @@ class Factor(Shown):
         The vertices, in the order of rows and columns.
     """
 
-    def __init__(self, matrix: Factorization, labels: Sequence[Hashable] | None, listed: EdgeList | None, *, by_rows: bool = True) -> None:
-        self._matrix, self._by_rows = matrix, by_rows
-        self._directed = listed is None or listed.directed
-        self._listed: tuple[Array, Array] | None = None if listed is None else (listed.sources, listed.targets)
+    def __init__(
+        self,
+        matrix: Factorization,
+        labels: Sequence[Hashable] | None,
+        listed: tuple[Array, Array] | None,
+        *,
+        directed: bool = True,
+        by_rows: bool = True,
+    ) -> None:
+        self._matrix, self._listed, self._directed, self._by_rows = matrix, listed, directed, by_rows
         self.nodes: tuple[Any, ...] = tuple(range(matrix.edges.n)) if labels is None else tuple(labels)
         self._labels = None if labels is None else self.nodes
 
@@ -366,6 +373,50 @@ class Factor(Shown):
         order = np.argsort(numbers, kind="stable")
         add = operations_for(self.semiring, self.dtypes).add
         self._matrix.update(*combine_runs(numbers[order], tuple(v[order] for v in given), add))
+
+    @staticmethod
+    @raised_here
+    def load(path: str | os.PathLike[str], *, semiring: Semiring | str | None = None, threads: int | None = None) -> Factor:
+        """The factor that `save` has written; its first `update` eliminates all of it once more.
+
+        Examples
+        --------
+        >>> import semiring as sr, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sr.factor(sr.edges([(0, 1, 4.0), (1, 2, 1.0)])).save(f"{folder}/f.npz")
+        ...     sr.Factor.load(f"{folder}/f.npz")
+        <factor of 3 vertices over min-plus: 2 entries of fill>
+
+        Parameters
+        ----------
+        path : path
+        semiring : Semiring or str, optional
+            Needed where it is not one of `semirings`. It is refused if it does not compute what the one that was saved did.
+        threads : int, optional
+            By default ``SEMIRING_NUM_THREADS``, or all cores.
+
+        Returns
+        -------
+        Factor
+
+        Raises
+        ------
+        GraphError
+            For a file or folder that is damaged or nothing that `save` has written, naming its part and what is wrong with it.
+        TooLargeError
+            A MemoryError, where it does not fit.
+        SemiringError
+            For another semiring, and without Zarr where that is needed.
+
+        Notes
+        -----
+        A file need not be trusted: nothing of it is executed, and what comes out has the form of a factor: elements of the semiring and
+        vertices that exist. Whether they are right is another question.
+        """
+        from semiring.results import factor_files
+
+        matrix, *rest, directed, by_rows = factor_files.load(path, None if semiring is None else as_semiring(semiring), threads)
+        return Factor(matrix, *rest, directed=directed, by_rows=by_rows)
 
     # Elements.
 

@@ -14,7 +14,7 @@ rounds, and those of a round share a pool of few semirings and dtypes, so that m
 | `layouts`, `kinds` | how an array lies in memory; a matrix as any kind of graph |
 | `oracles`, `answers`, `ways` | products, closures and paths by their definitions |
 | `cases` | a case as data: printed in full, run, judged; which refusals are justified |
-| `products`, `scans`, `closures`, `figures`, `drop_in`, `exact`, `commands`, `kills` | entry points: what is drawn and asked |
+| `products`, `scans`, `closures`, `factors`, `figures`, `drop_in`, `exact`, `commands`, `kills` | entry points: what is drawn and asked |
 | `shrinking` | the smallest case that still fails |
 | `runner` | rounds, processes, the watch for crashes and hangs, the summary |
 """

@@ -20,7 +20,7 @@ from tests.campaign.products import draw_device, draw_layouts, draw_size, narrow
 from tests.campaign.subjects import Array, Subject, Values
 from tests.campaign.ways import check_construction, check_path, check_tree
 
-__all__ = ["ENTRIES"]
+__all__ = ["ENTRIES", "entries", "refusals"]
 
 Rng = np.random.Generator
 
@@ -31,7 +31,7 @@ def _draw(rng: Rng, subject: Subject, device: str) -> Case | None:
     n = draw_size(rng, 33 if rng.random() < 0.93 else 65 if subject.structured else 129)
     lead = (int(rng.integers(0, 4)),) if rng.random() < 0.12 else ()
     options: dict[str, Any] = {}
-    a = _entries(rng, subject, (*lead, n, n), options)
+    a = entries(rng, subject, (*lead, n, n), options)
     name = subject.semiring.name
     entry = "apsp" if name == "min-plus" and rng.random() < 0.7 else "closure"
     if name == "boolean" and rng.random() < 0.7:
@@ -85,7 +85,7 @@ def _draw(rng: Rng, subject: Subject, device: str) -> Case | None:
     return Case(entry, subject, {"a": a}, axes, layouts, options, device)
 
 
-def _entries(rng: Rng, subject: Subject, shape: tuple[int, ...], options: dict[str, Any]) -> Values:
+def entries(rng: Rng, subject: Subject, shape: tuple[int, ...], options: dict[str, Any]) -> Values:
     """A matrix that has a closure, or a few of them; now and then not."""
     n, dtype = shape[-1], subject.dtypes[0]
     empty = rng.random(shape) < [0.1, 0.5, 0.8, 0.95][rng.integers(4)]
@@ -176,7 +176,7 @@ def _check_call(case: Case, folder: str | None) -> Complaint | None:
     if not strange:
         for index in np.ndindex(lead):
             answers.append(answer_for(subject, tuple(v[index] for v in logical), reflexive=reflexive, real=options.get("real", False)))
-    complaint = _refusals(case, found, answers, strange)
+    complaint = refusals(case, found, answers, strange)
     if not options.get("overwrite"):
         complaint = complaint or changed(case, "a", a)
     if complaint is not None or found.error is not None or strange:
@@ -196,7 +196,7 @@ def _on_disk(a: Values, folder: str) -> Values:
     return tuple(np.load(f"{folder}-{c}.npy", mmap_mode="r") for c in range(len(a)))
 
 
-def _refusals(case: Case, found: Attempt, answers: list[Answer], strange: bool) -> Complaint | None:
+def refusals(case: Case, found: Attempt, answers: list[Answer], strange: bool) -> Complaint | None:
     subject, options, logical = case.subject, case.options, case.arrays["a"]
     n = logical[0].shape[-1]
     required: dict[type[Exception], str] = {}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.campaign import closures, commands, drop_in, exact, figures, kills, products, scans
+from tests.campaign import closures, commands, drop_in, exact, factors, figures, kills, products, scans
 from tests.campaign.cases import Case, Complaint, Entry, Unjudged
 from tests.campaign.lawful import draw_catalogue, draw_lawful
 from tests.campaign.shrinking import shrunk
@@ -27,6 +27,7 @@ ENTRIES: dict[str, Entry] = {
     **products.ENTRIES,
     **scans.ENTRIES,
     **closures.ENTRIES,
+    **factors.ENTRIES,
     **figures.ENTRIES,
     **drop_in.ENTRIES,
     **exact.ENTRIES,

@@ -74,6 +74,45 @@ def test_statistics() -> None:
 
 
 @pytest.mark.usefixtures("eliminated")
+def test_statistics_need_no_room_for_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = grid(40)
+    monkeypatch.setattr(planner, "fits", lambda size, device: size < 8 * 1600**2)
+    assert sr.explain(graph).strategy != "elimination"
+    told: list[sr.Progress] = []
+    found = sr.statistics(graph, progress=told.append)
+    assert told[-1].plan.strategy == "elimination"
+    assert (told[-1].done, found.connected) == (told[-1].total, 1600 * 1599)
+
+
+@pytest.mark.usefixtures("eliminated")
+@pytest.mark.parametrize("columns", [False, True])
+def test_sums_over_walks_that_converge(columns: bool) -> None:
+    walks = grid()
+    walks.data /= 1.001 * np.repeat(walks.sum(axis=1), np.diff(walks.indptr))
+    walks = walks.T.tocsr() if columns else walks
+    expected = np.linalg.inv(np.eye(144) - walks.toarray())
+    assert sr.explain(walks, "plus-times").strategy == "elimination"
+    np.testing.assert_allclose(sr.closure(walks, "plus-times"), expected, rtol=1e-10)
+    logarithms = walks.copy()
+    logarithms.data = np.log(walks.data)
+    assert sr.explain(logarithms, "log").strategy == "elimination"
+    np.testing.assert_allclose(sr.closure(logarithms, "log"), np.log(expected), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(sr.closure(walks, "plus-times", reflexive=False), expected - np.eye(144), rtol=1e-9)
+
+
+@pytest.mark.usefixtures("eliminated")
+def test_sums_that_may_not_converge_are_found_in_the_order_of_the_matrix() -> None:
+    """A first pivot that is 1 is an error, and one that is not is none, wherever nested dissection would begin."""
+    walks = grid()
+    walks.data[:] = 0.6
+    assert sr.explain(walks, "plus-times").strategy == "whole"
+    signed = grid()
+    signed.data *= np.where(np.arange(len(signed.data)) % 2, 1, -1) / 1000
+    assert sr.explain(signed, "plus-times").strategy == "whole"
+    np.testing.assert_allclose(sr.closure(signed, "plus-times"), np.linalg.inv(np.eye(144) - signed.toarray()), rtol=1e-9)
+
+
+@pytest.mark.usefixtures("eliminated")
 def test_progress_labels_and_errors() -> None:
     graph = nx.grid_2d_graph(10, 10)
     nx.set_edge_attributes(graph, {edge: 1.0 + i % 7 for i, edge in enumerate(graph.edges)}, "weight")
