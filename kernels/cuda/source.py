@@ -16,7 +16,7 @@ from semiring.kernels.cuda.representation import Representation
 from semiring.kernels.cuda.steps import Step, candidate
 from semiring.kernels.limits import own_infinities
 
-__all__ = ["function", "literal", "semiring_struct"]
+__all__ = ["encoded_struct", "function", "literal", "semiring_struct"]
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^",
@@ -206,6 +206,27 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False,
         f"using Semiring = Pairs<Numbers, {kinds[0]}>;" if pairs else "",
     ]
     return "\n".join(lines) + "\n"
+
+
+def encoded_struct(r: Representation, name: str, zero: tuple[Any, ...], scale: float = 1.0) -> str:
+    """A struct: the semiring with what is done to the caller's elements before they are multiplied and after they were added."""
+    encoded = decoded = "x"
+    if r.clamped:
+        encoded = "add(x, zero())"
+        number = f"x.c0 {'>' if r.add[0].op == 'min' else '<'}= {r.registers[0]}(threshold)"
+        decoded = f"{number} ? Element{{{literal(zero[0], r.registers[0])}}} : x"
+    asked = " ".join(f"::prefetch(p.c{c} + i);" for c, _ in enumerate(r.dtypes))
+    kind = r.registers[0]
+    scales = [literal(x, kind) if kind.kind == "f" else "1" for x in (scale, 1 / scale)]
+    methods = (
+        f"Element encode(Element x) {{ return {encoded}; }}",
+        f"Element decode(Element x, long long threshold) {{ return {decoded}; }}",
+        f"void prefetch(const Pointers& p, long long i) {{ {asked} }}",
+        f"{kind} scale() {{ return {scales[0]}; }}",
+        f"{kind} inverse_scale() {{ return {scales[1]}; }}",
+    )
+    body = "".join(f"  static __device__ __forceinline__ {method}\n" for method in methods)
+    return f"struct {name} : Semiring {{\n{body}}};\n"
 
 
 def _method(signature: str, body: str) -> str:
