@@ -20,7 +20,7 @@ from semiring.algorithms.recursive import close_first, eliminate_first
 from semiring.algorithms.symbolic import Symbolic, inverse_permutation
 from semiring.arrays.threads import run
 from semiring.common.errors import DivergentPivot
-from semiring.kernels.cpu.eliminations import Eliminations, Panels
+from semiring.kernels.cpu.eliminations import Eliminations, Layout, Panels
 from semiring.kernels.engine import Block, Engine, Primitives
 
 __all__ = ["Elimination", "eliminate_front"]
@@ -68,21 +68,24 @@ class Elimination:
     found : Symbolic
     by_star : bool
         By star(pivot), for any closed semiring; else ⊕ must be idempotent.
+    panels : Panels, optional
+        Those that the same graph has had before.
 
     Attributes
     ----------
     panels : Panels
     """
 
-    def __init__(self, engine: Engine, kernels: Eliminations, found: Symbolic, *, by_star: bool) -> None:
+    def __init__(self, engine: Engine, kernels: Eliminations, found: Symbolic, *, by_star: bool, panels: Panels | None = None) -> None:
         self.engine, self.kernels, self.found, self.by_star = engine, kernels, found, by_star
-        size = int(found.nodes.panel_starts[-1])
-        upper, lower = (tuple(np.empty(size, d) for d in kernels.dtypes) for _ in range(2))
+        size = found.fill.panels
+        upper, lower = panels or (tuple(np.empty(size, d) for d in kernels.dtypes) for _ in range(2))
         self.panels = Panels(upper, lower)
-        self._complements = np.zeros((len(found.parent), len(upper)), np.int64)
+        self._complements = np.zeros((len(found.parent), len(kernels.dtypes)), np.int64)
         self._held: dict[int, Values] = {}
         self._subtrees, self._above = _subtrees(found)
-        self._numbers = np.arange(found.n)
+        numbers = np.arange(found.n)
+        self._layout = Layout(numbers, numbers, found.nodes.rows)
 
     @property
     def nbytes(self) -> int:
@@ -115,7 +118,7 @@ class Elimination:
         found, nodes = self.found, self.found.nodes
         weights = tuple(w[found.entries] for w in weights)
         due = np.ones(len(found.parent), bool)
-        if changed is not None:
+        if changed is not None and self._held:
             position = inverse_permutation(found.entries)[changed]
             due[:] = False
             due[found.ancestors(np.minimum(nodes.entry_rows[position], nodes.entry_columns[position]))] = True
@@ -185,7 +188,7 @@ class Elimination:
             x = buffers[worker]
             starts = places[numbers]
             up = found.ancestors(starts)
-            kernels.sweep(found.nodes, self.panels, self._numbers, starts, up, down, x, backward=backward, signed=signed)
+            kernels.sweep(found.nodes, self.panels, self._layout, starts, up, down, x, backward=backward, signed=signed)
             if backward:
                 for v, o in zip(x, out, strict=True):
                     o[:, numbers] = v[ends, : len(numbers)]
@@ -204,11 +207,11 @@ class Elimination:
         up, down = np.arange(len(found.parent)), self._down(None)
 
         def some(first: int, worker: int) -> None:
-            x, lanes = kernels.buffer(n), slice(first, min(first + kernels.lanes, k))
-            for v, given, z in zip(x, b, zero, strict=True):
+            x, own, lanes = kernels.buffer(n), kernels.buffer(n), slice(first, min(first + kernels.lanes, k))
+            for v, given, z in zip(own, b, zero, strict=True):
                 v[...] = z
                 v[found.place, : lanes.stop - first] = given[:, lanes]
-            kernels.sweep(found.nodes, self.panels, self._numbers, None, up, down, x, backward=True, signed=self.engine.signed)
+            kernels.sweep(found.nodes, self.panels, self._layout, own, up, down, x, backward=True, signed=self.engine.signed)
             for v, out in zip(x, result, strict=True):
                 out[:, lanes] = v[found.place, : lanes.stop - first]
 

@@ -7,12 +7,13 @@ graph are those that are wanted times the potentials of their ends.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
+from semiring.algorithms.distribution import Distribution, distribution
 from semiring.algorithms.divergence import Diagnosis
 from semiring.algorithms.elimination import Elimination
 from semiring.algorithms.potentials import inverse
@@ -20,15 +21,29 @@ from semiring.algorithms.schedules import eliminates
 from semiring.algorithms.symbolic import Symbolic
 from semiring.common.errors import DivergentPivot
 from semiring.common.progress import Meter
-from semiring.kernels.cpu.eliminations import Eliminations
+from semiring.kernels.cpu.eliminations import Eliminations, Panels
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.select import engine_for
 
-__all__ = ["Factorization"]
+__all__ = ["Factorization", "Kept"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
+
+
+class Kept(NamedTuple):
+    """What an elimination leaves.
+
+    Attributes
+    ----------
+    panels : Panels
+    potentials : tuple or None
+        Elements of vertices, and their inverses, where edges were reweighed.
+    """
+
+    panels: Panels
+    potentials: tuple[Values, Values] | None
 
 
 class Factorization:
@@ -44,6 +59,8 @@ class Factorization:
     threads : int, optional
     check : bool
         Whether what could leave the dtype is refused.
+    kept : Kept, optional
+        What an elimination of the same graph has left, which is not done again.
 
     Raises
     ------
@@ -51,15 +68,32 @@ class Factorization:
     """
 
     def __init__(
-        self, semiring: Semiring, edges: CSR, found: Symbolic, names: Callable[[int], Any], *, threads: int | None, check: bool = True
+        self,
+        semiring: Semiring,
+        edges: CSR,
+        found: Symbolic,
+        names: Callable[[int], Any],
+        *,
+        threads: int | None,
+        check: bool = True,
+        kept: Kept | None = None,
     ) -> None:
-        self.semiring, self.edges, self._names, self._check = semiring, edges, names, check
+        self.semiring, self.edges, self.check, self._names = semiring, edges, check, names
         engine = engine_for(semiring, edges.dtypes, "cpu", threads, witness=True)  # which matrices of bits have not
         by_star = eliminates(semiring, edges.dtypes, paths=False)
-        self.elimination = Elimination(engine, Eliminations(semiring, edges.dtypes, threads), found, by_star=by_star)
+        kernels, panels = Eliminations(semiring, edges.dtypes, threads), None if kept is None else kept.panels
+        self.elimination = Elimination(engine, kernels, found, by_star=by_star, panels=panels)
         self._operations = operations_for(semiring, edges.dtypes)
-        self._potentials: tuple[Values, Values] | None = None
-        self._eliminate(edges.weights, None)
+        self._potentials = None if kept is None else kept.potentials
+        if kept is None:
+            self._eliminate(edges.weights, None)
+        else:
+            self._guarded(edges.weights)
+
+    @property
+    def kept(self) -> Kept:
+        """What elimination has left."""
+        return Kept(self.elimination.panels, self._potentials)
 
     @property
     def found(self) -> Symbolic:
@@ -107,11 +141,7 @@ class Factorization:
             found = self.between(*ends, every_source=backward, every_target=not backward, meter=meter)
             return tuple(v[sources] if backward else v[:, targets] for v in found)
         out = tuple(np.empty((len(sources), len(targets)), d) for d in self.edges.dtypes)
-
-        def tell(rows: int, worker: int) -> None:
-            if meter is not None:
-                meter.add(rows * (self.edges.n + len(self.edges.heads)), tell=worker == 0)
-
+        tell = self._telling(meter)
         if backward:
             self.elimination.rows(targets, None if every_source else sources, out, backward=True, tell=tell)
         else:
@@ -123,9 +153,34 @@ class Factorization:
         self._guard.after(out, None)
         return out
 
+    def distribution(self, most: int, *, meter: Meter | None = None) -> Distribution | None:
+        """What the distances of a graph over min-plus come to, with a histogram of at most so many cells, or with 0 without one.
+
+        None where weights are negative, whose rows have to be looked at. The meter is told as by `between`.
+        """
+        edges, (weights,) = self.edges, self.edges.weights
+        if np.signbit(weights).any():
+            return None
+        lengths = weights[(edges.tails != edges.heads) & (weights != edges.zero[0])]
+        back = edges.transposed()
+        symmetric = all(map(np.array_equal, (edges.starts, edges.heads, weights), (back.starts, back.heads, back.weights[0])))
+        least = float(lengths.min()) if len(lengths) else None
+        found = distribution(self.elimination, symmetric=symmetric, least=least, most=most, tell=self._telling(meter))
+        self._guard.after((found.farthest[None],), None)
+        return found
+
+    def _telling(self, meter: Meter | None) -> Callable[[int, int], None]:
+        """What tells a meter of rows that a worker has found."""
+
+        def tell(rows: int, worker: int) -> None:
+            if meter is not None:
+                meter.add(rows * (self.edges.n + len(self.edges.heads)), tell=worker == 0)
+
+        return tell
+
     def solve(self, b: Values) -> Values:
         """The least solution of x = A ⊗ x ⊕ b, for b of shape (n, k)."""
-        guard = guard_for(self.semiring, self.edges.dtypes, self.edges.n, check=self._check)  # b is an edge more
+        guard = guard_for(self.semiring, self.edges.dtypes, self.edges.n, check=self.check)  # b is an edge more
         weights, given = (statistics_of(self.semiring, values) for values in (self.edges.weights, b))
         guard.before(tuple(x | y for x, y in zip(weights, given, strict=True)))
         signed, self.elimination.engine.signed = self.elimination.engine.signed, guard.signed
@@ -145,10 +200,8 @@ class Factorization:
 
     def _eliminate(self, weights: Values, changed: Array | None) -> None:
         """Eliminate edges of these weights, or those parts where some have changed."""
-        semiring, edges = self.semiring, self.edges
-        self._guard = guard_for(semiring, edges.dtypes, max(0, edges.n - 1), check=self._check)
-        self._guard.before(statistics_of(semiring, weights))
-        self.elimination.engine.signed = self._guard.signed
+        edges = self.edges
+        self._guarded(weights)
         if self._potentials is not None:
             changed = None
         self.edges = CSR(edges.n, edges.starts, edges.heads, weights, edges.zero)
@@ -157,6 +210,12 @@ class Factorization:
             self.elimination.run(weights, changed)
         except DivergentPivot as stop:
             self._by_potentials(stop.vertex)
+
+    def _guarded(self, weights: Values) -> None:
+        """Refuse weights of which sums could leave the dtype."""
+        self._guard = guard_for(self.semiring, self.edges.dtypes, max(0, self.edges.n - 1), check=self.check)
+        self._guard.before(statistics_of(self.semiring, weights))
+        self.elimination.engine.signed = self._guard.signed
 
     def _by_potentials(self, vertex: int) -> None:
         """Raise for a cycle that diverges; where only rounding made one, eliminate once more by potentials."""

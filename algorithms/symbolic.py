@@ -119,10 +119,14 @@ class Symbolic:
     @cached_property
     def height(self) -> int:
         """Supernodes on the longest way up to a root."""
-        above, steps = np.append(self.parent, len(self.parent)), np.append(np.ones(len(self.parent), np.int64), 0)
+        return int(self.through(np.ones(len(self.parent), np.int64)).max(initial=0))
+
+    def through(self, sizes: Array) -> Array:
+        """The sum of a number of each supernode over it and all above it."""
+        above, sums = np.append(self.parent, len(self.parent)), np.append(sizes, 0)
         while (above < len(self.parent)).any():  # pointer jumping: as many rounds as the height has bits
-            steps, above = steps + steps[above], above[above]
-        return int(steps.max())
+            sums, above = sums + sums[above], above[above]
+        return sums[:-1]
 
     @cached_property
     def supernode_of(self) -> Array:

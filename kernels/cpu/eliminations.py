@@ -15,8 +15,9 @@ from semiring.kernels.cpu.emitter import pack
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords, Supernodes
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, lanes_of
+from semiring.kernels.cpu.tally import TallyWords
 
-__all__ = ["Eliminations", "Panels"]
+__all__ = ["Eliminations", "Layout", "Panels"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -27,6 +28,24 @@ class Panels(NamedTuple):
 
     upper: Values
     lower: Values
+
+
+class Layout(NamedTuple):
+    """Where the rows of X are in a sweep, in int64 arrays.
+
+    Attributes
+    ----------
+    numbers : array of shape (n,)
+        All places.
+    slots : array of shape (n,)
+        The row of each place; those of a supernode follow each other.
+    slot_rows : array
+        Those of the places in `Supernodes.rows`.
+    """
+
+    numbers: Array
+    slots: Array
+    slot_rows: Array
 
 
 class Eliminations(Threaded):
@@ -140,22 +159,23 @@ class Eliminations(Threaded):
 
     # Sweeps.
 
-    def buffer(self, n: int) -> Values:
-        """Memory for a sweep: a row of lanes for each place."""
-        return tuple(np.empty((n, self.lanes), dtype) for dtype in self.dtypes)
+    def buffer(self, rows: int) -> Values:
+        """Memory for a sweep: so many rows of lanes."""
+        return tuple(np.empty((rows, self.lanes), dtype) for dtype in self.dtypes)
 
     def sweep(
         self,
         nodes: Supernodes,
         panels: Panels,
-        numbers: Array,
-        sources: Array | None,
+        layout: Layout,
+        sources: Array | Values,
         up: Array,
         down: Array,
         x: Values,
         *,
-        backward: bool,
+        backward: bool = False,
         signed: bool,
+        tally: TallyWords | None = None,
     ) -> None:
         """Rows of the closure (`backward`: columns) for no more sources than lanes, at all places of the supernodes in `down`.
 
@@ -163,28 +183,38 @@ class Eliminations(Threaded):
         ----------
         nodes : Supernodes
         panels : Panels
-        numbers : int64 array
-            All places.
-        sources : int64 array or None
-            Their places. None where `x` has rows already that take the place of unit vectors.
+        layout : Layout
+        sources : int64 array, or tuple of arrays of shape (n, lanes)
+            Their places, or rows that take the place of unit vectors.
         up, down : int64 arrays
             The supernodes of the sources and all above them, ascending; those of the targets and all above them, descending.
-        x : tuple of arrays of shape (n, lanes)
+        x : tuple of arrays of shape (rows, lanes)
             See `buffer`; whatever is in them.
         backward, signed : bool
             The latter as of `Engine`.
+        tally : TallyWords, optional
+            What rows come to, which are tallied as soon as they are found. For single numbers, none of which is negative.
         """
         active = np.zeros(len(nodes.row_starts) - 1, np.int64)
         active[up] = 1
-        widest = int(np.diff(nodes.columns).max(initial=0))
-        own = self.buffer(widest)
-        starts, count = (numbers, -1) if sources is None else (sources, len(sources))
+        if isinstance(sources, tuple):
+            own, held, starts, count = sources, layout.numbers, layout.numbers, -1
+        else:
+            # The sweep up has rows of its own, as many as there are places above the sources.
+            first = nodes.columns[up]
+            widths = nodes.columns[up + 1] - first
+            rows, held = layout.numbers[: widths.sum()], np.empty(len(layout.numbers), np.int64)
+            held[rows + np.repeat(first - (np.cumsum(widths) - widths), widths)] = rows
+            own, starts, count = self.buffer(len(rows)), sources, len(sources)
+        arrays = *nodes[:4], layout.numbers, held, layout.slots, layout.slot_rows
         lists = address(up), len(up), address(down), len(down)
+        tallied = pack(tally or ())
         words = SweepWords._make(
-            (*map(address, (*nodes[:4], numbers)), *lists, address(active), address(starts), count, self._threshold(signed))
+            (*map(address, arrays), *lists, address(active), address(starts), count, self._threshold(signed), tallied.buffer_info()[0])
         )
-        packed = pack(words, [tuple(map(address, arrays)) for arrays in zip(x, own, panels.upper, panels.lower, strict=True)])
-        self._kernels.function("sweep_columns" if backward else "sweep_rows")(packed.buffer_info()[0])
+        packed = pack(words, [tuple(map(address, parts)) for parts in zip(x, own, panels.upper, panels.lower, strict=True)])
+        name = "sweep_statistics" if tally else "sweep_columns" if backward else "sweep_rows"
+        self._kernels.function(name)(packed.buffer_info()[0])
 
     def gather(self, x: Values, places: Array, out: Values, rows: Array) -> None:
         """out[rows[b]] ← lane b of x at given places; the elements of a row of `out` lie side by side."""

@@ -1,10 +1,13 @@
-"""Rows and columns of a closure out of the panels of a sparse elimination: ``sweep_rows``, ``sweep_columns`` and ``gather``.
+"""Rows and columns of a closure out of the panels of a sparse elimination: ``sweep_rows``, ``sweep_columns``, ``gather``.
 
 With A* = [I D*U; 0 I] [D* 0; 0 S*] [I 0; LD* I] at each supernode, of which D*, D*U and LD* stand in its panels, a row x of the closure
 is found in two sweeps over the supernodes: from the leaves up, x_R ← x_R ⊕ x_S D*U, and from the roots down, x_S ← x_S D* ⊕ x_R LD*.
 Columns are found alike, with the factors in the other order. X has a vector of each of many sources at once for every place, so that all
 of them take an entry of a panel, which is loaded once, in one vector operation. The sweep up needs only the supernodes above the sources,
 and the one down those above the targets.
+
+``sweep_statistics`` keeps no rows: a supernode is tallied (see `tally`) as soon as it is reached, and only those above it are asked for
+afterwards, so that X is a stack, as deep as the tree is high, that stays in the cache.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from semiring.kernels.cpu.emitter import Arguments, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, load_elements
 from semiring.kernels.cpu.pivot import outer_product
 from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.tally import TallyKernel
 from semiring.kernels.hardware import Target
 
 __all__ = ["GatherArrays", "GatherWords", "SweepArrays", "SweepKernel", "SweepWords", "lanes_of"]
@@ -26,6 +30,9 @@ _ROW = 256
 
 _LINE = 64
 """Bytes of a cache line."""
+
+_AHEAD, _ASKED = 16, 4096
+"""How many supernodes before a panel is read it is asked for, and how many bytes of it: the rest comes as expected."""
 
 _PART = 64
 """Columns of a result that are written at a time: as many rows of X stay in the first-level cache, or nearly."""
@@ -38,8 +45,10 @@ class SweepWords(NamedTuple):
     """The arguments, before `SweepArrays` for each component; the arrays up to `panel_starts` are those of `Supernodes`.
 
     `up` lists the supernodes of the first sweep in ascending order and `down` those of the second in descending order; `active` marks
-    the former with 1. `starts` has the places of the sources, one a lane, whose element there is 1; with `lanes` −1 X is given.
-    `numbers` are those from 0 on, and `threshold` is what tropical integers are compared with.
+    the former with 1. The former's rows are `held` of each place in the array `own`, and those of X `slots` of each place, of `rows`
+    `slot_rows`; those of a supernode follow each other. `starts` has the places of the sources, one a lane, whose element there is 1; with
+    `lanes` −1 `own` is given. `numbers` are those from 0 on, and `threshold` is what tropical integers are compared with. `tally` is the
+    address of `TallyWords`.
     """
 
     columns: int
@@ -47,6 +56,9 @@ class SweepWords(NamedTuple):
     rows: int
     panel_starts: int
     numbers: int
+    held: int
+    slots: int
+    slot_rows: int
     up: int
     ups: int
     down: int
@@ -55,10 +67,11 @@ class SweepWords(NamedTuple):
     starts: int
     lanes: int
     threshold: int
+    tally: int = 0
 
 
 class SweepArrays(NamedTuple):
-    """The addresses of one component: X, as much memory as the widest supernode has rows of it, and the panels."""
+    """The addresses of one component: X, the rows of the sweep up, and the panels."""
 
     x: int
     own: int
@@ -87,7 +100,9 @@ class GatherArrays(NamedTuple):
     out: int
 
 
-_POINTERS = {"columns", "row_starts", "rows", "panel_starts", "numbers", "up", "down", "active", "starts"}
+_POINTERS = {
+    "columns", "row_starts", "rows", "panel_starts", "numbers", "held", "slots", "slot_rows", "up", "down", "active", "starts", "tally",
+}  # fmt: skip
 
 
 def lanes_of(rep: Representation) -> int:
@@ -100,7 +115,7 @@ class SweepKernel:
 
     def __init__(self, rep: Representation, target: Target, name: str) -> None:
         self.rep, self.name, self.lanes = rep, name, lanes_of(rep)
-        self.backward = name == "sweep_columns"
+        self.backward, self.tallies = name == "sweep_columns", name == "sweep_statistics"
         size, count = max(t.bytes for t in rep.outer), len(rep.outer)
         self.width = min(self.lanes, max(2, target.vector_bytes // size))
         fitting = [(t, v) for t, v in _TILES if count * (t * v + v) + 3 <= target.registers and v * self.width <= self.lanes]
@@ -110,7 +125,10 @@ class SweepKernel:
 
     def functions(self) -> list[Emitter]:
         """The function, and what it calls."""
-        return [self._gather()] if self.name == "gather" else [self._sweep(), self._panel()]
+        if self.name == "gather":
+            return [self._gather()]
+        tally = [TallyKernel(self.rep, self.target, self.lanes, self.width).function()] if self.tallies else []
+        return [self._sweep(), self._panel(), *tally]
 
     def _open(self, name: str, parameters: str = "ptr %args", attributes: str = "#0") -> Emitter:
         """A function."""
@@ -130,13 +148,13 @@ class SweepKernel:
         given = em.let(f"icmp slt i64 {self.x['lanes']}, 0")
 
         def fill(turn: str, _: list[str]) -> None:
-            first, w, *_others = self._supernode("up", turn)
-            self._fill(first, w)
+            begin, w, *_others = self._supernode("up", turn)
+            self._fill(self._word("held", begin), w)
 
         def source(b: str, _: list[str]) -> None:
-            at = em.add(em.mul(self._word("starts", b), self.lanes), b)
+            at = em.add(em.mul(self._word("held", self._word("starts", b)), self.lanes), b)
             for c, t in enumerate(self.rep.outer):
-                em.store(t.ir, t.literal(self.rep.one[c]), em.at(t.ir, self.arrays["x"][c], at), t.bytes)
+                em.store(t.ir, t.literal(self.rep.one[c]), em.at(t.ir, self.arrays["own"][c], at), t.bytes)
 
         def begin() -> None:
             em.loop(0, self.x["ups"], 1, fill)
@@ -153,21 +171,25 @@ class SweepKernel:
         return self.em.load("i64", self.em.at("i64", self.x[array], i), 8)
 
     def _supernode(self, listed: str, turn: str) -> tuple[str, str, str, str, str]:
-        """Of one in a list: its first place, its vertices, its rows and how many, and its panel."""
+        """Of one in a list: its first place, its vertices, where its rows begin and how many there are, and its panel."""
         em, s = self.em, self._word(listed, turn)
         begin, rows, after = self._word("columns", s), self._word("row_starts", s), em.add(s, 1)
         w = em.sub(self._word("columns", after), begin)
         r = em.sub(self._word("row_starts", after), rows)
-        return begin, str(w), em.at("i64", self.x["rows"], rows), str(r), self._word("panel_starts", s)
+        return begin, str(w), rows, str(r), self._word("panel_starts", s)
 
-    def _fill(self, begin: str, w: str) -> None:
-        """Zeros in the rows of X of a supernode."""
+    def _from(self, array: str, i: str) -> str:
+        """One of the arrays from a place on."""
+        return self.em.at("i64", self.x[array], i)
+
+    def _fill(self, row: str, w: str) -> None:
+        """Zeros in the rows of a supernode."""
         em = self.em
-        first, many = em.mul(begin, self.lanes), em.mul(w, self.lanes)
+        first, many = em.mul(row, self.lanes), em.mul(w, self.lanes)
 
         def put(i: str, _: list[str]) -> None:
             for c, t in enumerate(self.rep.outer):
-                place = em.at(t.ir, self.arrays["x"][c], em.add(first, i))
+                place = em.at(t.ir, self.arrays["own"][c], em.add(first, i))
                 em.store(t.vector(self.width), t.constant(self.rep.zero[c], self.width), place, t.bytes)
 
         em.loop(0, many, self.width, put)
@@ -176,46 +198,57 @@ class SweepKernel:
         """x_R ← x_R ⊕ x_S D*U, or of a column x_R ← x_R ⊕ LD* x_S."""
         em = self.em
         begin, w, rows, r, panel = self._supernode("up", turn)
-        own = em.at("i64", self.x["numbers"], begin)
+        ends = "own", self._from("rows", rows), "held", r, "own", self._from("numbers", self._word("held", begin)), w
         if self.backward:
-            self._call("x", rows, r, "x", own, w, "lower", em.add(panel, em.mul(w, w)), w, 1, fresh=False)
+            self._call(*ends, "lower", em.add(panel, em.mul(w, w)), w, 1, fresh=False)
         else:
-            self._call("x", rows, r, "x", own, w, "upper", em.add(panel, w), 1, em.add(w, r), fresh=False)
+            self._call(*ends, "upper", em.add(panel, w), 1, em.add(w, r), fresh=False)
 
     def _down(self, turn: str, _: list[str]) -> None:
         """x_S ← x_S D* ⊕ x_R LD*, or of a column x_S ← D* x_S ⊕ D*U x_R."""
         em = self.em
         begin, w, rows, r, panel = self._supernode("down", turn)
-        own = em.at("i64", self.x["numbers"], begin)
+        own, beyond = self._from("numbers", begin), self._from("slot_rows", rows)
         along: str | int
         across: str | int
         along, across = (em.add(w, r), 1) if self.backward else (1, w)
         matrix = "upper" if self.backward else "lower"
-        beyond = em.add(panel, w if self.backward else em.mul(w, w))
+        self._ask(turn, matrix)
+        rest = em.add(panel, w if self.backward else em.mul(w, w))
 
         def active() -> None:
-            first, many = em.mul(begin, self.lanes), em.mul(w, self.lanes)
-
-            def keep(i: str, _: list[str]) -> None:
-                for c, t in enumerate(self.rep.outer):
-                    ir = t.vector(self.width)
-                    value = em.load(ir, em.at(t.ir, self.arrays["x"][c], em.add(first, i)), t.bytes)
-                    em.store(ir, value, em.at(t.ir, self.arrays["own"][c], i), t.bytes)
-
-            em.loop(0, many, self.width, keep)
-            self._call("x", own, w, "own", self.x["numbers"], w, matrix, panel, along, across, fresh=True)
-            self._call("x", own, w, "x", rows, r, matrix, beyond, along, across, fresh=False)
+            held = self._from("numbers", self._word("held", begin))
+            self._call("x", own, "slots", w, "own", held, w, matrix, panel, along, across, fresh=True)
+            self._call("x", own, "slots", w, "x", beyond, r, matrix, rest, along, across, fresh=False)
 
         def new() -> None:
-            self._call("x", own, w, "x", rows, r, matrix, beyond, along, across, fresh=True)
+            self._call("x", own, "slots", w, "x", beyond, r, matrix, rest, along, across, fresh=True)
 
         s = self._word("down", turn)
         em.branch(em.let(f"icmp ne i64 {self._word('active', s)}, 0"), active, new)
+        if self.tallies:
+            x = em.at(self.rep.outer[0].ir, self.arrays["x"][0], em.mul(self._word("slots", begin), self.lanes))
+            em.line(f"call void @tally(ptr {self.x['tally']}, ptr {x}, i64 {begin}, i64 {em.add(begin, w)})")
+
+    def _ask(self, turn: str, matrix: str) -> None:
+        """Prefetch a panel of the sweep down: panels are read backwards, which the processor does not expect."""
+        em = self.em
+        later = self._word("down", em.smin(em.add(turn, _AHEAD), em.sub(self.x["downs"], 1)))
+        start = self._word("panel_starts", later)
+        size = em.sub(self._word("panel_starts", em.add(later, 1)), start)
+        for c, t in enumerate(self.rep.outer):
+            self._ask_for(em.at(t.ir, self.arrays[matrix][c], start), em.smin(em.mul(size, t.bytes), _ASKED))
+
+    def _ask_for(self, panel: str, size: str) -> None:
+        """Prefetch so many bytes."""
+        em = self.em
+        em.loop(0, size, _LINE, lambda i, _: em.prefetch(em.at("i8", panel, i), write=False))
 
     def _call(
         self,
         to: str,
         targets: str,
+        row_of: str,
         count: str,
         source: str,
         terms: str,
@@ -227,9 +260,9 @@ class SweepKernel:
         *,
         fresh: bool,
     ) -> None:
-        """Rows of X that `targets` names ← themselves (or 0 if `fresh`) ⊕ the sum over `terms` of rows times entries of a panel."""
+        """Rows of places in `targets` ← themselves (or 0 if `fresh`) ⊕ the sum over `terms` of rows times entries of a panel."""
         em = self.em
-        words = [f"ptr {targets}", f"i64 {count}", f"ptr {terms}", f"i64 {depth}", f"i64 {along}", f"i64 {across}"]
+        words = [f"ptr {targets}", f"ptr {self.x[row_of]}", f"i64 {count}", f"ptr {terms}", f"i64 {depth}", f"i64 {along}", f"i64 {across}"]
         words += [f"i64 {int(fresh)}", f"i64 {self.x['threshold']}"]
         for c, t in enumerate(self.rep.outer):
             words += [f"ptr {self.arrays[to][c]}", f"ptr {self.arrays[source][c]}", f"ptr {em.at(t.ir, self.arrays[matrix][c], place)}"]
@@ -239,7 +272,17 @@ class SweepKernel:
 
     def _panel(self) -> Emitter:
         """The product of a panel and rows of X."""
-        words = ["ptr %targets", "i64 %count", "ptr %terms", "i64 %depth", "i64 %along", "i64 %across", "i64 %fresh", "i64 %threshold"]
+        words = [
+            "ptr %targets",
+            "ptr %rows",
+            "i64 %count",
+            "ptr %terms",
+            "i64 %depth",
+            "i64 %along",
+            "i64 %across",
+            "i64 %fresh",
+            "i64 %threshold",
+        ]
         words += [f"ptr %{name}{c}" for c in self.components for name in ("to", "from", "matrix")]
         em = self._open(f"{self.name}_panel", ", ".join(words), "#1")
         self._threshold = em.splat_word("%threshold", self.rep.inner[0], self.width) if self.rep.kind == "clamped" else ""
@@ -254,7 +297,8 @@ class SweepKernel:
     def _rows(self, em: Emitter, tile: int, first: str, _: list[str]) -> None:
         """Some rows of X, all their lanes."""
         lanes, components = self.lanes, self.components
-        rows = [em.mul(em.load("i64", em.at("i64", "%targets", em.add(first, t)), 8), lanes) for t in range(tile)]
+        wanted = [em.load("i64", em.at("i64", "%targets", em.add(first, t)), 8) for t in range(tile)]
+        rows = [em.mul(em.load("i64", em.at("i64", "%rows", place), 8), lanes) for place in wanted]
         step = self.vectors * self.width
 
         def some(column: str, _: list[str]) -> None:

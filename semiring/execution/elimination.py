@@ -53,7 +53,9 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
         names = int if labels is None else labels.__getitem__
         matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check)
         by_rows = not is_sparse(graph) or (getattr(graph, "format", "") == "csr" and bool(getattr(graph, "has_canonical_format", False)))
-        return Factor(matrix, labels, listed, by_rows=by_rows)
+        if listed is None:
+            return Factor(matrix, labels, None, by_rows=by_rows)
+        return Factor(matrix, labels, (listed.sources, listed.targets), directed=listed.directed, by_rows=by_rows)
 
 
 def _edges_of_matrix(graph: Any, semiring: Semiring, options: FactorOptions) -> tuple[CSR, Any]:

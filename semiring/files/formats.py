@@ -36,8 +36,6 @@ Array = np.ndarray[Any, Any]
 Read = Callable[[str, tuple[int, ...], np.dtype[Any]], Array]
 """The array of a name, which has to have a shape and a dtype."""
 
-_TEXT = "paths.json"
-
 
 class Format(Protocol):
     """A file or folder of one format."""
@@ -50,8 +48,8 @@ class Format(Protocol):
         ...
 
 
-def format_for(path: Path) -> Format:
-    """The format that the name of a file tells.
+def format_for(path: Path, kind: str) -> Format:
+    """The format that the name of a file tells, for what is of one kind: "paths" or "factor".
 
     Raises
     ------
@@ -60,12 +58,12 @@ def format_for(path: Path) -> Format:
     """
     name = path.name.lower()
     if name.endswith(".npz"):
-        return _Npz(path)
+        return _Npz(path, kind)
     if name.endswith(".zarr"):
-        return _Zarr(path)
+        return _Zarr(path, kind)
     if name.endswith(".zarr.zip"):
-        return _Zipped(path)
-    raise GraphError(f"{path}: paths are kept in files that end in .npz, .zarr or .zarr.zip")
+        return _Zipped(path, kind)
+    raise GraphError(f"{path}: such a file must end in .npz, .zarr or .zarr.zip")
 
 
 def blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[Any, ...]]:
@@ -113,7 +111,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _told_as_damage(path: Path) -> Iterator[None]:
+def _told_as_damage(path: Path, kind: str) -> Iterator[None]:
     """What a file that nobody here has written, or that is damaged, makes other libraries raise."""
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}")
@@ -121,20 +119,20 @@ def _told_as_damage(path: Path) -> Iterator[None]:
         with naming("it cannot be read"):
             yield
     except Damage as error:
-        raise GraphError(f"{path} is damaged, or not what Paths.save writes: {error}") from error.__cause__
+        raise GraphError(f"{path} is damaged, or not what {kind.capitalize()}.save writes: {error}") from error.__cause__
 
 
 class _Npz:
     """NumPy's archive of arrays: uncompressed, so that they can be mapped."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, kind: str) -> None:
+        self.path, self.kind, self.text = path, kind, f"{kind}.json"
 
     def write(self, text: str, arrays: dict[str, Any]) -> None:
         if self.path.is_dir():
             raise GraphError(f"{self.path} is a folder; name a file")
         with replacing(self.path) as new, zipfile.ZipFile(new, "w") as archive:
-            archive.writestr(_TEXT, text)
+            archive.writestr(self.text, text)
             for name, array in arrays.items():
                 with archive.open(_aligned(archive, f"{name}.npy"), "w", force_zip64=True) as file:
                     dtype, shape = np.dtype(array.dtype), tuple(array.shape)
@@ -144,14 +142,17 @@ class _Npz:
 
     @contextmanager
     def reading(self, *, mmap: bool) -> Iterator[tuple[str, Read]]:
-        with _told_as_damage(self.path), zipfile.ZipFile(self.path) as file:
+        with _told_as_damage(self.path, self.kind), zipfile.ZipFile(self.path) as file:
             archive = Archive(file)
 
             def read(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
                 with naming(f"{name}.npy"):
                     return self._read(archive, f"{name}.npy", shape, dtype, mmap=mmap and 0 not in shape)
 
-            yield _text(archive.content(_TEXT)), read
+            content = archive.content(self.text)
+            if content is None:
+                raise Damage(f"{self.text} is missing")
+            yield content.decode(), read
 
     def _read(self, archive: Archive, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, mmap: bool) -> Array:
         """The array of a member: in memory, or where it lies; read to its end in either case, where its checksum is compared."""
@@ -182,13 +183,6 @@ class _Npz:
             file.seek(info.header_offset + 26)
             names, extra = struct.unpack("<HH", file.read(4))
         return info.header_offset + 30 + int(names) + int(extra)
-
-
-def _text(content: bytes | None) -> str:
-    """The text that goes with the matrices."""
-    if content is None:
-        raise Damage(f"{_TEXT} is missing")
-    return content.decode()
 
 
 def _header_bytes(file: IO[bytes], name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
@@ -227,12 +221,12 @@ _PADDING = 0xD935
 class _Zarr:
     """A folder of Zarr's arrays, compressed by Zstandard in chunks of whole rows."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, kind: str) -> None:
+        self.path, self.kind, self.text = path, kind, f"{kind}.json"
 
     def write(self, text: str, arrays: dict[str, Any]) -> None:
         if self.path.exists() and not self._may_be_replaced():
-            raise GraphError(f"{self.path} exists and has no paths in it, so that it is not replaced; name another folder")
+            raise GraphError(f"{self.path} exists and has no {self.kind} in it, so that it is not replaced; name another folder")
         with replacing(self.path) as new:
             self._fill(new, text, arrays)
 
@@ -241,12 +235,11 @@ class _Zarr:
         if not self.path.is_dir():
             return False
         try:
-            return _TEXT in json.loads((self.path / "zarr.json").read_text())["attributes"]
+            return self.text in json.loads((self.path / "zarr.json").read_text())["attributes"]
         except (OSError, ValueError, KeyError, TypeError):
             return not any(self.path.iterdir())
 
-    @staticmethod
-    def _fill(folder: Path, text: str, arrays: dict[str, Any]) -> None:
+    def _fill(self, folder: Path, text: str, arrays: dict[str, Any]) -> None:
         """Write all into a new folder."""
         group = _zarr("zarr").open_group(str(folder), mode="w")
         sums = {}
@@ -258,13 +251,13 @@ class _Zarr:
             for part in blocks(shape, dtype.itemsize):
                 there[part] = some = rows_on_host(array, part)
                 sums[name] = zlib.crc32(some.data, sums[name])
-        group.attrs.update({_TEXT: text, "crc32": sums})
+        group.attrs.update({self.text: text, "crc32": sums})
 
     @contextmanager
     def reading(self, *, mmap: bool) -> Iterator[tuple[str, Read]]:
         if mmap:
             raise GraphError(f"{self.path}: Zarr's arrays are compressed and cannot be mapped; use .npz, or load without mmap")
-        with _told_as_damage(self.path), self._contents() as content:
+        with _told_as_damage(self.path, self.kind), self._contents() as content:
             checked = _CheckedFolder(content)
             checked.take("zarr.json")
             group = _zarr("zarr").open_group(checked.store, mode="r")
@@ -274,7 +267,7 @@ class _Zarr:
                     return self._read(checked, group, name, shape, dtype)
 
             try:
-                text = str(group.attrs[_TEXT])
+                text = str(group.attrs[self.text])
             except KeyError as error:
                 raise Damage(f"zarr.json has no {error}") from None
             yield text, read

@@ -238,10 +238,10 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
     compiled = has_searches(problem.semiring, problem.dtypes, named)
     if problem.has_rows_alone and (some or problem.scipy or compiled):
         ways["search"] = search_seconds(problem, compiled=compiled), "cpu"
-    if problem.fill is not None and fits(
-        problem.fill.memory(problem.element_bytes, problem.n, thread_count(problem.threads)) + problem.result_bytes, "cpu"
-    ):
-        ways["elimination"] = elimination_seconds(problem), "cpu"
+    if problem.fill is not None:
+        needed = problem.fill.memory(problem.element_bytes, problem.n, thread_count(problem.threads))
+        if fits(needed + (0 if problem.tallied else problem.result_bytes), "cpu"):
+            ways["elimination"] = elimination_seconds(problem), "cpu"
     if problem.scipy and named == "auto":
         ways["SciPy"] = scipy_seconds(problem), "cpu"
     if problem.dense and some and device != "reference":

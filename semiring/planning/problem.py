@@ -70,6 +70,8 @@ class Problem(NamedTuple):
         Whether SciPy's searches are a strategy too.
     nearest : bool
         Whether only the best of all searches is wanted for each vertex, which is one search, and SciPy's.
+    tallied : bool
+        Whether elements are only looked at as they are found, as for statistics, so that no memory is needed for the result.
     ranks : int
         The processes that compute it together, each on `device`; 0 where the caller's does it alone.
     beside : int
@@ -101,6 +103,7 @@ class Problem(NamedTuple):
     dense: bool = False
     scipy: bool = False
     nearest: bool = False
+    tallied: bool = False
     ranks: int = 0
     beside: int = 1
     hypothetical: bool = False

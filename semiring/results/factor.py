@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import combine_runs
+from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.tight_edges import grow_trees
 from semiring.arrays.memory import fits, free_on
 from semiring.arrays.pieces import HOST
-from semiring.common.errors import GraphError, ShapeError, TooLargeError, raised_here
+from semiring.common.errors import GraphError, SemiringError, ShapeError, TooLargeError, raised_here
 from semiring.common.html import Shown
 from semiring.common.units import format_bytes
-from semiring.graphs.edge_list import EdgeList
 from semiring.graphs.reweighing import as_elements, reweighed
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
 from semiring.results.paths import Paths
 from semiring.results.paths_between import paths_in
+from semiring.results.running import BINS, RunningDistances
+from semiring.results.statistics import Statistics, add_by_elimination
 from semiring.results.store import Names, shown
 from semiring.results.trees import PredecessorTrees
 
@@ -51,10 +55,16 @@ class Factor(Shown):
         The vertices, in the order of rows and columns.
     """
 
-    def __init__(self, matrix: Factorization, labels: Sequence[Hashable] | None, listed: EdgeList | None, *, by_rows: bool = True) -> None:
-        self._matrix, self._by_rows = matrix, by_rows
-        self._directed = listed is None or listed.directed
-        self._listed: tuple[Array, Array] | None = None if listed is None else (listed.sources, listed.targets)
+    def __init__(
+        self,
+        matrix: Factorization,
+        labels: Sequence[Hashable] | None,
+        listed: tuple[Array, Array] | None,
+        *,
+        directed: bool = True,
+        by_rows: bool = True,
+    ) -> None:
+        self._matrix, self._listed, self._directed, self._by_rows = matrix, listed, directed, by_rows
         self.nodes: tuple[Any, ...] = tuple(range(matrix.edges.n)) if labels is None else tuple(labels)
         self._labels = None if labels is None else self.nodes
 
@@ -325,6 +335,46 @@ class Factor(Shown):
         answer = tuple(v.reshape(shape) for v in self._matrix.solve(columns))
         return answer[0] if len(answer) == 1 else answer
 
+    @raised_here
+    def statistics(self, *, bins: int | Sequence[float] | Array | None = BINS) -> Statistics:
+        """Diameter, radius, eccentricities, average path length and histogram of all shortest distances, as `semiring.statistics`.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)], directed=False))
+        >>> f.statistics()
+        <distances of 3 vertices: 6 of 6 pairs connected, average 2, radius 2, diameter 3>
+
+        Parameters
+        ----------
+        bins : int, increasing sequence of numbers, or None
+            See `semiring.statistics`. None for no histogram, which takes half the time.
+
+        Returns
+        -------
+        Statistics
+
+        Raises
+        ------
+        SemiringError
+            Over another semiring than min-plus.
+        GraphError
+            For bins that do not increase.
+
+        Notes
+        -----
+        Where no weight is negative and bins are not named one by one, distances are tallied while they are found, so that the memory holds
+        no row of them; those of an undirected graph only once for both ways. Sums are the same by however many threads.
+        """
+        if not is_min_plus(self.semiring):
+            raise SemiringError(
+                f"statistics are of distances, over min-plus; those of {self.semiring.name} are other elements: see f.blocks()"
+            )
+        found = RunningDistances(bins)
+        add_by_elimination(found, self._matrix)
+        return Statistics.of(found, self.nodes)
+
     # Other weights.
 
     @raised_here
@@ -366,6 +416,86 @@ class Factor(Shown):
         order = np.argsort(numbers, kind="stable")
         add = operations_for(self.semiring, self.dtypes).add
         self._matrix.update(*combine_runs(numbers[order], tuple(v[order] for v in given), add))
+
+    # To a file and back.
+
+    @raised_here
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all that `load` needs to answer the same questions with the same bits: graph, order, what was eliminated, and names.
+
+        Examples
+        --------
+        >>> import semiring as sr, tempfile
+        >>> f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     f.save(f"{folder}/roads.npz")
+        ...     sr.Factor.load(f"{folder}/roads.npz").rows("a")
+        array([0., 1., 3.])
+
+        Parameters
+        ----------
+        path : path
+            ``.npz`` for one file of NumPy arrays, uncompressed; ``.zarr`` for a folder of Zarr's, compressed, and ``.zarr.zip`` for one
+            file of them. A file, or a folder with another factor, is replaced when the new one is complete.
+
+        Raises
+        ------
+        GraphError
+            For another ending, names that cannot be read back safely, and a folder of something else.
+        SemiringError
+            Without Zarr where that is wanted.
+
+        Notes
+        -----
+        Nothing is pickled. Names may be None, truth values, numbers, texts, bytes, and tuples of these.
+        """
+        from semiring.results import factor_files
+
+        factor_files.save(path, factor_files.Saved(self._matrix, self._labels, self._listed, self._directed, self._by_rows))
+
+    @staticmethod
+    @raised_here
+    def load(path: str | os.PathLike[str], *, semiring: Semiring | str | None = None, threads: int | None = None) -> Factor:
+        """The factor that `save` has written; its first `update` eliminates all of it once more.
+
+        Examples
+        --------
+        >>> import semiring as sr, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sr.factor(sr.edges([(0, 1, 4.0), (1, 2, 1.0)])).save(f"{folder}/f.npz")
+        ...     sr.Factor.load(f"{folder}/f.npz")
+        <factor of 3 vertices over min-plus: 2 entries of fill>
+
+        Parameters
+        ----------
+        path : path
+        semiring : Semiring or str, optional
+            Needed where it is not one of `semirings`. It is refused if it does not compute what the one that was saved did.
+        threads : int, optional
+            By default ``SEMIRING_NUM_THREADS``, or all cores.
+
+        Returns
+        -------
+        Factor
+
+        Raises
+        ------
+        GraphError
+            For a file or folder that is damaged or nothing that `save` has written, naming its part and what is wrong with it.
+        TooLargeError
+            A MemoryError, where it does not fit.
+        SemiringError
+            For another semiring, and without Zarr where that is needed.
+
+        Notes
+        -----
+        A file need not be trusted: nothing of it is executed, and what comes out has the form of a factor: elements of the semiring and
+        vertices that exist. Whether they are right is another question.
+        """
+        from semiring.results import factor_files
+
+        matrix, *rest, directed, by_rows = factor_files.load(path, None if semiring is None else as_semiring(semiring), threads)
+        return Factor(matrix, *rest, directed=directed, by_rows=by_rows)
 
     # Elements.
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from semiring.algorithms.distribution import Distribution, cell_exponent
 from semiring.common.errors import GraphError
 from semiring.results.farthest import Greatest
 
-__all__ = ["RunningDistances"]
+__all__ = ["BINS", "RunningDistances"]
 
 Array = np.ndarray[Any, Any]
+
+BINS = 64
+"""Bins of the histogram at most, where nobody names them, and bars of its picture."""
 
 
 class RunningDistances:
@@ -24,38 +28,40 @@ class RunningDistances:
 
     Parameters
     ----------
-    bins : int or increasing sequence of numbers
+    bins : int, increasing sequence of numbers, or None
         See `statistics`.
 
     Attributes
     ----------
-    asked : int or list
+    asked : int, list or None
         The bins.
+    most : int
+        How many bins there are at most, of which the library chooses the edges; 0 for none.
     connected : int
         Pairs of different vertices with a path.
     """
 
-    def __init__(self, bins: int | Sequence[float] | Array) -> None:
+    def __init__(self, bins: int | Sequence[float] | Array | None) -> None:
         self.connected = 0
         self._rows: list[tuple[int, Array, Array]] = []
         self._greatest = Greatest(1)
         self.edges: Array | None = None
+        self.exponent: int | None = None
+        self.cells: dict[int, int] = {}
+        self.whole, self.most = True, 0
         if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
             if bins < 2:  # no bin has 0 inside
                 raise GraphError(f"bins is {bins}; it must be at least 2, or the edges of the bins")
             self.most = int(bins)
-            self.exponent: int | None = None
-            self.cells: dict[int, int] = {}
-            self.whole = True
-        else:
+        elif bins is not None:
             try:
                 self.edges = np.asarray(bins, dtype=np.float64)
             except (TypeError, ValueError):
-                raise GraphError(f"bins is {bins!r}; pass a number of bins, or their edges") from None
+                raise GraphError(f"bins is {bins!r}; pass a number of bins, their edges, or None") from None
             if self.edges.ndim != 1 or len(self.edges) < 2 or not (np.diff(self.edges) > 0).all():
                 raise GraphError("the edges of the bins must be at least two numbers that increase")
             self.counts = np.zeros(len(self.edges) - 1, dtype=np.int64)
-        self.asked: Any = self.most if self.edges is None else self.edges.tolist()
+        self.asked: Any = (self.most or None) if self.edges is None else self.edges.tolist()
 
     def add(self, first: int, distances: Array) -> None:
         """Some more rows, of float64, the first of which has the number `first`."""
@@ -70,6 +76,25 @@ class RunningDistances:
         if (some := distances[connected]).size:
             self._count(some)
 
+    def add_all(self, found: Distribution, row: Callable[[int], Array]) -> None:
+        """All rows at once, in bins of which the library chooses the edges, or in none; `row` finds the distances from a vertex."""
+        n = len(found.sums)
+        farthest = found.farthest.astype(np.float64)
+        self._rows.append((0, np.where(found.complete, farthest, math.inf), found.sums))
+        self.connected += found.reached - n
+        self.whole &= found.whole
+        for exponent, (first, counts) in found.tables.items():
+            if len(there := np.flatnonzero(counts)):
+                self._join(exponent, dict(zip((first + there).tolist(), counts[there].tolist(), strict=True)))
+        if found.reached > n:
+            source = int(farthest.argmax())
+            distances = row(source)
+            others = distances < math.inf
+            others[source] = False
+            target = np.where(others, distances, -1).argmax()
+            distances[target] = farthest[source]  # that of the way back, where rounding tells them apart
+            self._greatest.add(distances[None], others[None], source)
+
     def merge(self, other: RunningDistances) -> None:
         """The rows that another process has seen."""
         self._rows += other._rows
@@ -79,17 +104,17 @@ class RunningDistances:
             self.counts += other.counts
             return
         self.whole &= other.whole
-        if other.exponent is None:
-            return
+        if other.exponent is not None:
+            self._join(other.exponent, other.cells)
+
+    def _join(self, exponent: int, cells: dict[int, int]) -> None:
+        """Cells of another width, or of this one."""
         if self.exponent is None:
-            self.exponent, self.cells = other.exponent, other.cells
-            return
-        while self.exponent < other.exponent:
-            self._double()
-        while other.exponent < self.exponent:
-            other._double()
-        for cell, count in other.cells.items():
-            self.cells[cell] = self.cells.get(cell, 0) + count
+            self.exponent = exponent
+        self._widen(exponent)
+        for cell, count in cells.items():
+            wide = cell >> (self.exponent - exponent)
+            self.cells[wide] = self.cells.get(wide, 0) + count
         self._fit()
 
     @property
@@ -118,19 +143,20 @@ class RunningDistances:
         if self.edges is not None:
             self.counts += np.histogram(distances, self.edges)[0]
             return
+        if not self.most:
+            return
         self.whole = self.whole and bool((distances == np.floor(distances)).all())
-        low, high = float(distances.min()), float(distances.max())
-        finest = max(-1022, math.frexp(max(abs(low), abs(high)))[1] - 52)
-        if self.exponent is None:
-            self.exponent = finest
-        while self.exponent < finest:  # numbers of cells stay below 2⁵³
+        exponent = cell_exponent(float(distances.min()), float(distances.max()), self.most)
+        if self.exponent is not None:
+            exponent = max(exponent, self.exponent)
+        cells, counts = np.unique(np.floor(np.ldexp(distances, -exponent)), return_counts=True)
+        self._join(exponent, dict(zip(map(int, cells.tolist()), counts.tolist(), strict=True)))
+
+    def _widen(self, exponent: int) -> None:
+        """Cells at least so wide."""
+        assert self.exponent is not None
+        while self.exponent < exponent:
             self._double()
-        while math.floor(math.ldexp(high, -self.exponent)) - math.floor(math.ldexp(low, -self.exponent)) >= self.most:
-            self._double()
-        cells, counts = np.unique(np.floor(np.ldexp(distances, -self.exponent)), return_counts=True)
-        for cell, count in zip(cells.tolist(), counts.tolist(), strict=True):
-            self.cells[int(cell)] = self.cells.get(int(cell), 0) + count
-        self._fit()
 
     def _fit(self) -> None:
         """No more cells than bins are asked for."""
@@ -152,8 +178,8 @@ class RunningDistances:
             return self.counts, self.edges
         if self.exponent is None:
             return np.zeros(0, dtype=np.int64), np.zeros(1)
-        while self.whole and self.exponent < 0:
-            self._double()
+        if self.whole:
+            self._widen(0)
         first, last = min(self.cells), max(self.cells)
         counts = np.array([self.cells.get(cell, 0) for cell in range(first, last + 1)], dtype=np.int64)
         return counts, np.ldexp(np.arange(first, last + 2, dtype=np.float64), self.exponent)

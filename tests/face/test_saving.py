@@ -516,7 +516,7 @@ def test_bytes_that_are_no_truth_values_are_named(mmap: bool, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["value0", "via"])
 def test_entries_of_zarr_that_no_closure_has_are_named(suffix: str, name: str, tmp_path: Path) -> None:
     wrong = {"value0": (np.full((5, 5), np.nan), SAVED.via), "via": (SAVED.distances, np.full((5, 5), 5, np.int32))}[name]
-    file = formats.format_for(tmp_path / f"p{suffix}")
+    file = formats.format_for(tmp_path / f"p{suffix}", "paths")
     SAVED.save(tmp_path / "p.npz")
     with zipfile.ZipFile(tmp_path / "p.npz") as archive:
         file.write(archive.read("paths.json").decode(), dict(zip(("value0", "via"), wrong, strict=True)))

@@ -128,13 +128,19 @@ def test_a_disconnected_graph_tells_its_farthest_pair(way: str) -> None:
 
 def test_bad_arguments(way: str) -> None:
     a = np.array([[0.0, 1.0], [INF, 0.0]])
-    for bins in (1, 0, -1, [1], [2, 1], [[1, 2]], "many", None, [0, np.nan]):
+    for bins in (1, 0, -1, [1], [2, 1], [[1, 2]], "many", [0, np.nan]):
         with pytest.raises(sr.SemiringError, match="bins"):
             sr.statistics(a, bins=bins)  # type: ignore[arg-type]  # on purpose
     with pytest.raises(sr.GraphError, match="batch"):
         sr.statistics(np.stack([a, a]))
     with pytest.raises(sr.NegativeCycleError):
         sr.statistics(np.array([[0.0, -1.0], [0.5, 0.0]]))
+
+
+def test_without_a_histogram(way: str) -> None:
+    a = np.array([[0.0, 1.0], [INF, 0.0]])
+    found = sr.statistics(a, bins=None)
+    assert (found.connected, found.total, len(found.counts), len(found.bins)) == (1, 1.0, 0, 1)
 
 
 def test_how_the_closure_is_done(tmp_path: Path) -> None:
@@ -215,3 +221,8 @@ def test_distances_that_several_processes_see(bins: Any, whole: bool) -> None:
         assert (found.total, found.connected, found.farthest) == (together.total, together.connected, together.farthest)
         for one, expected in zip((found.eccentricities, *found.histogram()), (together.eccentricities, *together.histogram()), strict=True):
             np.testing.assert_array_equal(one, expected)
+
+
+@pytest.mark.filterwarnings("error")
+def test_zeros_that_are_edges_are_not_warned_of() -> None:
+    assert sr.statistics(np.array([[0.0, 0.0], [3.0, 0.0]]), nonedge=np.inf).connected == 2

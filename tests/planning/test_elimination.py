@@ -74,6 +74,17 @@ def test_statistics() -> None:
 
 
 @pytest.mark.usefixtures("eliminated")
+def test_statistics_need_no_room_for_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = grid(40)
+    monkeypatch.setattr(planner, "fits", lambda size, device: size < 8 * 1600**2)
+    assert sr.explain(graph).strategy != "elimination"
+    told: list[sr.Progress] = []
+    found = sr.statistics(graph, progress=told.append)
+    assert told[-1].plan.strategy == "elimination"
+    assert (told[-1].done, found.connected) == (told[-1].total, 1600 * 1599)
+
+
+@pytest.mark.usefixtures("eliminated")
 def test_progress_labels_and_errors() -> None:
     graph = nx.grid_2d_graph(10, 10)
     nx.set_edge_attributes(graph, {edge: 1.0 + i % 7 for i, edge in enumerate(graph.edges)}, "weight")

@@ -1,0 +1,196 @@
+"""What all distances of an eliminated graph come to: how far each vertex is from others, the sum, and a histogram. No row is ever kept.
+
+Rows are found for as many sources at a time as a sweep has, in the order of elimination, and tallied place by place. What is found of a
+place is only asked for by the supernodes below it, so that the rows of a sweep lie on a stack: those of a supernode behind those of the
+ones above it. Where the way back is as long as the way there, a sweep needs no target that comes after its sources: the last half of all
+rows is left out, and each pair counts for both ways.
+
+Cells of the histogram are ⌊distance / 2^e⌋, and e grows with the distances that were seen. A sweep that comes upon a distance beyond the
+cells is done again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algorithms.elimination import Elimination
+from semiring.arrays.overlap import address
+from semiring.arrays.threads import run
+from semiring.common import forks
+from semiring.kernels.cpu.eliminations import Layout
+from semiring.kernels.cpu.tally import COPIES, TallyWords, float_word
+
+__all__ = ["Distribution", "cell_exponent", "distribution"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Distribution(NamedTuple):
+    """What distances come to.
+
+    Attributes
+    ----------
+    sums : float64 array of shape (n,)
+        Of distances from vertices, which add up to those of all pairs.
+    farthest : array of shape (n,)
+        The largest finite distance from each vertex.
+    reached : int
+        Pairs between which there is a path, of all n².
+    complete : bool array of shape (n,)
+        Whether a vertex reaches all others.
+    tables : dict
+        The cells of the histogram by their exponents: the number of the first one, and how many distances of different vertices are in it
+        and in those that follow.
+    whole : bool
+        All distances are whole numbers.
+    """
+
+    sums: Array
+    farthest: Array
+    reached: int
+    complete: Array
+    tables: dict[int, tuple[int, Array]]
+    whole: bool
+
+
+def cell_exponent(low: float, high: float, most: int) -> int:
+    """The least exponent with which numbers from `low` to `high` are in no more cells than `most`, whose numbers are below 2⁵³."""
+    exponent = max(-1022, math.frexp(max(abs(low), abs(high)))[1] - 52)
+    while math.floor(math.ldexp(high, -exponent)) - math.floor(math.ldexp(low, -exponent)) >= most:
+        exponent += 1
+    return exponent
+
+
+def distribution(
+    elimination: Elimination, *, symmetric: bool, least: float | None, most: int, tell: Callable[[int, int], None]
+) -> Distribution:
+    """What the distances of a graph without negative edges come to.
+
+    Parameters
+    ----------
+    elimination : Elimination
+        Over min-plus.
+    symmetric : bool
+        Whether the way from u to v is as long as that from v to u.
+    least : float or None
+        The least distance between different vertices; None where no two are connected.
+    most : int
+        Cells of the histogram at most, from 2; with 0 there is none.
+    tell : callable
+        Is told how many rows are done, and by which worker.
+    """
+    found, kernels, lanes = elimination.found, elimination.kernels, elimination.kernels.lanes
+    n, (dtype,) = found.n, kernels.dtypes
+    layout, depth = _stacked(elimination)
+    down = np.arange(len(found.parent))[::-1].copy()
+    sums, reached, farthest = np.zeros(n), np.zeros(n, np.int64), np.zeros(n, dtype)
+    workers: dict[int, tuple[Any, Array | None]] = {}
+    cells = _Cells(least, most if least is not None else 0)
+
+    def some(first: int, worker: int) -> None:
+        sources = layout.numbers[first : first + lanes]
+        if worker not in workers:
+            workers[worker] = kernels.buffer(depth), np.zeros(n, dtype) if symmetric else None
+        x, to = workers[worker]
+        up, wanted, below, end = found.ancestors(sources), down, n, n
+        if symmetric:
+            last = int(found.supernode_of[sources[-1]])
+            wanted, below, end = np.concatenate([up[up > last][::-1], down[len(down) - 1 - last :]]), first, first + len(sources)
+        while True:
+            part = _Part(lanes, dtype, cells)
+            words = part.words(below, end, to)
+            kernels.sweep(found.nodes, elimination.panels, layout, sources, up, wanted, x, signed=False, tally=words)
+            if part.fits:
+                break
+            cells.highest = max(cells.highest, float(part.largest.max()))
+        each = slice(0, len(sources))
+        # A distance to an earlier place stands for the way back too.
+        weights = np.array([2 if symmetric else 1, 1])
+        sums[sources], reached[sources] = (weights @ part.sums)[each], (weights @ part.counts)[each]
+        farthest[sources] = part.largest[each]
+        if cells.most:
+            cells.add(weights @ part.counted((below, end - below), own=len(sources)), part)
+        tell(len(sources), worker)
+
+    run(some, range(0, n, lanes), kernels.threads)
+    for _, to in workers.values():
+        if to is not None:
+            np.maximum(farthest, to, out=farthest)
+    total = int(reached.sum())
+    complete = np.full(n, total == n * n) if symmetric else reached == n
+    place = found.place
+    return Distribution(sums[place], farthest[place], total, complete[place], cells.tables, cells.fraction == 0)
+
+
+class _Cells:
+    """The histogram: cells of one width or another, which grows with the distances that were seen.
+
+    Attributes
+    ----------
+    highest : float
+        A distance that was seen, for which there are cells.
+    tables, fraction
+        See `Distribution`; the largest part of a distance behind the point.
+    """
+
+    def __init__(self, least: float | None, most: int) -> None:
+        self.least = self.highest = least or 0.0
+        self.most, self.fraction = most, 0.0
+        self.tables: dict[int, tuple[int, Array]] = {}
+        self._lock = forks.lock()
+
+    def first(self, exponent: int) -> int:
+        """The cell of the least distance."""
+        return math.floor(math.ldexp(self.least, -exponent))
+
+    def add(self, counts: Array, part: _Part) -> None:
+        """What was counted in a sweep."""
+        with self._lock:
+            self.fraction = max(self.fraction, float(part.fractions.max()))
+            first, before = self.tables.get(part.exponent, (self.first(part.exponent), np.zeros(self.most, np.int64)))
+            self.tables[part.exponent] = first, before + counts
+
+
+class _Part:
+    """What one sweep tallies; see `TallyWords`."""
+
+    def __init__(self, lanes: int, dtype: np.dtype[Any], cells: _Cells) -> None:
+        self.sums, self.counts, self.largest = np.zeros((2, lanes)), np.zeros((2, lanes), np.int32), np.zeros(lanes, dtype)
+        self.fractions, self.table = np.zeros(lanes), np.zeros((2, cells.most + 1, COPIES), np.int32)
+        self.exponent = cell_exponent(cells.least, cells.highest, cells.most) if cells.most else 0
+        self._cells = cells
+
+    def words(self, below: int, end: int, to: Array | None) -> TallyWords:
+        """The arguments of its kernel."""
+        words = TallyWords(below, end, address(self.sums), address(self.counts), address(self.largest), 0 if to is None else address(to))
+        if not self._cells.most:
+            return words
+        scale, base = float_word(math.ldexp(1.0, -self.exponent)), float_word(self._cells.first(self.exponent))
+        table, fractions = address(self.table), address(self.fractions)
+        return words._replace(table=table, cells=self._cells.most, scale=scale, base=base, fractions=fractions)
+
+    @property
+    def fits(self) -> bool:
+        """Whether no distance lies beyond the cells."""
+        return not (self._cells.most and self.table[:, -1].any())
+
+    def counted(self, targets: tuple[int, int], *, own: int) -> Array:
+        """The distances of different vertices in each cell, for the targets of both parts, of which the last ones have the sources."""
+        counted: Array = self.table[:, :-1].sum(axis=2, dtype=np.int64)
+        # What is infinite, of lanes without a source too, is in the first cell, as are the sources themselves.
+        counted[:, 0] -= np.array(targets) * self.counts.shape[1] - self.counts.sum(axis=1)
+        counted[int(targets[1] > 0), 0] -= own
+        return counted
+
+
+def _stacked(elimination: Elimination) -> tuple[Layout, int]:
+    """The rows of each supernode behind those of the ones above it, and how many there are at most."""
+    found = elimination.found
+    ends = found.through(found.widths)
+    numbers = np.arange(found.n)
+    slots = numbers + (ends - found.nodes.columns[1:])[found.supernode_of]
+    return Layout(numbers, slots, slots[found.nodes.rows]), int(ends.max(initial=0))
