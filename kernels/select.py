@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
     from semiring.kernels.scans import Scans
 
-__all__ = ["engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for"]
+__all__ = ["engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for", "sweeps_for"]
 
 Array = np.ndarray[Any, Any]
 DTypes = tuple[np.dtype[Any], ...]
@@ -157,6 +157,16 @@ def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, thre
         from semiring.kernels.cpu.scans import CpuScans
 
     return CpuScans(semiring, dtypes, threads)
+
+
+def sweeps_for(semiring: Semiring, dtypes: DTypes, device: str, nodes: Any, parents: Array) -> Any:
+    """The sweeps of a GPU through the panels of an elimination, see `CudaSweeps`; None where that is not on a GPU."""
+    if not is_gpu(device):
+        return None
+    with importing:
+        from semiring.kernels.cuda.sweeps import CudaSweeps
+
+    return CudaSweeps(semiring, dtypes, gpu_number(device), nodes, parents)
 
 
 def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.memory import free_on
 from semiring.arrays.devices import gpu_name
+from semiring.arrays.memory import free_on
 from semiring.kernels import cache
+from semiring.kernels.cpu.eliminations import Panels
 from semiring.kernels.cpu.fronts import Supernodes
 from semiring.kernels.cuda.arguments import Sweep
 from semiring.kernels.cuda.blocks import by_value
@@ -75,16 +76,16 @@ class CudaSweeps:
         self._representation = represent(semiring, dtypes)
         widths = np.diff(nodes.columns)
         self._n, self._widest, self._count = int(nodes.columns[-1]), int(widths.max(initial=0)), len(widths)
-        supernode_of = np.repeat(np.arange(self._count), widths)
-        numbers = (_there(v, np.int32) for v in (nodes.columns, nodes.rows, parents, supernode_of))
-        self._columns, self._rows, self._parents, self._supernode_of = numbers
-        self._row_starts, self._panel_starts = (_there(v, np.int64) for v in (nodes.row_starts, nodes.panel_starts))
+        numbers = nodes.columns, nodes.row_starts, nodes.rows, nodes.panel_starts, parents, np.repeat(np.arange(self._count), widths)
+        kinds = np.int32, np.int64, np.int32, np.int64, np.int32, np.int32
+        self._structure = [_there(v, kind) for v, kind in zip(numbers, kinds, strict=True)]
         self._starts_of_panels = nodes.panel_starts
         self._upper: Values = ()
         self._lower: Values = ()
 
-    def hold(self, upper: tuple[Array, ...], lower: tuple[Array, ...], changed: Array | None = None) -> None:
+    def hold(self, panels: Panels, changed: Array | None = None) -> None:
         """Take the panels over: all of them, or those of the supernodes that have changed."""
+        upper, lower = panels
         if changed is None or not self._upper:
             self._upper, self._lower = (tuple(_there(v, v.dtype) for v in panel) for panel in (upper, lower))
             return
@@ -119,15 +120,33 @@ class CudaSweeps:
         x, own = (tuple(cupy.empty((blocks, n, _LANES), d) for d in self.dtypes) for n in (self._n, max(1, self._widest)))
         marks = cupy.empty((blocks, max(1, self._count)), np.int32)
         r, (below, places, rows_of, at) = self._representation, lists
+        upper, lower, vectors, of_widest = (tuple([v.data.ptr for v in values]) for values in (self._upper, self._lower, x, own))
+        columns, row_starts, rows, panel_starts, parents, supernode_of = (v.data.ptr for v in self._structure)
         sweep = Sweep(
-            *(v.data.ptr for v in (self._columns, self._row_starts, self._rows, self._panel_starts, self._parents, self._supernode_of)),
-            *(self._count, self._n, self._widest),
-            *(below.data.ptr, len(down), places.data.ptr, rows_of.data.ptr, len(starts), at.data.ptr, len(ends)),
-            out[0].shape[1],
-            threshold(int(r.zero[0]), signed=signed) if r.clamped else 0,
-            *(tuple(v.data.ptr for v in values) for values in (self._upper, self._lower, x, own)),
-            marks.data.ptr,
-            tuple(v.data.ptr for v in out),
+            columns=columns,
+            row_starts=row_starts,
+            rows=rows,
+            panel_starts=panel_starts,
+            parents=parents,
+            supernode_of=supernode_of,
+            supernodes=self._count,
+            n=self._n,
+            widest=self._widest,
+            down=below.data.ptr,
+            downs=len(down),
+            starts=places.data.ptr,
+            rows_of=rows_of.data.ptr,
+            sources=len(starts),
+            ends=at.data.ptr,
+            targets=len(ends),
+            stride=out[0].shape[1],
+            threshold=threshold(int(r.zero[0]), signed=signed) if r.clamped else 0,
+            upper=upper,
+            lower=lower,
+            x=vectors,
+            own=of_widest,
+            marks=marks.data.ptr,
+            out=tuple([v.data.ptr for v in out]),
         )
         _kernel(self.semiring, self.dtypes, backward, self.number)((blocks, 1, 1), (_LANES, 1, 1), (by_value(sweep),))
 
