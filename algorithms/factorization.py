@@ -22,6 +22,7 @@ from semiring.algorithms.symbolic import Symbolic
 from semiring.arrays.devices import host, is_gpu, on_device, to_gpu
 from semiring.common.errors import DivergentPivot
 from semiring.common.progress import Meter
+from semiring.kernels import machine
 from semiring.kernels.cpu.eliminations import Eliminations, Panels
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
@@ -155,6 +156,10 @@ class Factorization:
             ends = (every, targets) if backward else (sources, every)
             found = self.between(*ends, every_source=backward, every_target=not backward, on_host=on_host, meter=meter)
             return tuple(v[sources] if backward else v[:, targets] for v in found)
+        if not on_host and is_gpu(self.device) and min(len(sources), len(targets)) < machine.GPU_SWEEP:
+            found = self.between(sources, targets, every_source=every_source, every_target=every_target, meter=meter)
+            with on_device(self.device):
+                return tuple(map(to_gpu, found))
         with on_device("cpu" if on_host else self.device):
             out = self._empty((len(sources), len(targets)), backward=backward, on_host=on_host)
             tell = self._telling(meter)

@@ -2,6 +2,7 @@
 
     python -m benchmarks.sparse
     python -m benchmarks.sparse --only roads --vertices 20000
+    python -m benchmarks.sparse --device cuda
     pip install "semiring[benchmark]"
 
 Roads are planar: the spanning tree of random lengths of a Delaunay triangulation, and an eighth of its other edges. Rows of all pairs are
@@ -24,7 +25,7 @@ from scipy.sparse import csgraph
 from scipy.spatial import Delaunay
 
 import semiring as sr
-from benchmarks.measure import machine, print_table, version
+from benchmarks.measure import hardware, machine, print_table, version
 
 _SOURCES = 1024
 """Rows out of a factor that are timed together."""
@@ -136,15 +137,47 @@ def measure(name: str, graph: Any) -> list[list[str]]:
     return [[name, way, f"{1e3 * s:.3f} ms", f"{theirs / s:.1f} ×"] for way, s in seconds.items()]
 
 
+def measure_on_gpu(name: str, graph: Any) -> list[list[str]]:
+    """The same on a GPU: all rows, which are left there, and other weights, which are eliminated on the host."""
+    import cupy
+
+    def best(work: Callable[[], Any]) -> float:
+        def waited() -> None:
+            work()
+            cupy.cuda.get_current_stream().synchronize()
+
+        return _best(waited)
+
+    begun = time.perf_counter()
+    f = sr.factor(graph, dtype="float32", device="cuda")
+    print(f"{name}: {f}; factor {time.perf_counter() - begun:.2f} s")
+    sources = np.random.default_rng(3).permutation(graph.shape[0])[:2048]
+    np.testing.assert_allclose(f.rows(sources)[:3].get(), csgraph.dijkstra(graph, indices=sources[:3]), rtol=1e-4)
+    some = np.random.default_rng(4).permutation(graph.nnz)[:100]
+    tails, heads = graph.nonzero()
+    ways: dict[str, Callable[[], Any]] = {
+        "all rows": f.closure,
+        "2,048 rows": lambda: f.rows(sources),
+        "all weights anew": lambda: f.update(graph.data),
+        "100 weights anew": lambda: f.update((tails[some], heads[some], graph.data[some])),
+        "one weight anew": lambda: f.update((tails[:1], heads[:1], graph.data[:1])),
+    }
+    return [[name, way, f"{best(work):.3f} s", ""] for way, work in ways.items()]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=GRAPHS, default=list(GRAPHS))
     parser.add_argument("--vertices", type=int, default=100_000)
     parser.add_argument("--directed", action="store_true")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     given = parser.parse_args()
-    print(f"{machine()}; {', '.join(map(version, ('numpy', 'scipy')))}; float32, {'directed' if given.directed else 'symmetric'}")
-    rows = [row for name in given.only for row in measure(name, GRAPHS[name](given.vertices, directed=given.directed))]
-    print_table(["graph", "way", "a source", "SciPy's time"], rows)
+    of = measure if given.device == "cpu" else measure_on_gpu
+    print(
+        f"{machine() if given.device == 'cpu' else hardware('cuda')}; {', '.join(map(version, ('numpy', 'scipy')))}; float32, {'directed' if given.directed else 'symmetric'}"
+    )
+    rows = [row for name in given.only for row in of(name, GRAPHS[name](given.vertices, directed=given.directed))]
+    print_table(["graph", "way", "a source" if given.device == "cpu" else "whole call", "SciPy's time"], rows)
 
 
 if __name__ == "__main__":

@@ -194,6 +194,9 @@ ASKED_STEPS = 13_000_000_000
 HIDDEN_STEPS = 1024
 """Steps for each byte of an entry behind which its copies to a GPU and back can hide."""
 
+GPU_SWEEP = 1024
+"""Rows out of a sparse elimination from which on a GPU finds them faster than some cores do, as each takes it as long as hundreds."""
+
 # Kernels of a GPU. NVIDIA H200 and H100, a launch at a time between CUDA events.
 
 GLOBAL_LOOKUP = 256

@@ -41,6 +41,7 @@ from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, hoisted
+from semiring.kernels.cuda.sweeps import sweep_source
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.hardware import Device
 from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, SafeRange
@@ -171,6 +172,12 @@ def test_kernels_of_scans_compile(semiring: Semiring, dtype: str, ordered: bool,
         tile = scan_tile(size, states, constant=states == 64)
         form = ScanForm(tile.parts, tile.terms, tile.held, tile.bound, backward, not ordered or states == 64, witness and states == 300)
         assert compile_and_report(scan_source(semiring, dtypes, form, arch), arch)[1] <= 16
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("semiring", "dtype", "ordered", "arch"), ON_TWO, ids=str)
+def test_kernels_of_sweeps_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
+    assert compile_and_report(sweep_source(semiring, (np.dtype(dtype),) * semiring.components, backward=ordered), arch)[1] == 0
 
 
 @pytest.mark.parametrize("size", [4, 8, 16, 32])
