@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms import components
-from semiring.algorithms.divergence import Diagnosis, divergent_loop, may_improve
+from semiring.algorithms.divergence import Diagnosis, divergent_loop, is_min_plus, may_improve
 from semiring.algorithms.potentials import close_by_potentials, inverse
 from semiring.algorithms.stacks import close_together
 from semiring.algorithms.task import Task, steps_for
@@ -43,7 +43,7 @@ from semiring.kernels.boolean import is_reachability
 from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics, tropical
 from semiring.kernels.overflow.closures import guard_for
-from semiring.kernels.select import engine_for
+from semiring.kernels.select import close_by_levels, engine_for
 
 __all__ = ["closure"]
 
@@ -279,6 +279,9 @@ def close_asynchronously(
     alone = values[0].ndim == 2 and n <= engine.pivot
     soon = alone and verify is not None and not (task.eliminate or tropical(engine.semiring, engine.dtypes))
     statistics = () if soon else verified()
+    levels = statistics and via is None and task.reflexive and task.name == ("auto", None) and values[0].ndim == 2
+    if levels and _count_hops(engine, values[0], statistics[0]):
+        return
     engine.signed, engine.statistics, engine.asynchronous = guard.signed, statistics[0] if statistics else None, not statistics
     try:
         if task.eliminate:
@@ -296,3 +299,17 @@ def close_asynchronously(
     guard.after(values, via)
     if task.eliminate and task.check:
         task.require_elements(values)
+
+
+def _count_hops(engine: Engine, matrix: Any, found: ValueStatistics) -> bool:
+    """Whether a matrix on a GPU, of which edges may be equally long, was closed by counting hops, each multiple of whose length is exact."""
+    n, dtype = len(matrix), matrix.dtype
+    if not is_min_plus(engine.semiring) or found.finite is None or not (found.finite[0] == found.finite[1] or 0 < found.zeros <= n):
+        return False
+    length, most = found.finite[1], 2.0 ** (np.finfo(dtype).nmant + 1) if dtype.kind == "f" else float(np.iinfo(dtype).max)
+    if not (length > 0 and length == int(length) and n * length < most):
+        return False
+    if not close_by_levels(matrix, engine.semiring.identities((dtype,))[0][0], length):
+        return False
+    _expect(engine, -(n**3))
+    return True

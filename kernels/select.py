@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
     from semiring.kernels.scans import Scans
 
-__all__ = ["engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for", "sweeps_for"]
+__all__ = ["close_by_levels", "engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for", "sweeps_for"]
 
 Array = np.ndarray[Any, Any]
 DTypes = tuple[np.dtype[Any], ...]
@@ -191,6 +191,20 @@ def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, 
     from semiring.kernels.cuda.paths import predecessor_trees as on_the_gpu
 
     return on_the_gpu(semiring, values, via, backward=backward, circles=circles)
+
+
+def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
+    """Distances in the place of edges that are all equally long, by breadth-first search in bits; False leaves the matrix as it was.
+
+    Parameters
+    ----------
+    matrix : CuPy array of shape (n, n)
+    nothing, length : numbers
+        The entry where there is no edge, and that of each edge.
+    """
+    from semiring.kernels.cuda import levels
+
+    return levels.close_by_levels(matrix, nothing, length)
 
 
 def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:
