@@ -302,7 +302,7 @@ def close_asynchronously(
 
 
 def _count_hops(engine: Engine, matrix: Any, found: ValueStatistics) -> bool:
-    """Whether a matrix on a GPU, of which edges may be equally long, was closed by counting hops, each multiple of whose length is exact."""
+    """Whether a matrix on a GPU, whose edges may be equally long, was closed by counting hops, multiples of which length are exact."""
     n, dtype = len(matrix), matrix.dtype
     if not is_min_plus(engine.semiring) or found.finite is None or not (found.finite[0] == found.finite[1] or 0 < found.zeros <= n):
         return False

@@ -173,9 +173,8 @@ def main() -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     given = parser.parse_args()
     of = measure if given.device == "cpu" else measure_on_gpu
-    print(
-        f"{machine() if given.device == 'cpu' else hardware('cuda')}; {', '.join(map(version, ('numpy', 'scipy')))}; float32, {'directed' if given.directed else 'symmetric'}"
-    )
+    place, kind = machine() if given.device == "cpu" else hardware("cuda"), "directed" if given.directed else "symmetric"
+    print(f"{place}; {', '.join(map(version, ('numpy', 'scipy')))}; float32, {kind}")
     rows = [row for name in given.only for row in of(name, GRAPHS[name](given.vertices, directed=given.directed))]
     print_table(["graph", "way", "a source" if given.device == "cpu" else "whole call", "SciPy's time"], rows)
 
