@@ -67,6 +67,7 @@ def closure(
     names: Sequence[Any] | None = None,
     verify: Callable[[], Sequence[ValueStatistics]] | None = None,
     check: bool = True,
+    levels: bool = False,
 ) -> None:
     """values ← A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ …, in place.
 
@@ -91,6 +92,8 @@ def closure(
         be called when `values` have changed.
     check : bool
         Whether what could leave the dtype is refused.
+    levels : bool
+        Whether a GPU may count hops instead, in bits, between all vertices of a sparse graph whose edges are all equally long.
 
     Raises
     ------
@@ -115,6 +118,12 @@ def closure(
         engine.meter.expect(values[0].size * values[0].shape[-1] * (2 if task.eliminate and not reflexive else 1))
     name = int if names is None else names.__getitem__
     if type(values[0]) is not np.ndarray and on_gpu(values[0]):
+        large = values[0].ndim == 2 and len(values[0]) >= machine.LEVELS_SIDE
+        if levels and large and via is None and reflexive and is_min_plus(semiring):
+            statistics = task.statistics(values) if verify is None else verify()
+            if statistics and _count_hops(engine, values[0], statistics[0]):
+                return
+            verify = partial(tuple, statistics)
         close_asynchronously(task, values, via, verify, lambda vertex: _close_on_host(task, values, via, kept(), names, vertex))
         return
     batch = values[0].shape[:-2]
@@ -279,9 +288,6 @@ def close_asynchronously(
     alone = values[0].ndim == 2 and n <= engine.pivot
     soon = alone and verify is not None and not (task.eliminate or tropical(engine.semiring, engine.dtypes))
     statistics = () if soon else verified()
-    levels = statistics and via is None and task.reflexive and task.name == ("auto", None) and values[0].ndim == 2
-    if levels and _count_hops(engine, values[0], statistics[0]):
-        return
     engine.signed, engine.statistics, engine.asynchronous = guard.signed, statistics[0] if statistics else None, not statistics
     try:
         if task.eliminate:

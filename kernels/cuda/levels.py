@@ -64,7 +64,7 @@ def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
     import cupy
 
     n, dtype = len(matrix), matrix.dtype
-    if dtype.name not in _DTYPES or n < machine.LEVELS_SIDE or rehearsing():
+    if dtype.name not in _DTYPES or rehearsing():
         return False
     number = cupy.cuda.runtime.getDevice()
     row, column = (step // matrix.itemsize for step in matrix.strides)
