@@ -169,6 +169,24 @@ def scans() -> None:
                     same(found, expected, f"a scan of {steps} steps of {states} states over {semiring.name}")
 
 
+def sweeps() -> None:
+    """Rows and columns out of the panels of an elimination, with more sources than a warp has lanes, and fewer."""
+    import cupy
+
+    from semiring.kernels import machine
+
+    machine.GPU_SWEEP = 1
+    rng = np.random.default_rng(0)
+    for n in (33, 150):
+        for dtype in ("float32", "int16"):
+            graph = sr.edges(rng.integers(0, n, 3 * n), rng.integers(0, n, 3 * n), rng.integers(1, 50, 3 * n))
+            there, here = (sr.factor(graph, dtype=dtype, device=device) for device in ("cuda", "cpu"))
+            for part in (slice(None), slice(0, 5), slice(0, 70)):
+                numbers = list(there.nodes)[part]
+                same(there.rows(numbers), here.rows(numbers), f"{len(numbers)} rows of {n}")
+                same(cupy.ascontiguousarray(there.columns(numbers)), here.columns(numbers), f"{len(numbers)} columns of {n}")
+
+
 _DTYPES = ("float32", "float64", "int32", "int16")
 PARTS: dict[str, Callable[[], None]] = {
     **{f"min-plus, {d}": partial(products, sr.MIN_PLUS, d) for d in _DTYPES},
@@ -181,6 +199,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "other closures": other_closures,
     "trees": trees,
     "scans": scans,
+    "sweeps": sweeps,
 }
 
 

@@ -2,6 +2,7 @@
 
     python -m benchmarks.sparse
     python -m benchmarks.sparse --only roads --vertices 20000 --statistics
+    python -m benchmarks.sparse --device cuda
     pip install "semiring[benchmark]"
 
 Roads are planar: the spanning tree of random lengths of a Delaunay triangulation, and an eighth of its other edges. Rows of all pairs are
@@ -25,7 +26,7 @@ from scipy.sparse import csgraph
 from scipy.spatial import Delaunay
 
 import semiring as sr
-from benchmarks.measure import best, installed, machine, print_table, version
+from benchmarks.measure import best, hardware, installed, machine, print_table, version
 
 _SOURCES = 1024
 """Rows out of a factor that are timed together."""
@@ -146,17 +147,47 @@ def measure(name: str, graph: Any, *, statistics: bool) -> list[list[str]]:
     return [[name, way, f"{1e3 * s:.3f} ms", f"{theirs / s:.1f} ×"] for way, s in seconds.items()]
 
 
+def measure_on_gpu(name: str, graph: Any) -> list[list[str]]:
+    """The same on a GPU: all rows, which are left there, and other weights, which are eliminated on the host."""
+    import cupy
+
+    def waited(work: Callable[[], Any]) -> None:
+        work()
+        cupy.cuda.get_current_stream().synchronize()
+
+    begun = time.perf_counter()
+    f = sr.factor(graph, dtype="float32", device="cuda")
+    print(f"{name}: {f}; factor {time.perf_counter() - begun:.2f} s")
+    sources = np.random.default_rng(3).permutation(graph.shape[0])[:2048]
+    np.testing.assert_allclose(f.rows(sources)[:3].get(), csgraph.dijkstra(graph, indices=sources[:3]), rtol=1e-4)
+    some = np.random.default_rng(4).permutation(graph.nnz)[:100]
+    tails, heads = graph.nonzero()
+    ways: dict[str, Callable[[], Any]] = {
+        "all rows": f.closure,
+        "2,048 rows": lambda: f.rows(sources),
+        "all weights anew": lambda: f.update(graph.data),
+        "100 weights anew": lambda: f.update((tails[some], heads[some], graph.data[some])),
+        "one weight anew": lambda: f.update((tails[:1], heads[:1], graph.data[:1])),
+    }
+    return [[name, way, f"{best(partial(waited, work)):.3f} s"] for way, work in ways.items()]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=GRAPHS, default=list(GRAPHS))
     parser.add_argument("--vertices", type=int, default=100_000)
     parser.add_argument("--directed", action="store_true")
     parser.add_argument("--statistics", action="store_true", help="of all distances too")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     given = parser.parse_args()
-    print(f"{machine()}; {', '.join(map(version, ('numpy', 'scipy')))}; float32, {'directed' if given.directed else 'symmetric'}")
     graphs = {name: GRAPHS[name](given.vertices, directed=given.directed) for name in given.only}
-    rows = [row for name, graph in graphs.items() for row in measure(name, graph, statistics=given.statistics)]
-    print_table(["graph", "way", "a source", "SciPy's time"], rows)
+    place, kind = machine() if given.device == "cpu" else hardware("cuda"), "directed" if given.directed else "symmetric"
+    print(f"{place}; {', '.join(map(version, ('numpy', 'scipy')))}; float32, {kind}")
+    if given.device == "cpu":
+        rows = [row for name, graph in graphs.items() for row in measure(name, graph, statistics=given.statistics)]
+        print_table(["graph", "way", "a source", "SciPy's time"], rows)
+    else:
+        print_table(["graph", "way", "whole call"], [row for name, graph in graphs.items() for row in measure_on_gpu(name, graph)])
 
 
 if __name__ == "__main__":

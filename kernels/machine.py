@@ -218,6 +218,12 @@ ASKED_STEPS = 13_000_000_000
 HIDDEN_STEPS = 1024
 """Steps for each byte of an entry behind which its copies to a GPU and back can hide."""
 
+GPU_SWEEP = 1024
+"""Rows out of a sparse elimination from which on a GPU finds them faster than some cores do, as each takes it as long as hundreds."""
+
+LEVELS_SIDE, LEVELS, LEVEL_BYTES = 2048, 64, 3.0e12
+"""Vertices of a matrix from which on a GPU may search it by levels, in bits, the most levels that are kept, and bytes of one a second."""
+
 # Kernels of a GPU. NVIDIA H200 and H100, a launch at a time between CUDA events.
 
 GLOBAL_LOOKUP = 256
@@ -308,6 +314,11 @@ def _worth(operation: Expr) -> float:
     if operation.op in ("var", "const"):
         return 0
     return SERIES if operation.op in ("exp", "expm1", "log", "log1p") else 1
+
+
+def most_levels(n: int, edges: int) -> int:
+    """Levels of a search in bits from all vertices that take a GPU half as long as the products of a closure of float32."""
+    return int(n**3 / (2 * GPU_BYTES / 4) / (n * (edges + 2 * n) / 8 / LEVEL_BYTES))
 
 
 def _relative_size(device: str) -> float:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from semiring.kernels.scans import Scans
 
 __all__ = [
-    "dense_products_for", "engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for",
-    "sparse_products_for",
+    "close_by_levels", "dense_products_for", "engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for",
+    "sparse_products_for", "sweeps_for",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -202,6 +202,16 @@ def _lacks_instructions(semiring: Semiring, dtypes: DTypes) -> bool:
     return bool(semiring.program.operations & _WHOLE) and any(d.kind == "f" for d in dtypes)
 
 
+def sweeps_for(semiring: Semiring, dtypes: DTypes, device: str, nodes: Any, parents: Array) -> Any:
+    """The sweeps of a GPU through the panels of an elimination, see `CudaSweeps`; None where that is not on a GPU."""
+    if not is_gpu(device):
+        return None
+    with importing:
+        from semiring.kernels.cuda.sweeps import CudaSweeps
+
+    return CudaSweeps(semiring, dtypes, gpu_number(device), nodes, parents)
+
+
 def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:
     """The tree of each row, or with `backward` of each column, as `semiring.algorithms.predecessors` grows them.
 
@@ -224,6 +234,20 @@ def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, 
     from semiring.kernels.cuda.paths import predecessor_trees as on_the_gpu
 
     return on_the_gpu(semiring, values, via, backward=backward, circles=circles)
+
+
+def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
+    """Distances in the place of edges that are all equally long, by breadth-first search in bits; False leaves the matrix as it was.
+
+    Parameters
+    ----------
+    matrix : CuPy array of shape (n, n)
+    nothing, length : numbers
+        The entry where there is no edge, and that of each edge.
+    """
+    from semiring.kernels.cuda import levels
+
+    return levels.close_by_levels(matrix, nothing, length)
 
 
 def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:

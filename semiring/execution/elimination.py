@@ -19,6 +19,7 @@ from semiring.graphs.array_like import is_sparse
 from semiring.graphs.coo import listed_edges
 from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
+from semiring.planning.options import named_device
 from semiring.results.factor import Factor
 
 __all__ = ["FactorOptions", "factor_graph"]
@@ -33,6 +34,7 @@ class FactorOptions(NamedTuple):
     weight: Any
     nonedge: Any
     dtype: Any
+    device: Any
     threads: int | None
     check: bool
 
@@ -48,7 +50,8 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
         found = _analysed(edges, labels, options.order)
         _require_room(found, edges, thread_count(options.threads))
         names = int if labels is None else labels.__getitem__
-        matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check)
+        device = named_device(options.device, "cpu", exact=False) or "cpu"
+        matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check, device=device)
         by_rows = not is_sparse(graph) or (getattr(graph, "format", "") == "csr" and bool(getattr(graph, "has_canonical_format", False)))
         if listed is None:
             return Factor(matrix, labels, None, by_rows=by_rows)

@@ -42,6 +42,7 @@ from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.sparse import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, hoisted
+from semiring.kernels.cuda.sweeps import sweep_source
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.hardware import Device
 from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, SafeRange
@@ -183,6 +184,12 @@ def test_kernels_of_sparse_products_compile(semiring: Semiring, dtype: str, orde
     for n in (1, 64):
         form = sparse_form(1000, 27_000, n, wide=n == 1, swapped=ordered, witness=witness and not ordered)
         assert compile_and_report(sparse_source(semiring, dtypes, form), arch)[1] <= 16
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("semiring", "dtype", "ordered", "arch"), ON_TWO, ids=str)
+def test_kernels_of_sweeps_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
+    assert compile_and_report(sweep_source(semiring, (np.dtype(dtype),) * semiring.components, backward=ordered), arch)[1] == 0
 
 
 @pytest.mark.parametrize("size", [4, 8, 16, 32])
