@@ -31,20 +31,44 @@ template <class S, class Sum> __device__ __forceinline__ void put_sum(const Spar
 }
 
 template <class S, class Sum, class Index, int PARTS, bool SWAPPED> __device__ __forceinline__ void multiply_vector(const Sparse<S>& product) {
-  const Index *const starts = static_cast<const Index*>(product.starts), *const columns = static_cast<const Index*>(product.columns);
+  using E = typename S::Element;
+  constexpr int TOGETHER = 4;  // entries of a lane that are on their way at a time
+  const Index *const starts = static_cast<const Index*>(product.starts), *columns = static_cast<const Index*>(product.columns);
   const long long i = blockIdx.x * static_cast<long long>(blockDim.x / PARTS) + threadIdx.x / PARTS;
   const int part = threadIdx.x % PARTS;
   const bool there = i < product.m;
-  const long long begin = there ? starts[i] : 0, end = there ? starts[i + 1] : 0;
+  const Index begin = there ? starts[i] : 0, count = there ? starts[i + 1] - begin : 0;
+  typename S::Pointers values = product.values;
+  S::advance(values, begin), columns += begin;
+  bool strange = false;
   Sum sum;
-#pragma unroll 2
-  for (long long e = begin + part; e < end; e += PARTS) {
-    const long long k = columns[e];
-    if (static_cast<unsigned long long>(k) < product.depth)
-      add_term<SWAPPED>(product, sum, S::encode(S::get(product.values, e)), k, 0);
-    else
-      *product.strange = 1;
+#pragma unroll 1
+  for (Index e = part; e < count; e += PARTS * TOGETHER) {
+    long long k[TOGETHER];
+    E entry[TOGETHER], other[TOGETHER];
+#pragma unroll
+    for (int q = 0; q < TOGETHER; q++) {
+      const Index at = e + q * PARTS;
+      k[q] = at < count ? static_cast<long long>(columns[at]) : 0;
+      entry[q] = at < count ? S::get(values, at) : S::zero();
+    }
+#pragma unroll
+    for (int q = 0; q < TOGETHER; q++) {
+      const bool known = static_cast<unsigned long long>(k[q]) < product.depth;
+      strange |= !known;
+      other[q] = known ? S::get(product.right, k[q] * product.right_row) : S::zero();
+    }
+#pragma unroll
+    for (int q = 0; q < TOGETHER; q++) {
+      if (e + q * PARTS >= count) break;
+      const E mine = S::encode(entry[q]), theirs = S::encode(other[q]);
+      if constexpr (SWAPPED)
+        sum.template add<1>(&theirs, &mine, int(k[q]), product.threshold);
+      else
+        sum.template add<1>(&mine, &theirs, int(k[q]), product.threshold);
+    }
   }
+  if (strange) *product.strange = 1;
   sum.template combine_turns<PARTS>(part);
   if (there && part == 0) put_sum(product, sum, i);
 }

@@ -15,7 +15,7 @@ from semiring.kernels.compressed import CompressedRows
 from semiring.kernels.cuda.arguments import Sparse
 from semiring.kernels.cuda.blocks import by_value, of_one_layout
 from semiring.kernels.cuda.compiler import Kernel
-from semiring.kernels.cuda.elements import zeros
+from semiring.kernels.cuda.elements import read_back, zeros
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.sums import sum_of, summed_struct
@@ -129,7 +129,7 @@ class CudaSparseProducts:
         rows = _ROWS if form.matrix else _THREADS // form.lanes
         kernel = _kernel(self.semiring, self.dtypes, form, self.number)
         kernel((-(-m // rows), 1, 1), (_THREADS, 1, 1), (by_value(product),))
-        if int(strange[0]):
+        if read_back(strange)[0]:
             raise GraphError("the sparse array has indices that do not belong to a matrix of its shape; see its check_format")
 
 
