@@ -25,7 +25,7 @@ Values = tuple[Array, ...]
 _LINE = 64
 """Bytes on which the arrays of a search begin."""
 
-_PROBES, _DEPTH, _SPREAD, _REACH = 8, 128, 2, 3
+_PROBES, _DEPTH, _SPREAD, _REACH = 8, 256, 2, 3
 """Searches that tell beforehand how far they go; how many rounds these may have, at most and for each so many sources, as in more of them
 too few searches meet; and for how many vertices each looks at an edge at least, as otherwise there is too little to share."""
 
