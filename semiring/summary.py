@@ -192,8 +192,8 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array = _BINS, **opt
     Notes
     -----
     Distances are found some rows at a time where that is predicted to be faster than the closure, or that does not fit, and are summed as
-    float64, row by row, so that of the same distances all numbers are the same to the last bit, by however many processes. More: How it
-    works, Planning.
+    float64, row by row, so that of the same distances all numbers are the same to the last bit, by however many processes. Where all edges
+    of a sparse graph are equal, hops are counted without a row. `diameter` and `radius` take a few searches. More: How it works, Planning.
     """
     given = Options.of(options, "statistics", ComputationOptions)
     with noted("the statistics", MIN_PLUS, graph):
