@@ -199,8 +199,8 @@ class SparseKernel(Entries):
 
     @property
     def _gathers(self) -> bool:
-        """Whether lanes take entries of a row for a single column: those of its last vector that are none are masked."""
-        return self.target.masks and not self.form.witness and self.width > 1
+        """Whether lanes take entries of a row for a single column; instructions gather elements of 4 bytes and more."""
+        return self.target.masks and not self.form.witness and min(s.bytes for s in self.rep.outer) >= I32.bytes
 
     def _gathered(self, ends: tuple[str, str], j: str | int) -> list[str]:
         """The sum of a row for one column, of which each lane adds up a part."""
