@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
+from benchmarks.gpu import generator
 from benchmarks.measure import hardware, print_table
 
 
@@ -45,7 +46,7 @@ def mesh(side: int) -> Any:
         there = inside(step)
         columns[at[there]] = (point + (step[0] * side + step[1]) * side + step[2])[there]
         at += there
-    values = cupy.random.default_rng(0).random(len(columns))
+    values = generator(0).random(len(columns))
     return sparse.csr_matrix((values, columns, starts), shape=(n, n))
 
 
@@ -88,7 +89,7 @@ def main() -> None:
     bandwidth = 2 * copied.nbytes / seconds(partial(cupy.copyto, cupy.empty_like(copied), copied), options.repeats)
     rows = []
     for n in options.columns:
-        x = cupy.random.default_rng(1).random((a.shape[0], n) if n > 1 else a.shape[0])
+        x = generator(1).random((a.shape[0], n) if n > 1 else a.shape[0])
         moved = a.data.nbytes + a.indices.nbytes + a.indptr.nbytes + 2 * x.nbytes
         confirm(a, x, sr.matmul(a, x, sr.MIN_PLUS))
         works: dict[str, Callable[[], object]] = {

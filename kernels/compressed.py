@@ -13,9 +13,10 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import namespace, on_gpu
+from semiring.common.errors import GraphError
 from semiring.kernels.operations import Operations
 
-__all__ = ["CompressedRows", "DenseProducts", "Mask", "ReferenceSparseProducts", "SparseProducts"]
+__all__ = ["CompressedRows", "DenseProducts", "Mask", "ReferenceSparseProducts", "SparseProducts", "strange_columns"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -48,12 +49,24 @@ class CompressedRows(NamedTuple):
         order = xp.lexsort(xp.stack([self.columns.astype(np.int64), row]))
         return self._replace(columns=self.columns[order], values=tuple([v[order] for v in self.values]))
 
+    def require_columns(self) -> None:
+        """Refuse numbers of columns that there are not, which libraries do not look at."""
+        unsigned = self.columns.view(f"u{self.columns.itemsize}")  # negative ones are large without a sign
+        if len(unsigned) and int(unsigned.max()) >= self.shape[1]:
+            raise strange_columns()
+
     def row_numbers(self) -> Array:
         """The row of each entry."""
-        if on_gpu(self.columns):
+        if on_gpu(self.columns):  # where lengths would have to come to the host
             xp = namespace(self.columns)
-            return xp.searchsorted(self.starts, xp.arange(len(self.columns), dtype=self.starts.dtype), side="right") - 1  # type: ignore[no-any-return]
+            found: Array = xp.searchsorted(self.starts, xp.arange(len(self.columns), dtype=self.starts.dtype), side="right") - 1
+            return found
         return np.repeat(np.arange(self.shape[0]), np.diff(self.starts))
+
+
+def strange_columns() -> GraphError:
+    """What is raised for a matrix that has an entry in a column that it has not."""
+    return GraphError("a sparse array has indices that do not belong to a matrix of its shape; see its check_format")
 
 
 class Mask(NamedTuple):
@@ -73,7 +86,13 @@ class DenseProducts(Protocol):
     def times_dense(
         self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
     ) -> None:
-        """C ← A⊗B with a dense B, whose rows are contiguous or single elements; `via` gets the k that won."""
+        """C ← A⊗B with a dense B, whose rows are contiguous or single elements; `via` gets the k that won.
+
+        Raises
+        ------
+        GraphError
+            For columns that A has not; then C holds no product.
+        """
         ...
 
 
@@ -105,6 +124,7 @@ class ReferenceSparseProducts:
         self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
     ) -> None:
         """C ← A⊗B."""
+        A.require_columns()
         for c, zero in zip(C, self._operations.zero, strict=True):
             c[...] = zero
         if via is not None:
@@ -124,6 +144,8 @@ class ReferenceSparseProducts:
         signed: bool = False,
     ) -> tuple[CompressedRows, Array | None]:
         """A⊗B."""
+        for rows in (A, B, *(() if mask is None else (mask.pattern,))):
+            rows.require_columns()
         m, n = A.shape[0], B.shape[1]
         # Of each term the entry of A, that of B, and the place of the result.
         count = (B.starts[1:] - B.starts[:-1])[A.columns]

@@ -103,7 +103,7 @@ NUMPY_SEARCH, EXACT_SEARCH = 10, 100
 
 # Products with sparse matrices. 2 cores of AMD Zen 4, 2026-11-23.
 
-SPARSE_TERM, SPARSE_STEP = 1.6e-8, 8
+SPARSE_TERM, SPARSE_STEP = 2e-8, 8
 """Of a term of a product of two sparse matrices on a core; and how many steps of a dense one take as long as its step, which is alone."""
 
 SPARSE_TASKS = 16

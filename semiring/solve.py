@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
-from semiring.arrays.devices import device_of, on_device
+from semiring.arrays.devices import device_of, is_gpu, on_device
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, noted, raised_here
 from semiring.execution.closure import solve
@@ -293,15 +293,14 @@ def power(
         raise SemiringError(f"the power is {k!r}; it must be a whole number from 0") from None
     if exponent < 0:
         raise SemiringError(f"the power is {exponent}; a matrix over a semiring has no inverse, so it must be at least 0")
+    product = partial(matmul, semiring=semiring, device=device, threads=threads)
     with noted(f"the power {exponent}", semiring, a):
         if is_sparse(a):
             edges = edges_of(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
             assert edges is not None
-            return sparse_power(a, edges[0], exponent, semiring, partial(matmul, semiring=semiring, device=device, threads=threads))
+            return sparse_power(a, edges[0], exponent, semiring, product, dense=is_gpu(str(device)))
         read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
         with on_device(device_of(read.values[0])):
             if read.verify is not None:
                 read.verify()
-            return read.answer(
-                *raise_to(read.values, exponent, semiring, partial(matmul, semiring=semiring, device=device, threads=threads))
-            )
+            return read.answer(*raise_to(read.values, exponent, semiring, product))

@@ -184,6 +184,21 @@ class Emitter:
         arguments = (scalar.vector(width), value), ("ptr", pointer), ("i32", scalar.bytes), (f"<{width} x i1>", mask)
         self.call(f"masked.store.{scalar.overload(width)}.p0", "void", *arguments)
 
+    def gather(self, scalar: Scalar, width: int, pointer: str, places: str, mask: str) -> str:
+        """Read elements at a vector of places, of the lanes of a mask; the others are 0."""
+        ir = scalar.vector(width)
+        pointers = self.let(f"getelementptr {scalar.ir}, ptr {pointer}, <{width} x i64> {places}")
+        arguments = (f"<{width} x ptr>", pointers), ("i32", scalar.bytes), (f"<{width} x i1>", mask), (ir, "zeroinitializer")
+        return self.call(f"masked.gather.{scalar.overload(width)}.v{width}p0", ir, *arguments)
+
+    def half(self, vector: str, scalar: Scalar, width: int, upper: int) -> str:
+        """The lower or the upper half of a vector."""
+        half, ir = width // 2, scalar.vector(width)
+        if half == 1:
+            return self.let(f"extractelement {ir} {vector}, i64 {upper}")
+        lanes = ", ".join(f"i32 {lane + upper * half}" for lane in range(half))
+        return self.let(f"shufflevector {ir} {vector}, {ir} poison, <{half} x i32> <{lanes}>")
+
     def variable(self, value: int) -> str:
         """Where an i64 is kept that changes; made outside of loops, it becomes a register."""
         place = self.let("alloca i64, align 8")

@@ -2,7 +2,7 @@
 
 Columns of C stay in registers, several vectors of them, while the entries of a row are gone through: each is loaded once, and its row of B,
 which lies anywhere, is asked for some entries ahead. What is left of the columns goes in pieces of half the size, down to one column,
-as a vector has.
+as a vector has. For that one, where some lanes of a vector can be loaded, they are entries of the row, which gather their factors.
 
 Where B has the left factors of ⊗, the product is of transposed matrices.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from semiring.kernels.cpu.emitter import I32, Arguments, Emitter, Scalar
+from semiring.kernels.cpu.emitter import I32, I64, Arguments, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.sparse_words import SparseArrays, SparseForm, SparseWords
@@ -131,9 +131,19 @@ class SparseKernel(Entries):
         }
         self._n = args.load(em, "n")
         self._stop = em.sub(em.load("i64", em.at("i64", self.starts, self.last), 8), 1)
+        self._limit, self._strange = em.sub(args.load(em, "depth"), 1), em.variable(0)
         em.loop(self.first, self.last, 1, self._row)
+        em.store("i64", em.load("i64", self._strange, 8), args.place(em, "strange"), 8)
         em.line("ret void")
         return [em]
+
+    def _inside(self, k: str, width: int) -> str:
+        """Numbers of columns, and in the place of those that there are not that of the last one."""
+        em, ir = self.em, I64.vector(width)
+        inside = em.call(f"umin.{I64.overload(width)}", ir, (ir, k), (ir, em.splat(str(self._limit), I64, width)))
+        beyond = self.low(width).somewhere(em.let(f"icmp ne {ir} {k}, {inside}"))
+        em.store("i64", em.let(f"or i64 {em.load('i64', self._strange, 8)}, {em.let(f'zext i1 {beyond} to i64')}"), self._strange, 8)
+        return inside
 
     def _widths(self) -> list[int]:
         """A whole vector, and its halves down to one element."""
@@ -165,7 +175,7 @@ class SparseKernel(Entries):
         em, parts = self.em, len(self.rep.inner) + self.form.witness
 
         def term(e: str, sums: list[str]) -> list[str]:
-            k = self.number(self.columns, e)
+            k = self._inside(self.number(self.columns, e), 1)
             if width == self.width:
                 self._ask(em.smin(em.add(e, _AHEAD), self._stop), j, vectors * width)
             entry = self.splat(self.element(self.values, [e] * len(self.components), 1), width)
@@ -177,12 +187,54 @@ class SparseKernel(Entries):
                 new += self.take(width, sums[v * parts : (v + 1) * parts], entry, other, code)
             return new
 
-        sums = em.loop(*ends, 1, term, self.zeros(width) * vectors)
+        if vectors * width == 1 and self._gathers:
+            sums = self._gathered(ends, j)
+        else:
+            sums = em.loop(*ends, 1, term, self.zeros(width) * vectors)
         for v in range(vectors):
             at = em.add(em.add(place, j), v * width)
             mine = self.decoded(width, sums[v * parts : (v + 1) * parts], self._thresholds[width])
             for (s, array), x in zip(self._places, mine, strict=True):
                 em.store(s.vector(width), x, em.at(s.ir, array, at), s.bytes)
+
+    @property
+    def _gathers(self) -> bool:
+        """Whether lanes take entries of a row for a single column; instructions gather elements of 4 bytes and more."""
+        return self.target.masks and not self.form.witness and min(s.bytes for s in self.rep.outer) >= I32.bytes
+
+    def _gathered(self, ends: tuple[str, str], j: str | int) -> list[str]:
+        """The sum of a row for one column, of which each lane adds up a part."""
+        em, width, rep = self.em, self.width, self.rep
+        index = I32 if self.form.narrow else I64
+        begin, end = ends
+
+        def terms(e: str, sums: list[str], mask: str) -> list[str]:
+            k = em.masked_load(index, width, em.at(index.ir, self.columns, e), mask)
+            if self.form.narrow:
+                k = em.let(f"sext {I32.vector(width)} {k} to {I64.vector(width)}")
+            k = self._inside(k, width)
+            entry, other = [], []
+            for c, (s, inner) in enumerate(zip(rep.outer, rep.inner, strict=True)):
+                raw = em.masked_load(s, width, em.at(s.ir, self.values[c], e), mask)
+                entry.append(Value(rep.encode(self.low(width), c, raw), inner))
+                rows = em.let(f"mul {I64.vector(width)} {k}, {em.splat(self._down[c], I64, width)}")
+                raw = em.gather(s, width, em.at(s.ir, self._right[c], j), rows, mask)
+                other.append(Value(rep.encode(self.low(width), c, raw), inner))
+            new = self.take(width, sums, entry, other, "")
+            return [self.low(width).select(mask, s, x, old) for s, x, old in zip(rep.inner, new, sums, strict=True)]
+
+        def turn(e: str, sums: list[str]) -> list[str]:
+            left = em.splat(em.let(f"sub i64 {end}, {e}"), I64, width)
+            lanes = ", ".join(f"i64 {lane}" for lane in range(width))
+            return terms(e, sums, em.let(f"icmp slt {I64.vector(width)} <{lanes}>, {left}"))
+
+        sums = em.loop(begin, end, width, turn, self.zeros(width))
+        while width > 1:
+            halves = [[em.half(x, s, width, upper) for s, x in zip(rep.inner, sums, strict=True)] for upper in (0, 1)]
+            width //= 2
+            one, other = ([Value(x, s) for s, x in zip(rep.inner, half, strict=True)] for half in halves)
+            sums = [v.name for v in self.low(width).evaluate(rep.add, one, other, rep.inner)]
+        return sums
 
     def _ask(self, e: str, j: str | int, columns: int) -> None:
         """Ask for a part of the row of B of a later entry."""

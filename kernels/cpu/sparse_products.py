@@ -12,10 +12,10 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, run
 from semiring.kernels import machine
-from semiring.kernels.compressed import CompressedRows, Mask, Room
+from semiring.kernels.compressed import CompressedRows, Mask, Room, strange_columns
 from semiring.kernels.cpu.emitter import pack
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.sparse_words import SparseArrays, SparseForm, SparseWords, bitmap_bytes
+from semiring.kernels.cpu.sparse_words import STRANGE, SparseArrays, SparseForm, SparseWords, bitmap_bytes
 
 __all__ = ["CpuSparseProducts"]
 
@@ -58,12 +58,15 @@ class CpuSparseProducts(Threaded):
             address(A.columns),
             n,
             self._kernels.representation.threshold(signed=signed),
+            A.shape[1],
             via=0 if via is None else address(via),
         )
         arrays = [
             SparseArrays(address(v), address(b), b.strides[0] // b.itemsize, address(c)) for v, b, c in zip(A.values, B, C, strict=True)
         ]
-        _over_rows(function, known, arrays, _shares(A.starts, threads), threads)
+        nowhere = A.shape[1] == 0 and len(A.columns) > 0
+        if nowhere or _over_rows(function, known, arrays, _shares(A.starts, threads), threads):
+            raise strange_columns()
 
     def times_sparse(
         self,
@@ -77,6 +80,8 @@ class CpuSparseProducts(Threaded):
         signed: bool = False,
     ) -> tuple[CompressedRows, Array | None]:
         """A⊗B."""
+        for rows in (A, B, *(() if mask is None else (mask.pattern,))):
+            rows.require_columns()
         if B.shape[1] > _BITS * len(B.columns):
             return self._renumbered(A, B, room, mask, witness=witness, swapped=swapped, signed=signed)
         narrow = A.columns.dtype == B.columns.dtype == np.int32 and (mask is None or mask.pattern.columns.dtype == np.int32)
@@ -147,15 +152,19 @@ def _over_rows(
     tasks: Sequence[tuple[int, int]],
     threads: int,
     bitmaps: Sequence[Array] = (),
-) -> None:
-    """Call a function for ranges of rows, each worker with a bitmap of its own."""
+) -> bool:
+    """Call a function for ranges of rows, each worker with a bitmap of its own: whether it found columns that there are not."""
+    strange: list[int] = []
 
     def work(task: tuple[int, int], worker: int) -> None:
         first, last = task
         packed = pack(known._replace(first=first, last=last, bitmap=address(bitmaps[worker]) if bitmaps else 0), arrays)
         function(packed.buffer_info()[0])
+        if packed[STRANGE]:
+            strange.append(first)
 
     run(work, tasks, threads)
+    return bool(strange)
 
 
 def _shares(starts: Array, threads: int) -> list[tuple[int, int]]:

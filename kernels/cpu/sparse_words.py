@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["SparseArrays", "SparseForm", "SparseWords", "bitmap_bytes"]
+__all__ = ["STRANGE", "SparseArrays", "SparseForm", "SparseWords", "bitmap_bytes"]
 
 
 class SparseForm(NamedTuple):
@@ -47,7 +47,8 @@ class SparseWords(NamedTuple):
     The rows of A from `first` to `last` are multiplied. `starts` and `columns` are those of its compressed rows, `right_starts` and
     `right_columns` those of B, and `mask_starts` and `mask_columns` those of a mask, whose bits are exclusive-ored with `flip`. B has `n`
     columns. Rows of a sparse result begin at `out_starts`, which ``symbolic`` fills with their lengths, one place further on. `bitmap` is
-    zeroed memory for `words` words, see `bitmap_bytes`.
+    zeroed memory for `words` words, see `bitmap_bytes`. A product with a dense B, of `depth` rows, takes the last one for all beyond, and
+    tells that by `strange`.
     """
 
     first: int
@@ -56,6 +57,8 @@ class SparseWords(NamedTuple):
     columns: int
     n: int
     threshold: int
+    depth: int = 0
+    strange: int = 0
     via: int = 0
     right_starts: int = 0
     right_columns: int = 0
@@ -66,6 +69,10 @@ class SparseWords(NamedTuple):
     out_columns: int = 0
     bitmap: int = 0
     words: int = 0
+
+
+STRANGE = SparseWords._fields.index("strange")
+"""Where a function tells of numbers of columns that there are not."""
 
 
 class SparseArrays(NamedTuple):

@@ -254,15 +254,7 @@ class VectorKernel:
         for r in range(rows):
             total, width = sums[r * parts : (r + 1) * parts], lanes
             while width > 1:
-                halves = [self._half(v, s, width, upper) for upper in (0, 1) for v, s in zip(total, (*rep.inner, I32), strict=False)]
+                halves = [self._em.half(v, s, width, upper) for upper in (0, 1) for v, s in zip(total, (*rep.inner, I32), strict=False)]
                 width //= 2
                 total = self._both(width, halves[:parts], halves[parts:])
             self._update(1, self._both(1, total, rest[r * parts : (r + 1) * parts]), em.add(i, r))
-
-    def _half(self, vector: str, s: Scalar, width: int, upper: int) -> str:
-        """The lower or the upper half of a vector."""
-        half, ir = width // 2, s.vector(width)
-        if half == 1:
-            return self._em.let(f"extractelement {ir} {vector}, i64 {upper}")
-        lanes = ", ".join(f"i32 {lane + upper * half}" for lane in range(half))
-        return self._em.let(f"shufflevector {ir} {vector}, {ir} poison, <{half} x i32> <{lanes}>")

@@ -14,11 +14,11 @@ template <class S> struct Sparse {
   SPARSE_FIELDS
 };
 
-// Adds the term of an entry to a sum, but for one whose column is none.
-template <bool SWAPPED, class S, class Sum>
-__device__ __forceinline__ void add_term(const Sparse<S>& product, Sum& sum, const typename S::Element& entry, long long k, long long j) {
-  using E = typename S::Element;
-  const E other = S::encode(S::get(product.right, k * product.right_row + j));
+constexpr int TOGETHER = 4;  // entries of a row that are on their way at a time
+
+// Adds the product of an entry in column k and an element of B, of which it is the left factor unless they are SWAPPED.
+template <bool SWAPPED, class S, class Sum, class E = typename S::Element>
+__device__ __forceinline__ void add_term(const Sparse<S>& product, Sum& sum, const E& entry, const E& other, long long k) {
   if constexpr (SWAPPED)
     sum.template add<1>(&other, &entry, int(k), product.threshold);
   else
@@ -32,7 +32,6 @@ template <class S, class Sum> __device__ __forceinline__ void put_sum(const Spar
 
 template <class S, class Sum, class Index, int PARTS, bool SWAPPED> __device__ __forceinline__ void multiply_vector(const Sparse<S>& product) {
   using E = typename S::Element;
-  constexpr int TOGETHER = 4;  // entries of a lane that are on their way at a time
   const Index *const starts = static_cast<const Index*>(product.starts), *columns = static_cast<const Index*>(product.columns);
   const long long i = blockIdx.x * static_cast<long long>(blockDim.x / PARTS) + threadIdx.x / PARTS;
   const int part = threadIdx.x % PARTS;
@@ -61,11 +60,7 @@ template <class S, class Sum, class Index, int PARTS, bool SWAPPED> __device__ _
 #pragma unroll
     for (int q = 0; q < TOGETHER; q++) {
       if (e + q * PARTS >= count) break;
-      const E mine = S::encode(entry[q]), theirs = S::encode(other[q]);
-      if constexpr (SWAPPED)
-        sum.template add<1>(&theirs, &mine, int(k[q]), product.threshold);
-      else
-        sum.template add<1>(&mine, &theirs, int(k[q]), product.threshold);
+      add_term<SWAPPED>(product, sum, S::encode(entry[q]), S::encode(other[q]), k[q]);
     }
   }
   if (strange) *product.strange = 1;
@@ -75,28 +70,48 @@ template <class S, class Sum, class Index, int PARTS, bool SWAPPED> __device__ _
 
 template <class S, class Sum, class Index, int LANES, int COLUMNS, int ROWS, bool SWAPPED>
 __device__ __forceinline__ void multiply_matrix(const Sparse<S>& product) {
+  using E = typename S::Element;
   const Index *const starts = static_cast<const Index*>(product.starts), *const columns = static_cast<const Index*>(product.columns);
   const int lane = threadIdx.x % LANES, groups = blockDim.x / LANES;
   const long long first = blockIdx.x * static_cast<long long>(ROWS), last = min(first + ROWS, product.m);
+  bool strange = false;
   for (long long i = first + threadIdx.x / LANES; i < last; i += groups) {
-    const long long begin = starts[i], end = starts[i + 1];
+    const Index begin = starts[i], count = starts[i + 1] - begin;
     for (long long j = lane; j < product.n; j += LANES * COLUMNS) {
+      typename S::Pointers values = product.values;
+      S::advance(values, begin);
+      const Index* numbers = columns + begin;
       Sum sums[COLUMNS];
-#pragma unroll 4
-      for (long long e = begin; e < end; e++) {
-        const long long k = columns[e];
-        if (static_cast<unsigned long long>(k) >= product.depth) {
-          *product.strange = 1;
-          continue;
-        }
-        const auto entry = S::encode(S::get(product.values, e));
+#pragma unroll 1
+      for (Index e = 0; e < count; e += TOGETHER) {
+        long long k[TOGETHER];
+        E entry[TOGETHER], other[TOGETHER][COLUMNS];
 #pragma unroll
-        for (int c = 0; c < COLUMNS; c++)
-          if (j + c * LANES < product.n) add_term<SWAPPED>(product, sums[c], entry, k, j + c * LANES);
+        for (int q = 0; q < TOGETHER; q++) {
+          k[q] = e + q < count ? static_cast<long long>(numbers[e + q]) : 0;
+          entry[q] = e + q < count ? S::get(values, e + q) : S::zero();
+        }
+#pragma unroll
+        for (int q = 0; q < TOGETHER; q++) {
+          const bool known = static_cast<unsigned long long>(k[q]) < product.depth;
+          strange |= !known;
+#pragma unroll
+          for (int c = 0; c < COLUMNS; c++) {
+            const long long column = j + c * LANES;
+            other[q][c] = known && column < product.n ? S::get(product.right, k[q] * product.right_row + column) : S::zero();
+          }
+        }
+#pragma unroll
+        for (int q = 0; q < TOGETHER; q++) {
+          if (e + q >= count) break;
+#pragma unroll
+          for (int c = 0; c < COLUMNS; c++) add_term<SWAPPED>(product, sums[c], S::encode(entry[q]), S::encode(other[q][c]), k[q]);
+        }
       }
 #pragma unroll
       for (int c = 0; c < COLUMNS; c++)
         if (j + c * LANES < product.n) put_sum(product, sums[c], i * product.n + j + c * LANES);
     }
   }
+  if (strange) *product.strange = 1;
 }

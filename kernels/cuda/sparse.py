@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.common.errors import GraphError
 from semiring.kernels import cache
-from semiring.kernels.compressed import CompressedRows
+from semiring.kernels.compressed import CompressedRows, strange_columns
 from semiring.kernels.cuda.arguments import Sparse
 from semiring.kernels.cuda.blocks import by_value, of_one_layout
 from semiring.kernels.cuda.compiler import Kernel
@@ -130,7 +129,7 @@ class CudaSparseProducts:
         kernel = _kernel(self.semiring, self.dtypes, form, self.number)
         kernel((-(-m // rows), 1, 1), (_THREADS, 1, 1), (by_value(product),))
         if read_back(strange)[0]:
-            raise GraphError("the sparse array has indices that do not belong to a matrix of its shape; see its check_format")
+            raise strange_columns()
 
 
 def _address(array: Any) -> int:

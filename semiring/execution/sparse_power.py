@@ -14,7 +14,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.power import Stored, power
-from semiring.arrays.memory import fits
+from semiring.arrays.memory import fits, require_memory
 from semiring.execution.sparse_operands import SparseOperand
 from semiring.kernels.compressed import CompressedRows
 from semiring.planning import Problem
@@ -28,7 +28,7 @@ _MATRICES = 3
 """Dense ones that a product has."""
 
 
-def sparse_power(a: Any, edges: CSR, k: int, semiring: Semiring, multiply: Callable[[Any, Any], Any]) -> Any:
+def sparse_power(a: Any, edges: CSR, k: int, semiring: Semiring, multiply: Callable[[Any, Any], Any], *, dense: bool) -> Any:
     """A^k in the caller's kind of sparse array, stored by rows, without entries that are zero.
 
     Parameters
@@ -41,14 +41,19 @@ def sparse_power(a: Any, edges: CSR, k: int, semiring: Semiring, multiply: Calla
     semiring : Semiring
     multiply : callable
         The product of sparse or dense matrices, each an array, or a tuple of them where elements have several components.
+    dense : bool
+        Whether all products are of dense matrices, as on a GPU.
     """
     dtypes, n = edges.dtypes, edges.n
     zero, one = semiring.identities(dtypes)
+    if dense:
+        require_memory(n, dtypes)
 
     def product(x: Any, y: Any) -> Any:
         left, right = (v if isinstance(v, tuple) else (v,) for v in (x, y))
-        if not (_is_dense(left) or _is_dense(right)) and _fills(semiring, dtypes, left[0], right[0]):
-            x, y = (tuple([_dense(v, z) for v, z in zip(part, zero, strict=True)]) for part in (left, right))
+        sparse = not (_is_dense(left) or _is_dense(right))
+        if dense or (sparse and _fills(semiring, dtypes, left[0], right[0])):
+            x, y = (part if _is_dense(part) else tuple(map(_dense, part, zero)) for part in (left, right))
             x, y = (v if len(v) > 1 else v[0] for v in (x, y))
         return multiply(x, y)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from semiring.algebra.catalogue import MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
+from semiring.common.errors import GraphError
 from semiring.kernels import machine
 from semiring.kernels.compressed import CompressedRows, Mask, ReferenceSparseProducts, SparseProducts
 from semiring.kernels.cpu.sparse_products import CpuSparseProducts
@@ -201,3 +202,19 @@ def test_room_is_asked_for_before_the_result_is_made() -> None:
     for products in of((MIN_PLUS, F8)):
         with pytest.raises(MemoryError, match="2500"):
             products.times_sparse(ones, ones, refuse)
+
+
+@pytest.mark.parametrize("column", [-1, 30, 1 << 30])
+@pytest.mark.parametrize("n", [1, 3, 64])
+@pytest.mark.parametrize("isa", ISAS)
+def test_columns_that_there_are_not_are_refused(column: int, n: int, isa: str) -> None:
+    case = MIN_PLUS, F8
+    rng = np.random.default_rng(13)
+    b, B = operand(case, (30, n), rng, 0.5)
+    _, A = operand(case, (20, 30), rng, 0.5)
+    A.columns[-1] = column
+    for products in of(case, isa):
+        with pytest.raises(GraphError, match="do not belong"):
+            products.times_dense(A, b, (np.empty((20, n)),))
+        with pytest.raises(GraphError, match="do not belong"):
+            products.times_sparse(A, B, room)
