@@ -15,6 +15,9 @@ file              papers
 `potentials`      Johnson (1977)
 `elimination`     Backhouse and Carré (1975); Sao, Kannan, Gera and Vuduc (2020): sparse graphs
 `scan`            Baum et al. (1970), Viterbi (1967): hidden Markov models
+`cycle_mean`      Cochet-Terrasson et al. (1998), Dasdan (2004): Howard's policy iteration
+`betweenness`     Brandes (2001)
+`simple_paths`    Yen (1971), Lawler (1972): the k shortest simple paths
 `divergence`      Cherkassky and Goldberg (1999): cycles that keep a closure from converging
 ================  ==========================================================================================================
 
@@ -31,11 +34,18 @@ What calls what:
     └─ potentials             the closure once more, if it was rounding
     rows_of_edges             some rows of the closure of a sparse graph: best-first search, or label-correcting rounds
     └─ csr                    a sparse matrix by compressed rows
+    best_path                 one path of a sparse graph, from both of its ends
+    hops                      what all distances come to where all edges are equally long
+    eccentricities            diameter and radius of a sparse graph, by bounds
+    reachability              who reaches whom in a sparse graph, by its condensation
     factorization             a sparse graph that is eliminated, and again for other weights: any rows of the closure
     ├─ elimination            fronts of supernodes, and two sweeps through their panels
     ├─ symbolic, ordering     what will be filled, and an order of elimination in which that is little
     ├─ distribution           what all distances come to, tallied while sweeps find them
     └─ tight_edges            predecessor trees of its rows
+    cycle_mean                the least mean of a cycle of a sparse graph, and an eigenvector
+    betweenness               how much of all shortest paths leads through each vertex and edge
+    simple_paths              the shortest path between two vertices, and the next best ones
     rows_of_matrix            some rows of the closure of a dense matrix, by products of a few rows
     predecessors              trees of best paths out of a construction matrix
     └─ extraction             single paths out of it

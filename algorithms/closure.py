@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms import components
-from semiring.algorithms.divergence import Diagnosis, divergent_loop, may_improve
+from semiring.algorithms.divergence import Diagnosis, divergent_loop, is_min_plus, may_improve
 from semiring.algorithms.potentials import close_by_potentials, inverse
 from semiring.algorithms.stacks import close_together
 from semiring.algorithms.task import Task, steps_for
@@ -43,7 +43,7 @@ from semiring.kernels.boolean import is_reachability
 from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics, tropical
 from semiring.kernels.overflow.closures import guard_for
-from semiring.kernels.select import engine_for
+from semiring.kernels.select import close_by_levels, engine_for
 
 __all__ = ["closure"]
 
@@ -67,6 +67,7 @@ def closure(
     names: Sequence[Any] | None = None,
     verify: Callable[[], Sequence[ValueStatistics]] | None = None,
     check: bool = True,
+    levels: bool = False,
 ) -> None:
     """values ← A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ …, in place.
 
@@ -91,6 +92,8 @@ def closure(
         be called when `values` have changed.
     check : bool
         Whether what could leave the dtype is refused.
+    levels : bool
+        Whether a GPU may count hops instead, in bits, between all vertices of a sparse graph whose edges are all equally long.
 
     Raises
     ------
@@ -115,6 +118,12 @@ def closure(
         engine.meter.expect(values[0].size * values[0].shape[-1] * (2 if task.eliminate and not reflexive else 1))
     name = int if names is None else names.__getitem__
     if type(values[0]) is not np.ndarray and on_gpu(values[0]):
+        large = values[0].ndim == 2 and len(values[0]) >= machine.LEVELS_SIDE
+        if levels and large and via is None and reflexive and is_min_plus(semiring):
+            statistics = task.statistics(values) if verify is None else verify()
+            if statistics and _count_hops(engine, values[0], statistics[0]):
+                return
+            verify = partial(tuple, statistics)
         close_asynchronously(task, values, via, verify, lambda vertex: _close_on_host(task, values, via, kept(), names, vertex))
         return
     batch = values[0].shape[:-2]
@@ -296,3 +305,17 @@ def close_asynchronously(
     guard.after(values, via)
     if task.eliminate and task.check:
         task.require_elements(values)
+
+
+def _count_hops(engine: Engine, matrix: Any, found: ValueStatistics) -> bool:
+    """Whether a matrix on a GPU, whose edges may be equally long, was closed by counting hops, multiples of which length are exact."""
+    n, dtype = len(matrix), matrix.dtype
+    if not is_min_plus(engine.semiring) or found.finite is None or not (found.finite[0] == found.finite[1] or 0 < found.zeros <= n):
+        return False
+    length, most = found.finite[1], 2.0 ** (np.finfo(dtype).nmant + 1) if dtype.kind == "f" else float(np.iinfo(dtype).max)
+    if not (length > 0 and length == int(length) and n * length < most):
+        return False
+    if not close_by_levels(matrix, engine.semiring.identities((dtype,))[0][0], length):
+        return False
+    _expect(engine, -(n**3))
+    return True

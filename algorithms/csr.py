@@ -14,6 +14,7 @@ import numpy as np
 
 from semiring.arrays.devices import holds_symbols, is_gpu
 from semiring.common.forks import cached_property
+from semiring.kernels.cpu.transposition import is_symmetric, transposition
 from semiring.kernels.limits import ValueStatistics
 
 __all__ = ["CSR", "SparseArray", "combine_runs", "consecutive", "in_order", "in_range", "reached", "scatter"]
@@ -148,11 +149,20 @@ class CSR:
         """Where each edge begins, its row."""
         return np.arange(self.n).repeat(self.starts[1:] - self.starts[:-1])
 
+    @cached_property
+    def symmetric(self) -> bool:
+        """Whether each edge has one of the same weight back."""
+        return all(w.dtype.kind != "O" and is_symmetric(self.starts, self.heads, w) for w in self.weights)
+
     def transposed(self) -> CSR:
-        """The same edges the other way round."""
-        order = np.argsort(self.heads, kind="stable")
-        weights = tuple(w[order] for w in self.weights)
-        return CSR.of(self.heads[order], self.tails[order], weights, self.n, self.zero, self.statistics)
+        """The same edges the other way round; the graph itself where it is symmetric."""
+        return self if self.symmetric else self._reverse
+
+    @cached_property
+    def _reverse(self) -> CSR:
+        """The edges the other way round, in new arrays."""
+        starts, heads, order = transposition(self.starts, self.heads)
+        return CSR(self.n, starts, heads, tuple([w[order] for w in self.weights]), self.zero, self.statistics)
 
     def leaving(self, vertices: Array) -> tuple[Array, Array]:
         """The edges from several vertices, one vertex after the other: for each the position of its vertex, and its own number."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from semiring.algorithms.recursive import close_first, eliminate_first
 from semiring.algorithms.symbolic import Symbolic, inverse_permutation
+from semiring.arrays.devices import on_gpu
 from semiring.arrays.threads import run
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.cpu.eliminations import Eliminations, Layout, Panels
@@ -70,20 +71,26 @@ class Elimination:
         By star(pivot), for any closed semiring; else ⊕ must be idempotent.
     panels : Panels, optional
         Those that the same graph has had before.
+    sweeps : CudaSweeps, optional
+        Of a GPU, which is to have the panels too, and finds rows and columns that are to lie there.
 
     Attributes
     ----------
     panels : Panels
     """
 
-    def __init__(self, engine: Engine, kernels: Eliminations, found: Symbolic, *, by_star: bool, panels: Panels | None = None) -> None:
-        self.engine, self.kernels, self.found, self.by_star = engine, kernels, found, by_star
+    def __init__(
+        self, engine: Engine, kernels: Eliminations, found: Symbolic, *, by_star: bool, panels: Panels | None = None, sweeps: Any = None
+    ) -> None:
+        self.engine, self.kernels, self.found, self.by_star, self.sweeps = engine, kernels, found, by_star, sweeps
         size = found.fill.panels
         upper, lower = panels or (tuple(np.empty(size, d) for d in kernels.dtypes) for _ in range(2))
         self.panels = Panels(upper, lower)
         self._complements = np.zeros((len(found.parent), len(kernels.dtypes)), np.int64)
         self._held: dict[int, Values] = {}
         self._subtrees, self._above = _subtrees(found)
+        if sweeps is not None and panels is not None:
+            sweeps.hold(panels)
         numbers = np.arange(found.n)
         self._layout = Layout(numbers, numbers, found.nodes.rows)
 
@@ -131,6 +138,8 @@ class Elimination:
                     self._front(s, weights, how)
         except DivergentPivot as stop:
             raise DivergentPivot(int(found.order[stop.vertex])) from None
+        if self.sweeps is not None:
+            self.sweeps.hold(self.panels, None if changed is None else due)
 
     def _front(self, s: int, weights: Values, how: dict[str, Any]) -> None:
         """Eliminate one front whose children are done."""
@@ -169,7 +178,7 @@ class Elimination:
         sources : int array of shape (k,)
         targets : int array of shape (l,), optional
         out : tuple of arrays of shape (k, l), or `backward` (l, k)
-            Contiguous.
+            Contiguous; on a GPU by rows, or `backward` by columns.
         backward : bool
         tell : callable
             Is told how many rows are done, and by which worker.
@@ -178,6 +187,10 @@ class Elimination:
         places, signed = found.place[sources], self.engine.signed
         ends = found.place if targets is None else found.place[targets]
         down = self._down(None if targets is None else ends)
+        if on_gpu(out[0]):
+            self.sweeps.run(places, ends, down, tuple(v.T for v in out) if backward else out, backward=backward, signed=signed)
+            tell(len(places), 0)
+            return
         order = np.argsort(places, kind="stable")  # those that are near each other in the tree have most of their ancestors in common
         buffers: dict[int, Values] = {}
 

@@ -20,12 +20,14 @@ from semiring.algorithms.elimination import Elimination
 from semiring.algorithms.potentials import inverse
 from semiring.algorithms.schedules import eliminates
 from semiring.algorithms.symbolic import Symbolic
+from semiring.arrays.devices import host, is_gpu, on_device, to_gpu
 from semiring.common.errors import DivergentPivot
 from semiring.common.progress import Meter
+from semiring.kernels import machine
 from semiring.kernels.cpu.eliminations import Eliminations, Panels
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
-from semiring.kernels.select import engine_for
+from semiring.kernels.select import engine_for, sweeps_for
 
 __all__ = ["Factorization", "Kept", "sums_converge"]
 
@@ -87,6 +89,8 @@ class Factorization:
         Whether what could leave the dtype is refused.
     kept : Kept, optional
         What an elimination of the same graph has left, which is not done again.
+    device : str
+        Where rows and columns are found: "cpu", or a GPU, on which they are left.
 
     Raises
     ------
@@ -103,12 +107,15 @@ class Factorization:
         threads: int | None,
         check: bool = True,
         kept: Kept | None = None,
+        device: str = "cpu",
     ) -> None:
-        self.semiring, self.edges, self.check, self._names = semiring, edges, check, names
+        self.semiring, self.edges, self.check, self.device, self._names = semiring, edges, check, device, names
         engine = engine_for(semiring, edges.dtypes, "cpu", threads, witness=True)  # which matrices of bits have not
         by_star = eliminates(semiring, edges.dtypes, paths=False)
         kernels, panels = Eliminations(semiring, edges.dtypes, threads), None if kept is None else kept.panels
-        self.elimination = Elimination(engine, kernels, found, by_star=by_star, panels=panels)
+        with on_device(device):
+            sweeps = sweeps_for(semiring, edges.dtypes, device, found.nodes, found.parent)
+            self.elimination = Elimination(engine, kernels, found, by_star=by_star, panels=panels, sweeps=sweeps)
         self._operations = operations_for(semiring, edges.dtypes)
         self._potentials = None if kept is None else kept.potentials
         if kept is None:
@@ -148,7 +155,14 @@ class Factorization:
         return np.where(there, numbers, -1)
 
     def between(
-        self, sources: Array, targets: Array, *, every_source: bool = False, every_target: bool = False, meter: Meter | None = None
+        self,
+        sources: Array,
+        targets: Array,
+        *,
+        every_source: bool = False,
+        every_target: bool = False,
+        on_host: bool = True,
+        meter: Meter | None = None,
     ) -> Values:
         """Elements of the closure between vertices: by rows, or by columns where these are fewer.
 
@@ -157,6 +171,8 @@ class Factorization:
         sources, targets : int arrays
         every_source, every_target : bool
             Whether these are all vertices, in their order.
+        on_host : bool
+            False leaves them on the device that has found them.
         meter : Meter, optional
             Told of n + m steps for each row or column.
         """
@@ -164,20 +180,35 @@ class Factorization:
         if self._guard.needs_rows and not (every_source if backward else every_target):
             every = np.arange(self.edges.n)
             ends = (every, targets) if backward else (sources, every)
-            found = self.between(*ends, every_source=backward, every_target=not backward, meter=meter)
+            found = self.between(*ends, every_source=backward, every_target=not backward, on_host=on_host, meter=meter)
             return tuple(v[sources] if backward else v[:, targets] for v in found)
-        out = tuple(np.empty((len(sources), len(targets)), d) for d in self.edges.dtypes)
-        tell = self._telling(meter)
-        if backward:
-            self.elimination.rows(targets, None if every_source else sources, out, backward=True, tell=tell)
-        else:
-            self.elimination.rows(sources, None if every_target else targets, out, tell=tell)
-        if self._potentials is not None:
-            p, back = self._potentials
-            out = self._multiplied(tuple(v[sources, None] for v in back), out)
-            out = self._multiplied(out, tuple(v[targets] for v in p))
-        self._guard.after(out, None)
+        if not on_host and is_gpu(self.device) and min(len(sources), len(targets)) < machine.GPU_SWEEP:
+            found = self.between(sources, targets, every_source=every_source, every_target=every_target, meter=meter)
+            with on_device(self.device):
+                return tuple(map(to_gpu, found))
+        with on_device("cpu" if on_host else self.device):
+            out = self._empty((len(sources), len(targets)), backward=backward, on_host=on_host)
+            tell = self._telling(meter)
+            if backward:
+                self.elimination.rows(targets, None if every_source else sources, out, backward=True, tell=tell)
+            else:
+                self.elimination.rows(sources, None if every_target else targets, out, tell=tell)
+            if self._potentials is not None:
+                p, back = self._potentials
+                found = self._multiplied(tuple(v[sources, None] for v in back), tuple(map(host, out)))
+                found = self._multiplied(found, tuple(v[targets] for v in p))
+                out = found if on_host or not is_gpu(self.device) else tuple(map(to_gpu, found))
+            self._guard.after(out, None)
         return out
+
+    def _empty(self, shape: tuple[int, int], *, backward: bool, on_host: bool) -> Values:
+        """New arrays for rows, or `backward` for columns."""
+        dtypes = self.edges.dtypes
+        if on_host or not is_gpu(self.device):
+            return tuple(np.empty(shape, d) for d in dtypes)
+        import cupy
+
+        return tuple(cupy.empty(shape, d, order="F" if backward else "C") for d in dtypes)
 
     def distribution(self, most: int, *, meter: Meter | None = None) -> Distribution | None:
         """What the distances of a graph over min-plus come to, with a histogram of at most so many cells, or with 0 without one.
@@ -232,10 +263,11 @@ class Factorization:
             changed = None
         self.edges = CSR(edges.n, edges.starts, edges.heads, weights, edges.zero)
         self._potentials = None
-        try:
-            self.elimination.run(weights, changed)
-        except DivergentPivot as stop:
-            self._by_potentials(stop.vertex)
+        with on_device(self.device):
+            try:
+                self.elimination.run(weights, changed)
+            except DivergentPivot as stop:
+                self._by_potentials(stop.vertex)
 
     def _guarded(self, weights: Values) -> None:
         """Refuse weights of which sums could leave the dtype."""

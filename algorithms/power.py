@@ -33,9 +33,14 @@ __all__ = ["power"]
 
 Values = tuple[np.ndarray[Any, Any], ...]
 
+Stored = tuple[Values, Callable[[tuple[int, ...]], tuple[int, ...]]]
+"""Entries, one array a component, and what tells the row and the column of one by its index."""
 
-def power(values: Values, k: int, semiring: Semiring, multiply: Callable[[Any, Any], Any]) -> Values:
-    """A^k for k ≥ 0, by repeated squaring.
+
+def power(
+    values: Values, k: int, semiring: Semiring, multiply: Callable[[Any, Any], Any], stored: Callable[[Values], Stored] | None = None
+) -> Values:
+    """A^k for k ≥ 0, or of a sparse matrix for k ≥ 1, by repeated squaring.
 
     Parameters
     ----------
@@ -45,6 +50,8 @@ def power(values: Values, k: int, semiring: Semiring, multiply: Callable[[Any, A
     semiring : Semiring
     multiply : callable
         The product of two matrices, each an array, or a tuple of them where elements have several components.
+    stored : callable, optional
+        Of matrices that are no arrays, the entries that are stored, and where one of them stands.
 
     Raises
     ------
@@ -58,7 +65,7 @@ def power(values: Values, k: int, semiring: Semiring, multiply: Callable[[Any, A
         """The power i + j, from the powers i and j."""
         for operand, exponent in ((x, i), (y, j)):
             if exponent > 1:
-                _require_inside(semiring, operand, exponent)
+                _require_inside(semiring, exponent, *((operand, tuple) if stored is None else stored(operand)))
         try:
             if semiring.components == 1:
                 return (multiply(x[0], y[0]),)
@@ -81,13 +88,13 @@ def power(values: Values, k: int, semiring: Semiring, multiply: Callable[[Any, A
         exponent *= 2
 
 
-def _require_inside(semiring: Semiring, values: Values, exponent: int) -> None:
+def _require_inside(semiring: Semiring, exponent: int, values: Values, where: Callable[[tuple[int, ...]], tuple[int, ...]]) -> None:
     """Refuse a power that has an element outside the carrier, because a product of it would mean nothing."""
     index = None if surely_elements(semiring, values) else outside(semiring, values)
     if index is not None:
         element = ", ".join(str(v[index]) for v in values)
         raise DomainError(
-            f"power {exponent} of the matrix has the element {element} at [{', '.join(map(str, index))}], outside the carrier of "
+            f"power {exponent} of the matrix has the element {element} at [{', '.join(map(str, where(index)))}], outside the carrier of "
             f"{semiring.name}, {semiring.carrier}: it overflowed, or ⊕ and ⊗ do not stay in the carrier"
         )
 

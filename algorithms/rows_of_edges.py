@@ -43,6 +43,7 @@ from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
 from semiring.common.progress import Meter
+from semiring.kernels.machine import HOPS
 from semiring.kernels.operations import Operations, operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.select import searches_for
@@ -177,8 +178,10 @@ def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str 
     if count <= MANY:
         return Reach()
     sample = min(_SAMPLE if len(edges.heads) <= _FEW * edges.n else _SAMPLE // 2, count // 16)
-    sources = (2 * np.arange(sample) + 1) * edges.n // (2 * sample)
     searches = searches_for(semiring, edges.dtypes, device, threads)
+    if order == "levels" and searches is not None:
+        sample = MANY  # which go together
+    sources = (2 * np.arange(sample) + 1) * edges.n // (2 * sample)
     if searches is None:
         return Reach(sum(len(edges.reachable(sources[i : i + 1])) for i in range(sample)) / (edges.n * sample))
     found = tuple([np.empty((sample, edges.n), d) for d in edges.dtypes])
@@ -212,9 +215,14 @@ class _Search:
 
     def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None, meter: Meter | None = None) -> range:
         """Fill rows by compiled searches, and give those that are zeros because something may be wrong."""
-        graph, best_first = (self.edges.starts, self.edges.heads, self.edges.weights), self.order == "best"
-        how: dict[str, Any] = {"best_first": best_first, "backward": self.backward, "reflexive": self.reflexive, "meter": meter}
-        complete, self.seen = searches.rows(graph, sources, results, tree, **how)
+        graph = self.edges.starts, self.edges.heads, self.edges.weights
+        how: dict[str, Any] = {"reflexive": self.reflexive, "meter": meter}
+        if self.order == "levels" and tree is None and len(sources) >= HOPS:
+            looked = searches.by_hops(graph[:2], sources, results, partial(self._by_hops, searches), **how)
+            if looked is not None:
+                self.seen = looked
+                return range(0)
+        complete, self.seen = searches.rows(graph, sources, results, tree, best_first=self.order == "best", backward=self.backward, **how)
         if complete == len(sources):
             return range(0)
         left = slice(complete, None)
@@ -222,6 +230,11 @@ class _Search:
         if tree is not None:
             tree[left] = -1
         return range(complete, len(sources))
+
+    def _by_hops(self, searches: Searches, most: int) -> Values:
+        """Where all edges are equal, the elements of no path, and of paths of 0 to so many edges."""
+        line = searches.line(tuple([w[:1].repeat(most) for w in self.edges.weights]), backward=self.backward)
+        return tuple([np.append(v.dtype.type(z), v) for z, v in zip(self.edges.zero, line, strict=True)])
 
     def run(self, sources: Array, results: Values, tree: Array | None) -> None:
         """Fill rows of zeros, which are contiguous, with the elements from each source."""

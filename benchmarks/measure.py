@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import statistics
@@ -10,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-__all__ = ["Timings", "alternate", "cores", "hardware", "machine", "print_table", "version"]
+__all__ = ["Timings", "alternate", "best", "cores", "hardware", "installed", "machine", "print_table", "version"]
 
 _QUIET = 0.05
 """What other processes may use of one core in a round that counts."""
@@ -70,6 +72,24 @@ def alternate(works: Mapping[str, Callable[[], object]], repeats: int = 5, *, pa
     rounds.sort(key=lambda r: r[0])
     taken = rounds[:repeats]
     return Timings({name: [seconds[name] for _, seconds in taken] for name in works}, max(0.0, taken[-1][0]))
+
+
+def best(work: Callable[[], Any], rounds: int = 3) -> float:
+    """Seconds of the best of some rounds."""
+    found = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - begun)
+    return min(found)
+
+
+def installed(name: str) -> Any:
+    """A peer, if it is there."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 def _wait_for_quiet(deadline: float) -> None:

@@ -2,6 +2,7 @@
 
     python -m benchmarks.sparse
     python -m benchmarks.sparse --only roads --vertices 20000 --statistics
+    python -m benchmarks.sparse --device cuda
     pip install "semiring[benchmark]"
 
 Roads are planar: the spanning tree of random lengths of a Delaunay triangulation, and an eighth of its other edges. Rows of all pairs are
@@ -14,7 +15,6 @@ written before.
 from __future__ import annotations
 
 import argparse
-import importlib
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -26,7 +26,7 @@ from scipy.sparse import csgraph
 from scipy.spatial import Delaunay
 
 import semiring as sr
-from benchmarks.measure import machine, print_table, version
+from benchmarks.measure import best, hardware, installed, machine, print_table, version
 
 _SOURCES = 1024
 """Rows out of a factor that are timed together."""
@@ -79,27 +79,9 @@ def cube(n: int, *, directed: bool) -> Any:
 GRAPHS: Mapping[str, Callable[..., Any]] = {"roads": roads, "triangulation": triangulation, "cube": cube}
 
 
-def _best(work: Callable[[], Any], rounds: int = 3) -> float:
-    """Seconds of the best of some rounds."""
-    found = []
-    for _ in range(rounds):
-        begun = time.perf_counter()
-        work()
-        found.append(time.perf_counter() - begun)
-    return min(found)
-
-
-def _installed(name: str) -> Any:
-    """A peer, if it is there."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
-
-
 def _networkit(graph: Any, sources: Any) -> Callable[[], Any] | None:
     """Its Dijkstra from each source, on all threads."""
-    if (networkit := _installed("networkit")) is None:
+    if (networkit := installed("networkit")) is None:
         return None
     coo = graph.tocoo()
     theirs = networkit.GraphFromCoo((coo.data.astype(float), (coo.row, coo.col)), n=graph.shape[0], weighted=True, directed=True)
@@ -109,7 +91,7 @@ def _networkit(graph: Any, sources: Any) -> Callable[[], Any] | None:
 
 def _igraph(graph: Any, sources: Any) -> Callable[[], Any] | None:
     """Its Dijkstra from each source."""
-    if (igraph := _installed("igraph")) is None:
+    if (igraph := installed("igraph")) is None:
         return None
     coo = graph.tocoo()
     theirs = igraph.Graph(n=graph.shape[0], edges=np.column_stack([coo.row, coo.col]), directed=True)
@@ -118,7 +100,7 @@ def _igraph(graph: Any, sources: Any) -> Callable[[], Any] | None:
 
 def _routingkit(graph: Any, few: Any, many: tuple[Any, Any]) -> dict[str, tuple[Callable[[], Any], int]]:
     """Tables of its hierarchy over points in the plane, whose order it finds by their places: of all vertices, and of some."""
-    if (routingkit := _installed("pyroutingkit")) is None:
+    if (routingkit := installed("pyroutingkit")) is None:
         return {}
     n, (tails, heads) = graph.shape[0], (v.astype(np.uint32) for v in graph.nonzero())
     x, y = np.ascontiguousarray(_points(n).T, np.float32)  # other strides it does not see
@@ -126,7 +108,7 @@ def _routingkit(graph: Any, few: Any, many: tuple[Any, Any]) -> dict[str, tuple[
     begun = time.perf_counter()
     hierarchy.build_topology(tails, heads, x, y, node_count=n)
     built = time.perf_counter() - begun
-    print(f"RoutingKit: order and topology {built:.2f} s, all weights anew {_best(lambda: hierarchy.customize_weights(weights)):.3f} s")
+    print(f"RoutingKit: order and topology {built:.2f} s, all weights anew {best(lambda: hierarchy.customize_weights(weights)):.3f} s")
     table, every = hierarchy.distances_many_to_many, np.arange(n, dtype=np.uint32)
     few, *ends = (v.astype(np.uint32) for v in (few, *many))
     np.testing.assert_allclose(table(few[:3], every) / 1e6, csgraph.dijkstra(graph, indices=few[:3]), rtol=1e-4)
@@ -139,13 +121,13 @@ def measure(name: str, graph: Any, *, statistics: bool) -> list[list[str]]:
     begun = time.perf_counter()
     f = sr.factor(graph, dtype="float32")
     made = time.perf_counter() - begun
-    again = _best(lambda: f.update(graph.data))
+    again = best(lambda: f.update(graph.data))
     near, far = np.array(f.order[: min(n, _SOURCES)]), np.random.default_rng(3).permutation(n)[: min(n, _SOURCES)]
     few = far[:16]
     expected = csgraph.dijkstra(graph, indices=few[:3])
     np.testing.assert_allclose(f.rows(few[:3]), expected, rtol=1e-4)
     entry = graph.nonzero()[0][:1], graph.nonzero()[1][:1], graph.data[:1]
-    print(f"{name}: {f}; factor {made:.2f} s, all weights anew {again:.3f} s, one edge {_best(lambda: f.update(entry)):.4f} s")
+    print(f"{name}: {f}; factor {made:.2f} s, all weights anew {again:.3f} s, one edge {best(lambda: f.update(entry)):.4f} s")
     ways: dict[str, tuple[Callable[[], Any] | None, int]] = {
         "rows in the order of elimination": (lambda: f.rows(near), len(near)),
         "rows of random sources": (lambda: f.rows(far), len(far)),
@@ -157,12 +139,37 @@ def measure(name: str, graph: Any, *, statistics: bool) -> list[list[str]]:
     }
     if name != "cube":
         ways |= _routingkit(graph, few, (far[:1000], far[-1000:]))
-    seconds = {way: _best(work) / count for way, (work, count) in ways.items() if work is not None}
+    seconds = {way: best(work) / count for way, (work, count) in ways.items() if work is not None}
     if statistics:
         for way, bins in (("statistics", 64), ("statistics without a histogram", None)):
-            seconds[way] = _best(partial(f.statistics, bins=bins), rounds=1) / n
+            seconds[way] = best(partial(f.statistics, bins=bins), rounds=1) / n
     theirs = seconds["SciPy's Dijkstra"]
     return [[name, way, f"{1e3 * s:.3f} ms", f"{theirs / s:.1f} ×"] for way, s in seconds.items()]
+
+
+def measure_on_gpu(name: str, graph: Any) -> list[list[str]]:
+    """The same on a GPU: all rows, which are left there, and other weights, which are eliminated on the host."""
+    import cupy
+
+    def waited(work: Callable[[], Any]) -> None:
+        work()
+        cupy.cuda.get_current_stream().synchronize()
+
+    begun = time.perf_counter()
+    f = sr.factor(graph, dtype="float32", device="cuda")
+    print(f"{name}: {f}; factor {time.perf_counter() - begun:.2f} s")
+    sources = np.random.default_rng(3).permutation(graph.shape[0])[:2048]
+    np.testing.assert_allclose(f.rows(sources)[:3].get(), csgraph.dijkstra(graph, indices=sources[:3]), rtol=1e-4)
+    some = np.random.default_rng(4).permutation(graph.nnz)[:100]
+    tails, heads = graph.nonzero()
+    ways: dict[str, Callable[[], Any]] = {
+        "all rows": f.closure,
+        "2,048 rows": lambda: f.rows(sources),
+        "all weights anew": lambda: f.update(graph.data),
+        "100 weights anew": lambda: f.update((tails[some], heads[some], graph.data[some])),
+        "one weight anew": lambda: f.update((tails[:1], heads[:1], graph.data[:1])),
+    }
+    return [[name, way, f"{best(partial(waited, work)):.3f} s"] for way, work in ways.items()]
 
 
 def main() -> None:
@@ -171,11 +178,16 @@ def main() -> None:
     parser.add_argument("--vertices", type=int, default=100_000)
     parser.add_argument("--directed", action="store_true")
     parser.add_argument("--statistics", action="store_true", help="of all distances too")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     given = parser.parse_args()
-    print(f"{machine()}; {', '.join(map(version, ('numpy', 'scipy')))}; float32, {'directed' if given.directed else 'symmetric'}")
     graphs = {name: GRAPHS[name](given.vertices, directed=given.directed) for name in given.only}
-    rows = [row for name, graph in graphs.items() for row in measure(name, graph, statistics=given.statistics)]
-    print_table(["graph", "way", "a source", "SciPy's time"], rows)
+    place, kind = machine() if given.device == "cpu" else hardware("cuda"), "directed" if given.directed else "symmetric"
+    print(f"{place}; {', '.join(map(version, ('numpy', 'scipy')))}; float32, {kind}")
+    if given.device == "cpu":
+        rows = [row for name, graph in graphs.items() for row in measure(name, graph, statistics=given.statistics)]
+        print_table(["graph", "way", "a source", "SciPy's time"], rows)
+    else:
+        print_table(["graph", "way", "whole call"], [row for name, graph in graphs.items() for row in measure_on_gpu(name, graph)])
 
 
 if __name__ == "__main__":

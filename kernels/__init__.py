@@ -8,6 +8,7 @@ algorithms are written with these alone.
 - `reference`: NumPy, for every dtype, objects included, with the operations of `operations`. It defines what the others are tested against.
 - `cpu`: LLVM IR, generated for the processor at hand.
 - `cuda`: CUDA C++ templates with the semiring's operations generated into them, for NVIDIA GPUs.
+- `compressed` has sparse matrices by compressed rows, what products of these are, and these by NumPy; `cpu` generates them.
 - `scans` has what a scan is asked of: a vector through a long product of matrices, for which `cpu` and `cuda` have loops of their own.
 - `boolean` tells when matrices are packed into bits, for which `cpu` and `cuda` have an engine each.
 - `overflow` checks what integers and floats cannot hold, by value statistics, which tell whether that can happen.

@@ -85,8 +85,9 @@ LIST_ENTRY, LIST_EDGE = 2.4e-9, 7e-9
 SEARCH_CALL, SEARCH_THREADS, SEARCH = 1.25e-5, 3e-5, 3.5e-8
 """Of any call of searches, of waking threads, and of one search."""
 
-BEST, FOUND, AGAIN = 1.5e-9, 5.5e-9, 1.65e-8
-"""Of a vertex that a search finds: best first, times log₂ n · log₂(1 + degree); breadth first or in rounds; and again in rounds."""
+BEST, FOUND, AGAIN, PLACED = 1.5e-9, 5.5e-9, 1.65e-8, 1.5e-9
+"""Of a vertex that a search finds: best first, times log₂ n · log₂(1 + degree); breadth first or in rounds; again in rounds; and beside
+what many breadth-first searches do together."""
 
 EDGE = {"best": 2.7e-9, "levels": 1.2e-9, "rounds": 1.6e-9}
 """Of an edge each time that a search looks at it."""
@@ -100,6 +101,14 @@ ENTRY, TREE = 1.1e-9, 4e-10
 NUMPY_SEARCH, EXACT_SEARCH = 10, 100
 """How many times as long searches take by NumPy, and with Python's own numbers."""
 
+# Products with sparse matrices. 2 cores of AMD Zen 4, 2026-11-23.
+
+SPARSE_TERM, SPARSE_STEP = 1.6e-8, 8
+"""Of a term of a product of two sparse matrices on a core; and how many steps of a dense one take as long as its step, which is alone."""
+
+SPARSE_TASKS = 16
+"""Parts for each thread, as rows differ in what they take."""
+
 # Sparse elimination. 2 cores of AMD Zen 4, 2026-11-23.
 
 ANALYSIS, FRONT = 4e-6, 2e-6
@@ -110,6 +119,11 @@ SWEEP, SWEEP_ENTRY = 2.5, 3.5e-10
 
 TRIAL_ELIMINATION = 4
 """How many times as long as the analysis the fastest other way has to be predicted, as the analysis may turn out to be in vain."""
+
+# Reachability of sparse graphs by strongly connected components. 2 cores of AMD Zen 4, 2026-11-23.
+
+COMPONENT, UNITED, SPREAD = 2e-8, 2.5e-10, 1.2e-9
+"""Of a vertex or an edge; of a word of 64 bits in a union; and of an entry of the matrix."""
 
 # Peers: SciPy 1.17 and NetworkX 3.6 on the same machine.
 
@@ -135,8 +149,15 @@ local efficiency."""
 BACKEND_CALL, BACKEND_GRAPH, BACKEND_EDGE = 1e-3, 6e-7, 1e-6
 """Of a call of the NetworkX backend, of an entry of the matrix that becomes a graph, and of an edge of the graph that it returns."""
 
+NETWORKX_BETWEENNESS, BETWEENNESS = (4e-7, 8e-7), (1.5e-8, 6e-8)
+"""Of a vertex or an edge for each source of betweenness, without and with weights: NetworkX's, and on all threads this library's."""
+
 BACKEND_ENTRY = {"johnson": 1.2e-6, "paths": 5e-7, "lengths": 7e-8, "numbers": 1e-8}
 """Of an entry of what it returns: a list of nodes that are copied twice, a list of nodes, a length in a dictionary, a part of a number."""
+
+BACKEND_READ, BACKEND_BOUNDS, BACKEND_HOPS = 4e-7, 1.2e-6, 4e-10
+"""Of a vertex or an edge of a sparse graph that is read; of all searches that bound eccentricities together; and in hop counts from each
+vertex."""
 
 BACKEND_PART, BACKEND_PART_STEPS = 1e-4, 20e9
 """Of a graph of neighbours, and the steps a second of its closure."""
@@ -158,6 +179,9 @@ over log Σ exp, where tiles multiply exponentials.
 SEARCH_PROBED, SEARCH_ALONE, SEARCH_ENTRY = 1 << 19, 1 << 12, 1 / 32
 """Vertices and edges of all searches below which one thread begins alone; edges that it looks at before others are woken; and what an entry
 of a row takes, beside an edge."""
+
+HOPS = 16
+"""Vertices from which breadth-first searches go faster together than one after the other."""
 
 PART = 128
 """Vertices of graphs that are closed as they are, whatever is reached of them."""
@@ -193,6 +217,12 @@ ASKED_STEPS = 13_000_000_000
 
 HIDDEN_STEPS = 1024
 """Steps for each byte of an entry behind which its copies to a GPU and back can hide."""
+
+GPU_SWEEP = 1024
+"""Rows out of a sparse elimination from which on a GPU finds them faster than some cores do, as each takes it as long as hundreds."""
+
+LEVELS_SIDE, LEVELS, LEVEL_BYTES = 2048, 64, 3.0e12
+"""Vertices of a matrix from which on a GPU may search it by levels, in bits, the most levels that are kept, and bytes of one a second."""
 
 # Kernels of a GPU. NVIDIA H200 and H100, a launch at a time between CUDA events.
 
@@ -284,6 +314,11 @@ def _worth(operation: Expr) -> float:
     if operation.op in ("var", "const"):
         return 0
     return SERIES if operation.op in ("exp", "expm1", "log", "log1p") else 1
+
+
+def most_levels(n: int, edges: int) -> int:
+    """Levels of a search in bits from all vertices that take a GPU half as long as the products of a closure of float32."""
+    return int(n**3 / (2 * GPU_BYTES / 4) / (n * (edges + 2 * n) / 8 / LEVEL_BYTES))
 
 
 def _relative_size(device: str) -> float:

@@ -22,10 +22,14 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.machine import used_devices
 
 if TYPE_CHECKING:
+    from semiring.kernels.compressed import DenseProducts, SparseProducts
     from semiring.kernels.cpu.searches import Searches
     from semiring.kernels.scans import Scans
 
-__all__ = ["engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for"]
+__all__ = [
+    "close_by_levels", "dense_products_for", "engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for",
+    "sparse_products_for", "sweeps_for",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 DTypes = tuple[np.dtype[Any], ...]
@@ -131,8 +135,7 @@ def _selects_in_single_instructions(semiring: Semiring, dtypes: DTypes) -> bool:
     """Whether ⊕ selects, and both operations are generated for single numbers."""
     if any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
         return False
-    used = semiring.program.operations
-    return not (used & _NOT_SINGLE or (used & _WHOLE and any(d.kind == "f" for d in dtypes)))
+    return not (semiring.program.operations & _NOT_SINGLE or _lacks_instructions(semiring, dtypes))
 
 
 def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, threads: int | None = None) -> Scans | None:
@@ -159,6 +162,56 @@ def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, thre
     return CpuScans(semiring, dtypes, threads)
 
 
+def sparse_products_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> SparseProducts:
+    """The products of sparse matrices, generated where that is possible.
+
+    Parameters
+    ----------
+    semiring, dtypes, device, threads
+        As for `engine_for`; a device that is no GPU.
+    """
+    with importing:
+        if device == "reference" or any(d.kind == "O" for d in dtypes) or _lacks_instructions(semiring, dtypes):
+            from semiring.kernels.compressed import ReferenceSparseProducts
+
+            return ReferenceSparseProducts(semiring, dtypes)
+        from semiring.kernels.cpu.sparse_products import CpuSparseProducts
+
+        return CpuSparseProducts(semiring, dtypes, threads)
+
+
+def dense_products_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> DenseProducts:
+    """The products of sparse and dense matrices, also of a GPU.
+
+    Parameters
+    ----------
+    semiring, dtypes, device, threads
+        As for `engine_for`.
+    """
+    if not is_gpu(device):
+        return sparse_products_for(semiring, dtypes, device, threads)
+    used_devices.add(device)
+    with importing:
+        from semiring.kernels.cuda.sparse import CudaSparseProducts
+
+    return CudaSparseProducts(semiring, dtypes, gpu_number(device))
+
+
+def _lacks_instructions(semiring: Semiring, dtypes: DTypes) -> bool:
+    """Whether an operation is not generated for these numbers."""
+    return bool(semiring.program.operations & _WHOLE) and any(d.kind == "f" for d in dtypes)
+
+
+def sweeps_for(semiring: Semiring, dtypes: DTypes, device: str, nodes: Any, parents: Array) -> Any:
+    """The sweeps of a GPU through the panels of an elimination, see `CudaSweeps`; None where that is not on a GPU."""
+    if not is_gpu(device):
+        return None
+    with importing:
+        from semiring.kernels.cuda.sweeps import CudaSweeps
+
+    return CudaSweeps(semiring, dtypes, gpu_number(device), nodes, parents)
+
+
 def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:
     """The tree of each row, or with `backward` of each column, as `semiring.algorithms.predecessors` grows them.
 
@@ -181,6 +234,20 @@ def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, 
     from semiring.kernels.cuda.paths import predecessor_trees as on_the_gpu
 
     return on_the_gpu(semiring, values, via, backward=backward, circles=circles)
+
+
+def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
+    """Distances in the place of edges that are all equally long, by breadth-first search in bits; False leaves the matrix as it was.
+
+    Parameters
+    ----------
+    matrix : CuPy array of shape (n, n)
+    nothing, length : numbers
+        The entry where there is no edge, and that of each edge.
+    """
+    from semiring.kernels.cuda import levels
+
+    return levels.close_by_levels(matrix, nothing, length)
 
 
 def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:

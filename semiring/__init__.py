@@ -11,7 +11,11 @@ What users call, by module; `planning` shows how a call is computed, and `execut
     product.py       matmul, multi_dot
     sequences.py     scan
     summary.py       statistics
+    extent.py        diameter, radius
+    reachability.py  reachability
     elimination.py   factor
+    cycles.py        cycle_mean
+    alternatives.py  k_shortest_paths
     explanation.py   explain, the plan of a call
     watching.py      watch, a closure step by step
     testing.py       random matrices, a closure by brute force, and checks of paths, for tests of one's own
@@ -53,6 +57,8 @@ if TYPE_CHECKING:
     from semiring.algebra.catalogue import semirings as semirings
     from semiring.algebra.definition import Semiring as Semiring
     from semiring.algebra.laws import check as check
+    from semiring.alternatives import SimplePath as SimplePath
+    from semiring.alternatives import k_shortest_paths as k_shortest_paths
     from semiring.common.errors import AssumptionWarning as AssumptionWarning
     from semiring.common.errors import CheckpointError as CheckpointError
     from semiring.common.errors import DivergenceError as DivergenceError
@@ -68,8 +74,12 @@ if TYPE_CHECKING:
     from semiring.common.errors import TraceError as TraceError
     from semiring.common.progress import Progress as Progress
     from semiring.config import show_config as show_config
+    from semiring.cycles import CycleMean as CycleMean
+    from semiring.cycles import cycle_mean as cycle_mean
     from semiring.elimination import factor as factor
     from semiring.explanation import explain as explain
+    from semiring.extent import diameter as diameter
+    from semiring.extent import radius as radius
     from semiring.files.reading import read_edges as read_edges
     from semiring.graphs import EdgeList as EdgeList
     from semiring.graphs import NonEdgeWarning as NonEdgeWarning
@@ -79,11 +89,13 @@ if TYPE_CHECKING:
     from semiring.product import Witnessed as Witnessed
     from semiring.product import matmul as matmul
     from semiring.product import multi_dot as multi_dot
+    from semiring.reachability import reachability as reachability
     from semiring.results.distributed import DistributedMatrix as DistributedMatrix
     from semiring.results.factor import Factor as Factor
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.paths import Paths as Paths
     from semiring.results.paths_between import PathsBetween as PathsBetween
+    from semiring.results.reachability import Reachability as Reachability
     from semiring.results.recording import Recording as Recording
     from semiring.results.statistics import Statistics as Statistics
     from semiring.sequences import Decoded as Decoded
@@ -107,21 +119,26 @@ _ERRORS = """
 _HOMES = {
     "semiring.algebra.catalogue": _CATALOGUE,
     "semiring.algebra.definition": "Semiring",
+    "semiring.alternatives": "SimplePath k_shortest_paths",
     "semiring.common.errors": _ERRORS,
     "semiring.common.progress": "Progress",
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
+    "semiring.cycles": "CycleMean cycle_mean",
     "semiring.elimination": "factor",
     "semiring.explanation": "explain",
+    "semiring.extent": "diameter radius",
     "semiring.files.reading": "read_edges",
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
     "semiring.product": "Witnessed matmul multi_dot",
+    "semiring.reachability": "reachability",
     "semiring.results.distributed": "DistributedMatrix",
     "semiring.results.factor": "Factor",
     "semiring.results.farthest": "FarthestPair",
     "semiring.results.paths": "Paths",
     "semiring.results.paths_between": "PathsBetween",
+    "semiring.results.reachability": "Reachability",
     "semiring.results.recording": "Recording",
     "semiring.results.statistics": "Statistics",
     "semiring.sequences": "Decoded scan",

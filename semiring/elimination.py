@@ -25,6 +25,7 @@ def factor(
     weight: Any = None,
     nonedge: Any = None,
     dtype: Any = None,
+    device: str = "auto",
     threads: int | None = None,
     check: bool = True,
 ) -> Factor:
@@ -66,6 +67,9 @@ def factor(
 
     Other Parameters
     ----------------
+    device : str
+        "cuda", "cuda:0", … has rows, columns and closures found on a GPU, which are left there as arrays of CuPy; "auto" is the CPU.
+        Elimination itself is on the CPU.
     threads : int, optional
         By default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
@@ -83,6 +87,8 @@ def factor(
         Integers or floats so large that a path could leave the dtype.
     TooLargeError
         Where fill takes more memory than there is.
+    SemiringError
+        For a device that is not there.
 
     Notes
     -----
@@ -92,4 +98,4 @@ def factor(
     negative weights are within n · ε of the largest magnitude, as in the closure.
     """
     refuse_arrays(check=check)
-    return factor_graph(graph, as_semiring(semiring), FactorOptions(order, weight, nonedge, dtype, threads, bool(check)))
+    return factor_graph(graph, as_semiring(semiring), FactorOptions(order, weight, nonedge, dtype, device, threads, bool(check)))

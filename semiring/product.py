@@ -14,6 +14,8 @@ from semiring.arrays.cuda_stream import in_stream_of
 from semiring.common.errors import SemiringError, ShapeError, about, raised_here, refuse_arrays
 from semiring.execution.operands import flattened, promoted
 from semiring.execution.product import Witnessed, multiply, multiply_again
+from semiring.execution.sparse_operands import holds_sparse
+from semiring.execution.sparse_product import multiply_sparse
 
 __all__ = ["Witnessed", "matmul", "multi_dot"]
 
@@ -27,6 +29,8 @@ def matmul(
     c: Any = None,
     out: Any = None,
     witness: bool = False,
+    mask: Any = None,
+    complement: bool = False,
     device: str = "auto",
     threads: int | None = None,
     check: bool = True,
@@ -47,45 +51,47 @@ def matmul(
     ----------
     a : array of shape (…, m, k) or (k,)
     b : array of shape (…, k, n) or (k,)
-        Arrays of any library; axes are combined as by `numpy.matmul`, and dtypes promoted to a common one, in which ∞ stays ∞. Over a
-        structured semiring an operand is a tuple of arrays, one a component.
+        Arrays of any library, with axes as of `numpy.matmul`, or sparse ones (How-to, Sparse); dtypes are promoted to a common one, in
+        which ∞ stays ∞. Over a structured semiring a tuple of arrays.
     semiring : Semiring or str
-        One of the catalogue, also by its name, or one of your own. Marked by `Semiring.with_witness`, it asks for the witness too.
+        One of the catalogue, also by its name, or your own. `Semiring.with_witness` asks for the witness.
     c : array of the result's shape, optional
         The result is c ⊕ a ⊗ b; a tie keeps c. It is never modified.
     out : array of the result's shape and dtype, optional
         Where the result is put; it may be `c`, `a` or `b` itself.
     witness : bool
         Also return which k won. ⊕ must be selective.
+    mask : sparse array, or bool array, optional
+        Which entries of a product of two sparse arrays are wanted, or with `complement` not.
+    complement : bool
 
     Returns
     -------
     array, tuple of arrays, or Witnessed
-        The product (a tuple over a structured semiring); with `witness`, a named tuple ``(values, witness)``. It is of the library and
-        on the device of `out`, or else of the first operand that is not NumPy's.
+        The product (a tuple over a structured semiring); with `witness`, ``(values, witness)``. It is of the library and on the device of
+        `out`, or else of the first operand that is not NumPy's; of two sparse arrays it is sparse as `a` is.
 
     Other Parameters
     ----------------
     device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
-        Where it is computed. Arrays on a GPU stay there, and so does the result; NumPy's go to them, those of other libraries do not.
+        Arrays on a GPU stay there; NumPy's go to them, those of other libraries do not.
     threads : int, optional
         Of the CPU; by default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
-        False looks for nothing that raises `DomainError` or `OverflowRiskError`. The product of what is not refused is the same without; of
-        anything else it is meaningless.
+        False looks for nothing that raises `DomainError` or `OverflowRiskError`; the product of what would be refused is meaningless.
 
     Raises
     ------
     ShapeError, GraphError
-        Operands, `c` or `out` that do not fit each other, lie on different devices, or cannot be read where they lie.
+        What does not fit together, lies on different devices or cannot be read.
     DTypeError, DomainError
         A dtype in which the semiring has no meaning; NaN, or an element outside the carrier.
     OverflowRiskError
-        Numbers so large that the product could leave the dtype, or an ∞ from an overflow pass for "no path".
+        Numbers so large that the product could leave the dtype.
     LawError
         A witness is asked for and ⊕ is not selective.
     TooLargeError
-        A GPU that has not the memory.
+        A GPU that has not the memory, or of sparse arrays a host.
 
     Notes
     -----
@@ -97,11 +103,17 @@ def matmul(
         refuse_arrays(witness=witness, device=device, check=check)
     options = bool(witness or semiring.witness), device, threads, bool(check)
     try:
-        if type(a) is np.ndarray or type(b) is np.ndarray:
+        if type(a) is type(b) and mask is None and not complement:
+            if type(a) is np.ndarray:
+                return multiply(a, b, semiring, c, out, options)
+            if c is out is None and (found := multiply_again(a, b, semiring, options)) is not None:
+                return found
+        sparse = mask is not None or complement or holds_sparse(a) or holds_sparse(b)
+        if not sparse and (type(a) is np.ndarray or type(b) is np.ndarray):
             return multiply(a, b, semiring, c, out, options)
-        if type(a) is type(b) and c is out is None and (found := multiply_again(a, b, semiring, options)) is not None:
-            return found
         with in_stream_of(flattened((a, b, c, out))):
+            if sparse:
+                return multiply_sparse(a, b, semiring, c, out, mask, complement, options)
             return multiply(a, b, semiring, c, out, options)
     except SemiringError as error:
         about(error, "the product", semiring, a, b)

@@ -12,7 +12,8 @@ from semiring.arrays.devices import device_of, on_device
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, noted, raised_here
 from semiring.execution.closure import solve
-from semiring.graphs import read_graph
+from semiring.graphs import edges_of, read_graph
+from semiring.graphs.array_like import is_sparse
 from semiring.planning.options import ClosureOptions, Options, takes
 
 __all__ = ["apsp", "closure", "power", "transitive_closure"]
@@ -259,7 +260,8 @@ def power(
     Returns
     -------
     array of shape (…, n, n), or tuple of arrays
-        Of the library and on the device of what was passed, as for `apsp`.
+        Of the library and on the device of what was passed, as for `apsp`; of a sparse array a sparse one of its library, stored by rows,
+        without entries that are zero.
 
     Other Parameters
     ----------------
@@ -277,9 +279,10 @@ def power(
 
     Notes
     -----
-    At most 2 log₂ k products.
+    At most 2 log₂ k products. Those of sparse arrays become dense where that is predicted to be faster, and there is room for it.
     """
     from semiring.algorithms.power import power as raise_to  # only where they are wanted: a first call should be quick
+    from semiring.execution.sparse_power import sparse_power
     from semiring.product import matmul
 
     semiring = as_semiring(semiring)
@@ -290,6 +293,10 @@ def power(
     if exponent < 0:
         raise SemiringError(f"the power is {exponent}; a matrix over a semiring has no inverse, so it must be at least 0")
     with noted(f"the power {exponent}", semiring, a):
+        if is_sparse(a):
+            edges = edges_of(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
+            assert edges is not None
+            return sparse_power(a, edges[0], exponent, semiring, partial(matmul, semiring=semiring, device=device, threads=threads))
         read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
         with on_device(device_of(read.values[0])):
             if read.verify is not None:

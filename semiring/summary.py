@@ -10,6 +10,8 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
+from semiring.algorithms.hops import distance_sums
+from semiring.algorithms.rows_of_edges import search_order
 from semiring.arrays.devices import device_of, host
 from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.arrays.memory import fits
@@ -95,6 +97,28 @@ def _by_one(graph: Any, bins: Any, options: Options) -> tuple[Sequence[Hashable]
     return labels, n, found
 
 
+def _reading(options: Options) -> dict[str, Any]:
+    """How a graph is to be read."""
+    return {"weight": options.weight, "nonedge": options.nonedge, "dtype": options.dtype}
+
+
+def _count_hops(edges: CSR, options: Options, found: RunningDistances) -> bool:
+    """Count how many pairs are so many hops apart, without a row, where all edges are equally long; whether they are."""
+    if str(options.device) not in ("auto", "cpu") or search_order(MIN_PLUS, edges) != "levels":
+        return False
+    n, m = edges.n, len(edges.heads)
+    how = plan(closure_problem(MIN_PLUS, edges.dtypes, (n, n), options._replace(device="cpu"), edges=m, order="levels"))
+    with reporting(options.progress, how) as meter:
+        if meter is not None:
+            meter.expect(n * (n + m))
+        sums = distance_sums(edges, threads=options.threads, meter=meter)
+    if sums is None:
+        return False
+    row = int(np.where(sums.connected > 0, sums.farthest, -1).argmax())
+    found.add_sums(sums, row, as_floats(block_of_rows(edges, MIN_PLUS, options, range(row, row + 1)), MIN_PLUS))
+    return True
+
+
 def _by_ranks(graph: Any, bins: Any, options: Options) -> tuple[Sequence[Hashable] | None, int, RunningDistances]:
     """The same by the ranks of a communicator, of which each looks at the rows that it finds."""
     from semiring.execution.ranks import rows_by_ranks
@@ -119,9 +143,10 @@ def _look(found: RunningDistances, graph: Any, options: Options) -> tuple[Sequen
     if not isinstance(graph, np.ndarray) and lends_memory(graph):  # a sum is no array, so that its library need not have `dtype`
         lent = borrowed(graph)
         graph, options = lent.array, options._replace(overwrite=options.overwrite and not lent.constant)
-    reading: dict[str, Any] = {"weight": options.weight, "nonedge": options.nonedge, "dtype": options.dtype}
-    listed = edges_of(graph, MIN_PLUS, **reading)
+    listed = edges_of(graph, MIN_PLUS, **_reading(options))
     forced = options.overwrite or options.needs_block_rows
+    if listed is not None and not forced and _count_hops(listed[0], options, found):
+        return listed[1], listed[0].n
     if listed is not None:
         read: Any = listed[0]
         n, labels = read.n, listed[1]
@@ -129,7 +154,7 @@ def _look(found: RunningDistances, graph: Any, options: Options) -> tuple[Sequen
     elif forced:
         read, labels, n, how = None, None, -1, None
     else:
-        read = read_graph(graph, MIN_PLUS, **reading)
+        read = read_graph(graph, MIN_PLUS, **_reading(options))
         if read.batch:
             raise GraphError(f"statistics are of one graph, not of a batch of shape {read.batch}; pass one at a time")
         n, labels = read.n, read.labels

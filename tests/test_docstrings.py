@@ -26,11 +26,13 @@ SECTIONS = [
 PUBLIC = ["semiring", "semiring.algebra.ops", "semiring.csgraph", "semiring.kernels", "semiring.testing"]
 
 ONE_LINE_SAYS_IT = {
+    "semiring.CycleMean.facts": "for Jupyter",
     "semiring.EdgeList.edge_name": "for messages",
     "semiring.Factor.facts": "for Jupyter",
     "semiring.Plan.engine": "for executors",
     "semiring.Plan.facts": "for Jupyter",
     "semiring.Progress.facts": "for Jupyter",
+    "semiring.Reachability.facts": "for Jupyter",
     "semiring.Statistics.facts": "for Jupyter",
     "semiring.kernels.Block.at": "a view, as block[rows, columns] is",
 }

@@ -36,7 +36,7 @@ class Kernels:
         See `pivot_side`.
     function : callable
         ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, what `search_name` or `ScanForm`
-        names, or a function of `FrontKernel` or `SweepKernel`.
+        names, ``search_pair``, or a function of `FrontKernel` or `SweepKernel`.
     product_launch, pivot_launch, product_stack, pivot_stack : callable
         Those of this representation and these tiles; what was used last is kept.
     """
@@ -82,12 +82,16 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     """The LLVM IR of a function and those that it calls."""
     # The generator is imported only where the cache does not have its output.
     from semiring.kernels.cpu.fronts import FrontKernel
+    from semiring.kernels.cpu.gustavson import GustavsonKernel
     from semiring.kernels.cpu.lanes import LaneKernel
+    from semiring.kernels.cpu.pair_search import PairKernel
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
     from semiring.kernels.cpu.scan_words import ScanForm
     from semiring.kernels.cpu.search import SearchKernel
+    from semiring.kernels.cpu.sparse import SparseKernel
+    from semiring.kernels.cpu.sparse_words import SparseForm
     from semiring.kernels.cpu.sweeps import SweepKernel
     from semiring.kernels.cpu.vector import VectorKernel
     from semiring.kernels.cpu.witness import WitnessKernel
@@ -102,6 +106,9 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     elif name == "product_witness":
         tile = witness_tile
         functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
+    elif name.startswith("sparse"):
+        pair = SparseForm.named(name).kind in ("symbolic", "numeric")
+        functions = (GustavsonKernel if pair else SparseKernel)(rep, target, name).functions()
     elif "vector" in name:
         functions = VectorKernel(rep, target, tile, name).functions()
     elif name.startswith("fronts"):
@@ -109,6 +116,8 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
         functions = front.functions() + PivotKernel(rep, target, tile.width).functions(front.pivot)
     elif name.startswith("sweep") or name == "gather":
         functions = SweepKernel(rep.by_steps, target, name).functions()
+    elif name == "search_pair":
+        functions = PairKernel(rep, target, name).functions()
     elif name.startswith("search"):
         functions = SearchKernel(rep, target, name).functions()
     elif name.startswith("scan"):

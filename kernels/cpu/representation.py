@@ -77,6 +77,11 @@ class Representation:
         return replace(self, kind="plain", inner_zero=self.zero) if self.kind == "exponential" else self
 
     @property
+    def unpacked(self) -> Representation:
+        """The same for kernels that read operands where they lie, again and again: only tropical integers are held in another way."""
+        return self if self.kind == "clamped" else replace(self, kind="plain", inner=self.outer, inner_zero=self.zero)
+
+    @property
     def inner_add(self) -> tuple[Expr, ...]:
         """⊕ of inner elements."""
         return (_SUM,) if self.kind == "exponential" else self.add

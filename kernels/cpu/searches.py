@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,24 @@ from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cpu.emitter import pack
+from semiring.kernels.cpu.hop_counts import hop_rows
 from semiring.kernels.cpu.kernels import kernels_for
+from semiring.kernels.cpu.pair_search import PairArrays, PairWords
 from semiring.kernels.cpu.search import SearchArrays, SearchWords, search_name
 
 __all__ = ["Searches"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
+Graph = tuple[Array, Array, Values]
 
 _PATIENCE = 32
 """How many times as many entries as there are edges may leave the queue of a search in rounds."""
 
 _LINE = 64
 """Bytes between two arrays of a queue at most."""
+
+_MEET, _PAIR_SEEN = PairWords._fields.index("meet"), PairWords._fields.index("seen")
 
 _TOGETHER, _SHARES = 1 << 15, 4
 """Vertices and edges of the searches that one call makes at most, as between two of them Python may run, and be interrupted; and calls for
@@ -50,7 +56,7 @@ class Searches(Threaded):
 
     def rows(
         self,
-        graph: tuple[Array, Array, Values],
+        graph: Graph,
         sources: Array,
         values: Values,
         tree: Array | None,
@@ -98,7 +104,7 @@ class Searches(Threaded):
         template = pack(words, [SearchArrays(address(w), address(v)) for w, v in zip(weights, values, strict=True)])
         complete, seen, lock = count, 0, threading.Lock()
         bound = count * (n + m)
-        threads = self.threads if bound >= machine.SEARCH_SERIAL else 1
+        threads = self._workers(bound)
         step = max(1, min(_TOGETHER // (n + m), -(-count // (_SHARES * threads)) if threads > 1 else count))
 
         def search(first: int, worker: int = 0, many: int = step) -> None:
@@ -124,3 +130,63 @@ class Searches(Threaded):
                 first += min(first + 1, step)
         run(search, range(first, count, step), threads)
         return complete, seen
+
+    def by_hops(
+        self,
+        graph: tuple[Array, Array],
+        sources: Array,
+        values: Values,
+        elements: Callable[[int], Values],
+        *,
+        reflexive: bool = True,
+        meter: Meter | None = None,
+    ) -> int | None:
+        """The same by hop counts from many sources at once, where these tell the elements: see `hop_rows`."""
+        threads = self._workers(len(sources) * (len(graph[0]) - 1 + len(graph[1])))
+        return hop_rows(graph, sources, values, elements, threads, reflexive=reflexive, meter=meter)
+
+    def path(self, graph: Graph, back: Graph, source: int, target: int) -> tuple[list[int] | None, int]:
+        """The vertices of a best path between two different vertices, by search from both ends; None without one.
+
+        It tells also at how many edges both searches looked.
+
+        Parameters
+        ----------
+        graph, back : tuple
+            The compressed rows of a graph whose edges do not improve on 1, see `rows`, and of the same edges the other way round.
+        source, target : int
+        """
+        n, m = len(graph[0]) - 1, len(graph[1])
+        patterns = [np.ascontiguousarray(v, np.int64) for v in (*graph[:2], *back[:2])]
+        weights = [[w if w.flags.c_contiguous else w.copy() for w in g[2]] for g in (graph, back)]
+        dtypes, links = [w.dtype for w in weights[0]], np.empty((2, n), np.int64)
+        elements = [[np.empty(size, d) for d in dtypes] for size in (n, n, 1)]
+        queue = (m + 1) * (8 + sum([d.itemsize for d in dtypes])) + (len(dtypes) + 1) * _LINE
+        scratch = take_scratch(2 * queue + _LINE)
+        queues = scratch.address, scratch.address + queue + -queue % _LINE
+        given = [n, source, target, *map(address, patterns), *queues, m + 1, *map(address, links)]
+        words = PairWords(*given)
+        arguments = pack(words, [PairArrays(*map(address, each)) for each in zip(*weights, *elements, strict=True)])
+        self._kernels.function("search_pair")(arguments.buffer_info()[0])
+        return_scratch(scratch)
+        meet, seen = arguments[_MEET], arguments[_PAIR_SEEN]
+        if meet < 0:
+            return None, seen
+        halves: list[list[int]] = []
+        for end, link in zip((source, target), links, strict=True):
+            halves.append([meet])
+            while halves[-1][-1] != end:
+                halves[-1].append(link.item(halves[-1][-1]))
+        return halves[0][::-1] + halves[1][1:], seen
+
+    def line(self, weights: Values, *, backward: bool = False) -> Values:
+        """The elements from the first vertex of a line of edges to each of its vertices: 1, then a product for each edge."""
+        count = len(weights[0])
+        graph = np.minimum(np.arange(count + 2), count), np.arange(1, count + 1), weights
+        found = tuple([np.empty((1, count + 1), w.dtype) for w in weights])
+        self.rows(graph, np.zeros(1, np.int64), found, None, best_first=False, backward=backward)
+        return tuple([v[0] for v in found])
+
+    def _workers(self, steps: int) -> int:
+        """The threads that are worth waking for so many vertices and edges of all searches."""
+        return self.threads if steps >= machine.SEARCH_SERIAL else 1

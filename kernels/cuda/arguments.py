@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 __all__ = [
     "ALWAYS", "Bits", "Bounds", "CheckedProducts", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Scan", "Sequence",
-    "Strided", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat", "parameters", "places",
+    "Sparse", "Strided", "Sweep", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat", "parameters", "places",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -133,6 +133,62 @@ class Scan(NamedTuple):
     rows: Word
 
 
+class Sparse(NamedTuple):
+    """A product of compressed rows and a dense matrix.
+
+    The rows of the dense matrix, of which there are `depth`, lie `right_row` elements apart, and its columns side by side. An entry in a
+    column that is not below `depth` is left out, and `strange` becomes 1. `via` may be null.
+    """
+
+    starts: Annotated[int, "const void*"]
+    columns: Annotated[int, "const void*"]
+    values: Pointers
+    right: Pointers
+    out: Pointers
+    via: Ints
+    strange: Ints
+    m: Word
+    n: Word
+    depth: Word
+    right_row: Word
+    threshold: Word
+
+
+class Sweep(NamedTuple):
+    """Sweeps through the panels of an elimination; the arrays up to `panel_starts`, and the panels, are those of the CPU's `Supernodes`.
+
+    `parents` has the supernode above each one, `supernode_of` that of each place, and `down` the supernodes of the second sweep, in
+    descending order. `starts` has the places of the sources, in ascending order, and `rows_of` the rows of `out` that they go to, which
+    lie `stride` elements apart, with a column for each of the places `ends`. Each block has memory in `x` for its vectors, in `own` for
+    those of the widest supernode, and in `marks` for the numbers of all.
+    """
+
+    columns: ConstInts
+    row_starts: Annotated[int, "const long long*"]
+    rows: ConstInts
+    panel_starts: Annotated[int, "const long long*"]
+    parents: ConstInts
+    supernode_of: ConstInts
+    supernodes: Word
+    n: Word
+    widest: Word
+    down: ConstInts
+    downs: Word
+    starts: ConstInts
+    rows_of: ConstInts
+    sources: Word
+    ends: ConstInts
+    targets: Word
+    stride: Word
+    threshold: Word
+    upper: Pointers
+    lower: Pointers
+    x: Pointers
+    own: Pointers
+    marks: Ints
+    out: Pointers
+
+
 class Via(NamedTuple):
     """The construction matrix of a pivot block, or none, and the vertex that the block's first row stands for."""
 
@@ -207,8 +263,9 @@ class Given(NamedTuple):
 
 
 _STRUCTURES: tuple[type[Any], ...] = (
-    Matrix, Predicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Via, Vertices, Strided, Bits, Truths, Numbers,
-    Given,
+    Matrix, Predicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Sweep, Via, Vertices, Strided, Bits,
+    Truths,
+    Numbers, Given,
 )  # fmt: skip
 """Of which the header has the fields."""
 

@@ -250,7 +250,7 @@ class CudaBooleanEngine(Immediate):
     def expect_signs(self, m: int, n: int, k: int) -> None:
         """Nothing: truth values have none."""
 
-    def launches(self, a: Any, b: Any, *, witness: bool) -> None:
+    def launches(self, A: Block, B: Block, C: Block) -> None:
         """Nothing, because bits are packed for each product."""
         return
 

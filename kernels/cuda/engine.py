@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
-from semiring.kernels.cuda.arguments import ALWAYS, flat
+from semiring.kernels.cuda.arguments import flat
 from semiring.kernels.cuda.blocks import batches, copy_into, matrix_of, of_one_layout, stacked, via_of
 from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.elements import (
@@ -28,9 +27,9 @@ from semiring.kernels.cuda.elements import (
 )
 from semiring.kernels.cuda.events import launched
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, SMALL_PIVOT, STACK, pivot_threads
-from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, addresses
+from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan, addresses
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
-from semiring.kernels.cuda.shapes import bounds_of
+from semiring.kernels.cuda.shapes import finds_safe
 from semiring.kernels.cuda.statistics import begin
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import SafeRange, ValueStatistics, interpreted, threshold
@@ -77,16 +76,34 @@ class CudaEngine(CudaProducts):
         if self._kernels.ordered_bits and m * n * k >= machine.SIGNS_STEPS and min(m, n) >= machine.SIGNS_SIDE:
             self.signs = zeros(1)
 
-    def launches(self, a: Strided, b: Strided, *, witness: bool, within: bool = False) -> list[tuple[ProductPlan, int | None]] | None:
-        """What is launched for a product of matrices into new arrays, without blocks of them, if one like it was planned before.
+    def launches(self, A: Block, B: Block, C: Block) -> list[tuple[ProductPlan, int | None]] | None:
+        """What is launched for C ← A⊗B of blocks that are nothing but arrays, if for some that lie alike it was planned before.
 
-        With each launch what the `signs` have to be for it, or None for any. With `within` only if `multiply_within` has declined.
+        With each launch what the `signs` have to be for it, or None for any.
         """
         if not self._plain:
             return None
         if self.signs is None:
             self._ordered_bits = False
-        return self._launches_again(a, b, witness=witness, within=within)
+        return self._launches_again(*map(self._again, (A, B, C)))
+
+    def _again(self, A: Block) -> Block:
+        """A block of arrays, as `load` makes it of such."""
+        return self.blank(A.values, A.via)
+
+    def launches_within(self, A: Block, B: Block, C: Block, safe: SafeRange) -> list[tuple[LaunchPlan | SplitKPlan, SafeRange]]:
+        """The launches of C ← A⊗B that check their operands as they read them, and the range that each looks for; none where none does.
+
+        C is the product once one has found the range that it looks for.
+        """
+        if not self._plain or 0 in A.values[0].shape or 0 in C.values[0].shape:
+            return []
+        operands = self._again(A), self._again(B), self._again(C)
+        exponential = self._kernels.exponential is not None and self._is_exponential(operands[0], operands[2])
+        if exponential or (plan := self._checked(*operands)) is None:
+            return []
+        chance = self._checked(*operands, ordered=True) if self._kernels.ordered_bits else None
+        return [(plan, safe)] if chance is None else [(chance, safe._replace(low=0.0)), (plan, safe)]
 
     def multiply_within(self, A: Block, B: Block, C: Block, safe: SafeRange, _: object) -> bool:
         """C ← A⊗B where operands are checked while they are read: whether that was done, and all their numbers are in the safe range.
@@ -95,28 +112,16 @@ class CudaEngine(CudaProducts):
         """
         import cupy
 
-        if not self._plain or 0 in A.values[0].shape or 0 in C.values[0].shape:
-            return False
         if compiler.rehearsing() or cupy.cuda.get_current_stream().is_capturing():
             return False
-        operands = self.blank(A.values), self.blank(B.values), self.blank(C.values)
-        exponential = self._kernels.exponential is not None and self._is_exponential(operands[0], operands[2])
-        if exponential or (plan := self._checked(*operands)) is None:
-            return False
-        chance = self._checked(*operands, signless=True) if self._kernels.ordered_bits else None
-        if chance is not None and self._finds_safe(chance, operands, safe._replace(low=0.0)):
-            return True
-        found = self._finds_safe(plan, operands, safe)
-        if found and chance is not None:
-            self._have_signs(*operands)
-        return found
-
-    def _finds_safe(self, plan: LaunchPlan | SplitKPlan, operands: Operands, safe: SafeRange) -> bool:
-        """Launch a product that checks its operands: whether all of their numbers are in a range."""
-        beyond = zeros(1)
-        plan.start(addresses([operands]), ALWAYS, bounds_of(safe, self.dtypes[0], beyond.data.ptr))
-        self._launched([operands])
-        return not read_back(beyond)[0]
+        operands = self._again(A), self._again(B), self._again(C)
+        for tried, (plan, sought) in enumerate(self.launches_within(A, B, C, safe)):
+            self._launched([operands])
+            if finds_safe(plan, addresses([operands]), sought, self.dtypes[0]):
+                if tried:
+                    self._have_signs(*operands)
+                return True
+        return False
 
     # The operations of `Engine`.
 
@@ -212,7 +217,7 @@ class CudaEngine(CudaProducts):
         if self._divergent is None:
             return
         found, self._divergent = self._divergent, None
-        least = min(read_back(found).tolist(), default=NO_DIVERGENCE)
+        least = int(read_back(found).min(initial=NO_DIVERGENCE))
         if least != NO_DIVERGENCE:
             raise DivergentPivot(least)
 

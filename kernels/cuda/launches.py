@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from semiring.arrays.cuda_stream import Strided
 from semiring.kernels.cuda.arguments import ALWAYS, Bounds, Matrix, Predicate, Product, Witness, flat, places
 from semiring.kernels.cuda.blocks import by_value, matrix_of, via_of
 from semiring.kernels.cuda.compiler import Kernel, pointer_to
 from semiring.kernels.engine import Block
 
-__all__ = ["LaunchPlan", "Operands", "SplitKPlan", "addresses", "arrangement", "arrangement_of_matrices", "planned"]
+__all__ = ["LaunchPlan", "Operands", "SplitKPlan", "addresses", "arrangement", "planned"]
 
 Operands = tuple[Block, Block, Block]
 """A, B and C of a product."""
@@ -34,13 +33,6 @@ def arrangement(A: Block, B: Block, C: Block) -> Hashable | None:
     first = 1 if len(a) == len(b) == len(c) == 1 else 0  # a single matrix has no stride to the next
     via = None if C.via is None else C.via.strides[first:]
     return (a.shape, a.strides[first:], from_a % 16, b.shape, b.strides[first:], from_b % 16, c.strides[first:], via, between)
-
-
-def arrangement_of_matrices(a: Strided, b: Strided, *, witness: bool) -> Hashable:
-    """The `arrangement` of single matrices, of which the product and its witness are to be new arrays."""
-    (m, k), n, size = a.shape, b.shape[1], a.dtype.itemsize
-    via = (4 * n, 4) if witness else None
-    return ((1, m, k), a.strides, a.address % 16, (1, k, n), b.strides, b.address % 16, (n * size, size), via, (None, None))
 
 
 def _extent(values: tuple[Any, ...]) -> tuple[int, int]:

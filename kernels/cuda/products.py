@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.cuda_stream import Strided
 from semiring.arrays.pieces import GPU_SCRATCH
 from semiring.common.progress import Meter
 from semiring.kernels import machine
@@ -26,7 +25,6 @@ from semiring.kernels.cuda.launches import (
     SplitKPlan,
     addresses,
     arrangement,
-    arrangement_of_matrices,
     planned,
 )
 from semiring.kernels.cuda.shapes import plan_for_shape, split_plan
@@ -97,15 +95,11 @@ class CudaProducts:
         """C ← A⊗B."""
         self._product(A, B, C, fresh=True)
 
-    def _launches_again(self, a: Strided, b: Strided, *, witness: bool, within: bool) -> list[tuple[ProductPlan, int | None]] | None:
-        """The launches of a product of matrices into new arrays, if one whose operands lie alike was planned before."""
-        (m, k), n = a.shape, b.shape[1]
-        if self._kernels.exponential is not None and pays(a.dtype, 1, m, n, k):
+    def _launches_again(self, A: Block, B: Block, C: Block) -> list[tuple[ProductPlan, int | None]] | None:
+        """The launches of a product into a new array, if one whose operands lie alike was planned before."""
+        if self._kernels.exponential is not None and self._is_exponential(A, C):
             return None
-        alike = arrangement_of_matrices(a, b, witness=witness)
-        if within and self._kernels.plans.get(("checked", alike), alike) is not None:
-            return None
-        found = []
+        alike, found = arrangement(A, B, C), []
         for _, signed in self._variants():
             plan = self._kernels.plans.get((True, False, self._ordered_bits, alike))
             if plan is None:
@@ -202,15 +196,15 @@ class CudaProducts:
             plans[key] = plan
         return plan
 
-    def _checked(self, A: Block, B: Block, C: Block, *, signless: bool = False) -> LaunchPlan | SplitKPlan | None:
+    def _checked(self, A: Block, B: Block, C: Block, *, ordered: bool = False) -> LaunchPlan | SplitKPlan | None:
         """What is launched for A⊗B by a kernel that checks its operands as it reads them; None where none does.
 
-        If it is `signless` it takes floats for the integers of their bits, on the chance that none has a sign.
+        If they are `ordered` it takes floats for the integers of their bits, on the chance that none has a sign.
         """
-        plans, key = self._kernels.plans, ("signless" if signless else "checked", arrangement(A, B, C))
+        plans, key = self._kernels.plans, ("signless" if ordered else "checked", arrangement(A, B, C))
         if key not in plans:
             vectors = self._reads_vectors(witness=False)
-            plans[key] = plan_for_shape(self._kernels, A, B, C, ordered_bits=signless, vectors=vectors, fresh=True, checked=True)
+            plans[key] = plan_for_shape(self._kernels, A, B, C, ordered_bits=ordered, vectors=vectors, fresh=True, checked=True)
         plan = plans[key]
         assert not isinstance(plan, BlasPlan)
         return plan

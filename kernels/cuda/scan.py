@@ -23,8 +23,9 @@ from semiring.kernels.cuda.arguments import Scan
 from semiring.kernels.cuda.blocks import by_value, of_one_layout
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.kernels import step_for
-from semiring.kernels.cuda.representation import Representation, represent
-from semiring.kernels.cuda.source import literal, semiring_struct
+from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.source import semiring_struct
+from semiring.kernels.cuda.sums import sum_of, summed_struct
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
 from semiring.kernels.scans import ScanOperands, ScanPlaces, sequence_offsets
@@ -135,8 +136,7 @@ class ScanForm:
 def scan_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], form: ScanForm, arch: int) -> str:
     """The CUDA C++ of the kernel ``scan``."""
     r = represent(semiring, dtypes)
-    scale = semiring.program.exponential if len(dtypes) == 1 and dtypes[0].kind == "f" else None
-    total = "Selection" if form.witness else "Fold" if scale is None else "LogSum"
+    total = sum_of(semiring, dtypes, witness=form.witness)
     step = step_for(r, arch, ordered_bits=False) if total == "Fold" else None
     flags = (str(x).lower() for x in (form.held, form.backward, form.weighted, form.witness))
     return "\n".join(
@@ -145,33 +145,12 @@ def scan_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], form: Sca
             '#include "scan.cuh"',
             "",
             semiring_struct(r, step),
-            _scanned(r, semiring.identities(dtypes)[0], 1.0 if scale is None else float(scale)),
-            f'extern "C" __global__ void __launch_bounds__({form.bound}) scan(const __grid_constant__ Scan<Scanned> scan) {{',
-            f"  scan_sequence<Scanned, {total}<Scanned>, {form.parts}, {form.terms}, {', '.join(flags)}>(scan);",
+            summed_struct(semiring, dtypes, r),
+            f'extern "C" __global__ void __launch_bounds__({form.bound}) scan(const __grid_constant__ Scan<Summed> scan) {{',
+            f"  scan_sequence<Summed, {total}<Summed>, {form.parts}, {form.terms}, {', '.join(flags)}>(scan);",
             "}\n",
         ]
     )
-
-
-def _scanned(r: Representation, zero: tuple[Any, ...], scale: float) -> str:
-    """``struct Scanned``: the semiring with what a scan does to elements before they are multiplied and after they were added."""
-    encoded = decoded = "x"
-    if r.clamped:
-        encoded = "add(x, zero())"
-        number = f"x.c0 {'>' if r.add[0].op == 'min' else '<'}= {r.registers[0]}(threshold)"
-        decoded = f"{number} ? Element{{{literal(zero[0], r.registers[0])}}} : x"
-    asked = " ".join(f"::prefetch(p.c{c} + i);" for c, _ in enumerate(r.dtypes))
-    kind = r.registers[0]
-    scales = [literal(x, kind) if kind.kind == "f" else "1" for x in (scale, 1 / scale)]
-    methods = (
-        f"Element encode(Element x) {{ return {encoded}; }}",
-        f"Element decode(Element x, long long threshold) {{ return {decoded}; }}",
-        f"void prefetch(const Pointers& p, long long i) {{ {asked} }}",
-        f"{kind} scale() {{ return {scales[0]}; }}",
-        f"{kind} inverse_scale() {{ return {scales[1]}; }}",
-    )
-    body = "".join(f"  static __device__ __forceinline__ {method}\n" for method in methods)
-    return f"struct Scanned : Semiring {{\n{body}}};\n"
 
 
 class CudaScans:

@@ -18,11 +18,6 @@ template <class S> struct SignlessProducts {
   CHECKEDPRODUCTS_FIELDS
 };
 
-// A number that the compiler knows, as an argument.
-template <int N> struct Constant {
-  __device__ __forceinline__ constexpr operator int() const { return N; }
-};
-
 // What a launch does with each element that it reads: nothing, or it is compared with the bounds.
 template <class Launch> struct Check {
   static constexpr bool LOOKS = false;
@@ -140,6 +135,42 @@ template <class S, int SIDE, int WARPS, bool WITNESS, class Launch> __device__ _
     }
 }
 
+// Bring an operand of at most `all` rows of WIDTH vectors to shared memory: each of THREADS threads a vector of every so many-th row. Numbers
+// that come one by one are looked at on their way.
+template <class S, int WIDTH, int THREADS, bool VECTORS, class Launch, class E = typename S::Element>
+__device__ __forceinline__ void bring(Vector<E>* to, int pitch, const Matrix<S>& X, int all, int rows, int columns, Check<Launch>& check) {
+  constexpr int V = Vector<E>::length, EACH = THREADS / WIDTH;
+  const int top = threadIdx.x / WIDTH, vector = threadIdx.x % WIDTH, first = vector * V;
+  long long at = X.at(top, first);
+#pragma unroll 4
+  for (int r = top; r < all; r += EACH, at += EACH * X.row) {
+    Vector<E>& target = to[r * pitch + vector];
+    if constexpr (VECTORS) {
+      if (r < rows && first < columns) copy_async<16>(shared_address(&target), X.pointers.c0 + at, true);
+    } else {
+#pragma unroll
+      for (int q = 0; q < V; q++) {
+        target.element[q] = S::zero();
+        if (r < rows && first + q < columns) check.take(target.element[q] = S::get(X.pointers, at + q * X.column));
+      }
+    }
+  }
+}
+
+// Look at what a thread has brought by vectors.
+template <class S, int WIDTH, int THREADS, class Launch, class E = typename S::Element>
+__device__ __forceinline__ void look(const Vector<E>* from, int pitch, int rows, int columns, Check<Launch>& check) {
+  constexpr int V = Vector<E>::length;
+  const int vector = threadIdx.x % WIDTH;
+  if (vector * V >= columns) return;
+#pragma unroll 4
+  for (int r = threadIdx.x / WIDTH; r < rows; r += THREADS / WIDTH) {
+    const Vector<E> some = from[r * pitch + vector];
+#pragma unroll
+    for (int q = 0; q < V; q++) check.take(some.element[q]);
+  }
+}
+
 // Products of at most DEPTH steps, of which a thread block has all operands of its results at once in shared memory: what other blocks of the
 // multiprocessor compute hides how long it takes to bring them. A block has one matrix of a stack, of at most ROWS x COLUMNS elements, or else
 // a tile of so many; a thread has TM rows of it, and TN columns in vectors. VECTORS says that all rows begin at multiples of a vector, and end
@@ -168,44 +199,16 @@ __device__ __forceinline__ void multiply_shallow(const Launch& products) {
     m = min(m - top, ROWS), n = min(n - left, COLUMNS);
   }
 
-  // Each thread brings a vector of every so many-th row, and looks at what it has brought.
   Check<Launch> check(products);
-  const auto bring = [&](auto width, Vector<E>* to, int pitch, const Matrix<S>& X, int all, int rows, int columns) {
-    constexpr int EACH = THREADS / width;
-    const int top = threadIdx.x / width, vector = threadIdx.x % width, first = vector * V;
-    long long at = X.at(top, first);
-#pragma unroll 4
-    for (int r = top; r < all; r += EACH, at += EACH * X.row) {
-      Vector<E>& target = to[r * pitch + vector];
-      if constexpr (VECTORS) {
-        if (r < rows && first < columns) copy_async<16>(shared_address(&target), X.pointers.c0 + at, true);
-      } else {
-#pragma unroll
-        for (int q = 0; q < V; q++) {
-          target.element[q] = S::zero();
-          if (r < rows && first + q < columns) check.take(target.element[q] = S::get(X.pointers, at + q * X.column));
-        }
-      }
-    }
-  };
-  const auto look = [&](auto width, const Vector<E>* from, int pitch, int rows, int columns) {
-    const int vector = threadIdx.x % width;
-    if (vector * V >= columns) return;
-#pragma unroll 4
-    for (int r = threadIdx.x / width; r < rows; r += THREADS / width) {
-      const Vector<E> some = from[r * pitch + vector];
-#pragma unroll
-      for (int q = 0; q < V; q++) check.take(some.element[q]);
-    }
-  };
-  constexpr Constant<DEPTH / V> OF_A{};
-  constexpr Constant<WIDTH> OF_B{};
-  bring(OF_A, a, PITCH, A, ROWS, m, k);
-  bring(OF_B, b, WIDTH, B, DEPTH, k, n);
+  bring<S, DEPTH / V, THREADS, VECTORS>(a, PITCH, A, ROWS, m, k, check);
+  bring<S, WIDTH, THREADS, VECTORS>(b, WIDTH, B, DEPTH, k, n, check);
   if constexpr (VECTORS) {
     commit_copies();
     wait_for_copies<0>();
-    if constexpr (Check<Launch>::LOOKS) look(OF_A, a, PITCH, m, k), look(OF_B, b, WIDTH, k, n);
+    if constexpr (Check<Launch>::LOOKS) {
+      look<S, DEPTH / V, THREADS>(a, PITCH, m, k, check);
+      look<S, WIDTH, THREADS>(b, WIDTH, k, n, check);
+    }
   }
   check.tell();
   __syncthreads();

@@ -6,6 +6,7 @@ of a matrix and a vector takes as long as the matrix takes to be read.
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Callable, Sequence
@@ -14,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels import machine
-from semiring.kernels.cuda.arguments import Bounds
+from semiring.kernels.cuda.arguments import ALWAYS, Bounds
 from semiring.kernels.cuda.blas import BlasPlan, blas_plan, is_faster
 from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
+from semiring.kernels.cuda.elements import read_back, zeros
 from semiring.kernels.cuda.kernels import (
     PLAIN_THREADS,
     SHALLOW,
@@ -36,7 +38,7 @@ from semiring.kernels.cuda.tile import SplitK
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
 
-__all__ = ["bounds_of", "plan_for_shape", "split_plan"]
+__all__ = ["bounds_of", "finds_safe", "plan_for_shape", "split_plan"]
 
 _DEPTH, _ROWS, _COLUMNS = 256, 2048, 1024
 """Steps of a product by a vector from which on it has a kernel of its own, and rows or columns of the result."""
@@ -64,8 +66,8 @@ def plan_for_shape(
         where steps are what takes the time, and numbers with a sign are beyond the bounds.
     """
     (m, n), k, count = C.shape, A.shape[1], len(C.values[0])
-    signless = checked and ordered_bits
-    if count >= STACK and not signless and (side := stack_side(kernels.representation, max(m, n, k))) is not None:
+    chance = checked and ordered_bits
+    if count >= STACK and not chance and (side := stack_side(kernels.representation, max(m, n, k))) is not None:
         # No warp may change what another one reads.
         if any(shares(X, C) and not same_block(X, C) for X in (A, B)):
             return None
@@ -76,7 +78,7 @@ def plan_for_shape(
         return None if checked else blas_plan(A.values[0], B.values[0], C.values[0], fresh=fresh)
     if (tile := _shallow_tile(kernels, count, m, n, k)) is not None:
         return _shallow(kernels, tile, A, B, C, ordered_bits=ordered_bits, vectors=vectors, fresh=fresh, checked=checked)
-    if count > 1 or k < _DEPTH or signless:
+    if count > 1 or k < _DEPTH or chance:
         return None
     vectors = vectors and kernels.representation.same_registers
     if n == 1 and m >= _ROWS and (how := access(A, vectors=vectors)) != "columns":
@@ -89,6 +91,14 @@ def plan_for_shape(
     return None
 
 
+def finds_safe(plan: LaunchPlan | SplitKPlan, own: Sequence[int], safe: SafeRange, dtype: np.dtype[Any]) -> bool:
+    """Launch a product that checks its operands, and wait: whether all of their numbers are in a range."""
+    beyond = zeros(1)
+    plan.start(own, ALWAYS, bounds_of(safe, dtype, beyond.data.ptr))
+    return not read_back(beyond)[0]
+
+
+@functools.lru_cache(maxsize=256)
 def bounds_of(safe: SafeRange, dtype: np.dtype[Any], beyond: int) -> Bounds:
     """What a kernel compares its operands with, and where it tells of numbers beyond."""
     floats = dtype.kind == "f"

@@ -210,16 +210,16 @@ def _described(values: Any) -> Strided:
 
 def _numbers(v: Strided) -> tuple[int, Numbers]:
     """How many numbers there are, and where they lie."""
-    shape, strides, size = v.shape, v.strides, v.dtype.itemsize
-    if len(shape) == 1:
-        return shape[0], Numbers(v.address, shape[0])
-    *batch, m, n = shape
-    row, column = strides[-2:]
-    if len(shape) == 2 and ((column == size and row == n * size) or (row == size and column == m * size)):
-        return m * n, Numbers(v.address, m * n)
-    apart = strides[0] // size if batch else 0
-    count = math.prod(shape)
-    return count, Numbers(v.address, count, m, n, apart, row // size, column // size)
+    size, count, reach = v.dtype.itemsize, math.prod(v.shape), v.dtype.itemsize
+    for step, length in sorted(zip(v.strides, v.shape, strict=True)):
+        if length > 1 and step != reach:
+            break
+        reach *= length
+    else:  # in whatever order of axes, as only the numbers count
+        return count, Numbers(v.address, count)
+    *apart, row, column = (0, 0, *v.strides)[-3:]
+    *_, m, n = (1, *v.shape)[-3:]
+    return count, Numbers(v.address, count, m, n, apart[0] // size, row // size, column // size)
 
 
 def statistics_source(dtype: np.dtype[Any]) -> str:

@@ -169,7 +169,9 @@ class ProductChecks:
         """Whether small arrays of the host hold numbers of the safe range alone; False proves nothing."""
         return self._are_small(arrays) and self._are_safe(self._kernel(arrays))
 
-    def run(self, operands: Sequence[Values], threads: int | None = None, *, refuse: bool = True) -> tuple[bool, ValueStatistics | None]:
+    def run(
+        self, operands: Sequence[Values], threads: int | None = None, *, refuse: bool = True, names: Sequence[str] = "abc"
+    ) -> tuple[bool, ValueStatistics | None]:
         """Whether a finite element could pull a sum with ∞ back from it, and what the numbers are if that was worked out.
 
         Parameters
@@ -180,6 +182,8 @@ class ProductChecks:
         refuse : bool
             Whether what is no element, and what could leave the dtype, is refused. Else only tropical integers are read, of which the
             answer depends on.
+        names : sequence of str
+            Of the operands, for messages.
 
         Raises
         ------
@@ -192,7 +196,7 @@ class ProductChecks:
             return False, None
         parts = self._by_operand(value_statistics(arrays, self._infinities, threads=threads))
         whole = functools.reduce(operator.or_, [part[0] for part in parts])
-        return self._refuse(operands, parts) if refuse else self._is_signed(parts), whole
+        return self._refuse(operands, parts, names) if refuse else self._is_signed(parts), whole
 
     def begin(self, given: Sequence[Any], operands: Callable[[], Sequence[Values]], signs: Any = None) -> Callable[[], object]:
         """Launches the statistics of operands on a GPU; what it returns waits for them, and refuses what `run` does.
@@ -221,9 +225,9 @@ class ProductChecks:
         width = len(self.dtypes)
         return [each[i : i + width] for i in range(0, len(each), width)]
 
-    def _refuse(self, operands: Sequence[Values], parts: Sequence[Statistics]) -> bool:
+    def _refuse(self, operands: Sequence[Values], parts: Sequence[Statistics], names: Sequence[str] = "abc") -> bool:
         """Refuse what is no element, and what could leave the dtype; else whether ∞ could be pulled back."""
-        for name, values, part in zip("abc", operands, parts, strict=False):
+        for name, values, part in zip(names, operands, parts, strict=False):
             if not surely_elements(self.semiring, values, part):
                 require_inside(self.semiring, values, name)
         empty = any(0 in values[0].shape for values in operands)

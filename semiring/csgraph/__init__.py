@@ -9,7 +9,7 @@ Every public name of SciPy's module is here, so that one line of a program chang
   and why. Beside SciPy's arguments they take ``dtype`` and ``device``.
 - `construct_dist_matrix`, `reconstruct_path`, `csgraph_from_dense`, `csgraph_from_masked` and `csgraph_masked_from_dense` do what SciPy's
   do, without the flaws that they tell of.
-- `yen` is SciPy's, on graphs as these functions read them. All else is SciPy's own.
+- `yen` finds simple paths by this library's searches. All else is SciPy's own.
 
 The functions for shortest paths, in `shortest`, pass their arguments to `solving.solve`. That lets `call.read_call` check them, for which
 `reading.read` reads the graph by SciPy's conventions, and computes what the call's plan says. `conversions` has the other functions.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse.csgraph import yen as scipys_yen
 
+from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.docstrings import described_by
 from semiring.common.errors import raised_here
 from semiring.csgraph.call import AsBoth, Request, read_call
-from semiring.csgraph.reading import as_scipys, read
+from semiring.csgraph.reading import both_ways, in_dtype, read
 from semiring.csgraph.solving import solve
 from semiring.execution.reporting import noting_the_bar
 from semiring.planning import Plan
@@ -307,7 +307,7 @@ def yen(
     return_predecessors: bool = False,
     unweighted: bool = False,
 ) -> Any:
-    """The K shortest paths between two vertices: SciPy's own `scipy.sparse.csgraph.yen`, on the graph as `shortest_path` reads it.
+    """The K shortest simple paths between two vertices, as `scipy.sparse.csgraph.yen`.
 
     Examples
     --------
@@ -336,24 +336,27 @@ def yen(
     Raises
     ------
     NegativeCycleError
-        Of this module, so that one ``except`` is enough.
+        Where a path from the source meets a negative cycle, or one leads to the sink.
     ValueError
-        Where K is less than 1: with K=0 SciPy 1.17 writes beyond its arrays.
+        Where source or sink is no vertex, or K is less than 1: with K=0 SciPy 1.17 writes beyond its arrays.
     """
     if K < 1:
         raise ValueError(f"K is how many paths are wanted, at least 1, not {K}")
     graph = read(csgraph)
-    counted = graph.unweighted(infinite=True) if unweighted else graph
+    if not (0 <= source < graph.n and 0 <= sink < graph.n):
+        raise ValueError(f"source and sink are vertices, from 0 to {graph.n - 1}, not {source} and {sink}")
+    if graph.negative and not unweighted:
+        bellman_ford(csgraph, directed, [source])  # which tells of a negative cycle, as SciPy's yen does
+    csr = in_dtype((graph.unweighted(infinite=True) if unweighted else graph).csr, np.dtype(np.float64))
     with AsBoth():
-        return scipys_yen(
-            as_scipys(counted.csr, graph),
-            source,
-            sink,
-            K,
-            directed=directed,
-            return_predecessors=return_predecessors,
-            unweighted=unweighted,
-        )
+        found = list(simple_paths(csr if directed else both_ways(csr), source, sink, K))
+    lengths = np.array([length for length, _ in found])
+    if not return_predecessors:
+        return lengths
+    before = np.full((len(found), graph.n), -9999, np.int32)
+    for row, (_, path) in zip(before, found, strict=True):
+        row[path[1:]] = path[:-1]
+    return lengths, before
 
 
 @raised_here

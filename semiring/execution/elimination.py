@@ -11,16 +11,15 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.schedules import require_closure_laws
 from semiring.algorithms.symbolic import Symbolic, analysed
-from semiring.arrays.devices import host
 from semiring.arrays.memory import fits, free_on
 from semiring.arrays.threads import thread_count
-from semiring.common.errors import DTypeError, GraphError, TooLargeError, noted
+from semiring.common.errors import DTypeError, TooLargeError, noted
 from semiring.common.units import format_bytes
-from semiring.graphs import edges_of
 from semiring.graphs.array_like import is_sparse
 from semiring.graphs.coo import listed_edges
-from semiring.graphs.read import GivenMatrix, reading_of
+from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
+from semiring.planning.options import named_device
 from semiring.results.factor import Factor
 
 __all__ = ["FactorOptions", "factor_graph"]
@@ -35,6 +34,7 @@ class FactorOptions(NamedTuple):
     weight: Any
     nonedge: Any
     dtype: Any
+    device: Any
     threads: int | None
     check: bool
 
@@ -43,33 +43,19 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
     """The factor of whatever the caller calls a graph."""
     with noted("the elimination", semiring, graph):
         listed = listed_edges(graph)
-        read = edges_of(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, weight=options.weight, listed=listed)
-        edges, labels = _edges_of_matrix(graph, semiring, options) if read is None else read
+        edges, labels = one_graph(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, weight=options.weight, listed=listed)
         if any(d.kind == "O" for d in edges.dtypes):
             raise DTypeError("elimination is compiled for numbers, and these are objects; pass dtype=float, or use closure")
         require_closure_laws(semiring, edges.dtypes, paths=False)
         found = _analysed(edges, labels, options.order)
         _require_room(found, edges, thread_count(options.threads))
         names = int if labels is None else labels.__getitem__
-        matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check)
+        device = named_device(options.device, "cpu", exact=False) or "cpu"
+        matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check, device=device)
         by_rows = not is_sparse(graph) or (getattr(graph, "format", "") == "csr" and bool(getattr(graph, "has_canonical_format", False)))
         if listed is None:
             return Factor(matrix, labels, None, by_rows=by_rows)
         return Factor(matrix, labels, (listed.sources, listed.targets), directed=listed.directed, by_rows=by_rows)
-
-
-def _edges_of_matrix(graph: Any, semiring: Semiring, options: FactorOptions) -> tuple[CSR, Any]:
-    """The entries of a dense matrix that are not zero."""
-    g = GivenMatrix.of(graph, semiring, reading_of(semiring, options.nonedge, options.dtype)).read()
-    if g.batch:
-        raise GraphError(f"a factor is of one graph, not of a batch of shape {g.batch}; pass one at a time")
-    if g.verify is not None:
-        g.verify()
-    values = tuple(map(host, g.values))
-    zero, _ = semiring.identities(g.dtypes)
-    there = np.logical_or.reduce([np.asarray(v != z, dtype=bool) for v, z in zip(values, zero, strict=True)])
-    tails, heads = np.nonzero(there)
-    return CSR.of(tails, heads, tuple(v[there] for v in values), g.n, zero), g.labels
 
 
 def _analysed(edges: CSR, labels: Any, order: Any) -> Symbolic:

@@ -1,6 +1,6 @@
 """A product is run here: its operands are read, the plan is asked for, numbers are checked, and the engine multiplies.
 
-What comes again and again on a GPU, matrices of one kind that lie alike, is launched as it was the last time.
+What comes again and again on a GPU, arrays of one kind that lie alike, is launched as it was the last time.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from semiring.execution.operands import (
 )
 from semiring.kernels.cuda.elements import clear_paths, zeros
 from semiring.kernels.engine import Block, Engine
+from semiring.kernels.limits import SafeRange
 from semiring.kernels.overflow.statistics import SMALL, flag_signs
 from semiring.planning import Plan, Problem, location, plan
 
@@ -290,40 +291,58 @@ def _copy(source: Any, target: Any) -> None:
 
 
 class _Launched(NamedTuple):
-    """A product of matrices that was launched on a GPU before, and can be again where operands lie alike; see `CudaEngine.launches`."""
+    """A product that was launched on a GPU before, and can be again where operands lie alike.
 
-    how: Plan
+    Either by a launch that checks its operands, see `CudaEngine.launches_within`, or by `CudaEngine.launches`.
+    """
+
     form: ProductForm
+    how: Plan
+    within: list[tuple[Any, SafeRange]]
     launches: list[tuple[Any, int | None]]
 
 
 def multiply_again(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
-    """The product of matrices that lie on the current GPU in its dtype, by what is known of the last one of such; None where nothing is."""
+    """The product of arrays that lie on the current GPU in its dtype, by what is known of the last one of such; None where nothing is."""
     witness, device, threads, check = options
     left, right = strided(a), strided(b)
     if left is None or right is None or type(device) is not str or threads is not None:
         return None
     import cupy
 
+    from semiring.kernels.cuda.shapes import finds_safe
+
     if cupy.cuda.get_current_stream().is_capturing():
         return None  # memory is the graph's then
     number = cupy.cuda.runtime.getDevice()
     key = (semiring, left[1:], left.address % 16, right[1:], right.address % 16, number, device, witness, check)
     known = _known.get(key)
-    if known is None:
-        settled = _settled(semiring, left.shape, left.dtype, right.shape, right.dtype, number, device, witness)
-        known = None if settled is None else _launched_before(*settled, left, right, check=check)
-        if known is None:
-            return None
-        if len(_known) >= _KEPT:
-            _known.clear()
-        _known[key] = known
-    if known.how.problem.result_bytes > ALWAYS_FITS:
-        _require_room(known.how, (), None)
+    settled = known[:2] if known else _settled(semiring, left.shape, left.dtype, right.shape, right.dtype, number, device, witness)
+    if settled is None:
+        return None
+    form, how = settled
+    if how.problem.result_bytes > ALWAYS_FITS:
+        _require_room(how, (), None)
     try:
-        values, via = _compute_again(known, a, b, left, right, check=check)
+        values, into = empty_beside(a, form.shape, form.dtypes[0])
+        via, into_via = empty_beside(a, form.shape, WITNESS) if witness else (None, 0)
+        if known is None:
+            known = _launched_before(form, how, (a, b, values, via), check=check)
+            if known is None:
+                return None
+            if len(_known) >= _KEPT:
+                _known.clear()
+            _known[key] = known
+        own = left.address, right.address, into, right.address, into_via, 0
+        if known.within:
+            launch, sought = known.within[0]
+            if not finds_safe(launch, own, sought, form.dtypes[0]):
+                _known.pop(key, None)  # what they are tried with next time depends on what they hold
+                return None
+        else:
+            _launch_again(known, (a, b), (left, right), own, into_via, check=check)
     except Exception:
-        with on_device(known.how.device):  # which tells of what memory there is not
+        with on_device(how.device):  # which tells of what memory there is not
             raise
     return values if via is None else Witnessed(values, via)
 
@@ -340,7 +359,7 @@ def _settled(
     witness: bool,
 ) -> tuple[ProductForm, Plan] | None:
     """The form and the plan of such a product; None where it is none."""
-    if semiring.components != 1 or len(a) != 2 or len(b) != 2:
+    if semiring.components != 1 or max(len(a), len(b)) > 3:
         return None
     form = form_of(semiring, a, (kind_a,), b, (kind_b,), witness)
     place = gpu_name(number)
@@ -351,27 +370,28 @@ def _settled(
     return (form, how) if how.device == place else None
 
 
-def _launched_before(form: ProductForm, how: Plan, left: Strided, right: Strided, *, check: bool) -> _Launched | None:
-    """What was launched for the product of such matrices, where that needs neither copies nor conversions."""
-    within = form.large and not how.paths and how.checks.safe is not None and how.checks.asked(refuse=check)
-    launches = _gpu_engine(how, form).launches(left, right, witness=how.paths, within=within)
-    return None if launches is None else _Launched(how, form, launches)
+def _launched_before(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, Any], *, check: bool) -> _Launched | None:
+    """What was launched for a product of a and b where they lie alike, if that needs neither copies nor conversions."""
+    a, b, values = (borrowed(v).array for v in arrays[:3])
+    via = None if arrays[3] is None else borrowed(arrays[3]).array.reshape(form.full)
+    left, right = _matrices(form, (a,), (b,))
+    blocks = Block(left), Block(right), Block((values.reshape(form.full),), via)
+    engine, checks = _gpu_engine(how, form), how.checks
+    within: Any = []
+    if form.large and checks.safe is not None and checks.asked(refuse=check):
+        within = engine.launches_within(*blocks, checks.safe)
+    launches = [] if within else engine.launches(*blocks)
+    return None if launches is None else _Launched(form, how, within, launches)
 
 
-def _compute_again(known: _Launched, a: Any, b: Any, left: Strided, right: Strided, *, check: bool) -> tuple[Any, Any]:
-    """The product of two matrices on the current GPU, and its witness or None, in new arrays of their library.
-
-    `left` and `right` tell where the matrices lie.
-    """
-    how, form, launches = known
-    values, into = empty_beside(a, form.shape, form.dtypes[0])
-    via, into_via = empty_beside(a, form.shape, WITNESS) if how.paths else (None, 0)
-    signs: Any = None if launches[0][1] is None else zeros(1)
-    verify = _begin_checks(how, signs, (left, right), lambda: ((borrowed(a).array,), (borrowed(b).array,)), check=check)
-    if via is not None:
-        clear_paths(into_via, math.prod(form.shape))
-    own = left.address, right.address, into, right.address, into_via, 0
-    for launch, signed in launches:
+def _launch_again(
+    known: _Launched, arrays: tuple[Any, Any], lie: tuple[Strided, Strided], own: tuple[int, ...], into_via: int, *, check: bool
+) -> None:
+    """The same launches once more, of arrays that `lie` so, beside a pass over them that checks them."""
+    signs: Any = None if known.launches[0][1] is None else zeros(1)
+    verify = _begin_checks(known.how, signs, lie, lambda: tuple((borrowed(v).array,) for v in arrays), check=check)
+    if into_via:
+        clear_paths(into_via, math.prod(known.form.shape))
+    for launch, signed in known.launches:
         launch.start(own, (0, 0) if signed is None else (signs.data.ptr, signed))
     verify()
-    return values, via

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.best_path import best_path, is_bounded
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.divergence import may_improve
@@ -142,6 +143,8 @@ def _of_edges(edges: CSR, labels: Sequence[Hashable] | None, ask: Callable[[int,
             require_rows(task.shape, edges.dtypes, "cpu", paths=task.paths, backward=task.backward)
             if meter is not None:
                 meter.expect(search_steps(edges, len(task.roots)))
+            if _is_pair(task) and how.strategy == "search" and how.problem.order != "rounds" and how.searches and is_bounded(edges):
+                return _pair(task, how, edges)
             values, tree = search(how, edges, labels, task.roots, meter, reflexive=task.reflexive, backward=task.backward)
         elif _all_suffice(task, edges.statistics):
             values, tree = _of_closure(task, edges.dense, task.roots, task.labels, how, meter)
@@ -150,6 +153,34 @@ def _of_edges(edges: CSR, labels: Sequence[Hashable] | None, ask: Callable[[int,
             require_memory(len(vertices), edges.dtypes, via=task.paths)
             values, tree = _reached(task, edges.induced(vertices).dense, vertices, edges.zero, how, meter)
     return _answer(task, Graph((), owned=True, labels=None if labels is None else tuple(labels)), values, tree, edges.arrays)
+
+
+def _is_pair(task: _Task) -> bool:
+    """Whether one path is asked for, between different vertices."""
+    sources, targets = task.sources.numbers, task.targets.numbers
+    return len(sources) == len(targets) == 1 and bool(sources[0] != targets[0])
+
+
+def _pair(task: _Task, how: Plan, edges: CSR) -> Any:
+    """The answer for one path of a sparse graph, by search from both ends."""
+    assert how.searches is not None
+    ends = int(task.sources.numbers[0]), int(task.targets.numbers[0])
+    path, element = best_path(edges, *ends, how.searches)
+    values = tuple([np.full((1, 1), e, d) for e, d in zip(element, edges.dtypes, strict=True)])
+    if not task.paths:
+        return shown(values, task.sources, task.targets, None)
+    tree = np.full((1, edges.n), -1, np.int32)
+    tree[0, path[1:]] = path[:-1]
+
+    def whole() -> Array:
+        """The tree of all vertices."""
+        tree: Array = search(how, edges, task.labels, task.roots, None, reflexive=task.reflexive)[1]
+        return tree
+
+    names = Names(task.labels, task.n)
+    return paths_in(
+        PredecessorTrees(how.semiring, values, names, task.sources, task.targets, task.reflexive, edges.arrays, tree, whole=whole)
+    )
 
 
 def _of_graph(g: Graph, task: _Task) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
+from semiring.algorithms.reachability import Condensation
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.symbolic import analysed
 from semiring.arrays.memory import entry_bytes, fits, free_on
@@ -48,6 +49,8 @@ def search(
         every = np.arange(edges.n)
         ends = (every, roots) if backward else (roots, every)
         return eliminated(how, edges, labels).between(*ends, every_source=backward, every_target=not backward, meter=meter), None
+    if how.strategy == "condensation":  # of all rows
+        return (Condensation.of(edges).matrix(reflexive=reflexive),), None
     tree = np.full((len(roots), edges.n), -1, dtype=np.int32) if how.paths else None
     values = rows_of_edges(
         how.semiring,

@@ -104,7 +104,8 @@ def _close(
     engine = plan.engine()
     engine.meter = meter
     how: dict[str, Any] = {"method": plan.algorithm, "block": plan.block, "reflexive": reflexive, "check": check}
-    close(engine, values, via, kept=kept, names=g.labels, verify=g.verify, **how)
+    levels = plan.problem.method == "auto" and plan.problem.block is None
+    close(engine, values, via, kept=kept, names=g.labels, verify=g.verify, levels=levels, **how)
 
 
 def paths_of(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> Any:

@@ -101,8 +101,8 @@ def refuse_name(value: Any, wanted: str) -> None:
         raise GraphError(f"{wanted} is expected, and not the name of a file; {reader}({path!r}) reads one")
 
 
-def to_scipy(value: Any) -> Any:
-    """A sparse array as SciPy's, without what it does not store.
+def to_scipy(value: Any, absent: tuple[Any, ...] = (0, np.inf, -np.inf, np.nan)) -> Any:
+    """A sparse array as SciPy's, without what it does not store, which is one of `absent`.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def to_scipy(value: Any) -> Any:
     if not is_pydata(value):
         return value
     try:
-        return value.asformat("coo").to_scipy_sparse(accept_fv=[0, np.inf, -np.inf, np.nan])
+        return value.asformat("coo").to_scipy_sparse(accept_fv=list(absent))
     except ValueError as error:
         raise GraphError(f"the {name_of(value)} has an edge wherever it stores none ({error}); pass .todense()") from None
 

@@ -1,7 +1,8 @@
 """Reading: whatever a caller calls a graph, as a matrix over a semiring.
 
-`read_graph` makes it dense, whatever it was. `edges_of` keeps what lists its edges in compressed rows, and says None of a dense matrix;
-of that, a `GivenMatrix` tells shape, dtypes and place before any entry is read, and reads it as a whole, by block rows, or on a GPU.
+`read_graph` makes it dense, whatever it was. `edges_of` keeps what lists its edges in compressed rows, and says None of a dense matrix,
+which `one_graph` brings into them as well. Of that, a `GivenMatrix` tells shape, dtypes and place before any entry is read, and reads it
+as a whole, by block rows, or on a GPU.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
-from semiring.arrays.devices import device_of, on_device, on_gpu
+from semiring.arrays.devices import device_of, host, on_device, on_gpu
 from semiring.common.errors import GraphError
 from semiring.graphs.array_like import ArrayLike, as_array_like, comes_from
 from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, square_arrays
@@ -24,7 +25,7 @@ from semiring.graphs.edge_list import EdgeList
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.ordinary import element_of, lists_components, matrix_of, require_weight
 
-__all__ = ["GivenMatrix", "edges_of", "read_graph", "reading_of"]
+__all__ = ["GivenMatrix", "edges_of", "one_graph", "read_graph", "reading_of"]
 
 _READ_ANYWHERE = frozenset(map(np.dtype, "?hilqBHILQfd"))
 """What a GPU reads as the host does."""
@@ -207,6 +208,31 @@ def edges_of(
             return csr, None
     coo = coordinates(graph, semiring, weight, presence=presence, listed=listed)
     return None if coo is None else (coo.csr(semiring, reading), coo.labels)
+
+
+def one_graph(
+    graph: Any, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, weight: Any = None, listed: EdgeList | None = None
+) -> tuple[CSR, tuple[Hashable, ...] | None]:
+    """The edges of whatever the caller calls a graph, of a dense matrix too, and the labels.
+
+    Raises
+    ------
+    GraphError
+        For a batch of matrices, and as for `read_graph`.
+    """
+    read = edges_of(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight, listed=listed)
+    if read is not None:
+        return read
+    g = GivenMatrix.of(graph, semiring, reading_of(semiring, nonedge, dtype)).read()
+    if g.batch:
+        raise GraphError(f"this is of one graph, not of a batch of shape {g.batch}; pass one at a time")
+    if g.verify is not None:
+        g.verify()
+    values = tuple(map(host, g.values))
+    zero, _ = semiring.identities(g.dtypes)
+    there = np.logical_or.reduce([np.asarray(v != z, dtype=bool) for v, z in zip(values, zero, strict=True)])
+    tails, heads = np.nonzero(there)
+    return CSR.of(tails, heads, tuple(v[there] for v in values), g.n, zero), g.labels
 
 
 def reading_of(

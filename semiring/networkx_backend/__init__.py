@@ -4,6 +4,7 @@
     interface.py    the entry point: which calls can be answered, which are predicted to be faster here, and the functions themselves
     paths.py        shortest paths and reachability, as NetworkX returns them
     measures.py     centralities, eccentricities and indices, as NetworkX returns them
+    betweenness.py  betweenness of nodes and edges, as NetworkX scales it
     distances.py    a NetworkX graph as a matrix with the meaning that NetworkX gives to weights, and all its distances
 
 NetworkX asks `interface` for a call, which hands it to `paths` or `measures`; these ask `distances`, and that `semiring.apsp`.

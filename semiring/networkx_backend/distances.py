@@ -10,15 +10,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from semiring.algorithms.csr import scatter
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.csr import CSR, scatter
 from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import NegativeCycleError, SemiringError
 from semiring.common.forks import cached_property
 from semiring.graphs.coo import COO
+from semiring.graphs.read import reading_of
 from semiring.solve import apsp
 
-__all__ = ["Distances", "SemiringGraph", "algorithm", "dense", "distances", "hops", "infinity", "original", "truth", "weighted"]
+__all__ = ["Distances", "SemiringGraph", "algorithm", "dense", "distances", "hops", "infinity", "original", "sparse", "truth", "weighted"]
 
 
 class SemiringGraph:
@@ -293,6 +295,21 @@ def _climb(found: list[Any], before: list[int], nodes: list[Hashable], target: i
         path = found[at] = [*path, nodes[at]]
 
 
+def edges_asked(graph: Any, weight: Any, method: str | None = None) -> COO:
+    """The edges as one of NetworkX's methods understands them; see `distances`."""
+    method = method or ("unweighted" if weight is None else "dijkstra")
+    edges = hops(graph) if method == "unweighted" else weighted(graph, weight, may_hide=method == "dijkstra")
+    if method == "dijkstra" and (edges.weights[0] < 0).any():
+        raise NotImplementedError("a weight is negative, where Dijkstra's algorithm gives no distances")
+    return edges
+
+
+def sparse(graph: Any, weight: Any) -> CSR:
+    """The same in compressed rows, by default as Dijkstra's algorithm understands them."""
+    edges = edges_asked(graph, weight)
+    return edges.csr(MIN_PLUS, reading_of(MIN_PLUS, None, edges.weights[0].dtype))
+
+
 def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool = False) -> Distances:
     """All distances, as one of NetworkX's methods defines them.
 
@@ -312,11 +329,7 @@ def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool
         `weighted` refuses.
     NegativeCycleError
     """
-    method = method or ("unweighted" if weight is None else "dijkstra")
-    edges = hops(graph) if method == "unweighted" else weighted(graph, weight, may_hide=method == "dijkstra")
-    if method == "dijkstra" and (edges.weights[0] < 0).any():
-        raise NotImplementedError("a weight is negative, where Dijkstra's algorithm gives no distances")
-    matrix = dense(edges, paths=paths)
+    matrix = dense(edges_asked(graph, weight, method), paths=paths)
     solution = apsp(matrix, paths=paths, nonedge=infinity(matrix.dtype), overwrite=not paths)
     if not paths:
         return Distances(list(graph), solution, None)

@@ -7,8 +7,12 @@ from typing import Any
 __all__ = ["get_info"]
 
 _ALL_PAIRS = "All pairs at once: n³ steps over the min-plus semiring on all cores, or on a GPU, however many edges there are."
+_BOUNDS = "A few searches of a sparse graph, by which the eccentricities of all nodes are bounded."
+_COUNTS = _ALL_PAIRS + " Without weights, breadth-first searches from hundreds of nodes at once, a bit for each."
 _REACHABILITY = "The closure of a matrix of bits."
 _SEARCH = "The closure of a matrix of bits; one search of NetworkX is faster, so this runs only where it is asked for."
+
+_BETWEENNESS = "Brandes's algorithm in compiled loops, one search for each source, on all cores."
 
 _FUNCTIONS = {
     "all_pairs_bellman_ford_path": _ALL_PAIRS,
@@ -20,11 +24,14 @@ _FUNCTIONS = {
     "all_pairs_shortest_path_length": _ALL_PAIRS,
     "average_shortest_path_length": _ALL_PAIRS,
     "barycenter": _ALL_PAIRS,
-    "center": _ALL_PAIRS,
+    "betweenness_centrality": _BETWEENNESS,
+    "betweenness_centrality_subset": _BETWEENNESS,
+    "center": _BOUNDS,
     "centroid": _ALL_PAIRS,
-    "closeness_centrality": _ALL_PAIRS,
-    "diameter": _ALL_PAIRS,
-    "eccentricity": _ALL_PAIRS,
+    "closeness_centrality": _COUNTS,
+    "diameter": _BOUNDS,
+    "eccentricity": _COUNTS,
+    "edge_betweenness_centrality": _BETWEENNESS,
     "floyd_warshall": _ALL_PAIRS,
     "floyd_warshall_numpy": _ALL_PAIRS,
     "floyd_warshall_predecessor_and_distance": _ALL_PAIRS,
@@ -37,11 +44,12 @@ _FUNCTIONS = {
     "is_strongly_connected": _SEARCH,
     "johnson": _ALL_PAIRS,
     "local_efficiency": "The neighbourhoods of all nodes of one degree are closed together.",
-    "periphery": _ALL_PAIRS,
-    "radius": _ALL_PAIRS,
+    "periphery": _BOUNDS,
+    "radius": _BOUNDS,
     "schultz_index": _ALL_PAIRS,
     "shortest_path": _ALL_PAIRS,
     "shortest_path_length": _ALL_PAIRS,
+    "shortest_simple_paths": "Yen's algorithm by compiled searches that are drawn to the target, path by path.",
     "transitive_closure": _REACHABILITY,
     "transitive_closure_dag": _REACHABILITY,
     "transitive_reduction": "One closure and one product of matrices of bits.",
@@ -55,6 +63,6 @@ def get_info() -> dict[str, Any]:
         "backend_name": "semiring",
         "project": "semiring",
         "package": "semiring",
-        "short_summary": "Distances, paths and reachability of all pairs as closures of one matrix.",
+        "short_summary": "Distances, paths, reachability and betweenness of all pairs.",
         "functions": {name: {"additional_docs": text} for name, text in _FUNCTIONS.items()},
     }

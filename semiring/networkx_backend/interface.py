@@ -18,7 +18,7 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.common.units import duration
 from semiring.kernels import machine
-from semiring.networkx_backend import measures, paths
+from semiring.networkx_backend import betweenness, measures, paths
 from semiring.networkx_backend.distances import SemiringGraph, original
 from semiring.planning import closure_problem, plan
 from semiring.planning.options import Options
@@ -32,7 +32,8 @@ if [int(number) for number in re.findall(r"\d+", nx.__version__)[:2]] < [int(num
         "graphs of this one are taken by semiring.apsp and its kin"
     )
 
-_OFFERED: dict[str, Callable[..., Any]] = {name: getattr(module, name) for module in (measures, paths) for name in module.__all__}
+_ROOMS = betweenness, measures, paths
+_OFFERED: dict[str, Callable[..., Any]] = {name: getattr(room, name) for room in _ROOMS for name in room.__all__}
 globals().update(_OFFERED)  # NetworkX looks for its functions here
 
 
@@ -61,6 +62,8 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     for parameter in ("attr", "e", "sp", "topo_order"):
         if given.get(parameter) is not None:
             return f"{parameter}= is left to NetworkX"
+    if name == "shortest_simple_paths":
+        return True
     if name == "has_path":
         if given["source"] is None or given["target"] is None:
             return "None is no node"
@@ -117,6 +120,9 @@ _ALONE = {
 }
 """Arguments that name the only nodes of which the result is wanted."""
 
+_SEARCHES = 10
+"""That a second path takes at least, one from each vertex of the first."""
+
 _ACYCLIC = ("transitive_closure_dag", "transitive_reduction")
 _PATHS = (
     "all_pairs_bellman_ford_path",
@@ -134,6 +140,13 @@ _LENGTHS = (
     "floyd_warshall",
     "shortest_path_length",
 )
+
+
+_BOUNDED = ("center", "diameter", "periphery", "radius")
+"""What bounds of eccentricities tell by a few searches."""
+
+_COUNTED = ("closeness_centrality", "eccentricity")
+"""What hop counts tell without their rows, where edges have no weight."""
 
 
 def slower(name: str, graph: Any, given: dict[str, Any]) -> str | None:
@@ -162,7 +175,20 @@ def slower(name: str, graph: Any, given: dict[str, Any]) -> str | None:
 def predicted(name: str, graph: Any, given: dict[str, Any]) -> tuple[float, float]:
     """Seconds that NetworkX takes, and that this backend takes."""
     n, m = len(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
-    return _networkx(name, n, m, given), _own(name, n, m)
+    if name == "shortest_simple_paths":
+        return _SEARCHES * machine.NETWORKX_SEARCH * (n + m), machine.BACKEND_CALL + m * machine.BACKEND_EDGE
+    if name in betweenness.__all__:
+        looks = _searches(n, given) * (n + m)
+        theirs, ours = (machine.NETWORKX_BETWEENNESS[given["weight"] is not None], machine.BETWEENNESS[given["weight"] is not None])
+        return looks * theirs, machine.BACKEND_CALL + m * machine.BACKEND_EDGE + looks * ours
+    return _networkx(name, n, m, given), _own(name, n, m, given)
+
+
+def _searches(n: int, given: dict[str, Any]) -> int:
+    """The sources of betweenness: all, so many, or those that are named."""
+    if given.get("k") is not None:
+        return int(given["k"])
+    return len(given["sources"]) if hasattr(given.get("sources"), "__len__") else n
 
 
 def _networkx(name: str, n: int, m: int, given: dict[str, Any]) -> float:
@@ -185,7 +211,7 @@ def _networkx(name: str, n: int, m: int, given: dict[str, Any]) -> float:
     return machine.NETWORKX_SEARCH * n * min(n, m)  # a search ends when all nodes are found, whatever edges are left
 
 
-def _own(name: str, n: int, m: int) -> float:
+def _own(name: str, n: int, m: int, given: dict[str, Any]) -> float:
     """Seconds that this backend takes, for its steps and for what it returns."""
     if name == "local_efficiency":
         return machine.BACKEND_CALL + n * (machine.BACKEND_PART + (m / max(1, n)) ** 3 / machine.BACKEND_PART_STEPS)
@@ -193,6 +219,10 @@ def _own(name: str, n: int, m: int) -> float:
         return 2 * machine.BACKEND_CALL + _reachability(n) + machine.BACKEND_GRAPH * n**2
     if name in _ACYCLIC:
         return 2 * machine.BACKEND_CALL + _reachability(n) + machine.BACKEND_EDGE * m
+    if n > machine.PART and name in _BOUNDED:
+        return machine.BACKEND_CALL + (machine.BACKEND_READ + machine.BACKEND_BOUNDS) * (n + m)
+    if n > machine.PART and name in _COUNTED and given.get("weight", given.get("distance")) is None:
+        return machine.BACKEND_CALL + (machine.BACKEND_READ + machine.BACKEND_HOPS * n) * (n + m)
     kind = name if name == "johnson" else "paths" if name in _PATHS else "lengths" if name in _LENGTHS else "numbers"
     return machine.BACKEND_CALL + _closure(n) + n**2 * machine.BACKEND_ENTRY[kind]
 

@@ -8,8 +8,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from semiring.algorithms.eccentricities import extreme_eccentricity
+from semiring.algorithms.hops import distance_sums
 from semiring.arrays.pieces import GPU
-from semiring.networkx_backend.distances import Distances, algorithm, dense, distances, hops, infinity
+from semiring.kernels.machine import PART
+from semiring.networkx_backend.distances import Distances, algorithm, dense, distances, hops, infinity, sparse
 from semiring.solve import apsp
 
 __all__ = [
@@ -27,11 +30,9 @@ def closeness_centrality(G: Any, u: Any = None, distance: Any = None, wf_improve
     """See `networkx.closeness_centrality`."""
     if u is not None and u not in G:
         raise nx.NodeNotFound(f"Node {u} is not in G")
-    found = distances(G, distance)
-    n = len(found.nodes)
+    n = len(G)
     closeness = {}
-    axis = 0 if G.is_directed() else 1  # of a directed graph it is the distance from the others that counts
-    for node, reached, total in zip(found.nodes, found.reached.sum(axis=axis).tolist(), found.totals(axis), strict=True):
+    for node, reached, total in zip(G, *_incoming(G, distance), strict=True):
         value = 0.0
         if total > 0 and n > 1:
             value = (reached - 1.0) / total
@@ -39,6 +40,14 @@ def closeness_centrality(G: Any, u: Any = None, distance: Any = None, wf_improve
                 value *= (reached - 1.0) / (n - 1)
         closeness[node] = value
     return closeness if u is None else closeness[u]
+
+
+def _incoming(G: Any, distance: Any) -> tuple[list[int], list[Any]]:
+    """How many nodes reach each one, itself included, and the sum of their distances: in a directed graph those from the others count."""
+    if len(G) > PART and distance is None and (sums := distance_sums(sparse(G, None).transposed())) is not None:
+        return (sums.connected + 1).tolist(), sums.totals.astype(np.int64).tolist()
+    found, axis = distances(G, distance), 0 if G.is_directed() else 1
+    return found.reached.sum(axis=axis).tolist(), found.totals(axis)
 
 
 @algorithm
@@ -85,14 +94,41 @@ def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
     if len(G) == 0:  # NetworkX 3.7 refuses an empty graph, and older ones do not
         theirs: Any = nx.eccentricity(G, v=nodes, weight=weight, backend="networkx")
         return {**theirs}
-    found = distances(G, weight)
     wanted = list(G.nbunch_iter(nodes))
+    if len(G) > PART and weight is None and (sums := distance_sums(sparse(G, None))) is not None:
+        number = {node: i for i, node in enumerate(G)}
+        rows = [number[node] for node in wanted]
+        _require_connected(G, connected=bool((sums.connected[rows] == len(G) - 1).all()))
+        return dict(zip(wanted, sums.farthest[rows].astype(np.int64).tolist(), strict=True))
+    found = distances(G, weight)
     rows = [found.number[node] for node in wanted]
-    if not found.reached[rows].all():
-        reason = "digraph is not strongly" if G.is_directed() else "graph is not"
-        raise nx.NetworkXError(f"Found infinite path length because the {reason} connected")
+    _require_connected(G, connected=bool(found.reached[rows].all()))
     farthest = found.matrix.max(axis=1, initial=0)
     return dict(zip(wanted, farthest[rows].tolist(), strict=True))
+
+
+def _require_connected(G: Any, *, connected: bool) -> None:
+    """NetworkX's refusal."""
+    if not connected:
+        reason = "digraph is not strongly" if G.is_directed() else "graph is not"
+        raise nx.NetworkXError(f"Found infinite path length because the {reason} connected")
+
+
+def _extreme(G: Any, weight: Any, *, greatest: bool, every: bool) -> tuple[Any, list[Any]]:
+    """The greatest or the least eccentricity, and the nodes that have it: all of them, or one at least."""
+    if len(G) > PART:
+        edges = sparse(G, weight)
+        found = extreme_eccentricity(edges, greatest=greatest, every=every)
+        if found is not None:
+            value, vertices = found
+            first, n = np.zeros(1, np.intp), edges.n
+            connected = all(len(part.reachable(first)) == n for part in {edges, edges.transposed()})
+            _require_connected(G, connected=connected)
+            nodes = list(G)
+            return edges.dtypes[0].type(value).item(), [nodes[v] for v in vertices.tolist()]
+    eccentricities = _eccentricities(G, None, weight)
+    value = (max if greatest else min)(eccentricities.values())
+    return value, [v for v, far in eccentricities.items() if far == value]
 
 
 @algorithm
@@ -105,29 +141,25 @@ def eccentricity(G: Any, v: Any = None, sp: None = None, weight: Any = None) -> 
 @algorithm
 def diameter(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> Any:
     """See `networkx.diameter`."""
-    return max(_eccentricities(G, None, weight).values())
+    return _extreme(G, weight, greatest=True, every=False)[0]
 
 
 @algorithm
 def radius(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> Any:
     """See `networkx.radius`."""
-    return min(_eccentricities(G, None, weight).values())
+    return _extreme(G, weight, greatest=False, every=False)[0]
 
 
 @algorithm
 def periphery(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     """See `networkx.periphery`."""
-    ecc = _eccentricities(G, None, weight)
-    largest = max(ecc.values())
-    return [v for v, far in ecc.items() if far == largest]
+    return _extreme(G, weight, greatest=True, every=True)[1]
 
 
 @algorithm
 def center(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     """See `networkx.center`."""
-    ecc = _eccentricities(G, None, weight)
-    smallest = min(ecc.values())
-    return [v for v, far in ecc.items() if far == smallest]
+    return _extreme(G, weight, greatest=False, every=True)[1]
 
 
 @algorithm

@@ -9,9 +9,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from semiring.algebra.catalogue import BOOLEAN
+from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
+from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.errors import NegativeCycleError
-from semiring.networkx_backend.distances import Distances, algorithm, distances, truth
+from semiring.graphs.read import reading_of
+from semiring.networkx_backend.distances import Distances, algorithm, distances, hops, truth, weighted
 from semiring.product import matmul
 from semiring.solve import apsp
 from semiring.solve import transitive_closure as reachability
@@ -20,7 +22,8 @@ __all__ = [
     "all_pairs_bellman_ford_path", "all_pairs_bellman_ford_path_length", "all_pairs_dijkstra", "all_pairs_dijkstra_path",
     "all_pairs_dijkstra_path_length", "all_pairs_shortest_path", "all_pairs_shortest_path_length", "average_shortest_path_length",
     "floyd_warshall", "floyd_warshall_numpy", "floyd_warshall_predecessor_and_distance", "has_path", "is_strongly_connected", "johnson",
-    "shortest_path", "shortest_path_length", "transitive_closure", "transitive_closure_dag", "transitive_reduction",
+    "shortest_path", "shortest_path_length", "shortest_simple_paths", "transitive_closure", "transitive_closure_dag",
+    "transitive_reduction",
 ]  # fmt: skip
 
 Rows = Iterator[tuple[Any, Any]]
@@ -199,6 +202,32 @@ def average_shortest_path_length(G: Any, weight: Any = None, method: str | None 
             raise
         raise nx.NetworkXUnbounded("Negative cycle detected.") from error
     return float(sum(found.totals()) / (n * (n - 1)))
+
+
+@algorithm
+def shortest_simple_paths(G: Any, source: Any, target: Any, weight: Any = None) -> Iterator[list[Any]]:
+    """See `networkx.shortest_simple_paths`."""
+    if G.is_multigraph():
+        raise nx.NetworkXNotImplemented("not implemented for multigraph type")
+    coo = hops(G) if weight is None else weighted(G, weight, may_hide=False)
+    if (coo.weights[0] < 0).any():
+        raise NotImplementedError("a weight is negative, where Dijkstra's algorithm gives no paths")
+    edges = coo.csr(MIN_PLUS, reading_of(MIN_PLUS, None, np.float64))
+
+    def found() -> Iterator[list[Any]]:
+        # NetworkX looks at the nodes when the first path is asked for.
+        nodes = list(G)
+        for end, what in ((source, "source"), (target, "target")):
+            if end not in G:
+                raise nx.NodeNotFound(f"{what} node {end} not in graph")
+        none = True
+        for _, path in simple_paths(edges, nodes.index(source), nodes.index(target)):
+            none = False
+            yield [nodes[v] for v in path]
+        if none:
+            raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
+
+    return found()
 
 
 # Who reaches whom.

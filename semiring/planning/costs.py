@@ -24,7 +24,10 @@ from semiring.kernels.select import has_searches
 from semiring.planning.options import Options
 from semiring.planning.problem import Problem, closure_problem
 
-__all__ = ["closure_seconds", "edges_problem", "elimination_seconds", "product_seconds", "rows_seconds", "scipy_seconds", "search_seconds"]
+__all__ = [
+    "closure_seconds", "condensation_seconds", "edges_problem", "elimination_seconds", "product_seconds", "rows_seconds", "scipy_seconds",
+    "search_seconds", "sparse_product_seconds",
+]  # fmt: skip
 
 
 def product_seconds(problem: Problem, device: str) -> float:
@@ -33,6 +36,12 @@ def product_seconds(problem: Problem, device: str) -> float:
     k = problem.depth
     moved = problem.matrices * (m * k + k * n) * problem.element_bytes + problem.result_bytes
     return _steps_and_copies(problem, device, float(problem.matrices) * m * n * k, moved, machine.PRODUCT_CALL)
+
+
+def sparse_product_seconds(problem: Problem, terms: int) -> float:
+    """Of a product of two sparse matrices with so many terms, which are added one by one."""
+    step = machine.SPARSE_STEP / speed_of("cpu", problem.semiring, problem.dtypes, packed=False, threads=1).steps
+    return call_seconds("cpu", machine.PRODUCT_CALL) + terms * (machine.SPARSE_TERM + step) / thread_count(problem.threads)
 
 
 def closure_seconds(problem: Problem, device: str) -> float:
@@ -65,9 +74,11 @@ def search_seconds(problem: Problem, *, compiled: bool) -> float:
     """Of searches of a sparse graph from each vertex that is asked for: best first, breadth first, or in rounds."""
     n, edges, count, order = problem.n, problem.edges or 0, problem.rows, problem.order
     found, seen = problem.reach
-    if seen is None:
+    if seen is None or (order == "levels" and problem.paths):  # trees are grown one by one
         seen = max(1.0, machine.ROUNDS * math.log2(n + 1)) if order == "rounds" else found
     each = machine.BEST * _logarithms(n, edges) if order == "best" else machine.FOUND
+    if order == "levels" and seen < found:  # searches that meet look at a vertex and its edges together
+        each = each * seen / found + machine.PLACED
     again = machine.AGAIN * max(0.0, seen - found) if order == "rounds" else 0.0
     search = n * (found * (each + machine.TREE * problem.paths) + again) + edges * seen * machine.EDGE[order]
     search += n * machine.ENTRY * (1 + problem.paths)
@@ -85,6 +96,13 @@ def elimination_seconds(problem: Problem) -> float:
     rows = problem.rows * problem.fill.panels * machine.SWEEP / speed.steps
     rows += problem.rows * problem.n * problem.element_bytes * machine.SWEEP_ENTRY / thread_count(problem.threads)
     return _listing(problem) + _analysis_seconds(problem) + machine.FRONT * problem.n + problem.fill.steps / speed.steps + rows
+
+
+def condensation_seconds(problem: Problem) -> float:
+    """Of the reachability of a sparse graph by strongly connected components, as many as vertices at most, and of its matrix."""
+    n, edges = problem.n, problem.edges or 0
+    unions = machine.COMPONENT * (n + edges) + machine.UNITED * n * edges / 128
+    return _listing(problem) + machine.SEARCH_CALL + unions + n**2 * machine.SPREAD
 
 
 def _analysis_seconds(problem: Problem) -> float:

@@ -26,7 +26,15 @@ from semiring.kernels import machine
 from semiring.kernels.description import sides_of
 from semiring.kernels.select import has_searches, scans_for
 from semiring.planning.block_rows import by_block_rows, by_block_rows_of_ranks, bytes_of_results
-from semiring.planning.costs import closure_seconds, elimination_seconds, product_seconds, rows_seconds, scipy_seconds, search_seconds
+from semiring.planning.costs import (
+    closure_seconds,
+    condensation_seconds,
+    elimination_seconds,
+    product_seconds,
+    rows_seconds,
+    scipy_seconds,
+    search_seconds,
+)
 from semiring.planning.options import named_device, named_gpus
 from semiring.planning.plans import Plan
 from semiring.planning.problem import Problem
@@ -216,7 +224,13 @@ def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
         return replace(_whole(problem, device) if part else _all_rows(problem, shared), considered=ways)
     scipys = "johnson" if problem.order == "rounds" else "dijkstra"
     order = "" if problem.fill is None else {"metis": "nested dissection"}.get(problem.fill.order, problem.fill.order)
-    algorithm = {"search": _SEARCHES[problem.order], "SciPy": scipys, "rows by products": "products", "elimination": order}[strategy]
+    algorithm = {
+        "search": _SEARCHES[problem.order],
+        "SciPy": scipys,
+        "rows by products": "products",
+        "elimination": order,
+        "condensation": "strongly connected components",
+    }[strategy]
     size = problem.rows * problem.n * problem.entry_bytes
     return Plan(problem, (device,), strategy, algorithm, seconds=seconds, memory={device: size}, considered=ways)
 
@@ -242,6 +256,8 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
         needed = problem.fill.memory(problem.element_bytes, problem.n, thread_count(problem.threads))
         if fits(needed + (0 if problem.tallied else problem.result_bytes), "cpu"):
             ways["elimination"] = elimination_seconds(problem), "cpu"
+    if problem.searches is None and problem.has_rows_alone and not problem.scipy and device == "cpu" and problem.is_packed(device):
+        ways["condensation"] = condensation_seconds(problem), "cpu"
     if problem.scipy and named == "auto":
         ways["SciPy"] = scipy_seconds(problem), "cpu"
     if problem.dense and some and device != "reference":

@@ -165,7 +165,7 @@ class Plan(Shown):
     @property
     def by_edges(self) -> bool:
         """Whether rows follow from the edges of a sparse graph, without a matrix."""
-        return self.strategy in ("search", "elimination")
+        return self.strategy in ("search", "elimination", "condensation")
 
     @cached_property
     def brief(self) -> bool:

@@ -429,13 +429,14 @@ class Factor(FactorExports):
         """Elements between vertices, where the memory has room for them."""
         self._require_room(len(sources.numbers), len(targets.numbers), sum(d.itemsize for d in self.dtypes))
         ends = sources.numbers, targets.numbers
-        return shown(self._matrix.between(*ends, every_source=sources.every, every_target=targets.every), sources, targets, None)
+        found = self._matrix.between(*ends, every_source=sources.every, every_target=targets.every, on_host=False)
+        return shown(found, sources, targets, None)
 
     def _require_room(self, rows: int, columns: int, size: int) -> None:
         """Refuse so many elements of so many bytes, if the memory has no room for them."""
-        needed = rows * columns * size
-        if not fits(needed, "cpu"):
+        needed, device = rows * columns * size, self._matrix.device
+        if not fits(needed, device):
             raise TooLargeError(
-                f"{rows:,} × {columns:,} elements take {format_bytes(needed)}, but {format_bytes(free_on('cpu') or 0)} of memory are "
+                f"{rows:,} × {columns:,} elements take {format_bytes(needed)}, but {format_bytes(free_on(device) or 0)} of memory are "
                 f"available; ask for fewer, or go through f.blocks()"
             )

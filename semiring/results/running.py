@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.distribution import Distribution, cell_exponent
+from semiring.algorithms.hops import DistanceSums
 from semiring.common.errors import GraphError
 from semiring.results.farthest import Greatest
 
@@ -76,6 +77,15 @@ class RunningDistances:
         if (some := distances[connected]).size:
             self._count(some)
 
+    def add_sums(self, sums: DistanceSums, first: int, row: Array) -> None:
+        """What all distances come to, and, of shape (1, n), those from the first of the vertices whose farthest one is the farthest."""
+        n = len(sums.connected)
+        alone = n > 1 and sums.connected < n - 1
+        self._rows.append((0, np.where(alone, math.inf, sums.farthest), sums.totals))
+        self._greatest.add(row, (row < math.inf) & (np.arange(n) != first), first)
+        if len(sums.distances):
+            self._count(sums.distances, sums.counts)
+
     def add_all(self, found: Distribution, row: Callable[[int], Array]) -> None:
         """All rows at once, in bins of which the library chooses the edges, or in none; `row` finds the distances from a vertex."""
         n = len(found.sums)
@@ -137,11 +147,11 @@ class RunningDistances:
         """Of each block of rows, in their order, the number of the first, the farthest distances and the sums."""
         return sorted(self._rows, key=lambda rows: rows[0])
 
-    def _count(self, distances: Array) -> None:
-        """Some more distances of connected pairs."""
-        self.connected += distances.size
+    def _count(self, distances: Array, times: Array | None = None) -> None:
+        """Some more distances of connected pairs, each once, or so many `times`."""
+        self.connected += distances.size if times is None else int(times.sum())
         if self.edges is not None:
-            self.counts += np.histogram(distances, self.edges)[0]
+            self.counts += np.histogram(distances, self.edges, weights=times)[0]
             return
         if not self.most:
             return
@@ -149,7 +159,10 @@ class RunningDistances:
         exponent = cell_exponent(float(distances.min()), float(distances.max()), self.most)
         if self.exponent is not None:
             exponent = max(exponent, self.exponent)
-        cells, counts = np.unique(np.floor(np.ldexp(distances, -exponent)), return_counts=True)
+        cells, which, counts = np.unique(np.floor(np.ldexp(distances, -exponent)), return_inverse=True, return_counts=True)
+        if times is not None:
+            counts = np.zeros(len(cells), np.int64)
+            np.add.at(counts, which, times)
         self._join(exponent, dict(zip(map(int, cells.tolist()), counts.tolist(), strict=True)))
 
     def _widen(self, exponent: int) -> None:

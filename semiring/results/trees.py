@@ -6,7 +6,7 @@ tell its construction matrix too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -36,11 +36,14 @@ class PredecessorTrees(Store):
     backward : bool
     graph : CSR or None
         The sparse graph, if the rows and columns are all its vertices.
+    whole : callable or None
+        Gives the tree, where this one has only the path that was asked for.
     """
 
     tree: Array
     backward: bool = False
     graph: CSR | None = None
+    whole: Callable[[], Array] | None = None
 
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
         return self._part(key, tree=self.tree[key])
@@ -91,7 +94,7 @@ class PredecessorTrees(Store):
 
     def _without_roots(self) -> Any:
         """The trees as SciPy writes them: −9999 for none, and for the roots."""
-        tree: Any = self.tree[:]  # in one array, also where several processes have rows of them
+        tree: Any = self.tree[:] if self.whole is None else self.whole()  # in one array, also where several processes have rows of them
         xp, roots = namespace(tree), self.targets if self.backward else self.sources
         with self.device():
             found = xp.where(tree < 0, np.int32(NONE), tree)

@@ -52,6 +52,15 @@ def test_the_matrix_and_back(matrix: Array) -> None:
     assert edges.dtypes == (np.dtype(np.int64),)
 
 
+@given(matrices(), st.booleans())
+def test_what_is_symmetric_is_its_own_transpose(matrix: Array, mirrored: bool) -> None:
+    if mirrored:
+        matrix = matrix + matrix.T
+    edges = edges_of(matrix)
+    assert edges.symmetric == np.array_equal(matrix, matrix.T)
+    assert (edges.transposed() is edges) == edges.symmetric
+
+
 @given(st.data())
 def test_parts(data: st.DataObject) -> None:
     matrix = data.draw(matrices())

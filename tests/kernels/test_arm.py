@@ -15,6 +15,7 @@ from semiring.algebra.catalogue import BOOLEAN, DISTANCE_HOPS, LOG, MAX_MIN, MAX
 from semiring.algebra.definition import Semiring
 from semiring.kernels.cpu import compiler
 from semiring.kernels.cpu.compiler import assembly
+from semiring.kernels.cpu.hops import hops_ir
 from semiring.kernels.cpu.kernels import Kernels
 from semiring.kernels.description import inner_loop
 from semiring.kernels.hardware import ISAS
@@ -97,3 +98,14 @@ def test_the_loop_is_found_as_macos_writes_it(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("function", ["product_witness", "close", "eliminate", "product_lanes", "product_vector"])
 def test_every_kind_of_kernel_is_generated(function: str) -> None:
     assert "fminnm" in machine_code(made(MIN_PLUS, "f4", "generic"), function)
+
+
+@pytest.mark.parametrize("name", ["hops_rows", "hops_sums", "hops_place_8", "hops_order"])
+@pytest.mark.parametrize("isa", ["neon", "avx2", "sse2"])
+def test_hop_counts_are_generated_for_all_vectors(name: str, isa: str) -> None:
+    try:
+        code = assembly(hops_ir(name), ISAS[isa])
+    except RuntimeError:
+        pytest.skip("this LLVM knows no ARM")
+    assert f"{name}:" in code
+    assert ("cnt" in code) == (isa == "neon" and name == "hops_sums")

@@ -19,7 +19,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.schedules import schedule_for
 from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import SemiringError
-from semiring.kernels.cuda import blas, compiler, elements, kernels, launches
+from semiring.kernels.cuda import blas, compiler, elements, kernels, launches, statistics
 from semiring.kernels.cuda.scan import CudaScans
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import H200
@@ -98,7 +98,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
         "semiring.kernels.cuda.blocks._kernel", functools.cache(lambda size, number: compiler.Kernel(f"copy{size}", str, number))
     )
     monkeypatch.setattr("semiring.kernels.cuda.engine.no_divergence", lambda count: array_at(64, (count,), np.int32))
-    monkeypatch.setattr("semiring.kernels.cuda.engine.zeros", lambda count: array_at(1 << 20, (count,), np.int32))
+    for name in ("engine", "shapes"):
+        monkeypatch.setattr(f"semiring.kernels.cuda.{name}.zeros", lambda count: array_at(1 << 20, (count,), np.int32))
     monkeypatch.setattr("semiring.kernels.cuda.engine._SMALL", 0)
     monkeypatch.setattr(cupy.cuda.runtime, "getDevice", lambda: 0)
     yield functions
@@ -222,7 +223,7 @@ def test_shapes_with_kernels_of_their_own(
 def test_a_chance_that_no_number_has_a_sign(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is taken until numbers that are right have signs; what is refused tells nothing of them."""
     answers = list[int]()
-    monkeypatch.setattr("semiring.kernels.cuda.engine.read_back", lambda beyond: [answers.pop(0)])
+    monkeypatch.setattr("semiring.kernels.cuda.shapes.read_back", lambda beyond: [answers.pop(0)])
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(is_capturing=lambda: False))
     A, B, C = (Block((array_at((1 + i) << 32, (40, 64, 64), np.float32),)) for i in range(3))
     safe = SafeRange(-8.0, 8.0, FINITE)
@@ -349,28 +350,38 @@ def test_where_signs_decide_both_kernels_are_launched(gpu: _Functions, n: int) -
 
 
 def test_launches_that_are_known(gpu: _Functions) -> None:
-    """Told by where operands lie, they are what the engine launches for arrays."""
-    a, b, c = (array_at((1 << 30) + i * (1 << 30), shape, np.float32) for i, shape in enumerate(((70, 50), (50, 90), (70, 90))))
+    """Of blocks that lie as those of a product before, they are what the engine launches."""
+    a, b, c = blocks = [block((1 << 30) + (i << 30), *shape) for i, shape in enumerate(((70, 50), (50, 90), (70, 90)))]
     e = engine()
     e.statistics, e.asynchronous = None, True
-    left, right = (Strided(x.data.ptr, x.shape, x.strides, x.dtype) for x in (a, b))
-    assert e.launches(left, right, witness=False) is None
-    e.multiply(e.load((a,), owned=False), e.load((b,), owned=False), e.blank((c,)))
+    assert e.launches(*blocks) is None
+    e.multiply(*blocks)
     launched = list(gpu.launches)
-    ((launch, signed),) = e.launches(left, right, witness=False)
+    found = e.launches(*blocks)
+    assert found is not None
+    ((launch, signed),) = found
     assert signed is None
-    launch.start((a.data.ptr, b.data.ptr, c.data.ptr, b.data.ptr, 0, 0))
+    launch.start(launches.addresses([(a, b, c)]))
     assert gpu.launches == launched * 2
-    assert e.launches(left._replace(strides=(4, 280)), right, witness=False) is None
-    assert e.launches(left, right, witness=True) is None
-    for (m, n), declines in (((70, 90), True), ((1 << 18, 32), False)):
-        A, B, C = (block((1 << 31) + (i << 30), *shape) for i, shape in enumerate(((m, 32), (32, n), (m, n))))
-        e.multiply(A, B, C)
-        left, right = (Strided(X.values[0].data.ptr, X.shape, X.values[0].strides[1:], X.values[0].dtype) for X in (A, B))
-        assert e.launches(left, right, witness=False, within=True) is None
-        assert (e._checked(A, B, C) is None) == declines
-        assert (e.launches(left, right, witness=False, within=True) is None) != declines
-        assert e.launches(left, right, witness=False) is not None
+    assert e.launches(block(1 << 30, 70, 50, pitch=60), b, c) is None
+    assert e.launches(a, b, Block(c.values, array_at(1 << 33, (1, 70, 90), np.int32))) is None
+
+
+@pytest.mark.parametrize(("shapes", "declines"), [
+    (((70, 32), (32, 90), (70, 90)), True),
+    (((1 << 18, 32), (32, 32), (1 << 18, 32)), False),
+    (((100, 16, 16),) * 3, False),
+    (((100, 64, 64),) * 3, False),
+])  # fmt: skip
+def test_launches_that_check_their_operands(gpu: _Functions, shapes: Any, declines: bool) -> None:
+    e, safe = engine(), SafeRange(-1.0, 1.0, 0)
+    A, B, C = (Block((array_at((1 << 31) + (i << 31), s if len(s) > 2 else (1, *s), np.float32),)) for i, s in enumerate(shapes))
+    found = [sought for _, sought in e.launches_within(A, B, C, safe)]
+    assert found[-1:] == ([] if declines else [safe])
+    if len(found) > 1:
+        assert found[0].low == 0
+        e._have_signs(A, B, C)
+        assert [sought for _, sought in e.launches_within(A, B, C, safe)] == [safe]
 
 
 @pytest.mark.parametrize(("seen", "owned", "launched", "ordered"), [
@@ -386,6 +397,22 @@ def test_what_is_seen_of_signs_is_not_looked_for(gpu: _Functions, seen: ValueSta
     e.load((array_at(1 << 30, (64, 64), np.float32),), owned=owned)
     assert len(gpu.launches) == launched
     assert e._ordered_bits == ordered
+
+
+@pytest.mark.parametrize("view", [
+    np.s_[:], np.s_[::2], np.s_[:, ::3], np.s_[..., ::-1], np.s_[0], np.s_[0, 0], np.s_[0, 0, ::2], np.s_[1, ::2, 0], np.s_[:, :, :1],
+])  # fmt: skip
+@pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1), (2, 1, 0)])
+def test_statistics_read_the_numbers_of_an_array(view: Any, axes: tuple[int, ...]) -> None:
+    """Each of them once, in whatever order: side by side where they are."""
+    whole = np.arange(120, dtype=np.float32).reshape(4, 5, 6).transpose(axes)
+    array = whole[view]
+    count, numbers = statistics._numbers(Strided(array.ctypes.data, array.shape, array.strides, array.dtype))
+    i, m, n = np.arange(count), numbers.m or 1, numbers.n or count
+    places = i // n // m * numbers.apart + i // n % m * numbers.row + i % n * (numbers.column or 1)
+    first = (array.ctypes.data - whole.ctypes.data) // 4
+    assert sorted(first + places) == sorted(array.ravel())
+    assert numbers.n == 0 or not array.flags.forc
 
 
 def test_elements_wherever_they_lie(gpu: _Functions) -> None:
@@ -477,9 +504,7 @@ def test_large_products_of_floats_are_left_to_cublas(gpu: _Functions, cublas: _B
         plain.multiply(block(1 << 20, m, k), block(1 << 28, k, n), block(1 << 32, m, n))
     a, b, c = (1 << 20, k, 0), (1 << 28, n, 0), (1 << 32, n)
     assert cublas.calls == [((m, n, k), a, b, c, [1, 0])] * 2
-    (launch, signs), *others = plain.launches(
-        *(Strided(x, s, (4 * s[1], 4), F4[0]) for x, s in ((4096, (m, k)), (8192, (k, n)))), witness=False
-    )
+    (launch, signs), *others = plain.launches(block(4096, m, k), block(8192, k, n), block(1 << 30, m, n)) or [(None, 1)]
     launch.start((4096, 8192, 1 << 30, 8192, 0, 0), (0, 0))
     assert (others, signs, cublas.calls[-1][1][0]) == ([], None, 4096)
     by_columns = Block((array_at(1 << 20, (1, m, k), np.float32, (4 * m * k, 4, 4 * m)),))

@@ -47,6 +47,7 @@ def test_all_semirings_and_dtypes(semiring: sr.Semiring, dtypes: DTypes, backwar
     selective = is_selective(semiring, dtypes)
     for index, (states, steps) in enumerate(SHAPES):
         steps = min(steps, 3) if semiring.name in ("plus-times", "distance-count", "max-times") else steps  # which more steps leave
+        steps = 1 if semiring.name == "distance-count" and dtypes[1].itemsize == 1 and states > 64 else steps
         batch = [(), (2, 3)][index % 2]
         for changes in (False, True):
             matrices = elements(semiring, dtypes, (*batch[1:], steps, states, states) if changes else (states, states), rng)

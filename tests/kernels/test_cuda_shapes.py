@@ -12,6 +12,7 @@ from semiring.algebra.catalogue import LOG, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import DomainError
 from semiring.kernels import machine
+from semiring.kernels.cuda import compiler
 from semiring.kernels.engine import Block
 from semiring.kernels.overflow.products import ProductChecks
 from semiring.kernels.reference import ReferenceEngine
@@ -204,7 +205,8 @@ def test_operands_are_checked_while_they_are_read(dtype: str, monkeypatch: pytes
     begin = ProductChecks.begin
 
     def counted(*given: Any) -> Any:
-        passes.append(1)
+        if not compiler.rehearsing():
+            passes.append(1)
         return begin(*given)
 
     monkeypatch.setattr(ProductChecks, "begin", counted)
@@ -234,3 +236,40 @@ def test_operands_are_checked_while_they_are_read(dtype: str, monkeypatch: pytes
             operand[last] = old
         assert len(passes) == 6
         passes.clear()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+def test_arrays_that_lie_alike_are_launched_again(dtype: str) -> None:
+    """Stacks, broadcast ones among them, and vectors, wherever their numbers lie; what is wrong with one is found there."""
+    rng = np.random.default_rng(3)
+    stack, matrix, vector = (rng.integers(0, 90, shape).astype(dtype) for shape in ((40, 36, 40), (40, 44), 80))
+    turned = stack.swapaxes(1, 2)
+    views: list[tuple[Any, Any]] = [
+        (stack, matrix), (stack[::2], matrix), (stack[:, ::3], matrix[:, ::-1]), (turned, stack), (stack[:, :2], turned),
+        (matrix.T, vector[::2]), (vector[::-2], matrix), (vector[:40], turned), (stack, vector[1:41]), (vector[::2], vector[1::2]),
+    ]  # fmt: skip
+    for a, b in views:
+        for witness in (False, True):
+            expected = matmul(a, b, "min_plus", witness=witness, device="cpu")
+            for step in range(4):
+                x, y = (_laid_out_alike(v) for v in (a, b))
+                found = matmul(x, y, "min_plus", witness=witness)
+                assert_equal(tuple(v.get() for v in listed(found)), listed(expected)) if step % 2 else None
+            if dtype == "float32":
+                for bad in (x, y):
+                    last = (-1,) * bad.ndim
+                    bad[last] = np.nan
+                    with pytest.raises(DomainError):
+                        matmul(x, y, "min_plus", witness=witness)
+                    bad[last] = 0
+
+
+def _laid_out_alike(view: Any) -> Any:
+    """A view on a GPU with the strides of one on the host."""
+    owner = view
+    while owner.base is not None:
+        owner = owner.base
+    there = cupy.asarray(owner)
+    first = view.ctypes.data - owner.ctypes.data
+    memory = cupy.cuda.MemoryPointer(there.data.mem, there.data.ptr - there.data.mem.ptr + first)
+    return cupy.ndarray(view.shape, view.dtype, memory, view.strides)

@@ -39,8 +39,10 @@ from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
 from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import function
+from semiring.kernels.cuda.sparse import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, hoisted
+from semiring.kernels.cuda.sweeps import sweep_source
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.hardware import Device
 from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, SafeRange
@@ -79,6 +81,11 @@ def compile_and_report(source: str, arch: int) -> tuple[int, int]:
     registers = max(map(int, re.findall(r"Used (\d+) registers", log)))
     spilled = re.findall(r"(\d+) bytes spill stores", log)
     return registers, sum(map(int, spilled))
+
+
+def test_lambdas_have_types() -> None:
+    """NVRTC up to 13.0 takes a lambda with `auto` among its parameters for a host function, which newer ones do not."""
+    assert not [text for text in compiler.headers().values() if re.search(r"\[[&=]?\]\([^)]*\bauto\b", text)]
 
 
 @pytest.mark.sampled(2)
@@ -166,6 +173,23 @@ def test_kernels_of_scans_compile(semiring: Semiring, dtype: str, ordered: bool,
         tile = scan_tile(size, states, constant=states == 64)
         form = ScanForm(tile.parts, tile.terms, tile.held, tile.bound, backward, not ordered or states == 64, witness and states == 300)
         assert compile_and_report(scan_source(semiring, dtypes, form, arch), arch)[1] <= 16
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("semiring", "dtype", "ordered", "arch"), ON_TWO, ids=str)
+def test_kernels_of_sparse_products_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
+    """With a vector and with a matrix, and with every way that sums are added up."""
+    dtypes = (np.dtype(dtype),) * semiring.components
+    witness = is_selective(semiring, dtypes)
+    for n in (1, 64):
+        form = sparse_form(1000, 27_000, n, wide=n == 1, swapped=ordered, witness=witness and not ordered)
+        assert compile_and_report(sparse_source(semiring, dtypes, form), arch)[1] <= 16
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("semiring", "dtype", "ordered", "arch"), ON_TWO, ids=str)
+def test_kernels_of_sweeps_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
+    assert compile_and_report(sweep_source(semiring, (np.dtype(dtype),) * semiring.components, backward=ordered), arch)[1] == 0
 
 
 @pytest.mark.parametrize("size", [4, 8, 16, 32])

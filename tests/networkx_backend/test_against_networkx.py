@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semiring.networkx_backend import measures
 from semiring.networkx_backend.info import get_info
-from tests.networkx_backend.samples import FLOATS, INTEGERS, KINDS, MIXED, SIGNED, agree, agree_in_length, graphs, outcome
+from tests.networkx_backend.samples import FLOATS, INTEGERS, KINDS, MIXED, SIGNED, agree, agree_in_length, graphs, lightest, outcome
 
 nx: Any = importlib.import_module("networkx")  # typeshed knows it without its backends
 
@@ -68,6 +70,17 @@ LENGTHS: list[tuple[str, dict[str, Any]]] = [
     ("gutman_index", {"weight": "weight"}),
     ("hyper_wiener_index", {}),
     ("hyper_wiener_index", {"weight": "weight"}),
+    ("betweenness_centrality", {}),
+    ("betweenness_centrality", {"normalized": False}),
+    ("betweenness_centrality", {"endpoints": True}),
+    ("betweenness_centrality", {"endpoints": True, "normalized": False, "weight": "weight"}),
+    ("betweenness_centrality", {"weight": "weight"}),
+    ("betweenness_centrality", {"k": 2, "seed": 5, "weight": "weight"}),
+    ("betweenness_centrality", {"k": 1, "seed": 1, "normalized": False}),
+    ("betweenness_centrality", {"k": 3, "seed": 2, "endpoints": True}),
+    ("edge_betweenness_centrality", {}),
+    ("edge_betweenness_centrality", {"normalized": False, "weight": "weight"}),
+    ("edge_betweenness_centrality", {"k": 2, "seed": 5, "weight": "weight"}),
     ("is_strongly_connected", {}),
     ("transitive_closure", {}),
     ("transitive_closure", {"reflexive": True}),
@@ -87,7 +100,13 @@ PATHS: list[tuple[str, dict[str, Any]]] = [
     ("shortest_path", {"weight": "weight"}),
     ("shortest_path", {"weight": "weight", "method": "bellman-ford"}),
 ]
-OTHERS = ["all_pairs_dijkstra", "floyd_warshall_predecessor_and_distance", "has_path"]  # compared below
+OTHERS = [
+    "all_pairs_dijkstra",
+    "betweenness_centrality_subset",
+    "floyd_warshall_predecessor_and_distance",
+    "has_path",
+    "shortest_simple_paths",
+]  # compared below
 
 
 def test_every_function_is_compared() -> None:
@@ -116,12 +135,75 @@ def test_same_nodes_where_sums_are_exact(name: str, arguments: dict[str, Any], g
         agree(ours, outcome(name, graph, "networkx", **arguments))
 
 
+BY_SEARCHES: list[tuple[str, dict[str, Any]]] = [
+    *[(name, {"weight": weight}) for name in ("center", "diameter", "periphery", "radius") for weight in (None, "weight")],
+    ("closeness_centrality", {}),
+    ("eccentricity", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), BY_SEARCHES)
+@FEW
+@given(graph=graphs(INTEGERS))
+def test_searches_of_larger_graphs_answer_as_well(name: str, arguments: dict[str, Any], graph: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measures, "PART", 0)
+        ours = outcome(name, graph, "semiring", **arguments)
+    if ours is not NotImplementedError:  # trees are NetworkX's
+        agree(ours, outcome(name, graph, "networkx", **arguments))
+
+
 @pytest.mark.parametrize(("name", "arguments"), PATHS)
 @FEW
 @given(graph=graphs(MIXED))
 def test_paths_as_short(name: str, arguments: dict[str, Any], graph: Any) -> None:
     ours, theirs = outcome(name, graph, "semiring", **arguments), outcome(name, graph, "networkx", **arguments)
     agree_in_length(ours, theirs, graph, arguments.get("weight"))
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+@FEW
+@given(graph=graphs(INTEGERS), data=st.data())
+def test_simple_paths(weight: Any, graph: Any, data: st.DataObject) -> None:
+    nodes = st.sampled_from([*graph, "elsewhere"])
+    ends = data.draw(nodes), data.draw(nodes)
+
+    def found(backend: str) -> Any:
+        try:
+            return list(nx.shortest_simple_paths(graph, *ends, weight=weight, backend=backend))
+        except Exception as error:  # which one is what is compared
+            return type(error)
+
+    ours, theirs = found("semiring"), found("networkx")
+    if isinstance(theirs, type):
+        assert ours is theirs
+        return
+
+    def length(path: list[Any]) -> Any:
+        return len(path) if weight is None else sum(lightest(graph, u, v, weight) for u, v in itertools.pairwise(path))
+
+    assert list(map(length, ours)) == list(map(length, theirs))
+    assert set(map(tuple, ours)) == set(map(tuple, theirs))
+    assert len(ours) == len(theirs)
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+@FEW
+@given(graph=graphs(MIXED), data=st.data())
+def test_betweenness_of_some(weight: Any, graph: Any, data: st.DataObject) -> None:
+    some = st.lists(st.sampled_from(list(graph)), max_size=5) if len(graph) else st.just([])
+    sources, targets = data.draw(some), data.draw(some)
+    given = (sources, targets, data.draw(st.booleans()), weight)
+    agree(*(outcome("betweenness_centrality_subset", graph, b, *given) for b in ("semiring", "networkx")))
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+@FEW
+@given(graph=graphs(INTEGERS), k=st.integers(1, 8), normalized=st.booleans(), endpoints=st.booleans())
+def test_betweenness_of_a_sample(weight: Any, graph: Any, k: int, normalized: bool, endpoints: bool) -> None:
+    for name, more in (("betweenness_centrality", {"endpoints": endpoints}), ("edge_betweenness_centrality", {})):
+        given = {"k": k, "seed": 7, "normalized": normalized, "weight": weight, **more}
+        agree(*(outcome(name, graph, b, **given) for b in ("semiring", "networkx")))
 
 
 @FEW

@@ -17,11 +17,14 @@ ALGORITHMS = Path(nx.__file__).parent / "algorithms"
 MODULES = [
     "shortest_paths",
     "components/tests/test_strongly_connected.py",
+    "centrality/tests/test_betweenness_centrality.py",
+    "centrality/tests/test_betweenness_centrality_subset.py",
     "centrality/tests/test_closeness_centrality.py",
     "centrality/tests/test_harmonic_centrality.py",
     "tests/test_dag.py",
     "tests/test_distance_measures.py",
     "tests/test_efficiency.py",
+    "tests/test_simple_paths.py",
     "tests/test_wiener.py",
 ]
 

@@ -141,8 +141,8 @@ def test_what_it_cannot_answer_goes_other_ways() -> None:
 
 def test_graphs_without_small_separators_are_left_to_searches() -> None:
     graph = nx.to_scipy_sparse_array(nx.random_regular_graph(8, 2000, seed=1), dtype=float)
-    considered = dict(sr.explain(graph).considered)
+    considered = dict(sr.explain(graph, threads=2).considered)
     assert considered.get("elimination", np.inf) > min(considered.values())
-    road = sr.explain(grid(70))
+    road = sr.explain(grid(70), threads=2)
     assert road.strategy == "elimination"
     assert "elimination: nested dissection" in repr(road) or "elimination: minimum degree" in repr(road)

@@ -187,7 +187,7 @@ def test_ranks_search_or_go_by_block_rows(monkeypatch: pytest.MonkeyPatch) -> No
     assert (found.strategy, [name for name, _ in found.considered]) == ("search", ["search", "block rows"])
     assert found.seconds == min(seconds for _, seconds in found.considered)
     assert found.memory == {"cpu": 750 * 3000 * 8}
-    full = sp.csr_array(np.ones((1000, 1000)))
+    full = sp.csr_array(1.0 + np.arange(1_000_000).reshape(1000, 1000) % 7)
     assert sr.explain(full, ranks=4, threads=1).strategy == "block rows"
     assert sr.explain(line, ranks=4, method="blocked").strategy == sr.explain(line, ranks=4, memory_limit="1GB").strategy == "block rows"
     assert sr.explain(full, ranks=4, sources=[1, 2]).strategy == "search"

@@ -1,0 +1,100 @@
+"""Betweenness: which share of all shortest paths leads through each vertex, and along each edge, by Brandes's algorithm (2001).
+
+The paths from one source are a search, and its vertices, the last one first, hand on what depends on them. Sources are independent: they
+are cut into blocks, whatever number of threads there is, and what the blocks find is added up in their order.
+
+Examples
+--------
+>>> starts, heads = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1], np.int32)
+>>> betweenness(Searched(starts, heads), np.arange(3))[0]  # 0 – 1 – 2: both ways
+array([0., 2., 0.])
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.arrays.overlap import address
+from semiring.arrays.threads import run, thread_count
+from semiring.kernels.cpu.betweenness import BetweennessWords, Scratch, betweenness_function
+from semiring.kernels.cpu.emitter import pack
+
+__all__ = ["Searched", "betweenness"]
+
+Array = np.ndarray[Any, Any]
+
+_BLOCKS = 64
+"""Into which the sources are cut at most."""
+
+
+class Searched(NamedTuple):
+    """A graph in compressed rows, the edges of a vertex in any order, each without a weight or none below 0.
+
+    Attributes
+    ----------
+    starts : int64 array of shape (n + 1,)
+    heads : int32 array of shape (m,)
+    weights : float64 array of shape (m,), or None
+    """
+
+    starts: Array
+    heads: Array
+    weights: Array | None = None
+
+
+def betweenness(
+    graph: Searched, sources: Array, *, worth: Array | None = None, ends: bool = False, edges: bool = False, threads: int | None = None
+) -> tuple[Array, Array]:
+    """Sums over all shortest paths from some sources, of which those between the same two vertices share 1, for each vertex and edge.
+
+    Parameters
+    ----------
+    graph : Searched
+    sources : int64 array
+    worth : float64 array of shape (n,), optional
+        What the paths to each vertex count, instead of 1; to a source itself nothing.
+    ends : bool
+        Count a path for its ends as well, not just for what is between.
+    edges : bool
+    threads : int, optional
+
+    Returns
+    -------
+    nodes : float64 array of shape (n,)
+    edges : float64 array of shape (m,)
+        Empty where it was not asked for.
+    """
+    starts, heads, weights = graph
+    n, m, weighted = len(starts) - 1, len(heads), weights is not None
+    tails = np.arange(n, dtype=np.int32).repeat(np.diff(starts)) if weighted else heads
+    counts = np.ones(n) if worth is None else worth
+    given = address(starts), address(heads), address(tails), 0 if weights is None else address(weights), address(sources)
+    function = betweenness_function(weighted=weighted)
+    step = max(1, -(-len(sources) // _BLOCKS))
+    firsts = range(0, len(sources), step)
+    totals, ready, lock = (np.zeros(n), np.zeros(m if edges else 0)), dict[int, tuple[Array, Array]](), threading.Lock()
+    added, free = 0, list[Scratch]()
+
+    def work(first: int, worker: int) -> None:
+        nonlocal added
+        with lock:
+            scratch = free.pop() if free else None
+        scratch = scratch or Scratch.of(n, m, weighted=weighted)
+        found = np.zeros(n), np.zeros(m if edges else 0)
+        block = first, min(first + step, len(sources)), address(counts), int(worth is None), int(ends)
+        sums = address(found[0]), address(found[1]) if edges else 0
+        words = pack(BetweennessWords._make((n, *given, *block, *sums, *scratch.words())))
+        function(words.buffer_info()[0])
+        with lock:
+            free.append(scratch)
+            ready[first] = found
+            while added in ready:
+                for total, part in zip(totals, ready.pop(added), strict=True):
+                    total += part
+                added += step
+
+    run(work, firsts, thread_count(threads))
+    return totals

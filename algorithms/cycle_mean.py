@@ -1,0 +1,147 @@
+"""The least mean weight of a cycle, and a cycle that has it: Howard's policy iteration.
+
+A policy takes one edge from each vertex, and so ends on cycles, of which one has the least mean λ. With costs w − λ, values v_u become
+those of the policy, v_u = cost + v at the head of its edge; and where another edge offers less, the policy takes that one. Where no edge
+does, v_u ≤ w − λ + v_v for all edges, and the sum around any cycle says that its mean is λ at least (Cochet-Terrasson et al., 1998;
+Dasdan, 2004).
+
+λ never rises from round to round, and as long as it stays, values only fall, as in Bellman's and Ford's algorithm: so it ends. Costs are
+multiplied by the length of the cycle, q·w − p for λ = p/q, so that of integers all values are integers, exact below 2⁵³. Elsewhere a value
+has to fall by more than rounding explains.
+
+Examples
+--------
+>>> tails, heads, weights = np.array([0, 0, 1, 2, 2]), np.array([1, 2, 0, 0, 2]), np.array([1.0, 5, 4, -1, 3])
+>>> graph = CSR.of(tails, heads, (weights,), 3, (np.inf,))
+>>> cycle = least_cycle_mean(graph)
+>>> cycle.vertices, cycle.total
+([0, 2], 4.0)
+>>> best_to_cycle(graph, cycle)
+array([ 0.,  2., -3.])
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.csr import CSR
+from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.arrays.threads import thread_count
+from semiring.common.errors import OverflowRiskError
+from semiring.kernels.cpu.policy_iteration import Costs, Policy, reaching_cycles
+from semiring.kernels.select import searches_for
+
+__all__ = ["CriticalCycle", "best_to_cycle", "least_cycle_mean"]
+
+Array = np.ndarray[Any, Any]
+
+_EXACT = 2.0**53
+"""Integers below are float64 numbers."""
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+_TOLERANCE = 2.0**-49
+"""What a value falls by at least, beside its magnitude, where numbers are rounded: several times as much as one edge is rounded by."""
+
+
+class CriticalCycle(NamedTuple):
+    """A cycle of the least mean, and what proves it.
+
+    Attributes
+    ----------
+    vertices : list of int
+        Each once, in order.
+    total : float
+        The sum of its weights, correctly rounded.
+    values : float64 array of shape (n,)
+        v_u ≤ q·w − p + v_v for all edges, with q vertices and the total p; ∞ for vertices that reach no cycle.
+    """
+
+    vertices: list[int]
+    total: float
+    values: Array
+
+
+def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | None:
+    """A cycle of the least mean weight; None where there is no cycle. Rounds of O(m) each, of which there are few dozens in practice.
+
+    Parameters
+    ----------
+    graph : CSR
+        With weights of float64.
+    threads : int, optional
+
+    Raises
+    ------
+    OverflowRiskError
+        Where a sum along a cycle, times its length, could leave float64.
+    """
+    starts, heads, (weights,) = graph.starts.astype(np.int64, copy=False), graph.heads.astype(np.int32), graph.weights
+    endless = reaching_cycles(starts, heads)
+    if not endless.any():
+        return None
+    integers = bool((weights == np.rint(weights)).all())
+    heaviest = max(float(weights.max()), -float(weights.min()))
+    if heaviest > _LARGEST / (4 * graph.n**2):
+        raise OverflowRiskError(f"sums of weights as large as {heaviest:.3g} may leave float64 along {graph.n:,} vertices; scale them down")
+    policy = Policy(starts, heads, weights, np.where(endless, 0.0, np.inf), thread_count(threads))
+    largest = policy.improve(Costs(1.0, 0.0, least=-np.inf)).largest  # whatever offers the least, to begin with
+    best, total, length, changed = list[int](), math.inf, 1, len(endless)
+    costs = Costs(1.0, -math.inf)  # there is no mean yet
+    while changed:
+        found = policy.evaluate(costs)
+        better = None
+        if found.total * length < total * found.length:
+            vertices, along = policy.walk(found.vertex)
+            if (summed := math.fsum(along)) * length < total * len(vertices):  # not only by rounding
+                policy.values *= len(vertices) / length
+                largest *= len(vertices) / length
+                best, total, length, better = vertices, summed, len(vertices), found
+                if integers:
+                    np.rint(policy.values, out=policy.values)
+        exact = integers and 2 * (largest + length * heaviest + abs(total)) < _EXACT
+        tolerance = 0.0 if exact else _TOLERANCE
+        costs = Costs(float(length), total, tolerance, tolerance * length * heaviest)
+        if better:
+            policy.evaluate(costs, better)
+        changed, largest = policy.improve(costs)
+    return CriticalCycle(best, total, policy.values)
+
+
+def best_to_cycle(graph: CSR, cycle: CriticalCycle, threads: int | None = None) -> Array:
+    """Shortest distances to the first vertex of a critical cycle, where every edge is shorter by the mean: x = A ⊗ x over costs w − λ.
+
+    By Dijkstra's algorithm, as the values of the cycle are potentials with which no edge is negative (Johnson, 1977).
+
+    Parameters
+    ----------
+    graph : CSR
+    cycle : CriticalCycle
+        Of this graph.
+    threads : int, optional
+
+    Returns
+    -------
+    float64 array of shape (n,)
+        ∞ for vertices that do not reach it.
+    """
+    length, values, (weights,) = len(cycle.vertices), cycle.values, graph.weights
+    costs = length * weights - cycle.total
+    costs += values[graph.heads]
+    endless = np.isfinite(costs)  # the head reaches a cycle, and so does the tail
+    costs -= np.where(np.isfinite(values), values, 0.0).repeat(np.diff(graph.starts))
+    np.maximum(costs, 0.0, out=costs)
+    reduced = replace(graph, weights=(costs,), zero=(np.inf,), statistics=())
+    if not endless.all():
+        reduced = CSR.of(graph.tails[endless], graph.heads[endless], (costs[endless],), graph.n, (np.inf,))
+    end = np.array(cycle.vertices[:1])
+    ((distances,),) = rows_of_edges(MIN_PLUS, reduced, end, backward=True, searches=searches_for(MIN_PLUS, reduced.dtypes, "cpu", threads))
+    reached = np.isfinite(distances)
+    found = np.full(graph.n, np.inf)
+    found[reached] = (distances[reached] + (values[reached] - values[end])) / length
+    return found

@@ -1,0 +1,121 @@
+"""Extreme eccentricities by bounds: diameter and periphery, radius and center of a sparse graph, by a few searches out of n.
+
+Takes and Kosters (2011, 2013): a search from v tells its eccentricity e(v), the greatest distance from it, and by the triangle inequality
+bounds those of all others,
+
+    max(d(w, v), e(v) − d(v, w))  ≤  e(w)  ≤  d(w, v) + e(v),
+
+where a second search, backward, finds d(w, v) unless the graph is symmetric. Whoever cannot be extreme any more is not searched from.
+The next search is from a vertex of which the most is unknown: by turns with the greatest upper and the least lower bound.
+
+What comes out is exactly the greatest or the least of the n eccentricities that searches find. Where sums are rounded, a distance of at
+most n edges is off by at most n·ε of itself, so that bounds are taken for so much wider, and no vertex counts as known without a search.
+
+Examples
+--------
+>>> tails, heads = np.array([0, 1, 1, 2, 2, 3]), np.array([1, 0, 2, 1, 3, 2])
+>>> line = CSR.of(tails, heads, (np.ones(6),), 4, (np.inf,))
+>>> extreme_eccentricity(line, greatest=True, every=True)
+(3.0, array([0, 3]))
+>>> extreme_eccentricity(line, greatest=False, every=True)
+(2.0, array([1, 2]))
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.csr import CSR
+from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
+from semiring.kernels.select import searches_for
+
+__all__ = ["extreme_eccentricity"]
+
+Array = np.ndarray[Any, Any]
+
+_PART, _FEW = {"levels": 128, "best": 4}, 16
+"""The part of all searches after which these are given up, as there are faster ways to all of them; and some that are always made."""
+
+
+def extreme_eccentricity(edges: CSR, *, greatest: bool, every: bool, threads: int | None = None) -> tuple[float, Array] | None:
+    """The greatest eccentricity, or the least, and vertices that have it; None where bounds are of no use.
+
+    That is so without vertices, where an edge is negative, as only searches from all vertices find all negative cycles, and where
+    distances may not be float64.
+
+    Parameters
+    ----------
+    edges : CSR
+    greatest : bool
+    every : bool
+        Whether all of the vertices are wanted, or one.
+    threads : int, optional
+    """
+    order, n, slack = search_order(MIN_PLUS, edges), edges.n, _slack(edges)
+    if order == "rounds" or not n or slack is None:
+        return None
+    searches = searches_for(MIN_PLUS, edges.dtypes, "cpu", threads)
+
+    def distances(v: int, *, backward: bool) -> Array:
+        (row,) = rows_of_edges(MIN_PLUS, edges, np.array([v]), backward=backward, searches=searches, order=order)[0]
+        return np.where(row == edges.zero[0], math.inf, row).astype(np.float64)
+
+    bounds, degrees = _Bounds(n, slack), edges.starts[1:] - edges.starts[:-1]
+    for turn in range(n // _PART[order] + _FEW):
+        some = bounds.candidates(greatest=greatest, every=every)
+        if not len(some):
+            return bounds.extreme(greatest=greatest)
+        far = bounds.upper[some] if greatest == (turn % 2 == 0) else -bounds.lower[some]
+        some = some[far == far.max()]
+        v = int(some[degrees[some].argmax()])
+        there = distances(v, backward=False)
+        bounds.learn(v, there, there if edges.symmetric else distances(v, backward=True))
+    return None
+
+
+def _slack(edges: CSR) -> float | None:
+    """By how much of itself a bound may be rounded: not at all where weights are whole numbers, and all sums exact; None for others."""
+    (weights,) = edges.weights
+    if weights.dtype.kind == "O":
+        return None
+    eps = float(np.finfo(weights.dtype if weights.dtype.kind == "f" else np.float64).eps)
+    if 2 * edges.n * float(weights.max(initial=0)) * eps < 1 and bool((weights == np.floor(weights)).all()):
+        return 0.0
+    return 4 * edges.n * eps if weights.dtype.kind == "f" else None
+
+
+class _Bounds:
+    """What is known of all eccentricities.
+
+    Attributes
+    ----------
+    lower, upper : float64 array of shape (n,)
+        Equal where they are the eccentricity itself.
+    """
+
+    def __init__(self, n: int, slack: float) -> None:
+        self.slack = slack
+        self.lower, self.upper = np.zeros(n), np.full(n, math.inf)
+
+    def learn(self, v: int, there: Array, back: Array) -> None:
+        """From the distances from and to a vertex."""
+        farthest = float(there.max())
+        unknown = self.lower < self.upper
+        with np.errstate(invalid="ignore"):  # where ∞ − ∞ is NaN, which bounds nothing
+            np.fmax(self.lower, np.fmax(back, farthest - there) * (1 - self.slack), out=self.lower, where=unknown)
+        np.minimum(self.upper, (back + farthest) * (1 + self.slack), out=self.upper, where=unknown)
+        self.lower[v] = self.upper[v] = farthest
+
+    def candidates(self, *, greatest: bool, every: bool) -> Array:
+        """The vertices that may be more extreme than what is known (`every`: or as extreme)."""
+        bound, best = (-self.upper, -self.lower.max()) if greatest else (self.lower, self.upper.min())
+        return np.flatnonzero((self.lower < self.upper) & ((bound <= best) if every else (bound < best)))
+
+    def extreme(self, *, greatest: bool) -> tuple[float, Array]:
+        """The greatest or the least eccentricity, where there are no candidates, and who is known to have it."""
+        value = float(self.lower.max() if greatest else self.upper.min())
+        return value, np.flatnonzero((self.lower == value) & (self.upper == value))

@@ -1,0 +1,313 @@
+"""Brandes's algorithm as compiled loops: from each source a search that counts shortest paths, and on the way back each vertex's share.
+
+``levels`` searches breadth-first, and ``lengths`` best-first, by Dijkstra's algorithm. Both count the shortest paths to each vertex, σ, as
+float64, and go back through the vertices in the order in which they were found, the last one first: the dependency of u on the source is
+δ_u = Σ σ_u (worth_v + δ_v) / σ_v over the edges u → v of shortest paths. Paths tie where float64 sums of their weights, from the source on,
+are equal. ``lengths`` remembers the edges by which paths came, in the order that NetworkX's search has, with its ties: an edge of weight 0
+counts for a vertex that was found before, whether or not its paths were handed on already.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.arrays.overlap import address
+from semiring.kernels.cpu.body import F64, Body, Variable
+from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.emitter import I64, Emitter
+from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.search import Heap
+from semiring.kernels.hardware import host
+
+__all__ = ["BetweennessWords", "Scratch", "betweenness_function"]
+
+Array = np.ndarray[Any, Any]
+
+_LEVEL = np.dtype([("paths", np.float64), ("level", np.int64)])
+"""Of each vertex, breadth-first: σ, in whose place (worth + δ) / σ comes, and its level, −1 before it is found."""
+
+_LENGTH = np.dtype(
+    [("paths", np.float64), ("distance", np.float64), ("share", np.float64), ("before", np.int32), ("edge", np.int32), ("found", np.int64)]
+)
+"""Best-first: σ, the distance, δ, the vertex that σ comes from first, the last edge of a list, −1 for none, and what is known of it."""
+
+_NEW, _SEEN, _FINAL = 0, 1, 2
+"""Of a vertex, best-first: nothing is known, a path is known, the shortest one is."""
+
+
+class BetweennessWords(NamedTuple):
+    """The arguments: a graph in compressed rows, the sources from `first` up to `last`, and what is added up over them.
+
+    `worth` says how much a path to each vertex counts, and `own` is 0 where a path to the source itself counts nothing. `edges` is 0 where
+    nothing is added up of edges. `ends` is 1 where both ends of a path count as well.
+    """
+
+    n: int
+    starts: int
+    heads: int
+    tails: int
+    weights: int
+    sources: int
+    first: int
+    last: int
+    worth: int
+    own: int
+    ends: int
+    nodes: int
+    edges: int
+    records: int
+    order: int
+    links: int
+    queue: int
+    room: int
+
+
+_NUMBERS = "n first last own ends edges room"
+
+_ARRAYS: dict[str, Any] = {
+    "starts": np.int64,
+    "heads": np.int32,
+    "tails": np.int32,
+    "weights": np.float64,
+    "sources": np.int64,
+    "worth": np.float64,
+    "nodes": np.float64,
+    "order": np.int32,
+    "links": np.int32,
+}
+
+
+class Scratch(NamedTuple):
+    """Memory for the searches of one thread."""
+
+    records: Array
+    order: Array
+    links: Array
+    queue: Array
+
+    @classmethod
+    def of(cls, n: int, m: int, *, weighted: bool) -> Scratch:
+        """For a graph of n vertices and m edges."""
+        if not weighted:
+            return cls(np.empty(n, _LEVEL), np.empty(n, np.int32), np.empty(0, np.int32), np.empty(0))
+        # An entry of the queue has a vertex, a distance and a number, in arrays that begin on cache lines.
+        return cls(np.empty(n, _LENGTH), np.empty(n, np.int32), np.empty(m, np.int32), np.empty(3 * (m + 1) + 24))
+
+    def words(self) -> tuple[int, ...]:
+        """The last words of the arguments."""
+        return (*map(address, self), len(self.links) + 1)
+
+
+def betweenness_function(*, weighted: bool) -> Callable[[int], None]:
+    """The function for searches best-first, or breadth-first."""
+    return _function("lengths" if weighted else "levels")
+
+
+@functools.cache
+def _function(name: str) -> Callable[[int], None]:
+    """A function, compiled or from the cache."""
+    library = compile_library(("betweenness",), host(), lambda: link([_levels(), _lengths()]))
+    return library.function(name)
+
+
+def _each_source(b: Body, search: Callable[[str, Variable], None], back: Callable[[str, str], None]) -> Emitter:
+    """For each source a search, which fills the order, and a way back through it."""
+    em = b.em
+
+    def source(i: str, _: list[str]) -> None:
+        s = b.get("sources", i)
+        found = Variable(em)
+        found.set(0)
+        search(s, found)
+        count = found.get()
+
+        def ends() -> None:
+            b.put("nodes", s, b.f("fadd", b.get("nodes", s), b.as_float(str(em.sub(count, 1)))))
+
+        em.branch(b.is_("ne", b["ends"], 0), ends)
+        em.loop(0, count, 1, lambda k, _: back(s, b.get("order", em.sub(em.sub(count, 1), k))))
+
+    em.loop(b["first"], b["last"], 1, source)
+    return b.done()
+
+
+def _worth(b: Body, s: str, v: str) -> str:
+    """What a path from s to v counts."""
+    nothing = b.both(b.is_("eq", s, v), b.is_("eq", b["own"], 0))
+    return b.select(nothing, F64.literal(0), b.get("worth", v))
+
+
+def _keep(b: Body, s: str, v: str, share: str) -> None:
+    """Add up what a vertex other than the source has."""
+
+    def add() -> None:
+        more = b.select(b.is_("ne", b["ends"], 0), F64.literal(1), F64.literal(0))
+        b.put("nodes", v, b.f("fadd", b.get("nodes", v), b.f("fadd", share, more)))
+
+    b.em.branch(b.is_("ne", s, v), add)
+
+
+def _keep_edge(b: Body, e: str, share: str) -> None:
+    """Add up what an edge has, where that is wanted."""
+    em = b.em
+
+    def add() -> None:
+        place = em.at("double", em.let(f"inttoptr i64 {b['edges']} to ptr"), e)
+        em.store("double", b.f("fadd", em.load("double", place, 8), share), place, 8)
+
+    em.branch(b.is_("ne", b["edges"], 0), add)
+
+
+def _levels() -> Emitter:
+    """``levels(args)``: the edges of shortest paths are those that lead one level further."""
+    b = Body("levels", BetweennessWords, _NUMBERS, **_ARRAYS, records=_LEVEL)
+    em = b.em
+
+    def edges(u: str) -> tuple[str, str]:
+        return b.get("starts", u), b.get("starts", em.add(u, 1))
+
+    def search(s: str, found: Variable) -> None:
+        def find(v: str, level: str, paths: str) -> None:
+            b.put("records", v, level, "level")
+            b.put("records", v, paths, "paths")
+            b.put("order", found.get(), v)
+            found.add(1)
+
+        def turn(carried: list[str]) -> list[str]:
+            u = b.get("order", carried[0])
+            paths, further = b.get("records", u, "paths"), str(em.add(b.get("records", u, "level"), 1))
+
+            def edge(e: str, _: list[str]) -> None:
+                v = b.get("heads", e)
+                level = b.get("records", v, "level")
+
+                def more() -> None:
+                    b.put("records", v, b.f("fadd", b.get("records", v, "paths"), paths), "paths")
+
+                def known() -> None:
+                    em.branch(b.is_("eq", level, further), more)
+
+                em.branch(b.is_("slt", level, 0), lambda: find(v, further, paths), known)
+
+            em.loop(*edges(u), 1, edge)
+            return [str(em.add(carried[0], 1))]
+
+        find(s, "0", F64.literal(1))
+        em.repeat([("i64", "0")], lambda carried: b.is_("slt", carried[0], found.get()), turn)
+
+    def back(s: str, u: str) -> None:
+        paths, further = b.get("records", u, "paths"), str(em.add(b.get("records", u, "level"), 1))
+
+        def edge(e: str, carried: list[str]) -> list[str]:
+            v = b.get("heads", e)
+            onward = b.is_("eq", b.get("records", v, "level"), further)
+            share = b.select(onward, b.f("fmul", paths, b.get("records", v, "paths")), F64.literal(0))
+            em.branch(onward, lambda: _keep_edge(b, e, share))
+            return [b.f("fadd", carried[0], share)]
+
+        (share,) = em.loop(*edges(u), 1, edge, [("double", F64.literal(0))])
+        b.put("records", u, b.f("fdiv", b.f("fadd", _worth(b, s, u), share), paths), "paths")
+        _keep(b, s, u, share)
+
+    def search_anew(s: str, found: Variable) -> None:
+        em.loop(0, b["n"], 1, lambda v, _: b.put("records", v, -1, "level"))
+        search(s, found)
+
+    return _each_source(b, search_anew, back)
+
+
+def _lengths() -> Emitter:
+    """``lengths(args)``: by NetworkX's rules, of which the order of ties and the lists of edges are part."""
+    b = Body("lengths", BetweennessWords, _NUMBERS, **_ARRAYS, records=_LENGTH)
+    em = b.em
+
+    def earlier(new: Sequence[Value], old: Sequence[Value]) -> str:
+        """Whether an entry comes before another: by the distance, or by its number where that is the same."""
+        first = b.is_("slt", new[1].name, old[1].name)
+        return b.either(b.less(new[0].name, old[0].name), b.both(em.let(f"fcmp oeq double {new[0].name}, {old[0].name}"), first))
+
+    heap = Heap(Lowering(em, host(), 1), (F64, I64), b["queue"], b["room"], earlier)
+    pushed = Variable(em)
+
+    def push(v: str, distance: str) -> None:
+        heap.push(v, [Value(distance, F64), Value(pushed.get(), I64)])
+        pushed.add(1)
+
+    def record(v: str, field: str) -> str:
+        return b.get("records", v, field)
+
+    def put(v: str, field: str, value: str | int) -> None:
+        b.put("records", v, value, field)
+
+    def search(s: str, found: Variable) -> None:
+        def forget(v: str, _: list[str]) -> None:
+            put(v, "found", _NEW)
+            put(v, "edge", -1)
+            put(v, "paths", F64.literal(0))
+            put(v, "share", F64.literal(0))
+
+        em.loop(0, b["n"], 1, forget)
+        put(s, "paths", F64.literal(1))
+        put(s, "distance", F64.literal(0))
+        put(s, "before", s)
+        put(s, "found", _SEEN)
+        push(s, F64.literal(0))
+
+        def turn(_: list[str]) -> list[str]:
+            u, (walk, *_number) = heap.pop()
+
+            def leave() -> None:
+                put(u, "paths", b.f("fadd", record(u, "paths"), record(record(u, "before"), "paths")))
+                put(u, "found", _FINAL)
+                b.put("order", found.get(), u)
+                found.add(1)
+                em.loop(b.get("starts", u), b.get("starts", em.add(u, 1)), 1, edge)
+
+            def edge(e: str, _: list[str]) -> None:
+                v = b.get("heads", e)
+                known, distance = record(v, "found"), b.f("fadd", walk.name, b.get("weights", e))
+                shorter = b.either(b.is_("eq", known, _NEW), b.both(b.is_("eq", known, _SEEN), b.less(distance, record(v, "distance"))))
+
+                def take() -> None:
+                    put(v, "distance", distance)
+                    put(v, "found", _SEEN)
+                    put(v, "paths", F64.literal(0))
+                    put(v, "before", u)
+                    put(v, "edge", e)
+                    b.put("links", e, -1)
+                    push(v, distance)
+
+                def tie() -> None:
+                    put(v, "paths", b.f("fadd", record(v, "paths"), record(u, "paths")))
+                    b.put("links", e, record(v, "edge"))
+                    put(v, "edge", e)
+
+                def same() -> None:
+                    em.branch(em.let(f"fcmp oeq double {distance}, {record(v, 'distance')}"), tie)
+
+                em.branch(shorter, take, same)
+
+            em.branch(b.is_("ne", record(u, "found"), _FINAL), leave)
+            return []
+
+        em.repeat([], lambda _: heap.filled(), turn)
+
+    def back(s: str, w: str) -> None:
+        each = b.f("fdiv", b.f("fadd", _worth(b, s, w), record(w, "share")), record(w, "paths"))
+
+        def step(carried: list[str]) -> list[str]:
+            (e,) = carried
+            v = b.get("tails", e)
+            part = b.f("fmul", record(v, "paths"), each)
+            put(v, "share", b.f("fadd", record(v, "share"), part))
+            _keep_edge(b, e, part)
+            return [b.get("links", e)]
+
+        em.repeat([("i64", record(w, "edge"))], lambda carried: b.is_("sge", carried[0], 0), step)
+        _keep(b, s, w, record(w, "share"))  # a loop of weight 0 has handed it on to itself
+
+    return _each_source(b, search, back)

@@ -1,0 +1,187 @@
+"""Shortest paths around what is forbidden, as a compiled loop: the searches of Yen's algorithm, drawn towards one target.
+
+Each search begins at a vertex of a path that is known, may not meet the vertices before it, and may not leave by certain edges. What is
+left is Dijkstra's algorithm with costs w + h_v − h_u, where h_v is the distance from v to the target in the whole graph, so that a search
+looks at little beside the path that it finds (A*: Hart, Nilsson and Raphael, 1968). Nothing is cleared between searches: a mark counts
+where it is that of the search at hand.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.arrays.overlap import address
+from semiring.kernels.cpu.body import F64, Body, Variable
+from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.emitter import I64, Emitter, pack
+from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.search import Heap
+from semiring.kernels.hardware import host
+
+__all__ = ["Deviations"]
+
+Array = np.ndarray[Any, Any]
+
+_RECORD = np.dtype(
+    [("distance", np.float64), ("seen", np.int64), ("final", np.int64), ("blocked", np.int64), ("avoided", np.int64), ("before", np.int64)]
+)
+"""Of each vertex: its distance from where paths begin, the vertex before it, and the marks of searches that have seen it, found the
+shortest path to it, may not meet it, and may not go there straight from where they begin."""
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+class _Words(NamedTuple):
+    """The arguments; `length` becomes how many vertices lie on the way, 0 where there is none."""
+
+    starts: int
+    heads: int
+    weights: int
+    ahead: int
+    records: int
+    queue: int
+    room: int
+    begin: int
+    target: int
+    mark: int
+    blocked: int
+    distances: int
+    way: int
+    length: int = 0
+
+
+_LENGTH = _Words._fields.index("length")
+
+
+class Deviations:
+    """The searches for one target.
+
+    Parameters
+    ----------
+    starts, heads, weights : int64, int32 and float64 array
+        The graph in compressed rows.
+    ahead : float64 array of shape (n,)
+        The distance from each vertex to the target, ∞ where there is no path.
+    target : int
+    """
+
+    def __init__(self, starts: Array, heads: Array, weights: Array, ahead: Array, target: int) -> None:
+        n, m = len(ahead), len(heads)
+        self._records, self._way = np.zeros(n, _RECORD), np.empty(n, np.int32)
+        self._distances, self._queue = np.zeros(2), np.empty(4 * (m + 1) + 32)  # four arrays, each from a cache line on
+        self._owned = starts, heads, weights, ahead, self._records, self._queue, self._distances, self._way
+        self._function, self._mark, self._blocked = _function(), 0, 1
+        graph = *map(address, self._owned[:6]), m + 1
+        self._words = pack(_Words._make((*graph, 0, target, 0, 0, address(self._distances), address(self._way), 0)))
+
+    def open(self) -> None:
+        """Let searches meet every vertex again."""
+        self._blocked += 1
+
+    def block(self, vertices: Sequence[int]) -> None:
+        """Let searches meet some vertices no more."""
+        self._records["blocked"][list(vertices)] = self._blocked
+
+    def search(self, begin: int, distance: float, avoided: Sequence[int], limit: float) -> tuple[float, list[int]] | None:
+        """The shortest way on from a vertex to the target, and what it comes to; None where there is none up to a limit.
+
+        Parameters
+        ----------
+        begin : int
+        distance : float
+            What has been gone until there.
+        avoided : sequence of int
+            Where it may not go from there.
+        limit : float
+        """
+        self._mark += 1
+        self._records["avoided"][list(avoided)] = self._mark
+        self._distances[:] = distance, min(limit, _LARGEST)
+        words = self._words
+        words[_BEGIN], words[_MARK], words[_BLOCKED], words[_LENGTH] = begin, self._mark, self._blocked, 0
+        self._function(words.buffer_info()[0])
+        length = words[_LENGTH]
+        return (float(self._distances[0]), self._way[:length][::-1].tolist()) if length else None
+
+
+_BEGIN, _MARK, _BLOCKED = map(_Words._fields.index, ("begin", "mark", "blocked"))
+
+
+@functools.cache
+def _function() -> Callable[[int], None]:
+    """``deviate(args)``, compiled or from the cache."""
+    return compile_library(("deviations",), host(), lambda: link([_deviate()])).function("deviate")
+
+
+def _deviate() -> Emitter:
+    arrays = {"starts": np.int64, "heads": np.int32, "weights": np.float64, "ahead": np.float64, "distances": np.float64, "way": np.int32}
+    b = Body("deviate", _Words, "room begin target mark blocked length", **arrays, records=_RECORD)
+    em, begin, target, mark, limit = b.em, b["begin"], b["target"], b["mark"], b.get("distances", 1)
+
+    def better(new: Sequence[Value], old: Sequence[Value]) -> str:
+        """Of walks that promise the same the longer one, which is closer to the target, and then that which was offered first."""
+        (total, length, number), (old_total, old_length, old_number) = ([v.name for v in element] for element in (new, old))
+        first = b.both(em.let(f"fcmp oeq double {length}, {old_length}"), b.is_("slt", number, old_number))
+        tie = b.both(em.let(f"fcmp oeq double {total}, {old_total}"), b.either(b.less(old_length, length), first))
+        return b.either(b.less(total, old_total), tie)
+
+    heap, done, pushed = Heap(Lowering(em, host(), 1), (F64, F64, I64), b["queue"], b["room"], better), Variable(em), Variable(em)
+
+    def record(v: str, field: str) -> str:
+        return b.get("records", v, field)
+
+    def arrive(v: str, distance: str, before: str) -> None:
+        total = b.f("fadd", distance, b.get("ahead", v))
+
+        def push() -> None:
+            for field, value in (("distance", distance), ("seen", mark), ("before", before)):
+                b.put("records", v, value, field)
+            heap.push(v, [Value(total, F64), Value(distance, F64), Value(pushed.get(), I64)])
+            pushed.add(1)
+
+        em.branch(em.let(f"fcmp ole double {total}, {limit}"), push)
+
+    def edge(u: str, distance: str, e: str) -> None:
+        v = b.get("heads", e)
+        free = b.both(b.is_("ne", record(v, "final"), mark), b.is_("ne", record(v, "blocked"), b["blocked"]))
+        allowed = b.either(b.is_("ne", u, begin), b.is_("ne", record(v, "avoided"), mark))
+
+        def offer() -> None:
+            longer = b.f("fadd", distance, b.get("weights", e))
+            shorter = b.either(b.is_("ne", record(v, "seen"), mark), b.less(longer, record(v, "distance")))
+            em.branch(shorter, lambda: arrive(v, longer, u))
+
+        em.branch(b.both(free, allowed), offer)
+
+    def turn(_: list[str]) -> list[str]:
+        u, _element = heap.pop()
+
+        def leave() -> None:
+            b.put("records", u, mark, "final")
+            distance = record(u, "distance")
+
+            def on() -> None:
+                em.loop(b.get("starts", u), b.get("starts", em.add(u, 1)), 1, lambda e, _: edge(u, distance, e))
+
+            em.branch(b.is_("eq", u, target), lambda: done.set(1), on)
+
+        em.branch(b.is_("ne", record(u, "final"), mark), leave)
+        return []
+
+    arrive(begin, b.get("distances", 0), "-1")
+    em.repeat([], lambda _: b.both(heap.filled(), b.is_("eq", done.get(), 0)), turn)
+    em.returning(b.is_("eq", done.get(), 0))
+
+    def back(carried: list[str]) -> list[str]:
+        v, length = carried
+        b.put("way", length, v)
+        return [record(v, "before"), str(em.add(length, 1))]
+
+    _, length = em.repeat([("i64", target), ("i64", "0")], lambda carried: b.is_("sge", carried[0], 0), back)
+    b.put("distances", 0, record(target, "distance"))
+    em.store("i64", length, b.arguments.place(em, "length"), 8)
+    return b.done()

@@ -1,0 +1,221 @@
+"""Products of two sparse matrices, row by row: C_i = ⊕ over the entries a_ik of row i of a_ik ⊗ B_k (Gustavson 1978).
+
+Each row of C is made in two passes over its terms. The first marks their columns in a bitmap, of which a second one marks the words that
+are not empty, so that it is read, and cleared, in the order of columns and in the time that its entries take. Where the columns of each
+word begin in the row of the result is kept beside it: a column's place in the row is that, and how many bits there are below its own. The
+second pass adds each term to its place. So rows come out sorted, and all that is read and written at random is the bitmap and one row of
+the result, which the first-level cache has room for up to a hundred thousand columns.
+
+``symbolic`` marks and counts only. A mask is a bitmap of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.lowering import Value
+from semiring.kernels.cpu.sparse import Entries
+
+__all__ = ["GustavsonKernel"]
+
+_AHEAD = 8
+"""Entries before its turn, a row of B is asked for."""
+
+
+class GustavsonKernel(Entries):
+    """Generates ``symbolic`` and ``numeric``, which `SparseForm` names."""
+
+    def functions(self) -> list[Emitter]:
+        """The function."""
+        em, args = self.open(), self.args
+        self._right_starts, self._right_columns = (args.pointer(em, x) for x in ("right_starts", "right_columns"))
+        self._out_starts = args.pointer(em, "out_starts")
+        words = args.load(em, "words")
+        self._tops = em.let(f"sdiv i64 {em.add(words, 63)}, 64")
+        self._bits = args.pointer(em, "bitmap")
+        self._top = em.at("i64", self._bits, words)
+        self._begins = em.at("i64", self._top, self._tops)
+        self._stop = em.sub(em.load("i64", em.at("i64", self.starts, self.last), 8), 1)
+        if self.form.masked:
+            self._mask = em.at("i64", self._begins, em.let(f"sdiv i64 {em.add(words, 1)}, 2"))
+            self._mask_starts, self._mask_columns = (args.pointer(em, x) for x in ("mask_starts", "mask_columns"))
+            self._flip = args.load(em, "flip")
+        if self.form.kind == "numeric":
+            self._out_columns = args.pointer(em, "out_columns")
+            self._right, self._places = [args.pointer(em, ("right", c)) for c in self.components], self.places()
+            self._threshold = em.splat_word(args.load(em, "threshold"), self.rep.inner[0], 1) if self.rep.kind == "clamped" else ""
+        em.loop(self.first, self.last, 1, self._count if self.form.kind == "symbolic" else self._fill)
+        em.line("ret void")
+        return [em]
+
+    # Bits.
+
+    def _word(self, column: str) -> tuple[str, str, str]:
+        """Where a column's word of the bitmap is, the number of the word, and the column's bit."""
+        em = self.em
+        word = em.let(f"lshr i64 {column}, 6")
+        return em.at("i64", self._bits, word), word, self._bit(column)
+
+    def _bit(self, number: str) -> str:
+        """The bit of a number in its word."""
+        em = self.em
+        return em.let(f"shl i64 1, {em.let(f'and i64 {number}, 63')}")
+
+    def _set(self, place: str, bit: str) -> None:
+        """Set a bit."""
+        em = self.em
+        em.store("i64", em.let(f"or i64 {em.load('i64', place, 8)}, {bit}"), place, 8)
+
+    def _each_bit(self, word: str, do: Callable[[str, list[str]], list[str]], carried: list[tuple[str, str]]) -> list[str]:
+        """For each bit of a word its number, from the lowest on, with values carried."""
+        em = self.em
+
+        def turn(values: list[str]) -> list[str]:
+            rest, *others = values
+            number = em.call("cttz.i64", "i64", ("i64", rest), ("i1", "true"))
+            new = do(number, others)
+            return [em.let(f"and i64 {rest}, {em.let(f'add i64 {rest}, -1')}"), *new]
+
+        return em.repeat([("i64", word), *carried], lambda v: em.let(f"icmp ne i64 {v[0]}, 0"), turn)[1:]
+
+    def _each_word(self, do: Callable[[str, str, list[str]], list[str]], carried: list[tuple[str, str]], *, clear: bool) -> list[str]:
+        """For each word of the bitmap that is not empty its number and what it has, with values carried; words are `clear`ed behind it."""
+        em = self.em
+
+        def top(t: str, values: list[str]) -> list[str]:
+            place = em.at("i64", self._top, t)
+            some = em.load("i64", place, 8)
+
+            def word(number: str, values: list[str]) -> list[str]:
+                at = em.add(em.mul(t, 64), number)
+                bits = em.at("i64", self._bits, at)
+                new = do(str(at), em.load("i64", bits, 8), values)
+                if clear:
+                    em.store("i64", "0", bits, 8)
+                return new
+
+            new = self._each_bit(some, word, [(ir, v) for (ir, _), v in zip(carried, values, strict=True)])
+            if clear:
+                em.store("i64", "0", place, 8)
+            return new
+
+        return em.loop(0, self._tops, 1, top, carried)
+
+    def _of_mask(self, i: str, *, clear: bool) -> None:
+        """Set the bits of a row of the mask, or clear its words."""
+        if not self.form.masked:
+            return
+        em = self.em
+
+        def one(e: str, _: list[str]) -> None:
+            column = self.number(self._mask_columns, e)
+            place = em.at("i64", self._mask, em.let(f"lshr i64 {column}, 6"))
+            if clear:
+                em.store("i64", "0", place, 8)
+            else:
+                self._set(place, self._bit(column))
+
+        em.loop(*self.ends(self._mask_starts, i), 1, one)
+
+    # Terms.
+
+    def _each_term(self, i: str, do: Callable[[str, str, str, list[Value]], None], *, values: bool) -> None:
+        """For each term of row i the entry of B, its column, k, and the entry of A if `values` are wanted."""
+        em = self.em
+
+        def entry(e: str, _: list[str]) -> None:
+            k = self.number(self.columns, e)
+            later = em.load("i64", em.at("i64", self._right_starts, self.number(self.columns, em.smin(em.add(e, _AHEAD), self._stop))), 8)
+            em.prefetch(em.at("i32" if self.form.narrow else "i64", self._right_columns, later), write=False)
+            if values:
+                for s, start in zip(self.rep.outer, self._right, strict=True):
+                    em.prefetch(em.at(s.ir, start, later), write=False)
+            a = self.element(self.values, [e] * len(self.components), 1) if values else []
+            em.loop(*self.ends(self._right_starts, k), 1, lambda f, _: do(f, self.number(self._right_columns, f), k, a))
+
+        em.loop(*self.ends(self.starts, i), 1, entry)
+
+    def _mark(self, i: str) -> None:
+        """Mark the columns of a row's terms."""
+        em = self.em
+        self._of_mask(i, clear=False)
+
+        def mark(f: str, column: str, k: str, a: list[Value]) -> None:
+            place, word, bit = self._word(column)
+            top, its = em.at("i64", self._top, em.let(f"lshr i64 {word}, 6")), self._bit(word)
+            if self.form.masked:
+                allowed = em.let(f"xor i64 {em.load('i64', em.at('i64', self._mask, word), 8)}, {self._flip}")
+                bit = em.let(f"and i64 {bit}, {allowed}")
+                its = em.select_i64(em.let(f"icmp ne i64 {bit}, 0"), its, 0)
+            self._set(place, bit)
+            self._set(top, its)
+
+        self._each_term(i, mark, values=False)
+        self._of_mask(i, clear=True)
+
+    def _ones(self, bits: str) -> str:
+        """How many bits are set."""
+        return self.em.call("ctpop.i64", "i64", ("i64", bits))
+
+    def _count(self, i: str, _: list[str]) -> None:
+        """The length of row i of the result."""
+        em = self.em
+        self._mark(i)
+        (count,) = self._each_word(lambda at, bits, n: [str(em.add(n[0], self._ones(bits)))], [("i64", "0")], clear=True)
+        em.store("i64", count, em.at("i64", self._out_starts, em.add(i, 1)), 8)
+
+    def _fill(self, i: str, _: list[str]) -> None:
+        """Row i of the result."""
+        em, rep = self.em, self.rep
+        self._mark(i)
+        start, stop = self.ends(self._out_starts, i)
+
+        def columns(at: str, bits: str, count: list[str]) -> list[str]:
+            em.store("i32", em.let(f"trunc i64 {em.sub(count[0], start)} to i32"), em.at("i32", self._begins, at), 4)
+            first = em.mul(at, 64)
+
+            def column(number: str, count: list[str]) -> list[str]:
+                value, ir = str(em.add(first, number)), "i32" if self.form.narrow else "i64"
+                em.store(ir, em.let(f"trunc i64 {value} to i32") if self.form.narrow else value, em.at(ir, self._out_columns, count[0]), 4)
+                return [str(em.add(count[0], 1))]
+
+            return self._each_bit(bits, column, [("i64", count[0])])
+
+        self._each_word(columns, [("i64", start)], clear=False)
+
+        def clear(e: str, _: list[str]) -> None:
+            self._store(e, [zero for _, zero in self.zeros(1)])
+
+        em.loop(start, stop, 1, clear)
+
+        def add(f: str, column: str, k: str, a: list[Value]) -> None:
+            place, word, bit = self._word(column)
+            bits = em.load("i64", place, 8)
+
+            def there() -> None:
+                below = self._ones(em.let(f"and i64 {bits}, {em.let(f'add i64 {bit}, -1')}"))
+                begin = em.let(f"sext i32 {em.load('i32', em.at('i32', self._begins, word), 4)} to i64")
+                at = em.add(em.add(begin, below), start)
+                b = self.element(self._right, [f] * len(self.components), 1)
+                code = self.code(k, 1) if self.form.witness else ""
+                self._store(at, self.take(1, self._load(at), a, b, code))
+
+            if self.form.masked:
+                em.branch(em.let(f"icmp ne i64 {em.let(f'and i64 {bits}, {bit}')}, 0"), there)
+            else:
+                there()
+
+        self._each_term(i, add, values=True)
+        self._each_word(lambda at, bits, none: none, [], clear=True)
+        if rep.kind == "clamped":
+            em.loop(start, stop, 1, lambda e, _: self._store(e, self.decoded(1, self._load(e), self._threshold)))
+
+    def _load(self, at: str | int) -> list[str]:
+        """An inner element of the result, and its witness."""
+        return [self.em.load(s.ir, self.em.at(s.ir, array, at), s.bytes) for s, array in self._places]
+
+    def _store(self, at: str | int, values: Sequence[str]) -> None:
+        """Put one there."""
+        for (s, array), x in zip(self._places, values, strict=True):
+            self.em.store(s.ir, x, self.em.at(s.ir, array, at), s.bytes)

@@ -1,0 +1,186 @@
+"""Breadth-first searches from many vertices at once, by the kernels of `hops`, over threads: rows of elements, or sums of hop counts."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.arrays.overlap import address
+from semiring.arrays.threads import Scratch, run, take_scratch
+from semiring.common.progress import Meter
+from semiring.kernels.cpu.compiler import compile_library
+from semiring.kernels.cpu.emitter import pack
+from semiring.kernels.cpu.hops import LEVELS, SUMMED, TOGETHER, OrderWords, PlaceWords, SearchWords, hops_ir
+from semiring.kernels.hardware import host
+
+__all__ = ["HopSums", "hop_order", "hop_rows", "hop_sums"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+_LINE = 64
+"""Bytes on which the arrays of a search begin."""
+
+_PROBES, _DEPTH, _SPREAD = 8, 128, 2
+"""Searches that tell beforehand how long paths are; and how many rounds these may have, at most and for each so many sources: in more of
+them too few searches meet."""
+
+_FOUND = {name: SearchWords._fields.index(name) for name in ("rounds", "left", "looked")}
+"""What a search tells, and where among its arguments."""
+
+
+class HopSums(NamedTuple):
+    """What the hop counts from some sources come to.
+
+    Attributes
+    ----------
+    reaching, total, last : int array of shape (n,)
+        How many sources reach each vertex, at how many hops in all, and at most.
+    found : int array
+        How many pairs are so many hops apart, from 0 on.
+    """
+
+    reaching: Array
+    total: Array
+    last: Array
+    found: Array
+
+
+def hop_rows(
+    graph: tuple[Array, Array],
+    sources: Array,
+    values: Values,
+    table: Callable[[int], Values],
+    threads: int,
+    *,
+    reflexive: bool = True,
+    meter: Meter | None = None,
+) -> int | None:
+    """Fill rows with the elements that belong to the hop counts from their sources.
+
+    It tells at how many edges searches looked; None, whatever is in the rows then, where paths are so long that few searches meet.
+
+    Parameters
+    ----------
+    graph : tuple
+        Its compressed rows: where the edges from each vertex begin, and where each leads.
+    sources : int array of shape (s,)
+    values : tuple of contiguous arrays of shape (s, n)
+        Whatever is in them.
+    table : callable
+        The elements of no path, and of the paths of 0 to so many edges.
+    threads : int
+    reflexive : bool
+        Whether the empty walk counts.
+    meter : Meter, optional
+        Told of as many steps as the graph has vertices and edges for each search that is done.
+    """
+    count, n, lock = len(sources), len(graph[0]) - 1, threading.Lock()
+    step = min(TOGETHER, -(-count // threads))
+    some = _Search("hops_rows", graph, sources[:: -(-count // _PROBES)], reflexive)
+    if some.run(slice(0, _PROBES), 0, limit=min(_DEPTH, count // _SPREAD))[0].left:
+        return None
+    which = np.arange(count) if count <= step else np.argsort(hop_order(graph)[sources], kind="stable")
+    search = _Search("hops_rows", graph, sources[which], reflexive)
+    looked, known, complete = 0, table(0), True
+
+    def rows(first: int, worker: int) -> None:
+        nonlocal looked, known, complete
+        found, levels = search.run(slice(first, first + step), worker)
+        with lock:
+            looked += found.looked
+            complete = complete and not found.left
+            if not complete:
+                return
+            if len(known[0]) <= found.rounds:
+                known = table(found.rounds)
+            elements = known
+        for array, each in zip(values, elements, strict=True):
+            place = pack(PlaceWords(n, levels, address(each), address(array), address(which) + first * which.itemsize, found.searches))
+            _function(f"hops_place_{array.itemsize}")(place.buffer_info()[0])
+        if meter is not None:
+            meter.add(found.searches * (n + len(graph[1])), tell=worker == 0)
+
+    run(rows, range(0, count, step), threads)
+    return looked if complete else None
+
+
+def hop_sums(graph: tuple[Array, Array], sources: Array, threads: int, *, meter: Meter | None = None) -> HopSums | None:
+    """The sums of the hop counts from all sources to each vertex, of a source to itself too; None where a path has 65,535 edges.
+
+    Parameters
+    ----------
+    graph, sources, threads, meter
+        See `hop_rows`.
+    """
+    n, count, deepest = len(graph[0]) - 1, len(sources), [0] * threads
+    step = min(SUMMED, -(-count // threads))
+    which = np.argsort(hop_order(graph)[sources], kind="stable")
+    search = _Search("hops_sums", graph, sources[which], True)
+
+    def sums(first: int, worker: int) -> None:
+        found, _ = search.run(slice(first, first + step), worker)
+        deepest[worker] = max(deepest[worker], LEVELS if found.left else found.rounds)
+        if meter is not None:
+            meter.add(found.searches * (n + len(graph[1])), tell=worker == 0)
+
+    run(sums, range(0, count, step), threads)
+    if max(deepest) == LEVELS:
+        return None
+    reaching, total, last, found = (np.array([each[i] for each in search.counts.values()]) for i in range(4))
+    found = found.sum(axis=0)
+    return HopSums(reaching.sum(axis=0), total.sum(axis=0), last.max(axis=0), found[: int(np.flatnonzero(found).max(initial=-1)) + 1])
+
+
+def hop_order(graph: tuple[Array, Array]) -> Array:
+    """A place for each vertex, by which near ones stand near each other: the order in which breadth-first searches find them. O(n + m)."""
+    starts, heads = (np.ascontiguousarray(v, np.int64) for v in graph)
+    n = len(starts) - 1
+    order, place = np.empty(n + 1, np.int64), np.full(n, -1, np.int64)
+    arguments = pack(OrderWords(n, *map(address, (starts, heads, order, place))))
+    _function("hops_order")(arguments.buffer_info()[0])
+    return place
+
+
+class _Search:
+    """Searches from some sources at a time, each of several workers in its own memory.
+
+    Attributes
+    ----------
+    counts : dict
+        What each worker that has searched counts, where these are sums.
+    """
+
+    def __init__(self, name: str, graph: tuple[Array, Array], sources: Array, reflexive: bool) -> None:
+        self.function, self.sums, self.reflexive = _function(name), name == "hops_sums", reflexive
+        self.starts, self.heads, self.sources = (np.ascontiguousarray(v, np.int64) for v in (*graph, sources))
+        self.counts: dict[int, list[Array]] = {}
+        self._memory: dict[int, Scratch] = {}
+
+    def run(self, some: slice, worker: int, limit: int = LEVELS - 1) -> tuple[SearchWords, int]:
+        """Search from some of the sources: what the arguments have become, and where the levels are."""
+        n, sources = len(self.starts) - 1, self.sources[some]
+        width = (SUMMED if self.sums else TOGETHER) // 8
+        sizes = (width * n, width * n, width * n, 8 * (2 * n + 1), 0 if self.sums else 2 * TOGETHER * n)
+        if worker not in self._memory:
+            self._memory[worker] = take_scratch(sum(sizes) + _LINE * len(sizes))
+            self.counts[worker] = [np.zeros(size, np.int64) for size in (n, n, n, min(n, LEVELS) + 1)] if self.sums else []
+        places = [self._memory[worker].address]
+        for size in sizes[:-1]:
+            places.append(places[-1] + size + -size % _LINE)
+        graph, counts = map(address, (self.starts, self.heads, sources)), map(address, self.counts[worker])
+        given = [n, *graph, len(sources), self.reflexive, min(limit, LEVELS - 1), *places, *counts]
+        words = SearchWords(*given)
+        arguments = pack(words)
+        self.function(arguments.buffer_info()[0])
+        return words._replace(**{name: arguments[i] for name, i in _FOUND.items()}), words.levels
+
+
+@functools.cache
+def _function(name: str) -> Callable[[int], None]:
+    """A function, compiled or from the cache."""
+    return compile_library((name,), host(), lambda: hops_ir(name)).function(name)

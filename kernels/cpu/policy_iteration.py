@@ -1,0 +1,343 @@
+"""The steps of policy iteration on a weighted graph, as compiled loops: which vertices reach a cycle, better policies, and their cycles.
+
+A *policy* takes one edge from each vertex, so that every walk along it ends on a cycle. With a scale q and a shift p, an edge of weight w
+costs q·w − p. ``improve`` finds the cheapest edge from each vertex, given what every head is worth; it reads one array of values and
+writes another, so that vertices are shared out among threads, whose number changes nothing. ``evaluate`` follows the policy from every
+vertex, gives values on the way back, and finds the cycles, of which it keeps the one of the least mean. ``reaching`` finds the vertices
+from which a walk may go on forever: depth-first, and whatever is on the way to a vertex that is on the way itself, or reaches a cycle,
+does so too. Numbers of vertices are int32.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.arrays.overlap import address
+from semiring.arrays.threads import run
+from semiring.kernels.cpu.body import F64, Body, Variable
+from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.emitter import Emitter, pack
+from semiring.kernels.hardware import host
+
+__all__ = ["Costs", "Improved", "Policy", "PolicyCycle", "reaching_cycles"]
+
+Array = np.ndarray[Any, Any]
+
+_INFINITY = F64.literal(np.inf)
+
+_EDGE = np.dtype([("weight", np.float64), ("head", np.int32), ("cycle", np.int32)])
+"""What is kept of the edge that a policy takes, in one place."""
+
+_SHARE = 1 << 14
+"""Vertices that are improved in one call."""
+
+_AHEAD = 16
+"""Vertices between that from which a walk begins and that whose edge is looked at."""
+
+_ON_WAY, _REACHES, _ENDS = 1, 2, 3
+"""What is known of a vertex in ``reaching``; nothing is 0."""
+
+
+class Costs(NamedTuple):
+    """What an edge of weight w costs, scale · w − shift, and by how much a value falls at least: `tolerance` times itself, and `least`."""
+
+    scale: float
+    shift: float
+    tolerance: float = 0.0
+    least: float = 0.0
+
+
+class Improved(NamedTuple):
+    """At how many vertices the policy changed, and the largest magnitude of a value."""
+
+    changed: int
+    largest: float
+
+
+class PolicyCycle(NamedTuple):
+    """A cycle of a policy: a vertex on it, the sum of its weights as float64, its length, and its number among the policy's cycles."""
+
+    vertex: int
+    total: float
+    length: int
+    number: int
+
+
+class _ReachingWords(NamedTuple):
+    """The arguments of ``reaching``: a graph in compressed rows, and arrays of n vertices."""
+
+    n: int
+    starts: int
+    heads: int
+    state: int
+    way: int
+    cursor: int
+
+
+class _ImproveWords(NamedTuple):
+    """Those of ``improve``, for the vertices from `first` up to `last`; `found` gets `Improved`, as float64."""
+
+    first: int
+    last: int
+    starts: int
+    heads: int
+    weights: int
+    old: int
+    new: int
+    policy: int
+    costs: int
+    found: int
+
+
+class _EvaluateWords(NamedTuple):
+    """Those of ``evaluate``: the edges of a policy, memory for a walk, and `found`, which gets `PolicyCycle` as float64.
+
+    Vertices that lead to cycle `number` get new values, but for its vertex `root`, and others only smaller ones.
+    """
+
+    n: int
+    policy: int
+    way: int
+    values: int
+    costs: int
+    number: int
+    root: int
+    found: int
+
+
+def reaching_cycles(starts: Array, heads: Array) -> Array:
+    """Whether each vertex of a graph in compressed rows reaches a cycle. O(m), and mostly O(n)."""
+    n = len(starts) - 1
+    state, way, cursor = np.zeros(n, np.int32), np.empty(n, np.int32), starts[:-1].copy()
+    _call("reaching", _ReachingWords(n, *map(address, (starts, heads, state, way, cursor))))
+    return np.asarray(state == _REACHES)
+
+
+class Policy:
+    """A policy of a graph, and a value for each vertex.
+
+    Parameters
+    ----------
+    starts, heads, weights : int64, int32 and float64 array
+        The graph in compressed rows.
+    values : float64 array of shape (n,)
+        ∞ for vertices without a policy.
+    threads : int
+
+    Attributes
+    ----------
+    values : float64 array of shape (n,)
+    edges : array of shape (n,)
+        Of each vertex the edge that the policy takes: its weight, its head, −1 where there is none, and the number of the cycle at its end.
+    """
+
+    def __init__(self, starts: Array, heads: Array, weights: Array, values: Array, threads: int) -> None:
+        n = len(values)
+        self.threads, self.values, self._spare = threads, values, np.empty(n)
+        self._graph, self._way = (starts, heads, weights), np.empty(n, np.int32)
+        self.edges = np.zeros(n, _EDGE)
+        self.edges["head"] = -1
+
+    def improve(self, costs: Costs) -> Improved:
+        """Take the cheapest edge from each vertex where that is better, v_u ← min over edges of cost + v."""
+        n = len(self.values)
+        firsts = range(0, n, _SHARE)
+        given, found = np.array(costs), np.zeros((len(firsts), 2))
+        arrays = *self._graph, self.values, self._spare, self.edges, given
+        function = _function("improve")
+
+        def work(first: int, worker: int) -> None:
+            words = pack(_ImproveWords(first, min(first + _SHARE, n), *map(address, (*arrays, found[first // _SHARE]))))
+            function(words.buffer_info()[0])
+
+        run(work, firsts, self.threads)
+        self.values, self._spare = self._spare, self.values
+        return Improved(int(found[:, 0].sum()), float(found[:, 1].max(initial=0)))
+
+    def evaluate(self, costs: Costs, cycle: PolicyCycle | None = None) -> PolicyCycle:
+        """Values along the policy: smaller ones, and new ones where it leads to `cycle`; and its cycle of the least mean."""
+        self.edges["cycle"] = 0
+        given, found = np.array(costs), np.zeros(4)
+        number, root = (0, -1) if cycle is None else (cycle.number, cycle.vertex)
+        arrays = self.edges, self._way, self.values, given
+        _call("evaluate", _EvaluateWords._make((len(self.values), *map(address, arrays), number, root, address(found))))
+        return PolicyCycle(int(found[0]), float(found[1]), int(found[2]), int(found[3]))
+
+    def walk(self, vertex: int) -> tuple[list[int], list[float]]:
+        """The vertices and the weights of the cycle on which a vertex lies."""
+        heads, vertices = self.edges["head"], [vertex]
+        while (following := int(heads[vertices[-1]])) != vertex:
+            vertices.append(following)
+        return vertices, self.edges["weight"][vertices].tolist()
+
+
+def _call(name: str, words: tuple[int, ...]) -> None:
+    """One of the functions with its arguments."""
+    packed = pack(words)
+    _function(name)(packed.buffer_info()[0])
+
+
+@functools.cache
+def _function(name: str) -> Callable[[int], None]:
+    """A function, compiled or from the cache."""
+    library = compile_library(("policy_iteration",), host(), lambda: link([_reaching(), _improve(), _evaluate()]))
+    return library.function(name)
+
+
+_GRAPH = {"starts": np.int64, "heads": np.int32, "weights": np.float64}
+
+
+def _cost(b: Body) -> Callable[[str, str], str]:
+    """What writes the cost of an edge, and the value at its head."""
+    scale, shift = b.get("costs", 0), b.get("costs", 1)
+    return lambda weight, value: b.f("fadd", b.f("fsub", b.f("fmul", weight, scale), shift), value)
+
+
+def _reaching() -> Emitter:
+    """``reaching(args)``."""
+    b = Body("reaching", _ReachingWords, "n", **_GRAPH, state=np.int32, way=np.int32, cursor=np.int64)
+    em, top = b.em, Variable(b.em)
+
+    def enter(v: str) -> None:
+        b.put("way", top.get(), v)
+        b.put("state", v, _ON_WAY)
+        top.add(1)
+
+    def search(s: str, _: list[str]) -> None:
+        def turn(_: list[str]) -> list[str]:
+            u = b.get("way", em.sub(top.get(), 1))
+            e = b.get("cursor", u)
+
+            def leave() -> None:
+                b.put("state", u, _ENDS)
+                top.add(-1)
+
+            def look() -> None:
+                b.put("cursor", u, em.add(e, 1))
+                v = b.get("heads", e)
+                state = b.get("state", v)
+
+                def all_reach() -> None:
+                    em.loop(0, top.get(), 1, lambda i, _: b.put("state", b.get("way", i), _REACHES))
+                    top.set(0)
+
+                em.branch(b.is_("eq", state, 0), lambda: enter(v), lambda: em.branch(b.is_("ne", state, _ENDS), all_reach))
+
+            em.branch(b.is_("eq", e, b.get("starts", em.add(u, 1))), leave, look)
+            return []
+
+        def begin() -> None:
+            enter(s)
+            em.repeat([], lambda _: b.is_("ne", top.get(), 0), turn)
+
+        em.branch(b.is_("eq", b.get("state", s), 0), begin)
+
+    em.loop(0, b["n"], 1, search)
+    return b.done()
+
+
+def _improve() -> Emitter:
+    """``improve(args)``."""
+    values = {"old": np.float64, "new": np.float64, "costs": np.float64, "found": np.float64}
+    b = Body("improve", _ImproveWords, "first last", **_GRAPH, **values, policy=_EDGE)
+    em, offer, changed = b.em, _cost(b), Variable(b.em)
+    tolerance, least = b.get("costs", 2), b.get("costs", 3)
+
+    def magnitude(value: str) -> str:
+        return em.call("fabs.f64", "double", ("double", value))
+
+    def vertex(u: str, carried: list[str]) -> list[str]:
+        def edge(e: str, best: list[str]) -> list[str]:
+            value = offer(b.get("weights", e), b.get("old", b.get("heads", e)))
+            better = b.less(value, best[0])
+            return [b.select(better, value, best[0]), em.select_i64(better, e, best[1])]
+
+        old = b.get("old", u)
+        first, last = b.get("starts", u), b.get("starts", em.add(u, 1))
+        best, e = em.loop(first, last, 1, edge, [("double", _INFINITY), ("i64", "0")])
+        enough = b.f("fadd", b.f("fmul", tolerance, magnitude(best)), least)
+        better = b.less(b.f("fadd", best, enough), old)
+
+        def take() -> None:
+            b.put("policy", u, b.get("weights", e), "weight")
+            b.put("policy", u, b.get("heads", e), "head")
+            changed.add(1)
+
+        em.branch(better, take)
+        new = b.select(better, best, old)
+        b.put("new", u, new)
+        size = magnitude(new)
+        return [b.select(b.both(b.less(carried[0], size), b.less(size, _INFINITY)), size, carried[0])]
+
+    (largest,) = em.loop(b["first"], b["last"], 1, vertex, [("double", F64.literal(0))])
+    b.put("found", 0, b.as_float(changed.get()))
+    b.put("found", 1, largest)
+    return b.done()
+
+
+def _evaluate() -> Emitter:
+    """``evaluate(args)``: walks along the policy, each to a vertex where one has been before, and values on the way back."""
+    values = {"values": np.float64, "costs": np.float64, "found": np.float64}
+    b = Body("evaluate", _EvaluateWords, "n number root", **values, policy=_EDGE, way=np.int32)
+    em, offer, numbers = b.em, _cost(b), Variable(b.em)
+
+    def close(v: str) -> None:
+        """A cycle through v, which is the least so far if total · (its length) < (its total) · length."""
+        numbers.add(1)
+
+        def along(carried: list[str]) -> list[str]:
+            x, total, length = carried
+            return [b.get("policy", x, "head"), b.f("fadd", total, b.get("policy", x, "weight")), str(em.add(length, 1))]
+
+        start = [("i64", b.get("policy", v, "head")), ("double", b.get("policy", v, "weight")), ("i64", "1")]
+        _, total, size = em.repeat(start, lambda carried: b.is_("ne", carried[0], v), along)
+        length = b.as_float(size)
+        less = b.less(b.f("fmul", total, b.get("found", 2)), b.f("fmul", b.get("found", 1), length))
+        first = b.is_("eq", numbers.get(), 1)
+
+        def keep() -> None:
+            for place, value in enumerate((b.as_float(v), total, length, b.as_float(numbers.get()))):
+                b.put("found", place, value)
+
+        em.branch(b.either(first, less), keep)
+
+    def walk(u: str) -> None:
+        def along(carried: list[str]) -> list[str]:
+            v, at = carried
+            b.put("policy", v, -1, "cycle")
+            b.put("way", at, v)
+            b.prefetch("values", v)
+            return [b.get("policy", v, "head"), str(em.add(at, 1))]
+
+        v, end = em.repeat([("i64", u), ("i64", "0")], lambda carried: b.is_("eq", b.get("policy", carried[0], "cycle"), 0), along)
+        closed = b.is_("eq", b.get("policy", v, "cycle"), -1)
+        em.branch(closed, lambda: close(v))
+        number = em.select_i64(closed, numbers.get(), b.get("policy", v, "cycle"))
+        renewed = b.is_("eq", number, b["number"])
+
+        def back(carried: list[str]) -> list[str]:
+            at, ahead = carried
+            x = b.get("way", at)
+            old, new = b.get("values", x), offer(b.get("policy", x, "weight"), ahead)
+            value = b.select(b.either(b.both(renewed, b.is_("ne", x, b["root"])), b.less(new, old)), new, old)
+            b.put("values", x, value)
+            b.put("policy", x, number, "cycle")
+            return [str(em.sub(at, 1)), value]
+
+        start = [("i64", str(em.sub(end, 1))), ("double", b.get("values", v))]
+        em.repeat(start, lambda carried: b.is_("sge", carried[0], 0), back)
+
+    def vertex(u: str, _: list[str]) -> None:
+        # Where the walks from later vertices lead is fetched from memory meanwhile.
+        coming = b.get("policy", em.smin(em.add(u, _AHEAD), em.sub(b["n"], 1)), "head")
+        coming = em.select_i64(b.is_("slt", coming, 0), 0, coming)
+        b.prefetch("policy", coming)
+        b.prefetch("values", coming)
+        em.branch(b.both(b.is_("sge", b.get("policy", u, "head"), 0), b.is_("eq", b.get("policy", u, "cycle"), 0)), lambda: walk(u))
+
+    em.loop(0, b["n"], 1, vertex)
+    return b.done()

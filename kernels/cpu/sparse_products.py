@@ -1,0 +1,168 @@
+"""Products of sparse matrices by generated code, rows over threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.arrays.overlap import address
+from semiring.arrays.threads import Threaded, run
+from semiring.kernels import machine
+from semiring.kernels.compressed import CompressedRows, Mask, Room
+from semiring.kernels.cpu.emitter import pack
+from semiring.kernels.cpu.kernels import kernels_for
+from semiring.kernels.cpu.sparse_words import SparseArrays, SparseForm, SparseWords, bitmap_bytes
+
+__all__ = ["CpuSparseProducts"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+
+_BITS = 64
+"""Columns of a sparse factor for each of its entries, above which those that have none are left out of the count."""
+
+
+class CpuSparseProducts(Threaded):
+    """`SparseProducts` in dtypes for which a semiring can be compiled.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    threads : int, optional
+    isa : str, optional
+        As of `CpuEngine`.
+    """
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
+        self.requested, self.dtypes = threads, dtypes
+        self._kernels = kernels_for(semiring, dtypes, isa)
+
+    def times_dense(
+        self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
+    ) -> None:
+        """C ← A⊗B."""
+        n, m = C[0].shape[1], A.shape[0]
+        if 0 in C[0].shape:
+            return
+        function = self._kernels.function(SparseForm("dense", swapped, A.columns.dtype == np.int32, via is not None).name)
+        threads = self._threads((len(A.columns) + m) * n)
+        known = SparseWords(
+            0,
+            0,
+            address(A.starts),
+            address(A.columns),
+            n,
+            self._kernels.representation.threshold(signed=signed),
+            via=0 if via is None else address(via),
+        )
+        arrays = [
+            SparseArrays(address(v), address(b), b.strides[0] // b.itemsize, address(c)) for v, b, c in zip(A.values, B, C, strict=True)
+        ]
+        _over_rows(function, known, arrays, _shares(A.starts, threads), threads)
+
+    def times_sparse(
+        self,
+        A: CompressedRows,
+        B: CompressedRows,
+        room: Room,
+        mask: Mask | None = None,
+        *,
+        witness: bool = False,
+        swapped: bool = False,
+        signed: bool = False,
+    ) -> tuple[CompressedRows, Array | None]:
+        """A⊗B."""
+        if B.shape[1] > _BITS * len(B.columns):
+            return self._renumbered(A, B, room, mask, witness=witness, swapped=swapped, signed=signed)
+        narrow = A.columns.dtype == B.columns.dtype == np.int32 and (mask is None or mask.pattern.columns.dtype == np.int32)
+        A, B = (_of_width(x, narrow=narrow) for x in (A, B))
+        symbolic = SparseForm("symbolic", narrow=narrow, masked=mask is not None)
+        numeric = symbolic._replace(kind="numeric", swapped=swapped, witness=witness)
+        words, size = bitmap_bytes(B.shape[1])
+        threads = self._threads(len(A.columns) * len(B.columns) // max(1, B.shape[0]))
+        tasks, bitmaps = _shares(A.starts, threads), [np.zeros(size, np.uint8) for _ in range(threads)]
+        starts = np.zeros(A.shape[0] + 1, np.int64)
+        known = SparseWords(
+            0,
+            0,
+            address(A.starts),
+            address(A.columns),
+            B.shape[1],
+            self._kernels.representation.threshold(signed=signed),
+            right_starts=address(B.starts),
+            right_columns=address(B.columns),
+            out_starts=address(starts),
+            words=words,
+        )
+        if mask is not None:
+            pattern = _of_width(mask.pattern, narrow=narrow)
+            known = known._replace(
+                mask_starts=address(pattern.starts), mask_columns=address(pattern.columns), flip=-1 if mask.complement else 0
+            )
+        nothing = [SparseArrays(0, 0, 0, 0)] * len(self.dtypes)
+        _over_rows(self._kernels.function(symbolic.name), known, nothing, tasks, threads, bitmaps)
+        starts.cumsum(out=starts)
+        count = int(starts[-1])
+        room(count)
+        columns, values = np.empty(count, B.columns.dtype), tuple(np.empty(count, d) for d in self.dtypes)
+        via = np.empty(count, np.int32) if witness else None
+        known = known._replace(out_columns=address(columns), via=0 if via is None else address(via))
+        arrays = [SparseArrays(address(v), address(b), 0, address(c)) for v, b, c in zip(A.values, B.values, values, strict=True)]
+        _over_rows(self._kernels.function(numeric.name), known, arrays, tasks, threads, bitmaps)
+        return CompressedRows((A.shape[0], B.shape[1]), starts, columns, values), via
+
+    def _renumbered(
+        self, A: CompressedRows, B: CompressedRows, room: Room, mask: Mask | None, **how: bool
+    ) -> tuple[CompressedRows, Array | None]:
+        """A⊗B where most columns of B have no entry: those that have are numbered anew."""
+        used, columns = np.unique(B.columns, return_inverse=True)
+        if mask is not None:
+            pattern = mask.pattern
+            at = np.searchsorted(used, pattern.columns)
+            there = used[np.minimum(at, len(used) - 1)] == pattern.columns if len(used) else np.zeros(len(at), bool)
+            starts = np.append(0, there.cumsum())[pattern.starts]
+            mask = mask._replace(pattern=CompressedRows((pattern.shape[0], len(used)), starts, at[there]))
+        product, via = self.times_sparse(A, CompressedRows((B.shape[0], len(used)), B.starts, columns, B.values), room, mask, **how)
+        return product._replace(shape=(A.shape[0], B.shape[1]), columns=used[product.columns]), via
+
+    def _threads(self, steps: int) -> int:
+        """Of so many steps, each of which takes at least as long as one of a product of a matrix and a vector."""
+        return self.threads if steps >= machine.VECTOR_SERIAL else 1
+
+
+def _of_width(rows: CompressedRows, *, narrow: bool) -> CompressedRows:
+    """The same with columns of 32 bits, or else of 64."""
+    return rows._replace(columns=rows.columns.astype(np.int32 if narrow else np.int64, copy=False))
+
+
+def _over_rows(
+    function: Callable[[int], None],
+    known: SparseWords,
+    arrays: Sequence[SparseArrays],
+    tasks: Sequence[tuple[int, int]],
+    threads: int,
+    bitmaps: Sequence[Array] = (),
+) -> None:
+    """Call a function for ranges of rows, each worker with a bitmap of its own."""
+
+    def work(task: tuple[int, int], worker: int) -> None:
+        first, last = task
+        packed = pack(known._replace(first=first, last=last, bitmap=address(bitmaps[worker]) if bitmaps else 0), arrays)
+        function(packed.buffer_info()[0])
+
+    run(work, tasks, threads)
+
+
+def _shares(starts: Array, threads: int) -> list[tuple[int, int]]:
+    """Ranges of rows with about as many entries each."""
+    m = len(starts) - 1
+    if threads == 1:
+        return [(0, m)] if m else []
+    count = min(m, threads * machine.SPARSE_TASKS)
+    cuts = np.searchsorted(starts + np.arange(m + 1), np.linspace(0, starts[-1] + m, count + 1)[1:-1])
+    return list(pairwise(np.unique([0, *cuts.tolist(), m]).tolist()))

@@ -1,0 +1,68 @@
+// Hop counts between all vertices of a sparse graph, by levels: V_l has a row of bits for each vertex, of those that it reaches in at most l
+// hops, so that V_0 = I and V_l(s) is the union of V_(l-1)(s) and of V_(l-1)(u) for all edges (s, u). The distance from s to t is the number
+// of levels at which t is not in V_l(s) yet.
+#pragma once
+
+#include "arithmetic.cuh"
+
+constexpr int WARPS = 8;  // of a thread block
+
+// The edges of rows of a dense matrix, but for loops: how many there are, or once `heads` is there, where they lead to, from `starts` on. Any
+// entry that is neither `nothing` nor `length`, and not on the diagonal, is told to `others`.
+template <class T>
+__device__ __forceinline__ void list_edges(const T* matrix, long long row, long long column, int n, T nothing, T length, int* counts,
+                                           const long long* starts, int* heads, int* others) {
+  const int s = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (s >= n) return;
+  const T* const mine = matrix + s * row;
+  long long count = heads == nullptr ? 0 : starts[s];
+  bool other = false;
+  for (int first = 0; first < n; first += 32) {
+    const int t = first + lane;
+    const T x = t < n ? mine[t * column] : nothing;
+    const bool edge = t != s && x != nothing;
+    other |= edge && x != length;
+    const unsigned all = __ballot_sync(0xffffffff, edge);
+    if (heads != nullptr && edge) heads[count + __popc(all & ((1u << lane) - 1))] = t;
+    count += __popc(all);
+  }
+  if (lane == 0 && heads == nullptr) counts[s] = int(count);
+  if (heads == nullptr && other) *others = 1;
+}
+
+// One level: a thread has 128 bits of a row. A row that has changed is told to `changed`.
+__device__ __forceinline__ void next_level(const uint4* before, uint4* after, int n, int width, const long long* starts, const int* heads,
+                                           int* changed) {
+  const int column = blockIdx.y * 32 + threadIdx.x % 32, s = blockIdx.x * WARPS + threadIdx.x / 32;
+  if (s >= n || column >= width) return;
+  const uint4 old = before[s * static_cast<long long>(width) + column];
+  uint4 found = old;
+  const long long last = starts[s + 1];
+#pragma unroll 4
+  for (long long e = starts[s]; e < last; e++) {
+    const uint4 other = before[heads[e] * static_cast<long long>(width) + column];
+    found.x |= other.x, found.y |= other.y, found.z |= other.z, found.w |= other.w;
+  }
+  after[s * static_cast<long long>(width) + column] = found;
+  if (found.x != old.x || found.y != old.y || found.z != old.z || found.w != old.w) *changed = 1;
+}
+
+__device__ __forceinline__ void first_level(unsigned* bits, int n, int words) {
+  const int s = blockIdx.x * blockDim.x + threadIdx.x;
+  if (s < n) bits[s * static_cast<long long>(words) + s / 32] = 1u << s % 32;
+}
+
+// matrix[s, t] <- length times the levels at which t is not in the row of s, and nothing where it is in none.
+template <class T>
+__device__ __forceinline__ void count_levels(const unsigned* const* levels, int count, int n, int words, T* matrix, long long row,
+                                             long long column, T nothing, T length) {
+  const int s = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (s >= n) return;
+  for (int word = blockIdx.y; word * 32 < n; word += gridDim.y) {
+    const int t = word * 32 + lane;
+    const long long at = s * static_cast<long long>(words) + word;
+    int hops = 0;
+    for (int l = 0; l < count; l++) hops += ~levels[l][at] >> lane & 1;
+    if (t < n) matrix[s * row + t * column] = hops == count ? nothing : T(T(hops) * length);
+  }
+}

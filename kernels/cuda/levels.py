@@ -1,0 +1,108 @@
+"""Hop counts between all vertices of a sparse graph whose edges are all equally long: breadth-first search from all at once, in bits.
+
+A level of all searches is a union of rows of bits for each edge, which takes as long as they take to be read. What is counted at the end
+are the levels at which a vertex was not reached yet, so that all of them are kept.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from semiring.arrays.devices import gpu_name
+from semiring.arrays.memory import free_on
+from semiring.kernels import machine
+from semiring.kernels.cuda.compiler import Kernel, rehearsing
+from semiring.kernels.cuda.elements import read_back, zeros
+
+__all__ = ["close_by_levels", "levels_source"]
+
+_WARPS, _THREADS = 8, 256
+"""Of a thread block: a row is a warp's."""
+
+_ACROSS = 64
+"""Blocks across the words of a row at the end."""
+
+_DTYPES = ("float32", "float64", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+
+def levels_source(dtype: np.dtype[Any]) -> str:
+    """The CUDA C++ of the kernels for matrices of a dtype."""
+    return f"""#include "levels.cuh"
+
+extern "C" __global__ void list_edges(const {dtype}* matrix, long long row, long long column, long long n, {dtype} nothing, {dtype} length,
+                                      int* counts, const long long* starts, int* heads, int* others) {{
+  list_edges<{dtype}>(matrix, row, column, int(n), nothing, length, counts, starts, heads, others);
+}}
+extern "C" __global__ void first_level(unsigned* bits, long long n, long long words) {{
+  first_level(bits, int(n), int(words));
+}}
+extern "C" __global__ void next_level(const uint4* before, uint4* after, long long n, long long width, const long long* starts,
+                                      const int* heads, int* changed) {{
+  next_level(before, after, int(n), int(width), starts, heads, changed);
+}}
+extern "C" __global__ void count_levels(const unsigned* const* levels, long long count, long long n, long long words, {dtype}* matrix,
+                                        long long row, long long column, {dtype} nothing, {dtype} length) {{
+  count_levels<{dtype}>(levels, int(count), int(n), int(words), matrix, row, column, nothing, length);
+}}
+"""
+
+
+def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
+    """Put distances into a matrix of edges that are all equally long, with 0 on the diagonal; False leaves it as it was.
+
+    Where edges differ, or are so many or in so long paths that products are expected to be faster, or there is no room for the levels.
+
+    Parameters
+    ----------
+    matrix : CuPy array of shape (n, n)
+    nothing, length : numbers of its dtype
+        The entry where there is no edge, and that of each edge, of which all multiples below n are exact. The diagonal is not read.
+    """
+    import cupy
+
+    n, dtype = len(matrix), matrix.dtype
+    if dtype.name not in _DTYPES or rehearsing():
+        return False
+    number = cupy.cuda.runtime.getDevice()
+    row, column = (step // matrix.itemsize for step in matrix.strides)
+    list_edges, first_level, next_level, count_levels = (
+        _kernel(name, dtype, number) for name in ("list_edges", "first_level", "next_level", "count_levels")
+    )
+    blocks, block = -(-n // _WARPS), (_THREADS, 1, 1)
+    told = zeros(n + 1)  # the degrees of all vertices, and whether there are other edges
+    given = matrix.data.ptr, row, column, n, dtype.type(nothing), dtype.type(length)
+    list_edges((blocks, 1, 1), block, (*given, told.data.ptr, 0, 0, told.data.ptr + 4 * n))
+    *degrees, others = read_back(told)
+    starts = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
+    width = -(-n // 128)
+    nbytes, edges = 16 * n * width, int(starts[-1])
+    most = min(machine.LEVELS, machine.most_levels(n, edges), (free_on(gpu_name(number)) or 0) // (2 * nbytes))
+    if others or most < 2:
+        return False
+    where, heads = cupy.asarray(starts), cupy.empty(max(1, edges), np.int32)
+    list_edges((blocks, 1, 1), block, (*given, 0, where.data.ptr, heads.data.ptr, 0))
+    levels = [cupy.empty(nbytes, np.uint8)]
+    levels[0].data.memset_async(0, nbytes)
+    first_level((-(-n // _THREADS), 1, 1), block, (levels[0].data.ptr, n, 4 * width))
+    changed = zeros(most)
+    for level in range(most):
+        levels.append(cupy.empty(nbytes, np.uint8))
+        taken = levels[level].data.ptr, levels[level + 1].data.ptr, n, width, where.data.ptr, heads.data.ptr, changed.data.ptr + 4 * level
+        next_level((blocks, -(-width // 32), 1), block, taken)
+        if not read_back(changed[level : level + 1])[0]:
+            break
+    else:
+        return False
+    table = cupy.asarray(np.array([v.data.ptr for v in levels[:-1]], np.uint64))
+    there = matrix.data.ptr, row, column, dtype.type(nothing), dtype.type(length)
+    count_levels((blocks, min(_ACROSS, -(-n // 32)), 1), block, (table.data.ptr, len(levels) - 1, n, 4 * width, *there))
+    return True
+
+
+@functools.lru_cache(maxsize=64)
+def _kernel(name: str, dtype: np.dtype[Any], number: int) -> Kernel:
+    """A kernel for a GPU."""
+    return Kernel(name, lambda: levels_source(dtype), number)

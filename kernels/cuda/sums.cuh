@@ -1,0 +1,104 @@
+// Sums of terms, which come in order: of those of a part, and then of all parts, of which the earlier one is on the left.
+//
+// S is the semiring as `summed_struct` writes it: elements are encoded where they are multiplied, and decoded where the caller sees them.
+#pragma once
+
+#include "memory.cuh"
+
+template <class S> struct Fold {
+  static constexpr bool SELECTS = false;
+  using E = typename S::Element;
+  E total = S::zero();
+
+  template <int N> __device__ __forceinline__ void add(const E* left, const E* right, int, long long) {
+#pragma unroll
+    for (int q = 0; q < N; q += S::steps) S::accumulate(total, left + q, right + q);
+  }
+  template <int PARTS> __device__ __forceinline__ void combine(int part) {
+#pragma unroll
+    for (int bit = 1; bit < PARTS; bit *= 2) {
+      const E other = of_other_lane(total, bit);
+      total = part & bit ? S::add(other, total) : S::add(total, other);
+    }
+  }
+  template <int PARTS> __device__ __forceinline__ void combine_turns(int part) { combine<PARTS>(part); }
+  __device__ __forceinline__ E result() const { return total; }
+};
+
+// The same where + selects, with the first term that is the sum; -1 where that is zero. Parts may also take terms by turns: then the term
+// with the lowest number wins of those that are the sum.
+template <class S> struct Selection {
+  static constexpr bool SELECTS = true;
+  using E = typename S::Element;
+  E total = S::zero();
+  int winner = -1;
+
+  __device__ __forceinline__ void consider(const E& x, int number) {
+    const E found = S::add(total, x);
+    if (!S::same(found, total)) winner = number;
+    total = found;
+  }
+  template <int N> __device__ __forceinline__ void add(const E* left, const E* right, int first, long long threshold) {
+#pragma unroll  // a sum with an infinity that a finite element pulls back is infinite, and never is better
+    for (int q = 0; q < N; q++) consider(S::encode(S::decode(S::mul(left[q], right[q]), threshold)), first + q);
+  }
+  template <int PARTS> __device__ __forceinline__ void combine(int part) {
+#pragma unroll
+    for (int bit = 1; bit < PARTS; bit *= 2) {
+      const E other = of_other_lane(total, bit);
+      const int others = __shfl_xor_sync(0xffffffff, winner, bit);
+      const E before = part & bit ? other : total, after = part & bit ? total : other, found = S::add(before, after);
+      winner = S::same(found, before) == ((part & bit) == 0) ? winner : others;
+      total = found;
+    }
+  }
+  template <int PARTS> __device__ __forceinline__ void combine_turns(int) {
+#pragma unroll
+    for (int bit = 1; bit < PARTS; bit *= 2) {
+      const E other = of_other_lane(total, bit);
+      const unsigned others = __shfl_xor_sync(0xffffffff, winner, bit), mine = winner;  // of which -1 is the highest
+      const E found = S::add(total, other);
+      winner = S::same(total, other) ? min(mine, others) : S::same(found, total) ? mine : others;
+      total = found;
+    }
+  }
+  __device__ __forceinline__ E result() const { return total; }
+};
+
+// log(sum of exp(s x)) / s over the terms x, as m + log(sum of exp(s (x - m))) / s, with m the one whose multiple by s is the largest.
+template <class S> struct LogSum {
+  static constexpr bool SELECTS = false;
+  using E = typename S::Element;
+  using T = decltype(E::c0);
+  T most = S::zero().c0, total = 0;
+
+  static __device__ __forceinline__ T larger(T x, T y) { return S::scale() > T(0) ? (y > x ? y : x) : (y < x ? y : x); }
+  // Nothing is taken out where all terms are zero, whose sum is log 0, or where one is infinite otherwise, as the sum is too.
+  static __device__ __forceinline__ T taken_out(T m) { return m - m == T(0) ? m : T(0); }
+  // What the total of terms is from which more is taken out.
+  static __device__ __forceinline__ T rescaled(T total, T m, T larger) {
+    return total == T(0) ? T(0) : total * exp(S::scale() * (taken_out(m) - taken_out(larger)));
+  }
+
+  template <int N> __device__ __forceinline__ void add(const E* left, const E* right, int, long long) {
+    T x[N], top = most;
+#pragma unroll
+    for (int q = 0; q < N; q++) x[q] = S::mul(left[q], right[q]).c0, top = larger(top, x[q]);
+    T sum = rescaled(total, most, top);
+    const T m = taken_out(top);
+#pragma unroll
+    for (int q = 0; q < N; q++) sum += exp(S::scale() * (x[q] - m));
+    most = top, total = sum;
+  }
+  template <int PARTS> __device__ __forceinline__ void combine(int) {
+    if constexpr (PARTS == 1) return;
+    T top = most;
+#pragma unroll
+    for (int bit = 1; bit < PARTS; bit *= 2) top = larger(top, __shfl_xor_sync(0xffffffff, top, bit));
+    total = rescaled(total, most, top), most = top;
+#pragma unroll
+    for (int bit = 1; bit < PARTS; bit *= 2) total += __shfl_xor_sync(0xffffffff, total, bit);
+  }
+  template <int PARTS> __device__ __forceinline__ void combine_turns(int part) { combine<PARTS>(part); }
+  __device__ __forceinline__ E result() const { return {taken_out(most) + log(total) * S::inverse_scale()}; }
+};

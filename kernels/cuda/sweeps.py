@@ -1,0 +1,165 @@
+"""Sweeps through the panels of a sparse elimination on a GPU: rows and columns of the closure, 32 of them by each warp.
+
+A warp goes through all supernodes by itself, so that nothing has to wait for other warps. Its vectors lie in global memory, a row of 32
+lanes for each place, and come into the caller's order by way of shared memory once they are done.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.arrays.devices import gpu_name
+from semiring.arrays.memory import free_on
+from semiring.kernels import cache
+from semiring.kernels.cpu.eliminations import Panels
+from semiring.kernels.cpu.fronts import Supernodes
+from semiring.kernels.cuda.arguments import Sweep
+from semiring.kernels.cuda.blocks import by_value
+from semiring.kernels.cuda.compiler import Kernel
+from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.source import semiring_struct
+from semiring.kernels.cuda.sums import summed_struct
+from semiring.kernels.hardware import device
+from semiring.kernels.limits import threshold
+
+__all__ = ["CudaSweeps", "sweep_source"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Any, ...]
+
+_LANES = 32
+"""Sources of a warp."""
+
+_WARPS = 12
+"""Of a multiprocessor at most, each of which has memory for its vectors."""
+
+_SHARE = 2
+"""The part of the free memory that vectors may take: one half."""
+
+
+def sweep_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backward: bool) -> str:
+    """The CUDA C++ of the kernel ``sweep``, of rows or `backward` of columns."""
+    r = represent(semiring, dtypes)
+    return "\n".join(
+        [
+            '#include "arithmetic.cuh"',
+            '#include "sweeps.cuh"',
+            "",
+            semiring_struct(r, None),
+            summed_struct(semiring, dtypes, r),
+            f'extern "C" __global__ void __launch_bounds__({_LANES}) sweep(const __grid_constant__ Sweep<Summed> sweep) {{',
+            f"  sweep_sources<Summed, {str(backward).lower()}>(sweep);",
+            "}\n",
+        ]
+    )
+
+
+class CudaSweeps:
+    """The panels of one elimination on a GPU, and the sweeps through them.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    number : int
+        The GPU.
+    nodes : Supernodes
+    parents : int array
+        The supernode above each one; their number for none.
+    """
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int, nodes: Supernodes, parents: Array) -> None:
+        self.semiring, self.dtypes, self.number = semiring, dtypes, number
+        self._representation = represent(semiring, dtypes)
+        widths = np.diff(nodes.columns)
+        self._n, self._widest, self._count = int(nodes.columns[-1]), int(widths.max(initial=0)), len(widths)
+        numbers = nodes.columns, nodes.row_starts, nodes.rows, nodes.panel_starts, parents, np.repeat(np.arange(self._count), widths)
+        kinds = np.int32, np.int64, np.int32, np.int64, np.int32, np.int32
+        self._structure = [_there(v, kind) for v, kind in zip(numbers, kinds, strict=True)]
+        self._starts_of_panels = nodes.panel_starts
+        self._upper: Values = ()
+        self._lower: Values = ()
+
+    def hold(self, panels: Panels, changed: Array | None = None) -> None:
+        """Take the panels over: all of them, or those of the supernodes that have changed."""
+        upper, lower = panels
+        if changed is None or not self._upper:
+            self._upper, self._lower = (tuple(_there(v, v.dtype) for v in panel) for panel in (upper, lower))
+            return
+        starts, marks = self._starts_of_panels, np.concatenate([[False], changed, [False]])
+        first, last = np.flatnonzero(~marks[:-1] & marks[1:]), np.flatnonzero(marks[:-1] & ~marks[1:])
+        for there, panel in zip((*self._upper, *self._lower), (*upper, *lower), strict=True):
+            for a, b in zip(starts[first].tolist(), starts[last].tolist(), strict=True):
+                there[a:b].set(panel[a:b])
+
+    def run(self, starts: Array, ends: Array, down: Array, out: Values, *, backward: bool, signed: bool) -> None:
+        """Rows of the closure from some places (`backward`: columns to them), at others.
+
+        Parameters
+        ----------
+        starts, ends : int arrays of shape (k,) and (l,)
+            Places.
+        down : int array
+            The supernodes of the ends and all above them, descending.
+        out : tuple of CuPy arrays of shape (k, l)
+            C-contiguous.
+        backward, signed : bool
+            The latter as of `Engine`.
+        """
+        import cupy
+
+        order = np.argsort(starts, kind="stable")  # those near each other in the tree have most of their ancestors in common
+        lists = [_there(v, np.int32) for v in (down, starts[order], order, ends)]
+        groups = -(-len(starts) // _LANES)
+        each = _LANES * (self._n + self._widest) * sum(d.itemsize for d in self.dtypes) + 4 * self._count
+        free = free_on(gpu_name(self.number)) or 0
+        blocks = max(1, min(groups, _WARPS * device(self.number).multiprocessors, free // (_SHARE * max(1, each))))
+        x, own = (tuple(cupy.empty((blocks, n, _LANES), d) for d in self.dtypes) for n in (self._n, max(1, self._widest)))
+        marks = cupy.empty((blocks, max(1, self._count)), np.int32)
+        r, (below, places, rows_of, at) = self._representation, lists
+        upper, lower, vectors, of_widest = (tuple([v.data.ptr for v in values]) for values in (self._upper, self._lower, x, own))
+        columns, row_starts, rows, panel_starts, parents, supernode_of = (v.data.ptr for v in self._structure)
+        sweep = Sweep(
+            columns=columns,
+            row_starts=row_starts,
+            rows=rows,
+            panel_starts=panel_starts,
+            parents=parents,
+            supernode_of=supernode_of,
+            supernodes=self._count,
+            n=self._n,
+            widest=self._widest,
+            down=below.data.ptr,
+            downs=len(down),
+            starts=places.data.ptr,
+            rows_of=rows_of.data.ptr,
+            sources=len(starts),
+            ends=at.data.ptr,
+            targets=len(ends),
+            stride=out[0].shape[1],
+            threshold=threshold(int(r.zero[0]), signed=signed) if r.clamped else 0,
+            upper=upper,
+            lower=lower,
+            x=vectors,
+            own=of_widest,
+            marks=marks.data.ptr,
+            out=tuple([v.data.ptr for v in out]),
+        )
+        _kernel(self.semiring, self.dtypes, backward, self.number)((blocks, 1, 1), (_LANES, 1, 1), (by_value(sweep),))
+
+
+def _there(values: Array, dtype: Any) -> Any:
+    """A copy on the current GPU."""
+    from semiring.kernels.cuda.transfer import upload
+
+    return upload(np.ascontiguousarray(values, dtype=dtype))
+
+
+@functools.lru_cache(maxsize=cache.LOADED)
+def _kernel(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, number: int) -> Kernel:
+    """The kernel for a GPU."""
+    return Kernel("sweep", lambda: sweep_source(semiring, dtypes, backward=backward), number)

@@ -1,0 +1,110 @@
+"""`k_shortest_paths`: the shortest path between two vertices, and the next best ones that meet no vertex twice."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.simple_paths import simple_paths
+from semiring.common.docstrings import described_by
+from semiring.common.errors import GraphError, noted, raised_here
+from semiring.graphs.read import one_graph
+from semiring.graphs.vertices import chosen
+from semiring.solve import apsp
+
+__all__ = ["SimplePath", "k_shortest_paths"]
+
+
+class SimplePath(NamedTuple):
+    """A path that meets no vertex twice, and its length; `k_shortest_paths` finds the shortest ones.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> distance, path = sr.k_shortest_paths(sr.edges([("a", "b", 1.5), ("b", "c", 2.0)]), "a", "c", 1)[0]
+    >>> distance, path
+    (3.5, ['a', 'b', 'c'])
+
+    Attributes
+    ----------
+    distance : float
+        The sum of the weights of its edges.
+    path : list
+        Its vertices, by their names.
+    """
+
+    distance: float
+    path: list[Any]
+
+
+@raised_here
+@described_by(apsp)
+def k_shortest_paths(
+    graph: Any, source: Any, target: Any, k: int, *, weight: Any = None, nonedge: Any = None, threads: int | None = None
+) -> list[SimplePath]:
+    """The k shortest simple paths between two vertices, the shortest first.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> roads = sr.edges([("A", "B", 3), ("B", "D", 4), ("A", "C", 2), ("C", "D", 6), ("C", "B", 2)], directed=False)
+    >>> for distance, path in sr.k_shortest_paths(roads, "A", "D", 3):
+    ...     print(distance, path)
+    7.0 ['A', 'B', 'D']
+    8.0 ['A', 'C', 'D']
+    8.0 ['A', 'C', 'B', 'D']
+
+    Parameters
+    ----------
+    graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
+        See `apsp`. Weights may be negative; of parallel edges the lightest counts.
+    source, target : vertex
+        By its name, or by its number where vertices have none.
+    k : int
+        How many paths are wanted.
+    weight, nonedge
+        As for `apsp`.
+
+    Returns
+    -------
+    list of SimplePath
+        Fewer where there are no more; with the same source and target the path of one vertex alone.
+
+    Other Parameters
+    ----------------
+    threads : int, optional
+        By default ``SEMIRING_NUM_THREADS``, or all cores.
+
+    Raises
+    ------
+    GraphError
+        For a source or a target that is no vertex of the graph, or a k that is no whole number from 0; and as for `apsp`.
+    NegativeCycleError
+        Where a negative cycle leads to the target.
+
+    Notes
+    -----
+    Yen's algorithm, with Lawler's refinement: for each path as many searches as it has vertices from where it leaves an earlier one, each
+    of which is drawn towards the target by the distances to it (A*), and cut off where what it finds cannot be among the k. Weights are
+    float64; which of equally long paths come first is not defined. Yen, "Finding the k shortest loopless paths in a network", 1971;
+    Lawler, "A procedure for computing the k best solutions", 1972.
+    """
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 0:
+        raise GraphError(f"k is {k!r}; it must be a whole number from 0")
+    with noted("the paths", MIN_PLUS, graph):
+        edges, labels = one_graph(graph, MIN_PLUS, nonedge=nonedge, dtype=np.float64, weight=weight)
+        ends = [_one(vertex, edges.n, labels, what) for vertex, what in ((source, "source"), (target, "target"))]
+        names: Any = int if labels is None else labels.__getitem__
+        found = list(simple_paths(edges, ends[0], ends[1], int(k), name=names, threads=threads)) if k else []
+    return [SimplePath(length, [names(v) for v in path]) for length, path in found]
+
+
+def _one(vertex: Any, n: int, labels: Any, what: str) -> int:
+    """The number of one vertex."""
+    found = chosen(vertex, n, labels, what)
+    if vertex is None or not found.single:
+        raise GraphError(f"{what} is one vertex, not {vertex!r}")
+    return int(found.numbers[0])

@@ -1,0 +1,231 @@
+"""A product with sparse operands is run here: they are read as they are stored, numbers are checked, and rows are multiplied.
+
+Compressed rows stand on the left of a product. A matrix that is stored by columns is the transpose of one by rows, and (AB)ᵀ is Bᵀ Aᵀ with
+the factors of ⊗ swapped: so a product of two matrices by columns, and of a dense matrix and one by columns, convert nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
+from semiring.arrays.memory import fits, free_on
+from semiring.common.errors import GraphError, SemiringError, ShapeError, TooLargeError
+from semiring.common.units import format_bytes
+from semiring.execution.operands import (
+    WITNESS,
+    Arrays,
+    ProductForm,
+    arrays_of,
+    dtype_of,
+    elements,
+    form_of,
+    matching,
+    operand,
+    restorer_of,
+)
+from semiring.execution.product import Witnessed
+from semiring.execution.sparse_operands import SparseOperand, holds_sparse, mask_of, sparse_operand
+from semiring.kernels.compressed import CompressedRows
+from semiring.kernels.operations import operations_for
+from semiring.kernels.overflow.products import checks_for
+from semiring.kernels.select import dense_products_for, sparse_products_for
+from semiring.planning import location
+from semiring.planning.options import named_device
+
+__all__ = ["multiply_sparse"]
+
+
+class _Call(NamedTuple):
+    """What all steps of one call need."""
+
+    semiring: Semiring
+    form: ProductForm
+    device: str
+    threads: int | None
+    witness: bool
+    check: bool
+
+
+def multiply_sparse(
+    a: Any,
+    b: Any,
+    semiring: Semiring,
+    c: Any,
+    out: Any,
+    mask: Any,
+    complement: bool,
+    options: tuple[bool, str, int | None, bool],
+) -> Any:
+    """The product of operands of which at least one is sparse, in the caller's kind; the options are those of `semiring.matmul`."""
+    witness, device, threads, check = options
+    both = holds_sparse(a) and holds_sparse(b)
+    if not both and (mask is not None or complement):
+        raise SemiringError("a mask is for a product of two sparse arrays, of which it selects entries; of a dense result, index it")
+    if complement and mask is None:
+        raise SemiringError("complement=True says where the mask has no entries; pass mask=")
+    if both and not (c is out is None):
+        raise SemiringError("c and out are for dense results; the product of two sparse arrays is a new one")
+    left, right = (sparse_operand(x, semiring, n) if holds_sparse(x) else operand(x, semiring, n) for x, n in ((a, "a"), (b, "b")))
+    (shape_a, kinds_a), (shape_b, kinds_b) = (
+        (x.shape, x.dtypes) if isinstance(x, SparseOperand) else (x[0].array.shape, tuple(map(dtype_of, arrays_of(x))))
+        for x in (left, right)
+    )
+    form = form_of(semiring, shape_a, kinds_a, shape_b, kinds_b, witness)
+    there = _device(left, right, device, exact=any(d.kind == "O" for d in form.dtypes))
+    call = _Call(semiring, form, there, threads, witness, check)
+    if isinstance(left, SparseOperand) and isinstance(right, SparseOperand):
+        return _sparse_result(call, left, right, mask, complement)
+    swapped = isinstance(right, SparseOperand)
+    sparse, dense = (right, left) if swapped else (left, right)
+    assert isinstance(sparse, SparseOperand)
+    assert not isinstance(dense, SparseOperand)
+    return _dense_result(call, sparse, dense, c, out, swapped=swapped)
+
+
+def _device(left: Any, right: Any, device: Any, *, exact: bool) -> str:
+    """Where a product is computed: where the sparse operand lies."""
+    given = [x for x in (left, right) if isinstance(x, SparseOperand)]
+    arrays = [v for x in given for v in x.rows.values]
+    place = location(tuple(arrays), device)
+    there = named_device(device, place, exact=exact) or "cpu"
+    if is_gpu(there) != is_gpu(place):
+        raise SemiringError(f"device={device!r}: a product is computed where its sparse array lies, on the host; leave device out")
+    if is_gpu(there) and len(given) == 2:
+        raise GraphError("two sparse arrays are multiplied on the host, and these lie on a GPU; pass .get()")
+    return place if is_gpu(place) else there
+
+
+def _checked(call: _Call, operands: Sequence[Arrays], longest: int, names: tuple[str, str]) -> bool:
+    """Refuse numbers of a, b and c as a product of dense matrices does; whether a finite one could pull ∞ back."""
+    checks = checks_for(call.semiring, call.form.dtypes, longest)
+    signed, _ = checks.run(operands, call.threads, refuse=call.check, names=(*names, "c"))
+    return signed
+
+
+def _require_room(needed: int, what: str, device: str = "cpu") -> None:
+    """Refuse a result for which there is no memory."""
+    if not fits(needed, device):
+        free = format_bytes(free_on(device) or 0)
+        raise TooLargeError(f"{what} would take {format_bytes(needed)}, but {free} of memory are available; multiply some rows at a time")
+
+
+def _product(value: tuple[Any, ...], via: Any) -> Any:
+    """What the caller gets."""
+    product = value[0] if len(value) == 1 else value
+    return product if via is None else Witnessed(product, via)
+
+
+# Of two sparse matrices.
+
+
+def _sparse_result(call: _Call, a: SparseOperand, b: SparseOperand, mask: Any, complement: bool) -> Any:
+    """Stored as a is, in its kind."""
+    semiring, form, by_columns = call.semiring, call.form, a.by_columns
+    a, b = a.converted(form.dtypes, semiring, "a"), b.converted(form.dtypes, semiring, "b")
+    signed = _checked(call, (a.rows.values, b.rows.values), form.depth * a.most_alike() * b.most_alike(), ("a.data", "b.data"))
+    wanted = None if mask is None else mask_of(mask, form.shape, complement=complement, by_columns=by_columns)
+    first, second = (b.stored(by_columns=True), a.rows) if by_columns else (a.rows, b.stored(by_columns=False))
+    if call.witness:
+        first = first.in_order()
+    entry = second.columns.itemsize + sum(d.itemsize for d in form.dtypes) + WITNESS.itemsize * call.witness
+
+    def room(count: int) -> None:
+        _require_room(count * entry, f"the product has {count:,} entries, and")
+
+    products = sparse_products_for(semiring, form.dtypes, call.device, call.threads)
+    product, via = products.times_sparse(first, second, room, wanted, witness=call.witness, swapped=by_columns, signed=signed)
+    zero, _ = semiring.identities(form.dtypes)
+    values = a.restored(product, product.values, zero, by_columns=by_columns)
+    return _product(values, None if via is None else a.restored(product, (via,), (-1,), by_columns=by_columns)[0])
+
+
+# Of a sparse matrix and a dense one.
+
+
+def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c: Any, out: Any, *, swapped: bool) -> Any:
+    """Of the dense operand's library; `swapped` where that is the left one."""
+    semiring, form = call.semiring, call.form
+    name, other = ("a", "b") if swapped else ("b", "a")
+    lent_c = () if c is None else operand(c, semiring, "c")
+    lent_out = () if out is None else operand(out, semiring, "out")
+    there = is_gpu(call.device)
+    if there and lent_c:
+        raise SemiringError("c is for a product on the host; on a GPU, add it to the result")
+    for what, lent in ((name, dense), ("c", lent_c), ("out", lent_out)):
+        strays = any(on_gpu(p.array) != there and (what == "out" or not there or p.restore is not None) for p in lent)
+        if strays:
+            raise ShapeError(f"{what} lies {'on the host' if there else 'on a GPU'}, and the sparse array does not; bring it there")
+    if lent_c:
+        matching(lent_c, form.dtypes, form.shape, "c", exact=False)
+    target = matching(lent_out, form.dtypes, form.shape, "out", exact=True) if lent_out else None
+    _require_room(math.prod(form.full) * sum([d.itemsize for d in form.dtypes]), f"a result of shape {form.shape}", call.device)
+    with on_device(call.device):
+        sparse = sparse.converted(form.dtypes, semiring, other)
+        given = elements(dense, form.dtypes, semiring, name, call.device)
+        old = elements(lent_c, form.dtypes, semiring, "c", "cpu") if lent_c else None
+        pair, names = ((given, sparse.rows.values), ("a", "b.data")) if swapped else ((sparse.rows.values, given), ("a.data", "b"))
+        signed = _checked(call, pair if old is None else (*pair, old), form.depth * sparse.most_alike(), names)
+        rows = sparse.stored(by_columns=swapped)
+        if call.witness:
+            rows = rows.in_order()
+        values, via = _multiplied(call, rows, given, signed=signed, swapped=swapped)
+        values, via = tuple([v.reshape(form.shape) for v in values]), None if via is None else via.reshape(form.shape)
+        if old is not None:
+            values, via = _added(call, old, values, via)
+        if target is not None:
+            for place, v in zip(target, values, strict=True):
+                place[...] = v
+    restore = restorer_of(lent_out or dense)
+    if restore is not None:
+        values, via = tuple(map(restore, values)), None if via is None else restore(via)
+    elif not form.shape:
+        values, via = tuple([v[()] for v in values]), None if via is None else via[()]
+    if out is None:
+        return _product(values, via)
+    return out if via is None else Witnessed(out, via)
+
+
+def _added(call: _Call, old: Arrays, values: Arrays, via: Any) -> tuple[Arrays, Any]:
+    """c ⊕ a product, and its witness, which there is none of where c stays."""
+    sums = operations_for(call.semiring, call.form.dtypes).add(old, values)
+    if via is not None:
+        via[np.logical_and.reduce([x == y for x, y in zip(sums, old, strict=True)])] = -1
+    return tuple(map(np.asarray, sums)), via
+
+
+def _multiplied(call: _Call, rows: CompressedRows, given: Arrays, *, signed: bool, swapped: bool) -> tuple[Arrays, Any]:
+    """Each matrix of a stack times the sparse one, in the full shape."""
+    form, xp = call.form, namespace(given[0])
+    products = dense_products_for(call.semiring, form.dtypes, call.device, call.threads)
+    values = tuple([xp.empty(form.full, d) for d in form.dtypes])
+    via = xp.empty(form.full, WITNESS) if call.witness else None
+    one = form.row if swapped else form.column
+    for index in np.ndindex(*form.batch):
+        parts = [v if one else v[index].T if swapped else v[index] for v in given]
+        B = tuple([_by_rows(v[:, None] if one else v) for v in parts])
+        C, k = tuple([v[index] for v in values]), None if via is None else via[index]
+        if swapped:  # Cᵀ = Bᵀ ⊗ Aᵀ
+            flipped = tuple([xp.empty(v.shape[::-1], v.dtype) for v in C])
+            codes = None if k is None else xp.empty(k.shape[::-1], k.dtype)
+            products.times_dense(rows, B, flipped, codes, swapped=True, signed=signed)
+            for v, w in zip(C, flipped, strict=True):
+                v[...] = w.T
+            if k is not None and codes is not None:
+                k[...] = codes.T
+        else:
+            products.times_dense(rows, B, C, k, signed=signed)
+    return values, via
+
+
+def _by_rows(matrix: Any) -> Any:
+    """The matrix with elements of a row side by side and rows a whole number of elements apart; copied where they are not."""
+    size = matrix.itemsize
+    side_by_side = matrix.shape[1] == 1 or matrix.strides[1] == size
+    whole = matrix.strides[0] % size == 0 and getattr(matrix.flags, "aligned", True)
+    return matrix if side_by_side and whole else namespace(matrix).ascontiguousarray(matrix)

@@ -1,0 +1,141 @@
+"""Who reaches whom in a sparse graph, without a matrix: counts, sets and single answers."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.reachability import Condensation
+from semiring.arrays.memory import fits, free_on
+from semiring.common.errors import GraphError, TooLargeError, raised_here
+from semiring.common.forks import cached_property
+from semiring.common.html import Shown
+from semiring.common.units import format_bytes
+from semiring.graphs.vertices import chosen
+
+__all__ = ["Reachability"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Reachability(Shown):
+    """Who reaches whom in a graph; `reachability` makes it.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> calls = sr.edges([("main", "parse"), ("parse", "eval"), ("eval", "parse"), ("eval", "print")])
+    >>> found = sr.reachability(calls)
+    >>> found
+    <reachability among 4 vertices: 9 of 16 pairs connected, 3 strongly connected components>
+    >>> found.counts
+    array([3, 3, 3, 0])
+
+    Attributes
+    ----------
+    nodes : tuple
+        The vertices.
+    reflexive : bool
+        Whether every vertex reaches itself; otherwise only through a cycle.
+    """
+
+    def __init__(self, condensation: Condensation, labels: Sequence[Hashable] | None, *, reflexive: bool) -> None:
+        self._condensation, self.reflexive = condensation, reflexive
+        self.nodes: tuple[Any, ...] = tuple(range(condensation.n)) if labels is None else tuple(labels)
+        self._labels = None if labels is None else self.nodes
+
+    @cached_property
+    def counts(self) -> Array:
+        """How many vertices each one reaches.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.reachability(sr.edges([(0, 1), (1, 2)]), reflexive=True).counts
+        array([3, 2, 1])
+        """
+        return self._condensation.counts(reflexive=self.reflexive)
+
+    @property
+    def components(self) -> Array:
+        """The number of each vertex's strongly connected component; edges lead to the same number, or to lower ones.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.reachability(sr.edges([(0, 1), (1, 0), (1, 2)])).components
+        array([1, 1, 0])
+        """
+        return self._condensation.component
+
+    @raised_here
+    def reaches(self, source: Any, target: Any) -> bool:
+        """Whether there is a path from one vertex to another one.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> found = sr.reachability(sr.edges([("a", "b"), ("b", "c")]))
+        >>> found.reaches("a", "c"), found.reaches("c", "a")
+        (True, False)
+        """
+        return self._condensation.reaches(self._number(source, "source"), self._number(target, "target"), reflexive=self.reflexive)
+
+    @raised_here
+    def reached(self, source: Any) -> list[Any]:
+        """The vertices that one reaches, in the order of `nodes`.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.reachability(sr.edges([("a", "b"), ("b", "c")])).reached("a")
+        ['b', 'c']
+        """
+        found = self._condensation.reached(self._number(source, "source"), reflexive=self.reflexive).tolist()
+        return found if self._labels is None else [self.nodes[v] for v in found]
+
+    @raised_here
+    def to_scipy(self) -> Any:
+        """All pairs as a SciPy sparse array of truth values.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.reachability(sr.edges([(0, 1), (1, 2)])).to_scipy().nnz
+        3
+        """
+        scipy = importlib.import_module("scipy.sparse")
+        n, pairs = self._condensation.n, int(self.counts.sum())
+        if not fits(9 * pairs, "cpu"):
+            raise TooLargeError(
+                f"{pairs:,} pairs take {format_bytes(9 * pairs)}, but {format_bytes(free_on('cpu') or 0)} of memory are available; ask for "
+                f".counts, .reaches() or .reached()"
+            )
+        starts, heads = np.zeros(n + 1, np.int64), np.empty(pairs, np.int64)
+        np.cumsum(self.counts, out=starts[1:])
+        for v in range(n):
+            heads[starts[v] : starts[v + 1]] = self._condensation.reached(v, reflexive=self.reflexive)
+        return scipy.csr_array((np.ones(pairs, dtype=bool), heads, starts), shape=(n, n))
+
+    def _number(self, vertex: Any, what: str) -> int:
+        """The number of a vertex."""
+        found = chosen(vertex, self._condensation.n, self._labels, what)
+        if not found.single:
+            raise GraphError(f"{what} is one vertex, not {vertex!r}")
+        return int(found.numbers[0])
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """What Jupyter shows."""
+        n = len(self.nodes)
+        facts = [
+            ("connected", f"{int(self.counts.sum()):,} of {n * n:,} pairs"),
+            ("strongly connected components", f"{len(self._condensation.rows):,}"),
+        ]
+        return f"reachability among {n:,} vertices", facts
+
+    def __repr__(self) -> str:
+        title, ((_, connected), (name, components)) = self.facts()
+        return f"<{title}: {connected} connected, {components} {name}>"

@@ -1,0 +1,187 @@
+"""Cycle means beside all simple cycles of NetworkX, and Karp's algorithm in exact fractions; eigenvectors by products of this library."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import semiring as sr
+
+INF = np.inf
+
+
+def karp(n: int, edges: list[tuple[int, int, Any]]) -> Fraction | None:
+    """The least cycle mean by Karp (1978): min over v of max over k of (D_n(v) − D_k(v)) / (n − k), with walks from anywhere."""
+    walks: list[dict[int, Fraction]] = [{v: Fraction(0) for v in range(n)}]
+    for _ in range(n):
+        longer = dict[int, Fraction]()
+        for u, v, w in edges:
+            if u in walks[-1]:
+                longer[v] = min(longer.get(v, walks[-1][u] + Fraction(w)), walks[-1][u] + Fraction(w))
+        walks.append(longer)
+    last = walks[-1]
+    return min((max((d - walks[k][v]) / (n - k) for k in range(n) if v in walks[k]) for v, d in last.items()), default=None)
+
+
+def checked(found: sr.CycleMean, n: int, edges: list[tuple[int, int, Any]], semiring: sr.Semiring) -> None:
+    """The cycle is one of the graph and has the mean; the eigenvector is one, and finite where the cycle can be reached."""
+    weights = {(u, v): Fraction(w) for u, v, w in edges}
+    assert found.cycle is not None
+    around = [*found.cycle, found.cycle[0]]
+    assert len(set(found.cycle)) == len(found.cycle)
+    total = sum(weights[e] for e in itertools.pairwise(around))
+    assert found.total == float(total)
+    assert found.mean == found.total / len(found.cycle)
+    zero = semiring.zero
+    a = np.full((n, n), zero)
+    for (u, v), w in weights.items():
+        a[u, v] = float(w)
+    x = found.eigenvector
+    assert x[found.cycle[0]] == 0
+    scale = max(1.0, *(abs(float(w)) for w in weights.values()))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(sr.matmul(a, x, semiring), found.mean + x, rtol=1e-12, atol=1e-12 * scale * n)
+    reaching = nx.ancestors(nx.DiGraph(list(weights)), found.cycle[0]) | {found.cycle[0]}
+    assert set(np.flatnonzero(np.isfinite(x)).tolist()) == reaching
+
+
+@st.composite
+def graphs(draw: st.DrawFn, weights: st.SearchStrategy[Any]) -> tuple[int, list[tuple[int, int, Any]]]:
+    n = draw(st.integers(1, 8))
+    ends = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), unique=True, max_size=24))
+    return n, [(u, v, draw(weights)) for u, v in ends]
+
+
+SMALL = st.integers(-6, 6)
+LARGE = st.integers(-(10**9), 10**9)
+
+
+@pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.MAX_PLUS], ids=lambda s: s.name)
+@given(graph=st.one_of(graphs(SMALL), graphs(LARGE)))
+def test_integers_are_exact(graph: tuple[int, list[tuple[int, int, int]]], semiring: sr.Semiring) -> None:
+    n, edges = graph
+    found = sr.cycle_mean(sr.edges(edges, nodes=range(n)), semiring)
+    sign = 1 if semiring is sr.MIN_PLUS else -1
+    expected = karp(n, [(u, v, sign * w) for u, v, w in edges])
+    if expected is None:
+        assert found.cycle is None
+        assert found.mean == semiring.zero
+        assert (found.eigenvector == semiring.zero).all()
+        return
+    assert found.cycle is not None
+    assert sign * Fraction(int(found.total), len(found.cycle)) == expected
+    checked(found, n, edges, semiring)
+
+
+@given(graph=graphs(st.floats(-1e6, 1e6)))
+def test_floats_are_within_rounding(graph: tuple[int, list[tuple[int, int, float]]]) -> None:
+    n, edges = graph
+    found = sr.cycle_mean(sr.edges(edges, nodes=range(n)), "min-plus")
+    expected = karp(n, edges)
+    assert (found.cycle is None) == (expected is None)
+    if expected is not None:
+        assert found.mean == pytest.approx(float(expected), rel=1e-12, abs=1e-12 * max(abs(w) for *_, w in edges))
+        checked(found, n, edges, sr.MIN_PLUS)
+
+
+def test_all_simple_cycles() -> None:
+    rng = np.random.default_rng(5)
+    for n in (3, 5, 7, 9):
+        graph = nx.gnp_random_graph(n, 0.4, seed=n, directed=True)
+        for *_, data in graph.edges(data=True):
+            data["weight"] = int(rng.integers(-20, 20))
+        means = [Fraction(sum(graph.edges[e]["weight"] for e in itertools.pairwise([*c, c[0]])), len(c)) for c in nx.simple_cycles(graph)]
+        for semiring, best in ((sr.MAX_PLUS, max), (sr.MIN_PLUS, min)):
+            found = sr.cycle_mean(graph, semiring)
+            if means:
+                assert found.cycle is not None
+                assert Fraction(int(found.total), len(found.cycle)) == best(means)
+            else:
+                assert found.cycle is None
+
+
+@pytest.mark.parametrize("shape", ["ring", "way to a loop", "two rings", "grid"])
+def test_long_graphs(shape: str) -> None:
+    n = 1000
+    edges = {
+        "ring": [(v, (v + 1) % n, v % 7) for v in range(n)],
+        "way to a loop": [*((v, v + 1, -(v % 5)) for v in range(n - 1)), (n - 1, n - 1, 3)],
+        "two rings": [
+            *((v, (v + 1) % 600, 2) for v in range(600)),
+            *((v, v + 1 if v < n - 1 else 600, 3) for v in range(600, n)),
+            (7, 800, 1),
+        ],
+        "grid": [e for v in range(n) for u in (v + 1, v + 40) if u < n for e in ((v, u, v % 11 + 1), (u, v, u % 13 + 1))],
+    }[shape]
+    found = sr.cycle_mean(sr.edges(edges, nodes=range(n)), sr.MIN_PLUS)
+    expected = {"ring": Fraction(sum(v % 7 for v in range(n)), n), "way to a loop": 3, "two rings": 2, "grid": None}[shape]
+    assert found.cycle is not None
+    if expected is not None:
+        assert Fraction(int(found.total), len(found.cycle)) == expected
+    checked(found, n, edges, sr.MIN_PLUS)
+    less = sr.edges([(u, v, w - found.mean + 1e-9) for u, v, w in edges], nodes=range(n))
+    sr.apsp(less, sources=[0])  # no cycle is less than the mean
+    if shape != "two rings":
+        with pytest.raises(sr.NegativeCycleError):
+            sr.apsp(sr.edges([(u, v, w - found.mean - 1e-2) for u, v, w in edges], nodes=range(n)), sources=[0])
+
+
+def test_threads_change_no_bit() -> None:
+    rng = np.random.default_rng(3)
+    n, m = 40_000, 120_000
+    graph = sp.coo_array((rng.normal(size=m), (rng.integers(0, n, m), rng.integers(0, n, m))), (n, n)).tocsr()
+    one, *others = (sr.cycle_mean(graph, threads=threads) for threads in (1, 2, 5))
+    for other in others:
+        assert (other.mean, other.cycle) == (one.mean, one.cycle)
+        assert other.eigenvector.tobytes() == one.eigenvector.tobytes()
+
+
+def test_kinds_of_graphs() -> None:
+    a = np.array([[-INF, 3, -INF], [-INF, -INF, 4], [2, -INF, 1]])
+    for graph in (a, np.asfortranarray(a), a.tolist(), sp.csr_array(np.where(np.isfinite(a), a, 0))):
+        found = sr.cycle_mean(graph)
+        assert (found.mean, found.cycle, found.total) == (3.0, [0, 1, 2], 9.0)
+    network = nx.DiGraph()
+    network.add_edge("x", "y", minutes=3)
+    network.add_edge("y", "x", minutes=4)
+    found = sr.cycle_mean(network, weight="minutes")
+    assert (found.mean, found.cycle, found.nodes) == (3.5, ["x", "y"], ("x", "y"))
+    assert sr.cycle_mean(sr.edges([(0, 1, 1), (0, 1, 5), (1, 0, 2)])).mean == 3.5  # of parallel edges the heaviest
+
+
+def test_none_and_refusals() -> None:
+    for n in (0, 1, 4):
+        found = sr.cycle_mean(np.full((n, n), -INF))
+        assert (found.mean, found.cycle, found.total) == (-INF, None, 0.0)
+        assert "no cycle" in repr(found)
+        assert "mean" in found._repr_html_()
+    assert sr.cycle_mean(np.array([[-2.5]])).cycle == [0]
+    with pytest.raises(sr.LawError, match="max-plus or min-plus"):
+        sr.cycle_mean(np.ones((2, 2)), sr.MAX_MIN)
+    with pytest.raises(sr.GraphError, match="batch"):
+        sr.cycle_mean(np.ones((2, 3, 3)))
+    with pytest.raises(sr.SemiringError):
+        sr.cycle_mean(np.array([[np.nan]]))
+    with pytest.raises(sr.OverflowRiskError, match="scale them down"):
+        sr.cycle_mean(np.array([[1.0, 1e308], [-1e308, 2.0]]))
+
+
+def test_a_nearly_critical_cycle_of_integers_is_told_apart() -> None:
+    """Means that differ by 1/(p·q) with large weights: float64 alone might not see it."""
+    p, q, w = 97, 101, 10**7
+    one = [(v, (v + 1) % p, w) for v in range(p)]
+    other = [(p + v, p + (v + 1) % q, w) for v in range(q)]
+    other[0] = (p, p + 1, w - 1)
+    one[0] = (0, 1, w - 1)
+    graph = sr.edges([*one, *other, (0, p, w), (p, 0, w)])
+    assert len(sr.cycle_mean(graph, sr.MIN_PLUS).cycle or []) == p
+    assert math.isclose(sr.cycle_mean(graph).mean, w, rel_tol=1e-9)

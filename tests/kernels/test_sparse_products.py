@@ -1,0 +1,203 @@
+"""Products of compressed rows: generated ones and those by NumPy against products of dense matrices, over every semiring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semiring.algebra.catalogue import MIN_PLUS, PLUS_TIMES
+from semiring.algebra.definition import Semiring
+from semiring.kernels import machine
+from semiring.kernels.compressed import CompressedRows, Mask, ReferenceSparseProducts, SparseProducts
+from semiring.kernels.cpu.sparse_products import CpuSparseProducts
+from semiring.kernels.engine import Block
+from semiring.kernels.reference import ReferenceEngine
+from tests.kernels.samples import CASES, ISAS, SELECTIVE, Array, Values, elements, examples, name
+
+seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+
+F8 = (np.dtype(float),)
+
+
+def compressed(values: Values, there: Array, index: type = np.int32) -> CompressedRows:
+    """A dense matrix by the entries that are `there`."""
+    m, n = there.shape
+    starts = np.append(0, there.sum(axis=1).cumsum())
+    return CompressedRows((m, n), starts, np.nonzero(there)[1].astype(index), tuple(v[there] for v in values))
+
+
+def dense(case: Any, rows: CompressedRows) -> Values:
+    """The matrix of compressed rows, with zeros elsewhere."""
+    semiring, dtypes = case
+    zero, _ = semiring.identities(dtypes)
+    out = tuple(np.full(rows.shape, z, d) for z, d in zip(zero, dtypes, strict=True))
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.starts))
+    for o, v in zip(out, rows.values, strict=True):
+        o[row, rows.columns] = v
+    return out
+
+
+def operand(
+    case: Any, shape: tuple[int, int], rng: np.random.Generator, density: float, index: type = np.int32
+) -> tuple[Values, CompressedRows]:
+    """A sparse matrix, dense and by compressed rows, some of whose entries are zeros that are stored."""
+    semiring, dtypes = case
+    values, there = elements(semiring, dtypes, shape, rng, zeros=0.1), rng.random(shape) < density
+    rows = compressed(values, there, index)
+    return dense(case, rows), rows
+
+
+def multiplied(case: Any, a: Values, b: Values, witness: bool) -> tuple[Values, Array | None]:
+    """The product as it is defined."""
+    semiring, dtypes = case
+    shape = a[0].shape[0], b[0].shape[1]
+    values, via = tuple(np.empty(shape, d) for d in dtypes), np.full(shape, -1, np.int32) if witness else None
+    ReferenceEngine(semiring, dtypes).multiply(Block(a), Block(b), Block(values, via))
+    return values, via
+
+
+def assert_equal(case: Any, found: Values, expected: Values) -> None:
+    for x, y in zip(found, expected, strict=True):
+        if case[0].name == "log":
+            np.testing.assert_allclose(x, y, rtol=1e-4 if x.itemsize == 4 else 1e-11)
+        else:
+            np.testing.assert_array_equal(x, y)
+
+
+def of(case: Any, isa: str | None = None, threads: int = 1) -> list[SparseProducts]:
+    semiring, dtypes = case
+    return [CpuSparseProducts(semiring, dtypes, threads, isa), ReferenceSparseProducts(semiring, dtypes)]
+
+
+def room(count: int) -> None:
+    """There is any."""
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("witness", [False, True], ids=name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{name(case[0])}-{name(case[1])}")
+def test_all_semirings(case: Any, witness: bool) -> None:
+    if witness and case not in SELECTIVE:
+        pytest.skip("⊕ is not selective")
+    rng = np.random.default_rng(3)
+    a, A = operand(case, (9, 40), rng, 0.3)
+    b, B = operand(case, (40, 97), rng, 0.4)
+    values, via = multiplied(case, a, b, witness)
+    for products in of(case):
+        C, k = tuple(np.empty_like(v) for v in values), None if via is None else np.empty_like(via)
+        products.times_dense(A, b, C, k, signed=True)
+        assert_equal(case, C, values)
+        np.testing.assert_array_equal(k, via)
+        product, codes = products.times_sparse(A, B, room, witness=witness, signed=True)
+        assert_equal(case, dense(case, product), values)
+        if via is not None and codes is not None:
+            row = np.repeat(np.arange(9), np.diff(product.starts))
+            np.testing.assert_array_equal(codes, via[row, product.columns])
+
+
+@examples(60)
+@given(
+    n=st.sampled_from([0, 1, 2, 7, 8, 9, 15, 16, 31, 64, 65, 200]),
+    m=st.sampled_from([0, 1, 3, 17]),
+    k=st.sampled_from([0, 1, 5, 64]),
+    density=st.sampled_from([0.0, 0.02, 0.3, 1.0]),
+    isa=st.sampled_from(ISAS),
+    index=st.sampled_from([np.int32, np.int64]),
+    seed=seeds,
+)
+def test_all_sizes(n: int, m: int, k: int, density: float, isa: str, index: type, seed: np.random.Generator) -> None:
+    case = MIN_PLUS, F8
+    a, A = operand(case, (m, k), seed, density, index)
+    b, B = operand(case, (k, n), seed, density, index)
+    values, _ = multiplied(case, a, b, False)
+    for products in of(case, isa):
+        C = (np.empty((m, n)),)
+        products.times_dense(A, b, C)
+        assert_equal(case, C, values)
+        product, _ = products.times_sparse(A, B, room)
+        assert_equal(case, dense(case, product), values)
+        pattern = np.zeros((m, n), int)
+        np.add.at(pattern, (np.repeat(np.arange(m), np.diff(product.starts)), product.columns), 1)
+        np.testing.assert_array_equal(pattern, (compressed_pattern(A) @ compressed_pattern(B) > 0).astype(int))
+        assert all((np.diff(product.columns[i:j]) > 0).all() for i, j in zip(product.starts, product.starts[1:], strict=False))
+
+
+def compressed_pattern(rows: CompressedRows) -> Array:
+    """1 where there is an entry."""
+    out = np.zeros(rows.shape)
+    out[np.repeat(np.arange(rows.shape[0]), np.diff(rows.starts)), rows.columns] = 1
+    return out
+
+
+@pytest.mark.parametrize("complement", [False, True])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_a_mask_selects(index: type, complement: bool) -> None:
+    rng = np.random.default_rng(5)
+    case = MIN_PLUS, F8
+    a, A = operand(case, (20, 30), rng, 0.2, index)
+    b, B = operand(case, (30, 300), rng, 0.2, index)
+    there = rng.random((20, 300)) < 0.3
+    (values,), _ = multiplied(case, a, b, False)
+    for products in of(case):
+        product, _ = products.times_sparse(A, B, room, Mask(compressed((), there), complement))
+        (found,) = dense(case, product)
+        np.testing.assert_array_equal(found, np.where(there ^ complement, values, np.inf))
+
+
+def test_the_order_of_factors_is_kept() -> None:
+    """Over a ⊗ that does not commute, the transposed product swaps the factors."""
+    first = Semiring("first", min, lambda a, b: 2 * a + b if a < np.inf else a, np.inf, 0)  # no semiring, but ⊗ tells its operands apart
+    case = first, F8
+    rng = np.random.default_rng(7)
+    a, b = rng.integers(0, 9, (2, 12, 12)).astype(float)
+    values, _ = multiplied(case, (a,), (b,), False)
+    everywhere = np.ones((12, 12), bool)
+    AT, BT = (compressed((x.T.copy(),), everywhere) for x in (a, b))
+    for products in of(case):
+        C = (np.empty((12, 12)),)
+        products.times_dense(BT, (a.T.copy(),), C, swapped=True)
+        assert_equal(case, (C[0].T,), values)
+        product, _ = products.times_sparse(BT, AT, room, swapped=True)
+        assert_equal(case, (dense(case, product)[0].T,), values)
+
+
+def test_any_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(11)
+    a, b = rng.random((300, 200)), rng.random((200, 400))
+    A, B = (compressed((x,), rng.random(x.shape) < 0.2) for x in (a, b))
+    found = []
+    monkeypatch.setattr(machine, "VECTOR_SERIAL", 0)
+    for threads in (1, 2, 3):
+        products, C = CpuSparseProducts(PLUS_TIMES, F8, threads), (np.empty((300, 400)),)
+        products.times_dense(A, (b,), C)
+        found.append((C[0].tobytes(), products.times_sparse(A, B, room)[0].values[0].tobytes()))
+    assert found[0] == found[1] == found[2]
+
+
+def test_columns_beyond_32_bits() -> None:
+    """Of 2⁴⁰ columns, only those with entries take memory."""
+    n = 1 << 40
+    A = CompressedRows((2, 2), np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), (np.array([1.0, 2.0, 3.0]),))
+    B = CompressedRows((2, n), np.array([0, 2, 4]), np.array([5, n - 1, 7, n - 1]), (np.array([10.0, 20.0, 30.0, 1.0]),))
+    for products in (CpuSparseProducts(MIN_PLUS, F8),):
+        product, _ = products.times_sparse(A, B, room)
+        assert product.columns.tolist() == [5, 7, n - 1, 7, n - 1]
+        assert product.values[0].tolist() == [11.0, 32.0, 3.0, 33.0, 4.0]
+        mask = CompressedRows((2, n), np.array([0, 2, 3]), np.array([6, n - 1, 7]))
+        product, _ = products.times_sparse(A, B, room, Mask(mask))
+        assert product.columns.tolist() == [n - 1, 7]
+
+
+def test_room_is_asked_for_before_the_result_is_made() -> None:
+    ones = compressed((np.ones((50, 50)),), np.ones((50, 50), bool))
+
+    def refuse(count: int) -> None:
+        raise MemoryError(count)
+
+    for products in of((MIN_PLUS, F8)):
+        with pytest.raises(MemoryError, match="2500"):
+            products.times_sparse(ones, ones, refuse)
