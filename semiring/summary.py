@@ -82,7 +82,8 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
     -----
     Distances are found some rows at a time where that is predicted to be faster than the closure, or that does not fit, and are summed as
     float64, row by row, so that of the same distances all numbers are the same to the last bit, by however many processes. Those of sparse
-    graphs that are eliminated are summed in the order of elimination, by however many threads. More: How it works, Planning.
+    graphs that are eliminated are summed in the order of elimination. Where all edges of a sparse graph are equal, hops are counted without
+    a row. `diameter` and `radius` take a few searches. More: How it works, Planning.
     """
     given = Options.of(options, "statistics", ComputationOptions)
     with noted("the statistics", MIN_PLUS, graph):

@@ -25,9 +25,9 @@ Values = tuple[Array, ...]
 _LINE = 64
 """Bytes on which the arrays of a search begin."""
 
-_PROBES, _DEPTH, _SPREAD = 8, 128, 2
-"""Searches that tell beforehand how long paths are; and how many rounds these may have, at most and for each so many sources: in more of
-them too few searches meet."""
+_PROBES, _DEPTH, _SPREAD, _REACH = 8, 256, 2, 3
+"""Searches that tell beforehand how far they go; how many rounds these may have, at most and for each so many sources, as in more of them
+too few searches meet; and for how many vertices each looks at an edge at least, as otherwise there is too little to share."""
 
 _FOUND = {name: SearchWords._fields.index(name) for name in ("rounds", "left", "looked")}
 """What a search tells, and where among its arguments."""
@@ -62,7 +62,7 @@ def hop_rows(
 ) -> int | None:
     """Fill rows with the elements that belong to the hop counts from their sources.
 
-    It tells at how many edges searches looked; None, whatever is in the rows then, where paths are so long that few searches meet.
+    It tells at how many edges searches looked; None, whatever is in the rows then, where searches share too little.
 
     Parameters
     ----------
@@ -81,8 +81,9 @@ def hop_rows(
     """
     count, n, lock = len(sources), len(graph[0]) - 1, threading.Lock()
     step = min(TOGETHER, -(-count // threads))
-    some = _Search("hops_rows", graph, sources[:: -(-count // _PROBES)], reflexive)
-    if some.run(slice(0, _PROBES), 0, limit=min(_DEPTH, count // _SPREAD))[0].left:
+    few = _Search("hops_rows", graph, sources[:: -(-count // _PROBES)], reflexive)
+    probed, _ = few.run(slice(0, _PROBES), 0, limit=min(_DEPTH, count // _SPREAD))
+    if probed.left or probed.looked * _REACH < probed.searches * n:
         return None
     which = np.arange(count) if count <= step else np.argsort(hop_order(graph)[sources], kind="stable")
     search = _Search("hops_rows", graph, sources[which], reflexive)

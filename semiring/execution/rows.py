@@ -58,10 +58,13 @@ class _Task:
 
     @cached_property
     def roots(self) -> Array:
-        """The vertices that are searched from (with `backward`: to), each once and in ascending order."""
+        """The vertices that are searched from (with `backward`: to), each once: as they were named, or else in ascending order."""
         ends = self.targets if self.backward else self.sources
         numbers = ends.numbers
-        return numbers if ends.every or len(numbers) == 1 or (numbers[1:] > numbers[:-1]).all() else np.unique(numbers)
+        if ends.every or len(numbers) == 1 or (numbers[1:] > numbers[:-1]).all():
+            return numbers
+        once = np.unique(numbers)
+        return numbers if len(once) == len(numbers) else once
 
     @property
     def shape(self) -> tuple[int, int]:

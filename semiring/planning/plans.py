@@ -48,10 +48,10 @@ class Plan(Shown):
         What was asked.
     devices : tuple of str
         "cpu", "reference", "cuda:0" and so on; "cuda" for a GPU that is not there.
-    strategy : {"product", "scan", "whole", "block rows", "search", "elimination", "rows by products", "SciPy"}
+    strategy : {"product", "scan", "whole", "block rows", "search", "elimination", "condensation", "rows by products", "SciPy"}
         One product; vectors through a long one; the closure of the whole matrix, or by block rows that come and go or are shared by GPUs;
         best paths edge by edge from each vertex that is asked for; sparse elimination, and two sweeps through what it leaves for each of
-        them; products of their rows with the matrix; SciPy's own searches.
+        them; strongly connected components, and which of them reach which; products of rows with the matrix; SciPy's own searches.
     algorithm : str
         Of a closure: "iterative", "blocked" or "recursive"; else that of the strategy.
     block : int
