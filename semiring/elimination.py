@@ -54,7 +54,7 @@ def factor(
     graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
         See `apsp`. A vertex may have a loop. Parallel edges combine with ⊕; no edge is what is not stored.
     semiring : Semiring or str
-        One of the catalogue, also by its name, or one of your own, with the laws of a closure.
+        With the laws of a closure; one of the catalogue also by its name.
     order : str or sequence of vertices
         The order of elimination: "metis" (nested dissection, by pymetis), "minimum degree" (by SciPy), "natural", or the vertices in their
         order. "auto" is the first for which there is a library; ``pip install semiring[sparse]`` brings what there is.
@@ -68,8 +68,8 @@ def factor(
     Other Parameters
     ----------------
     device : str
-        "cuda", "cuda:0", … has rows, columns and closures found on a GPU, which are left there as arrays of CuPy; "auto" is the CPU.
-        Elimination itself is on the CPU.
+        "cuda", "cuda:0", … has rows, columns and closures found on a GPU, which are left there as arrays of CuPy; "auto" is the CPU,
+        which eliminates in any case.
     threads : int, optional
         By default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
@@ -80,7 +80,7 @@ def factor(
     GraphError, ShapeError, DTypeError, DomainError
         As for `apsp`; an order that is unknown, or does not name each vertex once.
     LawError
-        A semiring over which a closure means nothing.
+        Without the laws of a closure.
     DivergenceError
         Where the closure does not exist; `NegativeCycleError` for min-plus, which names the cycle.
     OverflowRiskError
@@ -93,9 +93,8 @@ def factor(
     Notes
     -----
     On planar graphs of n vertices O(n log n) memory, O(n^1.5) steps for the elimination and O(n log n) for each row; on graphs without
-    small separators, such as random ones, nearly as much as for a dense matrix. Backhouse and Carré, "Regular algebra applied to
-    path-finding problems", 1975; Sao, Kannan, Gera and Vuduc, "A supernodal all-pairs shortest path algorithm", PPoPP 2020. Floats with
-    negative weights are within n · ε of the largest magnitude, as in the closure.
+    small separators, such as random ones, nearly as much as for a dense matrix. Backhouse and Carré (1975); Sao, Kannan, Gera and Vuduc,
+    PPoPP 2020. Floats with negative weights are within n · ε of the largest magnitude.
     """
     refuse_arrays(check=check)
     return factor_graph(graph, as_semiring(semiring), FactorOptions(order, weight, nonedge, dtype, device, threads, bool(check)))

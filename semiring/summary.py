@@ -26,7 +26,7 @@ from semiring.graphs import Graph, edges_of, read_graph
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import ComputationOptions, Options, takes
 from semiring.results.running import BINS, RunningDistances
-from semiring.results.statistics import Statistics, add_by_elimination
+from semiring.results.statistics import Statistics, add_by_elimination, statistics_from
 from semiring.results.views import as_floats
 from semiring.solve import apsp
 
@@ -88,7 +88,7 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
     given = Options.of(options, "statistics", ComputationOptions)
     with noted("the statistics", MIN_PLUS, graph):
         labels, n, found = (_by_one if given.comm is None else _by_ranks)(graph, bins, given)
-    return Statistics.of(found, tuple(range(n)) if labels is None else tuple(labels))
+    return statistics_from(found, tuple(range(n)) if labels is None else tuple(labels))
 
 
 def _by_one(graph: Any, bins: Any, options: Options) -> tuple[Sequence[Hashable] | None, int, RunningDistances]:

@@ -415,8 +415,8 @@ class Factor(FactorExports):
         """
         from semiring.results import factor_files
 
-        matrix, *rest, directed, by_rows = factor_files.load(path, None if semiring is None else as_semiring(semiring), threads)
-        return Factor(matrix, *rest, directed=directed, by_rows=by_rows)
+        saved = factor_files.load(path, None if semiring is None else as_semiring(semiring), threads)
+        return Factor(saved.matrix, saved.labels, saved.listed, directed=saved.directed, by_rows=saved.by_rows)
 
     # Elements.
 

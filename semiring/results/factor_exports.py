@@ -13,7 +13,7 @@ from semiring.algorithms.factorization import Factorization
 from semiring.common.errors import SemiringError, raised_here
 from semiring.common.html import Shown
 from semiring.results.running import BINS, RunningDistances
-from semiring.results.statistics import Statistics, add_by_elimination
+from semiring.results.statistics import Statistics, add_by_elimination, statistics_from
 
 __all__ = ["FactorExports"]
 
@@ -68,7 +68,7 @@ class FactorExports(Shown):
             )
         found = RunningDistances(bins)
         add_by_elimination(found, self._matrix)
-        return Statistics.of(found, self.nodes)
+        return statistics_from(found, self.nodes)
 
     @raised_here
     def save(self, path: str | os.PathLike[str]) -> None:

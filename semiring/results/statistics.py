@@ -18,7 +18,7 @@ from semiring.results.farthest import FarthestPair
 from semiring.results.running import BINS, RunningDistances
 from semiring.results.views import as_floats
 
-__all__ = ["Statistics", "add_by_elimination"]
+__all__ = ["Statistics", "add_by_elimination", "statistics_from"]
 
 Array = np.ndarray[Any, Any]
 
@@ -63,15 +63,6 @@ class Statistics(Shown):
     counts: Array
     bins: Array
     farthest: FarthestPair | None = None
-
-    @classmethod
-    def of(cls, found: RunningDistances, nodes: tuple[Any, ...]) -> Statistics:
-        """What distances have come to."""
-        pair = None
-        if found.farthest is not None:
-            source, target, distance = found.farthest
-            pair = FarthestPair(nodes[source], nodes[target], distance)
-        return cls(nodes, found.eccentricities, found.connected, found.total, *found.histogram(), pair)
 
     @property
     def radius(self) -> float:
@@ -136,6 +127,15 @@ class Statistics(Shown):
 def _bar(part: float) -> str:
     """The style of a bar that is so high beside the highest one; a single pair is seen too."""
     return f";height:{100 * part:.3g}%;min-height:1px;background:{BAR}" if part else ""
+
+
+def statistics_from(found: RunningDistances, nodes: tuple[Any, ...]) -> Statistics:
+    """What distances have come to."""
+    pair = None
+    if found.farthest is not None:
+        source, target, distance = found.farthest
+        pair = FarthestPair(nodes[source], nodes[target], distance)
+    return Statistics(nodes, found.eccentricities, found.connected, found.total, *found.histogram(), pair)
 
 
 def add_by_elimination(found: RunningDistances, matrix: Factorization, meter: Meter | None = None) -> None:

@@ -108,6 +108,10 @@ def test_every_instruction_set(isa: str, monkeypatch: pytest.MonkeyPatch) -> Non
         pytest.skip(str(error))
     np.testing.assert_array_equal(f.closure(), expected)
     np.testing.assert_array_equal(sr.factor(graph, dtype="f4").columns(range(5)), expected[:, :5])
+    for dtype in ("f8", "f4", "i2"):
+        found, wanted = sr.factor(graph, dtype=dtype).statistics(), sr.statistics(expected)
+        np.testing.assert_array_equal(found.counts, wanted.counts)
+        assert (found.total, found.farthest, found.connected) == (wanted.total, wanted.farthest, wanted.connected)
 
 
 @pytest.mark.usefixtures("fronts")
