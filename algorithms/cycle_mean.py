@@ -31,6 +31,7 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.arrays.conversion import EXACT_IN_FLOAT64
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import OverflowRiskError
 from semiring.kernels.cpu.policy_iteration import Costs, Policy, reaching_cycles
@@ -39,9 +40,6 @@ from semiring.kernels.select import searches_for
 __all__ = ["CriticalCycle", "best_to_cycle", "least_cycle_mean"]
 
 Array = np.ndarray[Any, Any]
-
-_EXACT = 2.0**53
-"""Integers below are float64 numbers."""
 
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -104,7 +102,7 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
                 best, total, length, better = vertices, summed, len(vertices), found
                 if integers:
                     np.rint(policy.values, out=policy.values)
-        exact = integers and 2 * (largest + length * heaviest + abs(total)) < _EXACT
+        exact = integers and 2 * (largest + length * heaviest + abs(total)) < EXACT_IN_FLOAT64
         tolerance = 0.0 if exact else _TOLERANCE
         costs = Costs(float(length), total, tolerance, tolerance * length * heaviest)
         if better:

@@ -57,7 +57,7 @@ def sums_converge(semiring: Semiring, edges: CSR) -> bool:
     elif not (is_operation(program.add[0], ("add",)) and is_operation(program.mul[0], ("mul",))):
         return False
     sums = (np.bincount(ends, weights, minlength=edges.n).max(initial=0) for ends in (edges.tails, edges.heads))
-    return bool((weights >= 0).all()) and min(sums) < 1
+    return bool((weights >= 0).all() and min(sums) < 1)
 
 
 class Kept(NamedTuple):

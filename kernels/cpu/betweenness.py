@@ -116,11 +116,10 @@ def _function(name: str) -> Callable[[int], None]:
 
 def _each_source(b: Body, search: Callable[[str, Variable], None], back: Callable[[str, str], None]) -> Emitter:
     """For each source a search, which fills the order, and a way back through it."""
-    em = b.em
+    em, found = b.em, Variable(b.em)
 
     def source(i: str, _: list[str]) -> None:
         s = b.get("sources", i)
-        found = Variable(em)
         found.set(0)
         search(s, found)
         count = found.get()

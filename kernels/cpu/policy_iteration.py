@@ -35,8 +35,8 @@ _EDGE = np.dtype([("weight", np.float64), ("head", np.int32), ("cycle", np.int32
 _SHARE = 1 << 14
 """Vertices that are improved in one call."""
 
-_AHEAD = 16
-"""Vertices between that from which a walk begins and that whose edge is looked at."""
+_AHEAD, _STEPS = 16, 3
+"""Vertices between those from which walks begin that are looked ahead at, and how many steps of a walk are."""
 
 _ON_WAY, _REACHES, _ENDS = 1, 2, 3
 """What is known of a vertex in ``reaching``; nothing is 0."""
@@ -332,11 +332,14 @@ def _evaluate() -> Emitter:
         em.repeat(start, lambda carried: b.is_("sge", carried[0], 0), back)
 
     def vertex(u: str, _: list[str]) -> None:
-        # Where the walks from later vertices lead is fetched from memory meanwhile.
-        coming = b.get("policy", em.smin(em.add(u, _AHEAD), em.sub(b["n"], 1)), "head")
-        coming = em.select_i64(b.is_("slt", coming, 0), 0, coming)
-        b.prefetch("policy", coming)
-        b.prefetch("values", coming)
+        # The first vertices of walks that come later are fetched from memory meanwhile.
+        for steps in range(1, _STEPS + 1):
+            v = em.smin(em.add(u, _AHEAD * (_STEPS + 1 - steps)), em.sub(b["n"], 1))
+            for _step in range(steps):
+                head = b.get("policy", v, "head")
+                v = em.select_i64(b.is_("slt", head, 0), 0, head)
+            b.prefetch("policy", v)
+            b.prefetch("values", v)
         em.branch(b.both(b.is_("sge", b.get("policy", u, "head"), 0), b.is_("eq", b.get("policy", u, "cycle"), 0)), lambda: walk(u))
 
     em.loop(0, b["n"], 1, vertex)

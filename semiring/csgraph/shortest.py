@@ -344,7 +344,7 @@ def yen(
         raise ValueError(f"K is how many paths are wanted, at least 1, not {K}")
     graph = read(csgraph)
     if not (0 <= source < graph.n and 0 <= sink < graph.n):
-        raise ValueError(f"source and sink are vertices, from 0 to {graph.n - 1}, not {source} and {sink}")
+        raise ValueError(f"source and sink must have 0 <= vertex < {graph.n}, and are {source} and {sink}")
     if graph.negative and not unweighted:
         bellman_ford(csgraph, directed, [source])  # which tells of a negative cycle, as SciPy's yen does
     csr = in_dtype((graph.unweighted(infinite=True) if unweighted else graph).csr, np.dtype(np.float64))

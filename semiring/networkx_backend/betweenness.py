@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.betweenness import Searched, betweenness
+from semiring.arrays.conversion import EXACT_IN_FLOAT64
 from semiring.networkx_backend.distances import algorithm, hops, weighted
 
 __all__ = ["betweenness_centrality", "betweenness_centrality_subset", "edge_betweenness_centrality"]
 
 Array = np.ndarray[Any, Any]
-
-_EXACT = 2.0**53
-"""Integers below are float64 numbers."""
 
 
 @algorithm
@@ -26,8 +24,9 @@ def betweenness_centrality(
     """See `networkx.betweenness_centrality`."""
     if k == len(G):
         k = None
-    sources = _sources(G, k, seed)
-    sums, _ = betweenness(_searched(G, weight), sources, ends=endpoints)
+    graph = _searched(G, weight)
+    sources = _sources(G, k, seed)  # now that nothing is left to NetworkX, which would draw others then
+    sums, _ = betweenness(graph, sources, ends=endpoints)
     n = len(G) if endpoints else len(G) - 1
     if n >= 2:
         scale = np.full(len(G), _scale(n, n if k is None else k, normalized, G.is_directed()))
@@ -82,7 +81,7 @@ def _searched(G: Any, weight: Any) -> Searched:
     if weight is not None:
         if (weights < 0).any():
             raise NotImplementedError("a weight is negative, where Dijkstra's algorithm gives no distances")
-        if weights.dtype.kind == "i" and coo.n * float(weights.max(initial=0)) >= _EXACT:
+        if weights.dtype.kind == "i" and coo.n * float(weights.max(initial=0)) >= EXACT_IN_FLOAT64:
             raise NotImplementedError("distances may exceed the integers of float64")
     starts = np.zeros(coo.n + 1, np.int64)
     np.bincount(coo.tails, minlength=coo.n).cumsum(out=starts[1:])

@@ -84,7 +84,7 @@ def test_beside_scipys(directed: bool) -> None:
                     total += min(w for w in (dense[u, v], 0 if directed else dense[v, u]) if w)
                     v = u
                 assert total == length
-    with pytest.raises(ValueError, match="from 0 to 29"):
+    with pytest.raises(ValueError, match="must have 0 <= vertex < 30"):
         csgraph.yen(dense, 0, 30, 1)
 
 
