@@ -187,6 +187,20 @@ def sweeps() -> None:
                 same(cupy.ascontiguousarray(there.columns(numbers)), here.columns(numbers), f"{len(numbers)} columns of {n}")
 
 
+def levels() -> None:
+    """Hop counts of a graph in bits, with rows that end within a word and within a vector of words."""
+    import cupy
+
+    from semiring.kernels import machine
+
+    machine.LEVELS_SIDE, machine.most_levels = 1, lambda n, edges: machine.LEVELS
+    rng = np.random.default_rng(0)
+    for n in (31, 130, 300):
+        for dtype, nothing in (("float32", np.inf), ("int16", np.iinfo("int16").max)):
+            matrix = np.where(rng.random((n, n)) < 3 / n, 2, nothing).astype(dtype)
+            same(sr.apsp(cupy.asarray(matrix), nonedge=nothing), sr.apsp(matrix, nonedge=nothing), f"hops between {n} vertices, {dtype}")
+
+
 _DTYPES = ("float32", "float64", "int32", "int16")
 PARTS: dict[str, Callable[[], None]] = {
     **{f"min-plus, {d}": partial(products, sr.MIN_PLUS, d) for d in _DTYPES},
@@ -200,6 +214,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "trees": trees,
     "scans": scans,
     "sweeps": sweeps,
+    "levels": levels,
 }
 
 
