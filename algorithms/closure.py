@@ -121,7 +121,7 @@ def closure(
         large = values[0].ndim == 2 and len(values[0]) >= machine.LEVELS_SIDE
         if levels and large and via is None and reflexive and is_min_plus(semiring):
             statistics = task.statistics(values) if verify is None else verify()
-            if statistics and _count_hops(engine, values[0], statistics[0]):
+            if statistics and _close_by_levels(engine, values[0], statistics[0]):
                 return
             verify = partial(tuple, statistics)
         close_asynchronously(task, values, via, verify, lambda vertex: _close_on_host(task, values, via, kept(), names, vertex))
@@ -307,10 +307,12 @@ def close_asynchronously(
         task.require_elements(values)
 
 
-def _count_hops(engine: Engine, matrix: Any, found: ValueStatistics) -> bool:
+def _close_by_levels(engine: Engine, matrix: Any, found: ValueStatistics) -> bool:
     """Whether a matrix on a GPU, whose edges may be equally long, was closed by counting hops, multiples of which length are exact."""
     n, dtype = len(matrix), matrix.dtype
-    if not is_min_plus(engine.semiring) or found.finite is None or not (found.finite[0] == found.finite[1] or 0 < found.zeros <= n):
+    if found.finite is None or found.finite[0] < 0 or found.nan or found.negative_infinity:  # also on the diagonal
+        return False
+    if found.finite[0] != found.finite[1] and not 0 < found.zeros <= n:
         return False
     length, most = found.finite[1], 2.0 ** (np.finfo(dtype).nmant + 1) if dtype.kind == "f" else float(np.iinfo(dtype).max)
     if not (length > 0 and length == int(length) and n * length < most):

@@ -219,10 +219,8 @@ class Factorization:
         if np.signbit(weights).any():
             return None
         lengths = weights[(edges.tails != edges.heads) & (weights != edges.zero[0])]
-        back = edges.transposed()
-        symmetric = all(map(np.array_equal, (edges.starts, edges.heads, weights), (back.starts, back.heads, back.weights[0])))
         least = float(lengths.min()) if len(lengths) else None
-        found = distribution(self.elimination, symmetric=symmetric, least=least, most=most, tell=self._telling(meter))
+        found = distribution(self.elimination, symmetric=edges.symmetric, least=least, most=most, tell=self._telling(meter))
         self._guard.after((found.farthest[None],), None)
         return found
 

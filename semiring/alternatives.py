@@ -60,7 +60,8 @@ def k_shortest_paths(
     Parameters
     ----------
     graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
-        See `apsp`. Weights may be negative; of parallel edges the lightest counts.
+        See `apsp`. Weights may be negative; of parallel edges the lightest counts, and entries that SciPy stores twice are added. Weights
+        are float64, to which integers beyond 2⁵³ are rounded.
     source, target : vertex
         By its name, or by its number where vertices have none.
     k : int

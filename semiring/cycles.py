@@ -123,7 +123,8 @@ def cycle_mean(
     Parameters
     ----------
     graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
-        See `apsp`. A loop is a cycle of one edge. Of parallel edges the heaviest counts, over min-plus the lightest.
+        See `apsp`. A loop is a cycle of one edge. Of parallel edges the heaviest counts, over min-plus the
+        lightest; entries that SciPy stores twice are added. Weights are float64, to which integers beyond 2⁵³ are rounded.
     semiring : Semiring or str
         `MAX_PLUS`, or `MIN_PLUS` for the minimum cycle mean.
     weight, nonedge

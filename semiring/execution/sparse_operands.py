@@ -18,7 +18,7 @@ from semiring.arrays.exchange import Borrowed
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.execution.operands import Arrays, elements
 from semiring.graphs.array_like import comes_from, is_pydata, is_sparse, to_scipy
-from semiring.kernels.compressed import CompressedRows, Mask
+from semiring.kernels.compressed import CompressedRows, Mask, strange_columns
 
 __all__ = ["SparseOperand", "holds_sparse", "mask_of", "sparse_operand"]
 
@@ -70,7 +70,13 @@ class SparseOperand(NamedTuple):
 
     def restored(self, product: CompressedRows, values: Arrays, fill: Arrays, *, by_columns: bool) -> tuple[Any, ...]:
         """Arrays of the caller's kind with these values at the entries of a product, and `fill` elsewhere where a library has that."""
-        return tuple([_restored(self.like, product, v, f, by_columns=by_columns) for v, f in zip(values, fill, strict=True)])
+        places = (product if c == 0 else _copied(product) for c in range(len(values)))  # which the caller may change in one of them
+        parts = zip(places, values, fill, strict=True)
+        return tuple([_restored(self.like, where, v, f, by_columns=by_columns) for where, v, f in parts])
+
+    def witness(self, product: CompressedRows, via: Any, *, by_columns: bool) -> Any:
+        """The same of a witness, whose arrays are its own."""
+        return self.restored(_copied(product), (via,), (-1,), by_columns=by_columns)[0]
 
 
 def _components(x: Any) -> tuple[Any, ...]:
@@ -126,10 +132,12 @@ def _compressed(x: Any, name: str, absent: tuple[Any, ...] = (0,)) -> tuple[Comp
         x = to_scipy(x, absent)
     if x.format in ("bsr", "dia"):  # which store numbers that only pad a block or a diagonal
         x = x.tocoo()
+        _require_places(x)
         stored = x.data != 0
         x = _by_rows(x.row[stored], x.col[stored], x.data[stored], x.shape)
     elif x.format not in ("csr", "csc"):
         x = x.tocoo()
+        _require_places(x)
         x = x.tocsr() if x.has_canonical_format else _by_rows(x.row, x.col, x.data, x.shape)
     by_columns = x.format == "csc"
     m, n = x.shape
@@ -148,6 +156,7 @@ def _compressed_on_gpu(x: Any, name: str) -> tuple[CompressedRows, bool]:
 
     m, n = x.shape
     if x.format == "coo":  # as CuPy's own conversion would add what is stored twice
+        _require_places(x)
         order = cupy.argsort(x.row, kind="stable")
         starts = cupy.searchsorted(x.row[order], cupy.arange(m + 1, dtype=x.row.dtype))
         rows, by_columns = CompressedRows((m, n), starts, x.col[order], (x.data[order],)), False
@@ -157,6 +166,13 @@ def _compressed_on_gpu(x: Any, name: str) -> tuple[CompressedRows, bool]:
         rows = CompressedRows((n, m) if by_columns else (m, n), x.indptr, x.indices, (x.data,))
     _require_sound(rows, name)
     return rows, by_columns
+
+
+def _require_places(x: Any) -> None:
+    """Refuse coordinates that a matrix has not, which libraries that convert it do not look at."""
+    for numbers, length in zip((x.row, x.col), x.shape, strict=True):
+        if len(numbers) and not (int(numbers.min()) >= 0 and int(numbers.max()) < length):
+            raise strange_columns()
 
 
 def _require_sound(rows: CompressedRows, name: str) -> None:
@@ -184,6 +200,7 @@ def transposed(rows: CompressedRows) -> CompressedRows:
         starts = xp.searchsorted(rows.columns[order], xp.arange(n + 1, dtype=rows.columns.dtype))
         numbers = rows.row_numbers()[order].astype(rows.columns.dtype)
         return CompressedRows((n, m), starts, numbers, tuple([v[order] for v in rows.values]))
+    rows.require_columns()
     numbers = _scipy().csr_array((np.arange(len(rows.columns)), rows.columns, rows.starts), shape=(m, n)).tocsc()
     values = tuple([v[numbers.data] for v in rows.values])
     return CompressedRows((n, m), np.ascontiguousarray(numbers.indptr, np.int64), numbers.indices, values)
@@ -210,6 +227,11 @@ def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: 
     there = there.T if by_columns else there
     starts = np.append(0, np.count_nonzero(there, axis=1).cumsum())
     return Mask(CompressedRows((there.shape[0], there.shape[1]), starts, np.ascontiguousarray(np.nonzero(there)[1])), complement)
+
+
+def _copied(product: CompressedRows) -> CompressedRows:
+    """A pattern in arrays of its own."""
+    return product._replace(starts=product.starts.copy(), columns=product.columns.copy())
 
 
 def _restored(like: Any, product: CompressedRows, values: Any, fill: Any, *, by_columns: bool) -> Any:

@@ -142,7 +142,7 @@ def _sparse_result(call: _Call, a: SparseOperand, b: SparseOperand, mask: Any, c
     product, via = products.times_sparse(first, second, room, wanted, witness=call.witness, swapped=by_columns, signed=signed)
     zero, _ = semiring.identities(form.dtypes)
     values = a.restored(product, product.values, zero, by_columns=by_columns)
-    return _product(values, None if via is None else a.restored(product, (via,), (-1,), by_columns=by_columns)[0])
+    return _product(values, None if via is None else a.witness(product, via, by_columns=by_columns))
 
 
 # Of a sparse matrix and a dense one.

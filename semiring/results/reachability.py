@@ -69,7 +69,7 @@ class Reachability(Shown):
         >>> sr.reachability(sr.edges([(0, 1), (1, 0), (1, 2)])).components
         array([1, 1, 0])
         """
-        return self._condensation.component
+        return self._condensation.component.copy()
 
     @raised_here
     def reaches(self, source: Any, target: Any) -> bool:

@@ -161,3 +161,9 @@ def test_counting_tells_how_far_it_is() -> None:
     ring = sr.edges([(i, (i + 1) % 100) for i in range(100)])
     sr.statistics(ring, progress=lambda now: told.append(now.done / now.total))
     assert told[-1] == 1
+
+
+def test_components_are_the_callers_own() -> None:
+    found = sr.reachability(sr.edges([(0, 1), (1, 0), (1, 2)]))
+    found.components[:] = 0
+    assert found.components.tolist() == [1, 1, 0]

@@ -284,3 +284,36 @@ def test_more_is_stored_than_there_is() -> None:
     np.testing.assert_array_equal(sr.matmul(a, np.zeros(5), sr.MIN_PLUS), expected)
     a.data = a.data[:3]
     refused(sr.GraphError, "do not belong", a, np.zeros(5))
+
+
+@pytest.mark.parametrize("wrong", [-1, 5, 90_000_000, -90_000_000])
+def test_numbers_of_rows_and_columns_that_there_are_not(wrong: int) -> None:
+    """Whatever has to be sorted another way first: libraries that do that look at no bounds."""
+    good = sp.csr_array(np.eye(5))
+    bad, coordinates = good.copy(), good.tocoo()
+    bad.indices[2] = wrong
+    coordinates.row = coordinates.row.copy()
+    coordinates.row[1] = wrong
+    twice = sp.coo_array((np.ones(2), (np.array([1, 1]), np.array([2, 2]))), shape=(5, 5))
+    twice.col = twice.col.copy()
+    twice.col[0] = wrong
+    dense = np.ones((5, 5))
+    for strange in (bad, coordinates, twice):
+        for a, b in ((strange, dense), (dense, strange), (dense[0], strange), (good.tocsc(), strange), (good, strange), (strange, good)):
+            with pytest.raises(sr.GraphError, match="do not belong"):
+                sr.matmul(a, b, sr.MIN_PLUS)
+        for a in (good, good.tocsc()):
+            with pytest.raises(sr.GraphError, match="do not belong"):
+                sr.matmul(a, a, sr.MIN_PLUS, mask=strange)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_arrays_of_a_result_are_its_own(kind: str) -> None:
+    a = sp.random_array((20, 20), density=0.3, rng=np.random.default_rng(0)).asformat(kind)
+    values, via = sr.matmul(a, a, sr.MAX_PLUS, witness=True)
+    before = via.toarray()
+    values.data[::2] = 0
+    values.eliminate_zeros()
+    np.testing.assert_array_equal(via.toarray(), before)
+    pair = sr.matmul((a, a), (a, a), sr.DISTANCE_HOPS)
+    assert not any(np.shares_memory(getattr(pair[0], name), getattr(pair[1], name)) for name in ("indices", "indptr", "data"))
