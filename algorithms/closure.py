@@ -308,14 +308,14 @@ def close_asynchronously(
 
 
 def _close_by_levels(engine: Engine, matrix: Any, found: ValueStatistics) -> bool:
-    """Whether a matrix on a GPU, whose edges may be equally long, was closed by counting hops, multiples of which length are exact."""
+    """Whether a matrix on a GPU, whose edges may be equally long, was closed by counting hops: in levels whose distances are exact."""
     n, dtype = len(matrix), matrix.dtype
     if found.finite is None or found.finite[0] < 0 or found.nan or found.negative_infinity:  # also on the diagonal
         return False
     if found.finite[0] != found.finite[1] and not 0 < found.zeros <= n:
         return False
     length, most = found.finite[1], 2.0 ** (np.finfo(dtype).nmant + 1) if dtype.kind == "f" else float(np.iinfo(dtype).max)
-    if not (length > 0 and length == int(length) and n * length < most):
+    if not (length > 0 and length == int(length) and min(n, machine.LEVELS) * length < most):
         return False
     if not close_by_levels(matrix, engine.semiring.identities((dtype,))[0][0], length):
         return False

@@ -24,7 +24,8 @@ from semiring.kernels.select import engine_for
     (ValueStatistics((-3, -3)), None),
     (ValueStatistics((3, 3), nan=True), None),
     (ValueStatistics((3, 3), negative_infinity=True), None),
-    (ValueStatistics((2**45, 2**45)), None),
+    (ValueStatistics((2**45, 2**45)), 2**45),
+    (ValueStatistics((2**48, 2**48)), None),
     (ValueStatistics(), None),
 ])  # fmt: skip
 def test_edges_that_may_be_equally_long(found: ValueStatistics, length: int | None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -504,7 +504,9 @@ def test_large_products_of_floats_are_left_to_cublas(gpu: _Functions, cublas: _B
         plain.multiply(block(1 << 20, m, k), block(1 << 28, k, n), block(1 << 32, m, n))
     a, b, c = (1 << 20, k, 0), (1 << 28, n, 0), (1 << 32, n)
     assert cublas.calls == [((m, n, k), a, b, c, [1, 0])] * 2
-    (launch, signs), *others = plain.launches(block(4096, m, k), block(8192, k, n), block(1 << 30, m, n)) or [(None, 1)]
+    found = plain.launches(block(4096, m, k), block(8192, k, n), block(1 << 30, m, n))
+    assert found is not None
+    (launch, signs), *others = found
     launch.start((4096, 8192, 1 << 30, 8192, 0, 0), (0, 0))
     assert (others, signs, cublas.calls[-1][1][0]) == ([], None, 4096)
     by_columns = Block((array_at(1 << 20, (1, m, k), np.float32, (4 * m * k, 4, 4 * m)),))

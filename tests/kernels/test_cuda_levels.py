@@ -62,7 +62,7 @@ def test_hop_counts(n: int, dtype: str, length: int, counted: list[bool]) -> Non
 def test_other_edges_and_long_paths_are_left_to_products(counted: list[bool]) -> None:
     import cupy
 
-    path = sp.diags_array([np.ones(299)], offsets=[1], shape=(300, 300)).tocsr()
+    path = sp.diags_array(np.ones(299), offsets=1, shape=(300, 300)).tocsr()
     zero, third = edges(300, 3).tolil(), edges(300, 3).tolil()
     zero[5, 7], third[5, 7] = 1e-9, 0.5
     for graph in (path, zero.tocsr(), third.tocsr()):
