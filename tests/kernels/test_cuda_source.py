@@ -61,8 +61,9 @@ ARCHITECTURES = (75, 80, 86, 90, 100)
 ON_TWO = [(*case, 90) for case in CASES] + [(*case, 75) for case in (CASES[0], CASES[4], CASES[13], CASES[17])]
 """All cases on one architecture, and some on the oldest: for kernels in many forms."""
 
-ON_ALL = [(*case, arch) for case in CASES for arch in (75, 90)] + [(*CASES[i], arch) for i in (0, 4, 8, 12, 15) for arch in (80, 86, 100)]
-"""All cases on two architectures, and some on the others, of which some have instructions of their own."""
+_SOME = {75: (0, 4, 8, 12, 13, 15, 17), 80: (0, 4, 15), 86: (4,), 100: (0, 8, 12)}
+ON_ALL = [(*case, 90) for case in CASES] + [(*CASES[i], arch) for arch, some in _SOME.items() for i in some]
+"""All cases on one architecture, and on each of the others those for which it has instructions of its own, or not those of the first."""
 
 ALLOWED = 16 if nvrtc.getVersion() >= (13, 1) else 256
 """Bytes of a product's registers that may be in memory: a few numbers around the loop, for more blocks on a multiprocessor."""
