@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import networkx as nx
@@ -45,11 +46,21 @@ def _cycle_means(n: int, degree: int) -> None:
         for semiring in (sr.MAX_PLUS, sr.MIN_PLUS):
             found = sr.cycle_mean(graph, semiring)
             assert found.cycle is not None
-            seconds = best(lambda graph=graph, semiring=semiring: sr.cycle_mean(graph, semiring))  # type: ignore[misc]
-            with_vector = best(lambda graph=graph, semiring=semiring: sr.cycle_mean(graph, semiring).eigenvector, 2)  # type: ignore[misc]
+            seconds = best(partial(sr.cycle_mean, graph, semiring))
+            with_vector = best(partial(_eigenvector, graph, semiring), 2)
             kind = "integers" if integers else "floats"
             rows.append([kind, semiring.name, f"{found.mean:.8g}", str(len(found.cycle)), f"{seconds:.2f} s", f"{with_vector:.2f} s"])
     print_table([f"n = {n:,}, m = {graph.nnz:,}", "over", "mean", "edges", "mean and cycle", "with the eigenvector"], rows)
+
+
+def _eigenvector(graph: Any, semiring: sr.Semiring) -> Any:
+    """The eigenvector beside the mean."""
+    return sr.cycle_mean(graph, semiring).eigenvector
+
+
+def _by_networkit(networkit: Any, graph: Any) -> None:
+    """Betweenness of all vertices."""
+    networkit.centrality.Betweenness(graph).run()
 
 
 def _networks() -> dict[str, Any]:
@@ -70,15 +81,13 @@ def _betweenness() -> None:
     rows = []
     for name, graph in _networks().items():
         for weight in (None, "weight"):
-            ours = best(lambda g=graph, w=weight: nx.betweenness_centrality(g, weight=w, backend="semiring"))  # type: ignore[misc]
-            theirs = best(lambda g=graph, w=weight: nx.betweenness_centrality(g, _SOURCES, weight=w, seed=1, backend="networkx"), 1)  # type: ignore[misc]
+            ours = best(partial(nx.betweenness_centrality, graph, weight=weight, backend="semiring"))
+            theirs = best(partial(nx.betweenness_centrality, graph, _SOURCES, weight=weight, seed=1, backend="networkx"), 1)
             peers: list[Callable[[], Any] | None] = [None, None]
             if (igraph := installed("igraph")) is not None:
-                other = igraph.Graph.from_networkx(graph)
-                peers[0] = lambda other=other, w=weight: other.betweenness(weights=w)  # type: ignore[misc]
+                peers[0] = partial(igraph.Graph.from_networkx(graph).betweenness, weights=weight)
             if (networkit := installed("networkit")) is not None:
-                third = networkit.nxadapter.nx2nk(graph, weightAttr=weight)
-                peers[1] = lambda nk=networkit, third=third: nk.centrality.Betweenness(third).run()  # type: ignore[misc]
+                peers[1] = partial(_by_networkit, networkit, networkit.nxadapter.nx2nk(graph, weightAttr=weight))
             seconds = [f"{best(work, 2):.2f} s" if work else "-" for work in peers]
             share = f"{theirs * len(graph) / _SOURCES:.0f} s"
             rows.append([name, "lengths" if weight else "hops", f"{ours:.2f} s", *seconds, share])
@@ -98,10 +107,10 @@ def _simple_paths() -> None:
         ours = [distance for distance, _ in sr.k_shortest_paths(matrix, 0, last, _PATHS)]
         np.testing.assert_allclose(ours, csgraph.yen(matrix, 0, last, _PATHS))
         seconds = [
-            best(lambda m=matrix, t=last: sr.k_shortest_paths(m, 0, t, _PATHS)),  # type: ignore[misc]
-            best(lambda m=matrix, t=last: csgraph.yen(m, 0, t, _PATHS), 1),  # type: ignore[misc]
-            best(lambda paths=paths: paths("semiring")),  # type: ignore[misc]
-            best(lambda paths=paths: paths("networkx"), 1),  # type: ignore[misc]
+            best(partial(sr.k_shortest_paths, matrix, 0, last, _PATHS)),
+            best(partial(csgraph.yen, matrix, 0, last, _PATHS), 1),
+            best(partial(paths, "semiring")),
+            best(partial(paths, "networkx"), 1),
         ]
         rows.append([name, *(f"{1e3 * s:.1f} ms" for s in seconds)])
     print_table([f"{_PATHS} simple paths", "k_shortest_paths", "SciPy's yen", "NetworkX's by semiring", "NetworkX's"], rows)

@@ -4,7 +4,7 @@
 // new vector is a sum that PARTS neighbouring lanes share: each has consecutive terms, TERMS of them at a time. A matrix that is the same in
 // all steps is HELD in registers, where that is all of a part; of any other the next terms are on their way while these are added.
 //
-// S is the semiring as `summed_struct` writes it: elements are encoded where they are multiplied, and decoded where the caller sees them.
+// S is the semiring as `summing_source` writes it: elements are encoded where they are multiplied, and decoded where the caller sees them.
 #pragma once
 
 #include "sums.cuh"

@@ -24,8 +24,7 @@ from semiring.kernels.cuda.blocks import by_value, of_one_layout
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.kernels import step_for
 from semiring.kernels.cuda.representation import represent
-from semiring.kernels.cuda.source import semiring_struct
-from semiring.kernels.cuda.sums import sum_of, summed_struct
+from semiring.kernels.cuda.sums import sum_of, summing_source
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
 from semiring.kernels.scans import ScanOperands, ScanPlaces, sequence_offsets
@@ -139,18 +138,8 @@ def scan_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], form: Sca
     total = sum_of(semiring, dtypes, witness=form.witness)
     step = step_for(r, arch, ordered_bits=False) if total == "Fold" else None
     flags = (str(x).lower() for x in (form.held, form.backward, form.weighted, form.witness))
-    return "\n".join(
-        [
-            '#include "arithmetic.cuh"',
-            '#include "scan.cuh"',
-            "",
-            semiring_struct(r, step),
-            summed_struct(semiring, dtypes, r),
-            f'extern "C" __global__ void __launch_bounds__({form.bound}) scan(const __grid_constant__ Scan<Summed> scan) {{',
-            f"  scan_sequence<Summed, {total}<Summed>, {form.parts}, {form.terms}, {', '.join(flags)}>(scan);",
-            "}\n",
-        ]
-    )
+    call = f"scan_sequence<Summed, {total}<Summed>, {form.parts}, {form.terms}, {', '.join(flags)}>"
+    return summing_source(semiring, dtypes, "scan.cuh", "scan", call, form.bound, step=step)
 
 
 class CudaScans:

@@ -4,7 +4,7 @@
 // times a matrix has LANES threads, each with COLUMNS columns of the result; a thread block has ROWS rows that follow each other, as those
 // often meet the same rows of B, which the first-level cache has then.
 //
-// S is the semiring as `summed_struct` writes it, and Index what numbers of columns are.
+// S is the semiring as `summing_source` writes it, and Index what numbers of columns are.
 #pragma once
 
 #include "sums.cuh"

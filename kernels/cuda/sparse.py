@@ -16,8 +16,7 @@ from semiring.kernels.cuda.blocks import by_value, of_one_layout
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import read_back, zeros
 from semiring.kernels.cuda.representation import represent
-from semiring.kernels.cuda.source import semiring_struct
-from semiring.kernels.cuda.sums import sum_of, summed_struct
+from semiring.kernels.cuda.sums import sum_of, summing_source
 from semiring.kernels.limits import threshold
 
 __all__ = ["CudaSparseProducts", "SparseForm", "sparse_form", "sparse_source"]
@@ -65,22 +64,11 @@ def sparse_form(rows: int, entries: int, n: int, *, wide: bool, swapped: bool, w
 
 def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
     """The CUDA C++ of the kernel ``sparse``."""
-    r, total = represent(semiring, dtypes), sum_of(semiring, dtypes, witness=form.witness)
+    total = sum_of(semiring, dtypes, witness=form.witness)
     index, swapped = "long long" if form.wide else "int", str(form.swapped).lower()
     shape = f"{form.lanes}, {_COLUMNS}, {_ROWS}" if form.matrix else str(form.lanes)
-    call = f"multiply_{'matrix' if form.matrix else 'vector'}<Summed, {total}<Summed>, {index}, {shape}, {swapped}>(product);"
-    return "\n".join(
-        [
-            '#include "arithmetic.cuh"',
-            '#include "sparse.cuh"',
-            "",
-            semiring_struct(r, None),
-            summed_struct(semiring, dtypes, r),
-            f'extern "C" __global__ void __launch_bounds__({_THREADS}) sparse(const __grid_constant__ Sparse<Summed> product) {{',
-            f"  {call}",
-            "}\n",
-        ]
-    )
+    call = f"multiply_{'matrix' if form.matrix else 'vector'}<Summed, {total}<Summed>, {index}, {shape}, {swapped}>"
+    return summing_source(semiring, dtypes, "sparse.cuh", "sparse", call, _THREADS)
 
 
 class CudaSparseProducts:

@@ -1,6 +1,6 @@
 // Sums of terms, which come in order: of those of a part, and then of all parts, of which the earlier one is on the left.
 //
-// S is the semiring as `summed_struct` writes it: elements are encoded where they are multiplied, and decoded where the caller sees them.
+// S is the semiring as `summing_source` writes it: elements are encoded where they are multiplied, and decoded where the caller sees them.
 #pragma once
 
 #include "memory.cuh"

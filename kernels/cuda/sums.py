@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.kernels.cuda.representation import Representation
-from semiring.kernels.cuda.source import literal
+from semiring.kernels.cuda.representation import Representation, represent
+from semiring.kernels.cuda.source import literal, semiring_struct
+from semiring.kernels.cuda.steps import Step
 
-__all__ = ["sum_of", "summed_struct"]
+__all__ = ["sum_of", "summing_source"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -20,13 +21,45 @@ def sum_of(semiring: Semiring, dtypes: DTypes, *, witness: bool) -> str:
     return "Selection" if witness else "Fold" if _scale(semiring, dtypes) is None else "LogSum"
 
 
+def summing_source(semiring: Semiring, dtypes: DTypes, header: str, name: str, call: str, bound: int, *, step: Step | None = None) -> str:
+    """The CUDA C++ of a kernel that adds terms up: the semiring's structs, and an instantiation of a template of some header.
+
+    Parameters
+    ----------
+    semiring : Semiring
+    dtypes : tuple of numpy.dtype
+    header : str
+    name : str
+        Of the kernel, of its one parameter, and with a capital letter of the structure that this is.
+    call : str
+        The template with its arguments, in which ``Summed`` is the semiring.
+    bound : int
+        Threads of a block at most.
+    step : Step, optional
+        See `semiring_struct`.
+    """
+    r, taken = represent(semiring, dtypes), f"const __grid_constant__ {name.capitalize()}<Summed> {name}"
+    return "\n".join(
+        [
+            '#include "arithmetic.cuh"',
+            f'#include "{header}"',
+            "",
+            semiring_struct(r, step),
+            _summed_struct(semiring, dtypes, r),
+            f'extern "C" __global__ void __launch_bounds__({bound}) {name}({taken}) {{',
+            f"  {call}({name});",
+            "}\n",
+        ]
+    )
+
+
 def _scale(semiring: Semiring, dtypes: DTypes) -> float | None:
     """s, where ⊕ is log(e^{sa} + e^{sb}) / s of floats."""
     scale = semiring.program.exponential if len(dtypes) == 1 and dtypes[0].kind == "f" else None
     return None if scale is None else float(scale)
 
 
-def summed_struct(semiring: Semiring, dtypes: DTypes, r: Representation) -> str:
+def _summed_struct(semiring: Semiring, dtypes: DTypes, r: Representation) -> str:
     """``struct Summed``: the semiring with what is done to elements before they are multiplied and after they were added."""
     zero, scale = semiring.identities(dtypes)[0], _scale(semiring, dtypes) or 1.0
     encoded = decoded = "x"

@@ -3,7 +3,7 @@
 // A warp has a vector X of each of 32 sources, and a lane one of them: so all lanes take the same entry of a panel at a time, and no lane
 // reads what another one has written. Sources come in the order of elimination: those of a warp have most supernodes above them in common.
 //
-// S is the semiring as `summed_struct` writes it: elements of X are encoded, and decoded for the caller.
+// S is the semiring as `summing_source` writes it: elements of X are encoded, and decoded for the caller.
 #pragma once
 
 #include "memory.cuh"

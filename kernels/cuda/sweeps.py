@@ -21,8 +21,7 @@ from semiring.kernels.cuda.arguments import Sweep
 from semiring.kernels.cuda.blocks import by_value
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.representation import represent
-from semiring.kernels.cuda.source import semiring_struct
-from semiring.kernels.cuda.sums import summed_struct
+from semiring.kernels.cuda.sums import summing_source
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
 
@@ -43,19 +42,7 @@ _SHARE = 2
 
 def sweep_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backward: bool) -> str:
     """The CUDA C++ of the kernel ``sweep``, of rows or `backward` of columns."""
-    r = represent(semiring, dtypes)
-    return "\n".join(
-        [
-            '#include "arithmetic.cuh"',
-            '#include "sweeps.cuh"',
-            "",
-            semiring_struct(r, None),
-            summed_struct(semiring, dtypes, r),
-            f'extern "C" __global__ void __launch_bounds__({_LANES}) sweep(const __grid_constant__ Sweep<Summed> sweep) {{',
-            f"  sweep_sources<Summed, {str(backward).lower()}>(sweep);",
-            "}\n",
-        ]
-    )
+    return summing_source(semiring, dtypes, "sweeps.cuh", "sweep", f"sweep_sources<Summed, {str(backward).lower()}>", _LANES)
 
 
 class CudaSweeps:
