@@ -106,6 +106,8 @@ def scan_tile(size: int, states: int, *, constant: bool) -> ScanTile:
 
 def fits(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], states: int) -> bool:
     """Whether a thread block has room for so many states."""
+    if states == 0:
+        return True
     size = represent(semiring, dtypes).size
     return states <= _THREADS and scan_tile(size, states, constant=False).vector_bytes <= _SHARED_BYTES
 

@@ -26,6 +26,8 @@ template <class Launch> struct Check {
   __device__ __forceinline__ void tell() const {}
 };
 
+// Those that look also skim elements two by two, which takes less time, and have to take them one by one only where that has found a doubtful one.
+
 template <class S> struct Check<CheckedProducts<S>> {
   static constexpr bool LOOKS = true;
   using E = typename S::Element;
@@ -42,6 +44,8 @@ template <class S> struct Check<CheckedProducts<S>> {
   __device__ __forceinline__ void take(const E& x) {
     if (!((x.c0 >= least && x.c0 <= greatest) || x.c0 == bottom || x.c0 == top)) beyond = 1;
   }
+  __device__ __forceinline__ void skim(const E&, const E&) {}
+  __device__ __forceinline__ bool doubtful() const { return true; }
   __device__ __forceinline__ void tell() const {
     if (beyond) *target = 1;
   }
@@ -50,7 +54,7 @@ template <class S> struct Check<CheckedProducts<S>> {
 template <class S> struct Check<SignlessProducts<S>> {
   static constexpr bool LOOKS = true;
   using E = typename S::Element;
-  unsigned greatest, bottom, top;
+  unsigned greatest, bottom, top, seen = 0;
   int* target;
   int beyond = 0;
 
@@ -62,6 +66,8 @@ template <class S> struct Check<SignlessProducts<S>> {
   __device__ __forceinline__ void take(const E& x) {
     if (bits(x.c0) > greatest && bits(x.c0) != bottom && bits(x.c0) != top) beyond = 1;
   }
+  __device__ __forceinline__ void skim(const E& x, const E& y) { seen = __vimax3_u32(seen, bits(x.c0), bits(y.c0)); }
+  __device__ __forceinline__ bool doubtful() const { return seen > greatest; }
   __device__ __forceinline__ void tell() const {
     if (beyond) *target = 1;
   }
@@ -135,39 +141,49 @@ template <class S, int SIDE, int WARPS, bool WITNESS, class Launch> __device__ _
     }
 }
 
-// Bring an operand of at most `all` rows of WIDTH vectors to shared memory: each of THREADS threads a vector of every so many-th row. Numbers
-// that come one by one are looked at on their way.
-template <class S, int WIDTH, int THREADS, bool VECTORS, class Launch, class E = typename S::Element>
-__device__ __forceinline__ void bring(Vector<E>* to, int pitch, const Matrix<S>& X, int all, int rows, int columns, Check<Launch>& check) {
+// Bring an operand of at most ALL rows of WIDTH vectors to shared memory: each of THREADS threads a vector of every so many-th row. Numbers
+// that come one by one are looked at on their way. WHOLE says that it has so many rows.
+template <class S, int ALL, int WIDTH, int THREADS, bool VECTORS, bool WHOLE, class Launch, class E = typename S::Element>
+__device__ __forceinline__ void bring(Vector<E>* to, int pitch, const Matrix<S>& X, int rows, int columns, Check<Launch>& check) {
   constexpr int V = Vector<E>::length, EACH = THREADS / WIDTH;
   const int top = threadIdx.x / WIDTH, vector = threadIdx.x % WIDTH, first = vector * V;
-  long long at = X.at(top, first);
+  if constexpr (VECTORS) {
+    if (first >= columns) return;
+    const long long step = EACH * X.row;
+    const auto* from = X.pointers.c0 + X.at(top, first);
+    const Shared target = shared_address(&to[top * pitch + vector]);
+#pragma unroll
+    for (int r = 0; r < ALL; r += EACH, from += step)
+      if (WHOLE || top + r < rows) copy_async<16>(target + r * pitch * 16, from, true);
+  } else {
+    long long at = X.at(top, first);
 #pragma unroll 4
-  for (int r = top; r < all; r += EACH, at += EACH * X.row) {
-    Vector<E>& target = to[r * pitch + vector];
-    if constexpr (VECTORS) {
-      if (r < rows && first < columns) copy_async<16>(shared_address(&target), X.pointers.c0 + at, true);
-    } else {
+    for (int r = top; r < ALL; r += EACH, at += EACH * X.row)
 #pragma unroll
       for (int q = 0; q < V; q++) {
-        target.element[q] = S::zero();
-        if (r < rows && first + q < columns) check.take(target.element[q] = S::get(X.pointers, at + q * X.column));
+        E& target = to[r * pitch + vector].element[q];
+        target = S::zero();
+        if (r < rows && first + q < columns) check.take(target = S::get(X.pointers, at + q * X.column));
       }
-    }
   }
 }
 
-// Look at what a thread has brought by vectors.
-template <class S, int WIDTH, int THREADS, class Launch, class E = typename S::Element>
+// Look at what a thread has brought by vectors: skim it, or take it.
+template <class S, int ALL, int WIDTH, int THREADS, bool WHOLE, bool SKIM, class Launch, class E = typename S::Element>
 __device__ __forceinline__ void look(const Vector<E>* from, int pitch, int rows, int columns, Check<Launch>& check) {
-  constexpr int V = Vector<E>::length;
-  const int vector = threadIdx.x % WIDTH;
+  constexpr int V = Vector<E>::length, EACH = THREADS / WIDTH, UNROLLED = SKIM ? ALL / EACH : 2;
+  const int top = threadIdx.x / WIDTH, vector = threadIdx.x % WIDTH;
   if (vector * V >= columns) return;
-#pragma unroll 4
-  for (int r = threadIdx.x / WIDTH; r < rows; r += THREADS / WIDTH) {
-    const Vector<E> some = from[r * pitch + vector];
+#pragma unroll UNROLLED
+  for (int r = 0; r < ALL; r += EACH) {
+    if (!WHOLE && top + r >= rows) break;
+    const Vector<E> some = from[(top + r) * pitch + vector];
 #pragma unroll
-    for (int q = 0; q < V; q++) check.take(some.element[q]);
+    for (int q = 0; q < V; q += 2)
+      if constexpr (SKIM)
+        check.skim(some.element[q], some.element[q + 1]);
+      else
+        check.take(some.element[q]), check.take(some.element[q + 1]);
   }
 }
 
@@ -200,14 +216,24 @@ __device__ __forceinline__ void multiply_shallow(const Launch& products) {
   }
 
   Check<Launch> check(products);
-  bring<S, DEPTH / V, THREADS, VECTORS>(a, PITCH, A, ROWS, m, k, check);
-  bring<S, WIDTH, THREADS, VECTORS>(b, WIDTH, B, DEPTH, k, n, check);
+  const bool whole = VECTORS && m == ROWS && n == COLUMNS;
+  if (whole)
+    bring<S, ROWS, DEPTH / V, THREADS, VECTORS, true>(a, PITCH, A, m, k, check);
+  else
+    bring<S, ROWS, DEPTH / V, THREADS, VECTORS, false>(a, PITCH, A, m, k, check);
+  bring<S, DEPTH, WIDTH, THREADS, VECTORS, false>(b, WIDTH, B, k, n, check);
   if constexpr (VECTORS) {
     commit_copies();
     wait_for_copies<0>();
     if constexpr (Check<Launch>::LOOKS) {
-      look<S, DEPTH / V, THREADS>(a, PITCH, m, k, check);
-      look<S, WIDTH, THREADS>(b, WIDTH, k, n, check);
+      if (whole) {
+        look<S, ROWS, DEPTH / V, THREADS, true, true>(a, PITCH, m, k, check);
+        look<S, DEPTH, WIDTH, THREADS, false, true>(b, WIDTH, k, n, check);
+      }
+      if (!whole || check.doubtful()) {
+        look<S, ROWS, DEPTH / V, THREADS, false, false>(a, PITCH, m, k, check);
+        look<S, DEPTH, WIDTH, THREADS, false, false>(b, WIDTH, k, n, check);
+      }
     }
   }
   check.tell();
@@ -241,6 +267,21 @@ __device__ __forceinline__ void multiply_shallow(const Launch& products) {
         }
     }
   }
+  if constexpr (VECTORS)
+    if (whole && product.fresh) {
+      auto* to = C.pointers.c0 + C.at(y, x * V);
+      const long long step = DOWN * C.row;
+#pragma unroll
+      for (int i = 0; i < TM; i++, to += step)
+#pragma unroll
+        for (int j = 0; j < TN; j += V) {
+          Vector<E> found;
+#pragma unroll
+          for (int q = 0; q < V; q++) found.element[q] = total[i][j + q];
+          S::put_vector({to}, ACROSS * j, found);
+        }
+      return;
+    }
 #pragma unroll
   for (int i = 0; i < TM; i++)
 #pragma unroll

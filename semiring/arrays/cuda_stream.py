@@ -16,7 +16,7 @@ import numpy as np
 
 from semiring.arrays.devices import on_gpu
 
-__all__ = ["Strided", "empty_beside", "in_stream_of", "scratch_memory", "strided", "torch_dtypes"]
+__all__ = ["Strided", "aside", "empty_beside", "in_stream_of", "scratch_memory", "strided", "torch_dtypes"]
 
 
 class Strided(NamedTuple):
@@ -35,6 +35,25 @@ class Strided(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
+
+
+@contextmanager
+def aside(event: Any) -> Iterator[None]:
+    """What is launched here waits for an event alone, and runs beside what the current stream has been given since."""
+    import cupy
+
+    stream = _second_stream(cupy.cuda.runtime.getDevice())
+    stream.wait_event(event)
+    with stream:
+        yield
+
+
+@functools.cache
+def _second_stream(number: int) -> Any:
+    """A stream of a GPU beside the caller's."""
+    import cupy
+
+    return cupy.cuda.Stream(non_blocking=True)
 
 
 def strided(value: Any) -> Strided | None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.cuda_stream import Strided, empty_beside, scratch_memory, strided
+from semiring.arrays.cuda_stream import Strided, aside, empty_beside, scratch_memory, strided
 from semiring.arrays.devices import gpu_name, namespace, on_device, on_gpu
 from semiring.arrays.exchange import Borrowed, borrowed
 from semiring.arrays.memory import ALWAYS_FITS, require_room, with_scratch
@@ -388,10 +388,22 @@ def _launch_again(
     known: _Launched, arrays: tuple[Any, Any], lie: tuple[Strided, Strided], own: tuple[int, ...], into_via: int, *, check: bool
 ) -> None:
     """The same launches once more, of arrays that `lie` so, beside a pass over them that checks them."""
-    signs: Any = None if known.launches[0][1] is None else zeros(1)
-    verify = _begin_checks(known.how, signs, lie, lambda: tuple((borrowed(v).array,) for v in arrays), check=check)
+    import cupy
+
+    def begin(signs: Any = None) -> Callable[[], object]:
+        return _begin_checks(known.how, signs, lie, lambda: tuple((borrowed(v).array,) for v in arrays), check=check)
+
     if into_via:
         clear_paths(into_via, math.prod(known.form.shape))
-    for launch, signed in known.launches:
-        launch.start(own, (0, 0) if signed is None else (signs.data.ptr, signed))
+    if known.launches[0][1] is None:
+        before = cupy.cuda.get_current_stream().record()
+        for launch, _ in known.launches:
+            launch.start(own, (0, 0))
+        with aside(before):
+            verify = begin()
+    else:  # wait for what the pass says of signs
+        signs = zeros(1)
+        verify = begin(signs)
+        for launch, signed in known.launches:
+            launch.start(own, (signs.data.ptr, signed))
     verify()

@@ -126,3 +126,11 @@ def test_an_infinite_logarithm_stays_one_where_nothing_is_looked_for() -> None:
 
     found = sr.scan(cupy.zeros((3, 3)), sr.LOG, cupy.array([0.0, 0.0, np.inf]), weights=cupy.zeros((1, 3)), check=False)
     np.testing.assert_array_equal(found[1].get(), np.inf)
+
+
+def test_no_states() -> None:
+    import cupy
+
+    found = sr.scan(cupy.zeros((2, 0, 0), np.int32), sr.MIN_PLUS, cupy.zeros(0, np.int32), witness=True)
+    assert found.values.shape == (3, 0)
+    assert found.states.get().tolist() == [-1, -1, -1]
