@@ -61,7 +61,7 @@ ARCHITECTURES = (75, 80, 86, 90, 100)
 ON_TWO = [(*case, 90) for case in CASES] + [(*case, 75) for case in (CASES[0], CASES[4], CASES[13], CASES[17])]
 """All cases on one architecture, and some on the oldest: for kernels in many forms."""
 
-_SOME = {75: (0, 4, 8, 12, 13, 15, 17), 80: (0, 4, 15), 86: (4,), 100: (0, 8, 12)}
+_SOME = {75: (0, 4, 13, 17), 80: (0, 4), 86: (4,), 100: (0, 12)}
 ON_ALL = [(*case, 90) for case in CASES] + [(*CASES[i], arch) for arch, some in _SOME.items() for i in some]
 """All cases on one architecture, and on each of the others those for which it has instructions of its own, or not those of the first."""
 
@@ -132,7 +132,7 @@ def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, o
             for tile, checked in ((SHALLOW_STACK, False), (SHALLOW_STACK, True), (SHALLOW_TILES[0], True), (SHALLOW_TILES[1], False)):
                 signless = checked and ordered and r.keeps_bits_ordered
                 source = kernel_source(r, step, SHALLOW, None, (how, how), checked=checked, signless=signless, shallow=tile)
-                assert compile_and_report(source, arch)[1] == 0
+                assert compile_and_report(source, arch)[1] <= 16  # an address, used once at the end
     if r.dtypes == dtypes and len(dtypes) == 1 and not r.clamped:
         for name in (STACKS[0], *VECTORS):
             assert compile_and_report(kernel_source(r, None, name, None, (access, access), side=side, checked=True), arch)[1] <= 192

@@ -150,7 +150,7 @@ def test_an_interruption_while_threads_begin(monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr("semiring.streaming.workers.ThreadPoolExecutor", Interrupted)
-    for _ in range(20):
+    for _ in range(5):
         with pytest.raises(KeyboardInterrupt):
             close((weights(300),), 3)
 
