@@ -27,7 +27,7 @@ from semiring.kernels import machine
 from semiring.kernels.cpu.eliminations import Eliminations, Panels
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
-from semiring.kernels.select import engine_for, sweeps_for
+from semiring.kernels.select import engine_for, fronts_for, sweeps_for
 
 __all__ = ["Factorization", "Kept", "sums_converge"]
 
@@ -115,7 +115,9 @@ class Factorization:
         kernels, panels = Eliminations(semiring, edges.dtypes, threads), None if kept is None else kept.panels
         with on_device(device):
             sweeps = sweeps_for(semiring, edges.dtypes, device, found.nodes, found.parent)
-            self.elimination = Elimination(engine, kernels, found, by_star=by_star, panels=panels, sweeps=sweeps)
+            tree = found.nodes, found.parent, found.entries
+            fronts = fronts_for(semiring, edges.dtypes, device, found.fill.steps, tree, by_star=by_star)
+            self.elimination = Elimination(engine, kernels, found, by_star=by_star, panels=panels, sweeps=sweeps, fronts=fronts)
         self._operations = operations_for(semiring, edges.dtypes)
         self._potentials = None if kept is None else kept.potentials
         if kept is None:

@@ -129,6 +129,11 @@ class Symbolic:
         return sums[:-1]
 
     @cached_property
+    def positions(self) -> Array:
+        """Where each of the graph's edges is in the order of `nodes`."""
+        return inverse_permutation(self.entries)
+
+    @cached_property
     def supernode_of(self) -> Array:
         """The supernode of each place."""
         return np.repeat(np.arange(len(self.parent)), self.widths)
