@@ -142,7 +142,7 @@ class Factorization:
         for w, new in zip(after, weights, strict=True):
             w[numbers] = new
         try:
-            self._eliminate(after, numbers)
+            self._eliminate(after, numbers if len(numbers) < len(self.edges.heads) else None)
         except BaseException:  # also where the user interrupts
             self._eliminate(before, None)  # all, whatever was overwritten
             raise
@@ -150,7 +150,9 @@ class Factorization:
     def located(self, tails: Array, heads: Array) -> Array:
         """The numbers of edges by their ends; −1 where there is none."""
         edges = self.edges
-        key, wanted = edges.tails.astype(np.int64) * edges.n + edges.heads, tails.astype(np.int64) * edges.n + heads
+        if tails is edges.tails and heads is edges.heads:
+            return np.arange(len(heads))
+        key, wanted = edges.places, tails.astype(np.int64) * edges.n + heads
         numbers = np.searchsorted(key, wanted)
         there = numbers < len(key)
         there[there] = key[numbers[there]] == wanted[there]
@@ -257,11 +259,10 @@ class Factorization:
 
     def _eliminate(self, weights: Values, changed: Array | None) -> None:
         """Eliminate edges of these weights, or those parts where some have changed."""
-        edges = self.edges
         self._guarded(weights)
         if self._potentials is not None:
             changed = None
-        self.edges = CSR(edges.n, edges.starts, edges.heads, weights, edges.zero)
+        self.edges = self.edges.with_weights(weights)
         self._potentials = None
         with on_device(self.device):
             try:

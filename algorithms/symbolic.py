@@ -141,8 +141,9 @@ class Symbolic:
     def ancestors(self, places: Array) -> Array:
         """The supernodes of some places and all above them, in ascending order."""
         found = np.zeros(len(self.parent) + 1, bool)
+        found[self.supernode_of[places]] = True
+        frontier = np.flatnonzero(found)
         found[-1] = True
-        frontier = np.unique(self.supernode_of[places])
         while len(frontier):
             found[frontier] = True
             frontier = np.unique(self.parent[frontier])
