@@ -121,10 +121,10 @@ def _kernels(r: Representation, *, by_star: bool) -> dict[str, tuple[str, int]]:
     return found | {"update_both": tile("both", add=True)}
 
 
-def fronts_source(semiring: Semiring, dtypes: DTypes, arch: int, *, by_star: bool, ordered_bits: bool = False) -> str:
+def fronts_source(semiring: Semiring, dtypes: DTypes, arch: int, *, by_star: bool) -> str:
     """The CUDA C++ of all kernels of fronts."""
     r = represent(semiring, dtypes)
-    step = step_for(r, arch, ordered_bits=ordered_bits and r.keeps_bits_ordered)
+    step = step_for(r, arch, ordered_bits=False)
     lines = ['#include "arithmetic.cuh"', '#include "fronts.cuh"', "", summing_structs(semiring, dtypes, step=step, star=by_star)]
     for name, (call, threads) in _kernels(r, by_star=by_star).items():
         lines += [
@@ -170,7 +170,7 @@ class CudaFronts:
         self._targets: Any = None
         self._every: _Plan | None = None
 
-    def run(self, weights: Values, due: Array | None, upper: Values, lower: Values, *, signed: bool, ordered_bits: bool = False) -> None:
+    def run(self, weights: Values, due: Array | None, upper: Values, lower: Values, *, signed: bool) -> None:
         """Eliminate all fronts, or those that are due, to which all above them belong; this waits for the GPU.
 
         Parameters
@@ -181,8 +181,8 @@ class CudaFronts:
             Those supernodes, once all have been eliminated.
         upper, lower : tuple of CuPy arrays
             The panels, which are filled.
-        signed, ordered_bits : bool
-            As of `Engine`, and whether no weight has a sign, so that floats may be compared as the integers of their bits.
+        signed : bool
+            As of `Engine`.
 
         Raises
         ------
@@ -213,7 +213,7 @@ class CudaFronts:
         fields = np.array([0, *flat(whole)], np.int64)
         argument, place = pointer_to(fields), places(Fronts, len(self.dtypes))
         at = {name: 1 + place[name] for name in ("list", "starts", "listed", "base", "step")}
-        kernels = _loaded(self.semiring, self.dtypes, self.number, self.by_star, ordered_bits)
+        kernels = _loaded(self.semiring, self.dtypes, self.number, self.by_star)
         if new:
             kernel, threads = kernels["locate_rows"]
             kernel.start((count, 1, 1), (threads, 1, 1), argument)
@@ -300,11 +300,11 @@ def _depths(parents: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=cache.LOADED)
-def _loaded(semiring: Semiring, dtypes: DTypes, number: int, by_star: bool, ordered_bits: bool) -> dict[str, tuple[Kernel, int]]:
+def _loaded(semiring: Semiring, dtypes: DTypes, number: int, by_star: bool) -> dict[str, tuple[Kernel, int]]:
     """All kernels for a GPU, and threads of their blocks."""
 
     def source() -> str:
-        return fronts_source(semiring, dtypes, device(number).arch, by_star=by_star, ordered_bits=ordered_bits)
+        return fronts_source(semiring, dtypes, device(number).arch, by_star=by_star)
 
     return {
         name: (Kernel(name, source, number), threads)
