@@ -189,44 +189,45 @@ class CudaFronts:
         DivergentPivot
             With the place.
         """
-        import cupy
-
         count = len(self._widths)
         if not count:
             return
-        new = not self._fronts
-        assert due is None or not new, "all of them first"
-        if new:
-            self._fronts = tuple([cupy.empty(int(self._front_starts[-1]), d) for d in self.dtypes])
-            self._targets = cupy.empty(max(1, self._structure[2].size), np.int32)
         if due is None:
+            self._allocate()
             plan = self._every = self._every or self._plan(np.ones(count, bool))
         else:
             plan = self._plan(due)
         there = tuple([upload(w, d) for w, d in zip(weights, self.dtypes, strict=True)])
         divergent, r = no_divergence(plan.most), self._representation
-        structure = [v.data.ptr for v in self._structure]
-        given, fronts, to_upper, to_lower = (tuple([v.data.ptr for v in values]) for values in (there, self._fronts, upper, lower))
+        *nodes, starts = [v.data.ptr for v in self._structure]
+        arrays = (tuple([v.data.ptr for v in values]) for values in (there, self._fronts, upper, lower))
         limit = threshold(int(r.zero[0]), signed=signed) if r.clamped else 0
-        where = self._targets.data.ptr, given, fronts, to_upper, to_lower, divergent.data.ptr
-        whole = Fronts._make((*structure[:-1], count, structure[-1], *where, limit, *[0] * 5))  # the last of which each launch has
-        fields = np.array([0, *flat(whole)], np.int64)
-        argument, place = pointer_to(fields), places(Fronts, len(self.dtypes))
-        at = {name: 1 + place[name] for name in ("list", "starts", "listed", "base", "step")}
-        kernels = _loaded(self.semiring, self.dtypes, self.number, self.by_star)
-        if new:
-            kernel, threads = kernels["locate_rows"]
-            kernel.start((count, 1, 1), (threads, 1, 1), argument)
-        length = plan.starts.shape[1]
-        for name, first, some, base, blocks, step, which in plan.launches:
-            fields[at["list"]] = plan.fronts.data.ptr + plan.fronts.itemsize * first
-            fields[at["starts"]] = plan.starts.data.ptr + plan.starts.itemsize * (length * max(which, 0) + first)
-            fields[at["listed"]], fields[at["base"]], fields[at["step"]] = some, base, step
-            kernel, threads = kernels[name]
-            kernel.start((blocks, 1, 1), (threads, 1, 1), argument)
+        own = 0, 0, 0, 0, 0  # which each launch has
+        whole = *nodes, count, starts, self._targets.data.ptr, *arrays, divergent.data.ptr, limit, *own
+        self._launch(plan, Fronts._make(whole))
         least = int(read_back(divergent).min(initial=NO_DIVERGENCE))
         if least != NO_DIVERGENCE:
             raise DivergentPivot(least)
+
+    def _allocate(self) -> None:
+        """Make room for all fronts, where there is none yet."""
+        import cupy
+
+        if not self._fronts:
+            self._targets = cupy.empty(max(1, self._structure[2].size), np.int32)
+            self._fronts = tuple([cupy.empty(int(self._front_starts[-1]), d) for d in self.dtypes])
+
+    def _launch(self, plan: _Plan, whole: Fronts) -> None:
+        """Launch what is planned, one launch after the other, which differ in the last fields."""
+        fields, place = np.array([0, *flat(whole)], np.int64), places(Fronts, len(self.dtypes))
+        argument, own = pointer_to(fields), [1 + place[name] for name in ("list", "starts", "listed", "base", "step")]
+        kernels = _loaded(self.semiring, self.dtypes, self.number, self.by_star)
+        fronts, starts, length = plan.fronts.data.ptr, plan.starts.data.ptr, plan.starts.shape[1]
+        for name, first, listed, base, blocks, step, which in plan.launches:
+            begin = starts + plan.starts.itemsize * (length * max(which, 0) + first)
+            fields[own] = fronts + plan.fronts.itemsize * first, begin, listed, base, step
+            kernel, threads = kernels[name]
+            kernel.start((blocks, 1, 1), (threads, 1, 1), argument)
 
     @property
     def nbytes(self) -> int:
@@ -258,7 +259,8 @@ class CudaFronts:
             if end > base:
                 launches.append(_Launch(name, first, last - first, base, end - base, step, which))
 
-        launches: list[_Launch] = []
+        # Where rows are in the front above is found whenever all are eliminated.
+        launches = [_Launch("locate_rows", 0, len(some), 0, len(some), 0, -1)] if due.all() else []
         parts = (
             [("update_columns", 0), ("update_rest", 2), ("update_rows", 0)] if self.by_star else [("update_both", 1), ("update_rest", 2)]
         )

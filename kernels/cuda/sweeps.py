@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.devices import gpu_name
+from semiring.arrays.devices import gpu_name, on_device
 from semiring.arrays.memory import free_on
 from semiring.kernels import cache
 from semiring.kernels.cpu.eliminations import Panels
@@ -36,6 +36,9 @@ _LANES = 32
 
 _WARPS = 12
 """Of a multiprocessor at most, each of which has memory for its vectors."""
+
+_GAP = 1 << 15
+"""Entries of a panel that are copied in less time than a copy takes to begin."""
 
 _SHARE = 2
 """The part of the free memory that vectors may take: one half."""
@@ -94,15 +97,17 @@ class CudaSweeps:
     def fetch(self, panels: Panels, changed: Array) -> None:
         """Bring those of some supernodes to the host."""
         upper, lower = panels
-        for first, last in self._runs(changed):
-            for there, panel in zip((*self._upper, *self._lower), (*upper, *lower), strict=True):
-                download(there[first:last], panel[first:last])
+        with on_device(gpu_name(self.number)):
+            for first, last in self._runs(changed):
+                for there, panel in zip((*self._upper, *self._lower), (*upper, *lower), strict=True):
+                    download(there[first:last], panel[first:last])
 
     def _runs(self, changed: Array) -> list[tuple[int, int]]:
-        """Where runs of the entries of some supernodes begin and end."""
+        """Where runs of the entries of some supernodes begin and end, with the gaps between them that take less time than another copy."""
         starts, marks = self._starts_of_panels, np.concatenate([[False], changed, [False]])
-        first, last = np.flatnonzero(~marks[:-1] & marks[1:]), np.flatnonzero(marks[:-1] & ~marks[1:])
-        return list(zip(starts[first].tolist(), starts[last].tolist(), strict=True))
+        first, last = starts[np.flatnonzero(~marks[:-1] & marks[1:])], starts[np.flatnonzero(marks[:-1] & ~marks[1:])]
+        apart = first[1:] - last[:-1] > _GAP
+        return list(zip(first[np.append(True, apart)].tolist(), last[np.append(apart, True)].tolist(), strict=True))
 
     def run(self, starts: Array, ends: Array, down: Array, out: Values, *, backward: bool, signed: bool) -> None:
         """Rows of the closure from some places (`backward`: columns to them), at others.
