@@ -11,6 +11,7 @@ of a level that have pivot blocks left. What is launched, and for which fronts, 
 from __future__ import annotations
 
 import functools
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -261,30 +262,22 @@ class CudaFronts:
 
         # Where rows are in the front above is found whenever all are eliminated.
         launches = [_Launch("locate_rows", 0, len(some), 0, len(some), 0, -1)] if due.all() else []
-        parts = (
-            [("update_columns", 0), ("update_rest", 2), ("update_rows", 0)] if self.by_star else [("update_both", 1), ("update_rest", 2)]
-        )
         launch("clear_band", 0, len(some), 0)
         launch("enter_edges", 0, len(some), -1)
-        offset, most = len(some) + 1, len(some)
-        ends = offset + _ends(self._depths[fronts] * (1 + int(pivots.max())) - steps)
-        begin, level = 0, offset
-        for end in _ends(self._depths[some]).tolist():
-            if not self._leaf[some[begin:end]].all():
-                launch("extend_band", begin, end, 0)
-            begin = end
-            depth = self._depths[some[end - 1]]
-            for stop in ends[np.searchsorted(ends, level, side="right") :].tolist():
-                if self._depths[fronts[level - offset]] != depth:
-                    break
-                step = int(steps[level - offset])
-                launch("close_pivots", level, stop, -1, step)
-                for name, which in parts:
-                    launch(name, level, stop, which, step)
-                level = stop
+        offset, first, levels = len(some) + 1, 0, iter(_ends(self._depths[some]).tolist())
+        for begin, end in pairwise([0, *_ends(self._depths[fronts] * (1 + int(pivots.max())) - steps).tolist()]):
+            step = int(steps[begin])
+            if step == 0:  # a level begins
+                last = next(levels)
+                if not self._leaf[some[first:last]].all():
+                    launch("extend_band", first, last, 0)
+                first = last
+            launch("close_pivots", offset + begin, offset + end, -1, step)
+            for name, which in _BY_STAR if self.by_star else _CLOSING:
+                launch(name, offset + begin, offset + end, which, step)
         launch("keep_band", 0, len(some), 0)
         listed = np.concatenate([some, [0], fronts])
-        return _Plan(launches, upload(listed, np.int32), upload(starts, np.int64), most)
+        return _Plan(launches, upload(listed, np.int32), upload(starts, np.int64), len(some))
 
 
 def _ends(keys: Array) -> Array:
