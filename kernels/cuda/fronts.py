@@ -20,7 +20,7 @@ from semiring.algebra.definition import Semiring
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import cache
 from semiring.kernels.cpu.fronts import Supernodes
-from semiring.kernels.cuda.arguments import Fronts, flat, places
+from semiring.kernels.cuda.arguments import Fronts, flat
 from semiring.kernels.cuda.compiler import Kernel, pointer_to
 from semiring.kernels.cuda.elements import NO_DIVERGENCE, no_divergence, read_back
 from semiring.kernels.cuda.kernels import pivot_threads, pivot_tile, step_for
@@ -42,6 +42,8 @@ _BAND = 16
 _THREADS = 256
 """Of the blocks that have bands, or the edges of a front."""
 
+_OWN = Fronts._fields[-5:]
+"""The fields that differ from launch to launch: its list, where that begins, and what it does."""
 
 _CLOSING = ("update_both", 1), ("update_rest", 2)
 _BY_STAR = ("update_columns", 0), ("update_rest", 2), ("update_rows", 0)
@@ -203,8 +205,7 @@ class CudaFronts:
         *nodes, starts = [v.data.ptr for v in self._structure]
         arrays = (tuple([v.data.ptr for v in values]) for values in (there, self._fronts, upper, lower))
         limit = threshold(int(r.zero[0]), signed=signed) if r.clamped else 0
-        own = 0, 0, 0, 0, 0  # which each launch has
-        whole = *nodes, count, starts, self._targets.data.ptr, *arrays, divergent.data.ptr, limit, *own
+        whole = *nodes, count, starts, self._targets.data.ptr, *arrays, divergent.data.ptr, limit, *[0] * len(_OWN)
         self._launch(plan, Fronts._make(whole))
         least = int(read_back(divergent).min(initial=NO_DIVERGENCE))
         if least != NO_DIVERGENCE:
@@ -220,8 +221,8 @@ class CudaFronts:
 
     def _launch(self, plan: _Plan, whole: Fronts) -> None:
         """Launch what is planned, one launch after the other, which differ in the last fields."""
-        fields, place = np.array([0, *flat(whole)], np.int64), places(Fronts, len(self.dtypes))
-        argument, own = pointer_to(fields), [1 + place[name] for name in ("list", "starts", "listed", "base", "step")]
+        fields = np.array([0, *flat(whole)], np.int64)
+        argument, own = pointer_to(fields), slice(len(fields) - len(_OWN), None)
         kernels = _loaded(self.semiring, self.dtypes, self.number, self.by_star)
         fronts, starts, length = plan.fronts.data.ptr, plan.starts.data.ptr, plan.starts.shape[1]
         for name, first, listed, base, blocks, step, which in plan.launches:

@@ -132,8 +132,8 @@ def test_negative_edges() -> None:
     for weights in (pair.data + 20 * (p[pair.row] - p[pair.col]) / 10, np.nextafter(p[pair.row] - p[pair.col], np.inf)):
         given = sp.csr_array((weights, (pair.row, pair.col)), shape=graph.shape)
         there, here = (sr.factor(given, device=device) for device in ("cuda", "cpu"))
-        same(there.closure(), here.closure())
-        same(there.columns([7]), here.columns([7]))
+        same(there.closure(), here.closure(), close=True)  # sums of floats are rounded in another order
+        same(there.columns([7]), here.columns([7]), close=True)
     with pytest.raises(sr.NegativeCycleError):
         sr.factor(sr.edges([(0, 1, 1.0), (1, 0, -2.0)]), device="cuda")
 
