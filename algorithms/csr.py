@@ -150,6 +150,17 @@ class CSR:
         return np.arange(self.n).repeat(self.starts[1:] - self.starts[:-1])
 
     @cached_property
+    def places(self) -> Array:
+        """The place u·n + v of each edge in the matrix, in ascending order."""
+        return self.tails.astype(np.int64, copy=False) * self.n + self.heads
+
+    def with_weights(self, weights: Values) -> CSR:
+        """The same edges with other weights; what is known of where they are stays known."""
+        other = CSR(self.n, self.starts, self.heads, weights, self.zero)
+        other.__dict__.update({name: self.__dict__[name] for name in ("tails", "places") if name in self.__dict__})
+        return other
+
+    @cached_property
     def symmetric(self) -> bool:
         """Whether each edge has one of the same weight back."""
         return all(w.dtype.kind != "O" and is_symmetric(self.starts, self.heads, w) for w in self.weights)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.recursive import close_first, eliminate_first
-from semiring.algorithms.symbolic import Symbolic, inverse_permutation
+from semiring.algorithms.symbolic import Symbolic
 from semiring.arrays.devices import on_gpu
 from semiring.arrays.threads import run
 from semiring.common.errors import DivergentPivot
@@ -59,7 +59,9 @@ def eliminate_front(engine: Primitives, A: Block, w: int, base: int, *, by_star:
 
 
 class Elimination:
-    """The panels of a graph, and what is kept for other weights of it: the Schur complements of large subtrees and all above them.
+    """The panels of a graph, and what is kept for other weights of it.
+
+    That is the Schur complements of large subtrees and of all above them, or on a GPU all fronts.
 
     Parameters
     ----------
@@ -73,19 +75,26 @@ class Elimination:
         Those that the same graph has had before.
     sweeps : CudaSweeps, optional
         Of a GPU, which is to have the panels too, and finds rows and columns that are to lie there.
-
-    Attributes
-    ----------
-    panels : Panels
+    fronts : CudaFronts, optional
+        Of a GPU, which eliminates in the place of the host.
     """
 
     def __init__(
-        self, engine: Engine, kernels: Eliminations, found: Symbolic, *, by_star: bool, panels: Panels | None = None, sweeps: Any = None
+        self,
+        engine: Engine,
+        kernels: Eliminations,
+        found: Symbolic,
+        *,
+        by_star: bool,
+        panels: Panels | None = None,
+        sweeps: Any = None,
+        fronts: Any = None,
     ) -> None:
-        self.engine, self.kernels, self.found, self.by_star, self.sweeps = engine, kernels, found, by_star, sweeps
+        self.engine, self.kernels, self.found, self.by_star, self.sweeps, self.fronts = engine, kernels, found, by_star, sweeps, fronts
         size = found.fill.panels
         upper, lower = panels or (tuple(np.empty(size, d) for d in kernels.dtypes) for _ in range(2))
-        self.panels = Panels(upper, lower)
+        self._panels = Panels(upper, lower)
+        self._behind = np.zeros(len(found.parent), bool)  # supernodes whose panels only the GPU has
         self._complements = np.zeros((len(found.parent), len(kernels.dtypes)), np.int64)
         self._held: dict[int, Values] = {}
         self._subtrees, self._above = _subtrees(found)
@@ -95,10 +104,19 @@ class Elimination:
         self._layout = Layout(numbers, numbers, found.nodes.rows)
 
     @property
+    def panels(self) -> Panels:
+        """The panels, on the host."""
+        if self._behind.any():
+            self.sweeps.fetch(self._panels, self._behind)
+            self._behind[:] = False
+        return self._panels
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the panels, and of what is kept beside them."""
-        arrays = (*self.panels.upper, *self.panels.lower, *(v for values in self._held.values() for v in values))
-        return sum(v.nbytes for v in arrays) + sum(v.nbytes for v in self.found.nodes)
+        arrays = (*self._panels.upper, *self._panels.lower, *(v for values in self._held.values() for v in values))
+        kept = 0 if self.fronts is None else self.fronts.nbytes
+        return sum(v.nbytes for v in arrays) + sum(v.nbytes for v in self.found.nodes) + kept
 
     @property
     def together(self) -> int:
@@ -108,7 +126,8 @@ class Elimination:
     def run(self, weights: Values, changed: Array | None = None) -> None:
         """Eliminate all supernodes, or those above which edges have changed.
 
-        Subtrees of small fronts are eliminated by compiled code, one a thread; larger fronts by products on all threads, one by one.
+        On a GPU level by level; on the host subtrees of small fronts are eliminated by compiled code, one a thread, and larger fronts by
+        products on all threads, one by one.
 
         Parameters
         ----------
@@ -122,30 +141,46 @@ class Elimination:
         DivergentPivot
             With a vertex. The panels are of no use then.
         """
+        kept = self._held if self.fronts is None else self.fronts.nbytes
+        due = self._above_edges(changed) if changed is not None and kept else None
+        try:
+            if self.fronts is None:
+                self._run_here(weights, due)
+            else:
+                upper, lower = self.sweeps.panels
+                self.fronts.run(weights, due, upper, lower, signed=self.engine.signed)
+        except DivergentPivot as stop:
+            raise DivergentPivot(int(self.found.order[stop.vertex])) from None
+        if self.fronts is not None:
+            self._behind |= True if due is None else due
+        elif self.sweeps is not None:
+            self.sweeps.hold(self.panels, due)
+
+    def _above_edges(self, changed: Array) -> Array:
+        """Which supernodes depend on some edges."""
+        found, due = self.found, np.zeros(len(self.found.parent), bool)
+        position = found.positions[changed]
+        due[found.ancestors(np.minimum(found.nodes.entry_rows[position], found.nodes.entry_columns[position]))] = True
+        return due
+
+    def _run_here(self, weights: Values, due: Array | None) -> None:
+        """Eliminate supernodes on the host, all or those that are due."""
         found, nodes = self.found, self.found.nodes
         weights = tuple(w[found.entries] for w in weights)
-        due = np.ones(len(found.parent), bool)
-        if changed is not None and self._held:
-            position = inverse_permutation(found.entries)[changed]
-            due[:] = False
-            due[found.ancestors(np.minimum(nodes.entry_rows[position], nodes.entry_columns[position]))] = True
+        if due is None:
+            due = np.ones(len(found.parent), bool)
         how: dict[str, Any] = {"by_star": self.by_star, "signed": self.engine.signed}
-        try:
-            subtrees = [(first, last + 1, _stack(found, first, last)) for first, last in self._subtrees if due[last]]
-            self.kernels.fronts(nodes, weights, self.panels, self._complements, subtrees, self._keep_first, **how)
-            for s in self._above:
-                if due[s]:
-                    self._front(s, weights, how)
-        except DivergentPivot as stop:
-            raise DivergentPivot(int(found.order[stop.vertex])) from None
-        if self.sweeps is not None:
-            self.sweeps.hold(self.panels, None if changed is None else due)
+        subtrees = [(first, last + 1, _stack(found, first, last)) for first, last in self._subtrees if due[last]]
+        self.kernels.fronts(nodes, weights, self._panels, self._complements, subtrees, self._keep_first, **how)
+        for s in self._above:
+            if due[s]:
+                self._front(s, weights, how)
 
     def _front(self, s: int, weights: Values, how: dict[str, Any]) -> None:
         """Eliminate one front whose children are done."""
         nodes, w, m = self.found.nodes, int(self.found.widths[s]), int(self.found.sides[s])
         if m <= _SMALL:
-            self.kernels.fronts(nodes, weights, self.panels, self._complements, [(s, s + 1, m * m)], self._keep_first, **how)
+            self.kernels.fronts(nodes, weights, self._panels, self._complements, [(s, s + 1, m * m)], self._keep_first, **how)
             return
         front = tuple(np.empty((m, m), d) for d in self.kernels.dtypes)
         self.kernels.assemble(nodes, weights, self._complements, s, front, by_star=self.by_star)
@@ -154,7 +189,7 @@ class Elimination:
         except DivergentPivot as stop:
             raise DivergentPivot(int(nodes.columns[s]) + stop.vertex) from None
         own = slice(*nodes.panel_starts[s : s + 2])
-        for v, upper, lower in zip(front, *self.panels, strict=True):
+        for v, upper, lower in zip(front, *self._panels, strict=True):
             upper[own].reshape(w, m)[...] = v[:w]
             lower[own].reshape(m, w)[...] = v[:, :w]
         self._keep(s, tuple(np.ascontiguousarray(v[w:, w:]) for v in front))

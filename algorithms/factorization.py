@@ -27,7 +27,7 @@ from semiring.kernels import machine
 from semiring.kernels.cpu.eliminations import Eliminations, Panels
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
-from semiring.kernels.select import engine_for, sweeps_for
+from semiring.kernels.select import engine_for, fronts_for, sweeps_for
 
 __all__ = ["Factorization", "Kept", "sums_converge"]
 
@@ -115,7 +115,9 @@ class Factorization:
         kernels, panels = Eliminations(semiring, edges.dtypes, threads), None if kept is None else kept.panels
         with on_device(device):
             sweeps = sweeps_for(semiring, edges.dtypes, device, found.nodes, found.parent)
-            self.elimination = Elimination(engine, kernels, found, by_star=by_star, panels=panels, sweeps=sweeps)
+            tree = found.nodes, found.parent, found.entries
+            fronts = fronts_for(semiring, edges.dtypes, device, found.fill.steps, tree, by_star=by_star)
+            self.elimination = Elimination(engine, kernels, found, by_star=by_star, panels=panels, sweeps=sweeps, fronts=fronts)
         self._operations = operations_for(semiring, edges.dtypes)
         self._potentials = None if kept is None else kept.potentials
         if kept is None:
@@ -140,7 +142,7 @@ class Factorization:
         for w, new in zip(after, weights, strict=True):
             w[numbers] = new
         try:
-            self._eliminate(after, numbers)
+            self._eliminate(after, numbers if len(numbers) < len(self.edges.heads) else None)
         except BaseException:  # also where the user interrupts
             self._eliminate(before, None)  # all, whatever was overwritten
             raise
@@ -148,7 +150,9 @@ class Factorization:
     def located(self, tails: Array, heads: Array) -> Array:
         """The numbers of edges by their ends; −1 where there is none."""
         edges = self.edges
-        key, wanted = edges.tails.astype(np.int64) * edges.n + edges.heads, tails.astype(np.int64) * edges.n + heads
+        if tails is edges.tails and heads is edges.heads:
+            return np.arange(len(heads))
+        key, wanted = edges.places, tails.astype(np.int64) * edges.n + heads
         numbers = np.searchsorted(key, wanted)
         there = numbers < len(key)
         there[there] = key[numbers[there]] == wanted[there]
@@ -255,11 +259,10 @@ class Factorization:
 
     def _eliminate(self, weights: Values, changed: Array | None) -> None:
         """Eliminate edges of these weights, or those parts where some have changed."""
-        edges = self.edges
         self._guarded(weights)
         if self._potentials is not None:
             changed = None
-        self.edges = CSR(edges.n, edges.starts, edges.heads, weights, edges.zero)
+        self.edges = self.edges.with_weights(weights)
         self._potentials = None
         with on_device(self.device):
             try:

@@ -129,6 +129,11 @@ class Symbolic:
         return sums[:-1]
 
     @cached_property
+    def positions(self) -> Array:
+        """Where each of the graph's edges is in the order of `nodes`."""
+        return inverse_permutation(self.entries)
+
+    @cached_property
     def supernode_of(self) -> Array:
         """The supernode of each place."""
         return np.repeat(np.arange(len(self.parent)), self.widths)
@@ -136,8 +141,9 @@ class Symbolic:
     def ancestors(self, places: Array) -> Array:
         """The supernodes of some places and all above them, in ascending order."""
         found = np.zeros(len(self.parent) + 1, bool)
+        found[self.supernode_of[places]] = True
+        frontier = np.flatnonzero(found)
         found[-1] = True
-        frontier = np.unique(self.supernode_of[places])
         while len(frontier):
             found[frontier] = True
             frontier = np.unique(self.parent[frontier])

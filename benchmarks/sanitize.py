@@ -170,12 +170,12 @@ def scans() -> None:
 
 
 def sweeps() -> None:
-    """Rows and columns out of the panels of an elimination, with more sources than a warp has lanes, and fewer."""
+    """An elimination, and rows and columns out of its panels, with more sources than a warp has lanes, and fewer."""
     import cupy
 
     from semiring.kernels import machine
 
-    machine.GPU_SWEEP = 1
+    machine.GPU_SWEEP, machine.GPU_ELIMINATION = 1, 0
     rng = np.random.default_rng(0)
     for n in (33, 150):
         for dtype in ("float32", "int16"):

@@ -148,7 +148,7 @@ def measure(name: str, graph: Any, *, statistics: bool) -> list[list[str]]:
 
 
 def measure_on_gpu(name: str, graph: Any) -> list[list[str]]:
-    """The same on a GPU: all rows, which are left there, and other weights, which are eliminated on the host."""
+    """The same on a GPU: all rows, which are left there, and other weights."""
     import cupy
 
     def waited(work: Callable[[], Any]) -> None:

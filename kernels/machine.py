@@ -221,6 +221,9 @@ HIDDEN_STEPS = 1024
 GPU_SWEEP = 1024
 """Rows out of a sparse elimination from which on a GPU finds them faster than some cores do, as each takes it as long as hundreds."""
 
+GPU_ELIMINATION = 2_000_000
+"""Steps of a sparse elimination from which on a GPU does it faster than some cores: below, its launches take longer."""
+
 LEVELS_SIDE, LEVELS, LEVEL_BYTES = 2048, 64, 3.0e12
 """Vertices of a matrix from which on a GPU may search it by levels, in bits, the most levels that are kept, and bytes of one a second."""
 

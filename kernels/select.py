@@ -15,11 +15,11 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.arrays.devices import gpu_number, is_gpu
+from semiring.arrays.memory import fits
 from semiring.common.forks import importing
-from semiring.kernels import cache
+from semiring.kernels import cache, machine
 from semiring.kernels.boolean import is_packed
 from semiring.kernels.engine import Engine
-from semiring.kernels.machine import used_devices
 
 if TYPE_CHECKING:
     from semiring.kernels.compressed import DenseProducts, SparseProducts
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from semiring.kernels.scans import Scans
 
 __all__ = [
-    "close_by_levels", "dense_products_for", "engine_for", "expand_paths", "has_searches", "predecessor_trees", "scans_for", "searches_for",
-    "sparse_products_for", "sweeps_for",
+    "close_by_levels", "dense_products_for", "engine_for", "expand_paths", "fronts_for", "has_searches", "predecessor_trees", "scans_for",
+    "searches_for", "sparse_products_for", "sweeps_for",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -79,7 +79,7 @@ def engine_for(
     """
     packed = packed and is_packed(semiring, dtypes, witness=witness)
     if device != "cpu" and is_gpu(device):
-        used_devices.add(device)
+        machine.used_devices.add(device)
         if packed:
             with importing:
                 from semiring.kernels.cuda.boolean import CudaBooleanEngine
@@ -190,7 +190,7 @@ def dense_products_for(semiring: Semiring, dtypes: DTypes, device: str, threads:
     """
     if not is_gpu(device):
         return sparse_products_for(semiring, dtypes, device, threads)
-    used_devices.add(device)
+    machine.used_devices.add(device)
     with importing:
         from semiring.kernels.cuda.sparse import CudaSparseProducts
 
@@ -210,6 +210,29 @@ def sweeps_for(semiring: Semiring, dtypes: DTypes, device: str, nodes: Any, pare
         from semiring.kernels.cuda.sweeps import CudaSweeps
 
     return CudaSweeps(semiring, dtypes, gpu_number(device), nodes, parents)
+
+
+def fronts_for(semiring: Semiring, dtypes: DTypes, device: str, steps: int, tree: tuple[Any, Array, Array], *, by_star: bool) -> Any:
+    """The fronts of a GPU, see `CudaFronts`; None where the host eliminates as fast, or the GPU has no room for them.
+
+    Parameters
+    ----------
+    semiring, dtypes, device
+        As for `engine_for`.
+    steps : int
+        Of the elimination.
+    tree : tuple
+        The supernodes, those above them, and the numbers of edges: see `CudaFronts`.
+    by_star : bool
+    """
+    if not is_gpu(device) or steps < machine.GPU_ELIMINATION:
+        return None
+    with importing:
+        from semiring.kernels.cuda.fronts import CudaFronts, front_bytes
+
+    if not fits(front_bytes(tree[0], dtypes), device):
+        return None
+    return CudaFronts(semiring, dtypes, gpu_number(device), *tree, by_star=by_star)
 
 
 def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:

@@ -68,8 +68,8 @@ def factor(
     Other Parameters
     ----------------
     device : str
-        "cuda", "cuda:0", … has rows, columns and closures found on a GPU, which are left there as arrays of CuPy; "auto" is the CPU,
-        which eliminates in any case.
+        "cuda", "cuda:0", … has a GPU eliminate, and rows, columns and closures found there, which are left there as arrays of CuPy;
+        "auto" is the CPU.
     threads : int, optional
         By default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool

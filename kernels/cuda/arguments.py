@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 __all__ = [
-    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Scan", "Sequence",
-    "Sparse", "Strided", "Sweep", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat", "parameters", "places",
+    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "Fronts", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Scan",
+    "Sequence", "Sparse", "Strided", "Sweep", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat", "parameters", "places",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
 Int = Annotated[int, "int"]  # a parameter of 8 bytes all the same
 Ints = Annotated[int, "int*"]
 ConstInts = Annotated[int, "const int*"]
+ConstWords = Annotated[int, "const long long*"]
 Words = Annotated[int, "unsigned*"]
 Bytes = Annotated[int, "unsigned char*"]
 Array = Annotated[int, "T*"]
@@ -164,9 +165,9 @@ class Sweep(NamedTuple):
     """
 
     columns: ConstInts
-    row_starts: Annotated[int, "const long long*"]
+    row_starts: ConstWords
     rows: ConstInts
-    panel_starts: Annotated[int, "const long long*"]
+    panel_starts: ConstWords
     parents: ConstInts
     supernode_of: ConstInts
     supernodes: Word
@@ -187,6 +188,42 @@ class Sweep(NamedTuple):
     own: Pointers
     marks: Ints
     out: Pointers
+
+
+class Fronts(NamedTuple):
+    """Fronts of a sparse elimination; the arrays up to `entry_columns`, and the panels, are those of the CPU's `Supernodes`.
+
+    Each front lies by rows in `fronts`, from `front_starts` on. `parents` has the supernode above each one, `targets` where each of `rows`
+    is in that one's front, and `entries` the numbers of the edges. `list` has the `listed` fronts of a launch, and `starts` the block with
+    which each begins, where the first one's number is `base`; `step` counts pivot blocks. `divergent` has a number for each block that
+    closes one, and `threshold` tells tropical integers from ∞.
+    """
+
+    columns: ConstInts
+    row_starts: ConstWords
+    rows: ConstInts
+    panel_starts: ConstWords
+    child_starts: ConstInts
+    children: ConstInts
+    entry_starts: ConstInts
+    entry_rows: ConstInts
+    entry_columns: ConstInts
+    entries: ConstInts
+    parents: ConstInts
+    supernodes: Word
+    front_starts: ConstWords
+    targets: Ints
+    weights: Pointers
+    fronts: Pointers
+    upper: Pointers
+    lower: Pointers
+    divergent: Ints
+    threshold: Word
+    list: ConstInts
+    starts: ConstWords
+    listed: Word
+    base: Word
+    step: Word
 
 
 class Via(NamedTuple):
@@ -263,9 +300,8 @@ class Given(NamedTuple):
 
 
 _STRUCTURES: tuple[type[Any], ...] = (
-    Matrix, Predicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Sweep, Via, Vertices, Strided, Bits,
-    Truths,
-    Numbers, Given,
+    Matrix, Predicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Sweep, Fronts, Via, Vertices, Strided,
+    Bits, Truths, Numbers, Given,
 )  # fmt: skip
 """Of which the header has the fields."""
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GROUP", "PLAIN_THREADS", "SHALLOW", "SHALLOW_STACK", "SHALLOW_TILES", "SMALL_PIVOT", "STACK", "STACKS", "STACK_SIDES", "VECTORS",
-    "VECTOR_ROWS", "Kernels", "ShallowTile", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
+    "VECTOR_ROWS", "Kernels", "ShallowTile", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads", "pivot_tile",
     "problem_for", "reads_vectors", "source", "stack_side", "stack_warps", "step_for",
 ]  # fmt: skip
 
@@ -103,14 +103,14 @@ def pivot_sides(r: Representation) -> tuple[int, ...]:
     return (64, 128) if r.size <= 4 else (64,)
 
 
-def _pivot_tile(r: Representation, side: int) -> tuple[int, int]:
+def pivot_tile(r: Representation, side: int) -> tuple[int, int]:
     """Rows and columns of a pivot block's elements that a thread has."""
     return (8, 8) if side == 128 else (8, 4) if r.size <= 4 else (4, 4)
 
 
 def pivot_threads(r: Representation, side: int) -> int:
     """Threads of the blocks that close or eliminate a pivot block."""
-    rows, columns = _pivot_tile(r, side)
+    rows, columns = pivot_tile(r, side)
     return side // rows * (side // columns)
 
 
@@ -249,7 +249,7 @@ def kernel_source(
                     arguments.append("long long loops")
                     values.append("loops")
                 threads = pivot_threads(r, side)
-                rows, columns = _pivot_tile(r, side)
+                rows, columns = pivot_tile(r, side)
                 rest = {"close": ", false", "close_witness": ", true", "eliminate": ""}[name]
                 call = f"{name.removesuffix('_witness')}_block<Semiring, {side}, {rows}, {columns}{rest}>"
         # Two large blocks a multiprocessor, where that does not take more registers than there are.

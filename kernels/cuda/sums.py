@@ -11,7 +11,7 @@ from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import literal, semiring_struct
 from semiring.kernels.cuda.steps import Step
 
-__all__ = ["sum_of", "summing_source"]
+__all__ = ["sum_of", "summing_source", "summing_structs"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -38,19 +38,24 @@ def summing_source(semiring: Semiring, dtypes: DTypes, header: str, name: str, c
     step : Step, optional
         See `semiring_struct`.
     """
-    r, taken = represent(semiring, dtypes), f"const __grid_constant__ {name.capitalize()}<Summed> {name}"
+    taken = f"const __grid_constant__ {name.capitalize()}<Summed> {name}"
     return "\n".join(
         [
             '#include "arithmetic.cuh"',
             f'#include "{header}"',
             "",
-            semiring_struct(r, step),
-            _summed_struct(semiring, dtypes, r),
+            summing_structs(semiring, dtypes, step=step),
             f'extern "C" __global__ void __launch_bounds__({bound}) {name}({taken}) {{',
             f"  {call}({name});",
             "}\n",
         ]
     )
+
+
+def summing_structs(semiring: Semiring, dtypes: DTypes, *, step: Step | None = None, star: bool = False) -> str:
+    """The semiring's structs in C++, see `semiring_struct`, and what encodes and decodes its elements."""
+    r = represent(semiring, dtypes)
+    return semiring_struct(r, step, star=star) + "\n" + _summed_struct(semiring, dtypes, r)
 
 
 def _scale(semiring: Semiring, dtypes: DTypes) -> float | None:

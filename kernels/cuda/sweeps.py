@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.devices import gpu_name
+from semiring.arrays.devices import gpu_name, on_device
 from semiring.arrays.memory import free_on
 from semiring.kernels import cache
 from semiring.kernels.cpu.eliminations import Panels
@@ -22,6 +22,7 @@ from semiring.kernels.cuda.blocks import by_value
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.sums import summing_source
+from semiring.kernels.cuda.transfer import download, upload
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
 
@@ -35,6 +36,9 @@ _LANES = 32
 
 _WARPS = 12
 """Of a multiprocessor at most, each of which has memory for its vectors."""
+
+_GAP = 1 << 15
+"""Entries of a panel that are copied in less time than a copy takes to begin."""
 
 _SHARE = 2
 """The part of the free memory that vectors may take: one half."""
@@ -66,22 +70,44 @@ class CudaSweeps:
         self._n, self._widest, self._count = int(nodes.columns[-1]), int(widths.max(initial=0)), len(widths)
         numbers = nodes.columns, nodes.row_starts, nodes.rows, nodes.panel_starts, parents, np.repeat(np.arange(self._count), widths)
         kinds = np.int32, np.int64, np.int32, np.int64, np.int32, np.int32
-        self._structure = [_there(v, kind) for v, kind in zip(numbers, kinds, strict=True)]
+        self._structure = [upload(v, kind) for v, kind in zip(numbers, kinds, strict=True)]
         self._starts_of_panels = nodes.panel_starts
         self._upper: Values = ()
         self._lower: Values = ()
+
+    @property
+    def panels(self) -> tuple[Values, Values]:
+        """The upper and the lower panels on the GPU, to be filled there."""
+        import cupy
+
+        if not self._upper:
+            self._upper, self._lower = (tuple(cupy.empty(int(self._starts_of_panels[-1]), d) for d in self.dtypes) for _ in range(2))
+        return self._upper, self._lower
 
     def hold(self, panels: Panels, changed: Array | None = None) -> None:
         """Take the panels over: all of them, or those of the supernodes that have changed."""
         upper, lower = panels
         if changed is None or not self._upper:
-            self._upper, self._lower = (tuple(_there(v, v.dtype) for v in panel) for panel in (upper, lower))
+            self._upper, self._lower = (tuple(upload(v) for v in panel) for panel in (upper, lower))
             return
+        for first, last in self._runs(changed):
+            for there, panel in zip((*self._upper, *self._lower), (*upper, *lower), strict=True):
+                there[first:last].set(panel[first:last])
+
+    def fetch(self, panels: Panels, changed: Array) -> None:
+        """Bring those of some supernodes to the host."""
+        upper, lower = panels
+        with on_device(gpu_name(self.number)):
+            for first, last in self._runs(changed):
+                for there, panel in zip((*self._upper, *self._lower), (*upper, *lower), strict=True):
+                    download(there[first:last], panel[first:last])
+
+    def _runs(self, changed: Array) -> list[tuple[int, int]]:
+        """Where runs of the entries of some supernodes begin and end, with the gaps between them that take less time than another copy."""
         starts, marks = self._starts_of_panels, np.concatenate([[False], changed, [False]])
-        first, last = np.flatnonzero(~marks[:-1] & marks[1:]), np.flatnonzero(marks[:-1] & ~marks[1:])
-        for there, panel in zip((*self._upper, *self._lower), (*upper, *lower), strict=True):
-            for a, b in zip(starts[first].tolist(), starts[last].tolist(), strict=True):
-                there[a:b].set(panel[a:b])
+        first, last = starts[np.flatnonzero(~marks[:-1] & marks[1:])], starts[np.flatnonzero(marks[:-1] & ~marks[1:])]
+        apart = first[1:] - last[:-1] > _GAP
+        return list(zip(first[np.append(True, apart)].tolist(), last[np.append(apart, True)].tolist(), strict=True))
 
     def run(self, starts: Array, ends: Array, down: Array, out: Values, *, backward: bool, signed: bool) -> None:
         """Rows of the closure from some places (`backward`: columns to them), at others.
@@ -100,7 +126,7 @@ class CudaSweeps:
         import cupy
 
         order = np.argsort(starts, kind="stable")  # those near each other in the tree have most of their ancestors in common
-        lists = [_there(v, np.int32) for v in (down, starts[order], order, ends)]
+        lists = [upload(v, np.int32) for v in (down, starts[order], order, ends)]
         groups = -(-len(starts) // _LANES)
         each = _LANES * (self._n + self._widest) * sum(d.itemsize for d in self.dtypes) + 4 * self._count
         free = free_on(gpu_name(self.number)) or 0
@@ -137,13 +163,6 @@ class CudaSweeps:
             out=tuple([v.data.ptr for v in out]),
         )
         _kernel(self.semiring, self.dtypes, backward, self.number)((blocks, 1, 1), (_LANES, 1, 1), (by_value(sweep),))
-
-
-def _there(values: Array, dtype: Any) -> Any:
-    """A copy on the current GPU."""
-    from semiring.kernels.cuda.transfer import upload
-
-    return upload(np.ascontiguousarray(values, dtype=dtype))
 
 
 @functools.lru_cache(maxsize=cache.LOADED)

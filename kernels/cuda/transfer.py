@@ -28,11 +28,12 @@ _holders: Counter[tuple[int, int]] = Counter()
 """How many copy from or to pages that are locked, by address and size."""
 
 
-def upload(array: Array) -> Any:
-    """A C-contiguous copy on the GPU."""
+def upload(array: Array, dtype: Any = None) -> Any:
+    """A C-contiguous copy on the GPU, in another dtype if that is named."""
     import cupy
 
-    source, target = np.ascontiguousarray(array), cupy.empty(array.shape, array.dtype)
+    source = np.ascontiguousarray(array, dtype=dtype)
+    target = cupy.empty(source.shape, source.dtype)
     with _locked(source) as address:
         stream = cupy.cuda.get_current_stream()
         target.data.copy_from_host_async(address, source.nbytes, stream)

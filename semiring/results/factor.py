@@ -22,6 +22,7 @@ from semiring.common.units import format_bytes
 from semiring.graphs.reweighing import as_elements, reweighed
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
+from semiring.planning.options import named_device
 from semiring.results.factor_exports import FactorExports
 from semiring.results.paths import Paths
 from semiring.results.paths_between import paths_in
@@ -376,7 +377,9 @@ class Factor(FactorExports):
 
     @staticmethod
     @raised_here
-    def load(path: str | os.PathLike[str], *, semiring: Semiring | str | None = None, threads: int | None = None) -> Factor:
+    def load(
+        path: str | os.PathLike[str], *, semiring: Semiring | str | None = None, device: str = "auto", threads: int | None = None
+    ) -> Factor:
         """The factor that `save` has written; its first `update` eliminates all of it once more.
 
         Examples
@@ -392,6 +395,8 @@ class Factor(FactorExports):
         path : path
         semiring : Semiring or str, optional
             Needed where it is not one of `semirings`. It is refused if it does not compute what the one that was saved did.
+        device : str
+            "cuda", "cuda:0", … brings it to a GPU, as `factor` does; "auto" is the CPU.
         threads : int, optional
             By default ``SEMIRING_NUM_THREADS``, or all cores.
 
@@ -406,7 +411,7 @@ class Factor(FactorExports):
         TooLargeError
             A MemoryError, where it does not fit.
         SemiringError
-            For another semiring, and without Zarr where that is needed.
+            For another semiring, a device that is not there, and without Zarr where that is needed.
 
         Notes
         -----
@@ -415,7 +420,8 @@ class Factor(FactorExports):
         """
         from semiring.results import factor_files
 
-        saved = factor_files.load(path, None if semiring is None else as_semiring(semiring), threads)
+        place = named_device(device, "cpu", exact=False) or "cpu"
+        saved = factor_files.load(path, None if semiring is None else as_semiring(semiring), threads, place)
         return Factor(saved.matrix, saved.labels, saved.listed, directed=saved.directed, by_rows=saved.by_rows)
 
     # Elements.

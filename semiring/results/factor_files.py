@@ -69,7 +69,7 @@ def save(path: str | os.PathLike[str], saved: Saved) -> None:
     format_for(Path(path), FACTOR.name).write(json.dumps(header), {name: v.reshape(-1, 1) for name, v in columns.items()})
 
 
-def load(path: str | os.PathLike[str], semiring: Semiring | None, threads: int | None) -> Saved:
+def load(path: str | os.PathLike[str], semiring: Semiring | None, threads: int | None, device: str = "cpu") -> Saved:
     """See `Factor.load`."""
     with format_for(Path(path), FACTOR.name).reading(mmap=False) as (text, read):
         flags, counts = ("directed", "by rows", "check", "potentials"), ("vertices", "edges")
@@ -104,7 +104,8 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, threads: int |
         potentials = (elements("potential", n), elements("inverse", n)) if header["potentials"] else None
         listed = None if k is None else (_vertices(read, "source", k, n), _vertices(read, "target", k, n))
     names = int if labels is None else labels.__getitem__
-    matrix = Factorization(chosen, edges, found, names, threads=threads, check=header["check"], kept=Kept(panels, potentials))
+    kept = Kept(panels, potentials)
+    matrix = Factorization(chosen, edges, found, names, threads=threads, check=header["check"], kept=kept, device=device)
     return Saved(matrix, labels, listed, header["directed"], header["by rows"])
 
 

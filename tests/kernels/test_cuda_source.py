@@ -18,6 +18,7 @@ from semiring.common.errors import DTypeError, SemiringError
 from semiring.kernels import source
 from semiring.kernels.cuda import boolean, compiler, exponential
 from semiring.kernels.cuda.elements import elements_source
+from semiring.kernels.cuda.fronts import fronts_source
 from semiring.kernels.cuda.kernels import (
     GROUP,
     SHALLOW,
@@ -191,6 +192,13 @@ def test_kernels_of_sparse_products_compile(semiring: Semiring, dtype: str, orde
 @pytest.mark.parametrize(("semiring", "dtype", "ordered", "arch"), ON_TWO, ids=str)
 def test_kernels_of_sweeps_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
     assert compile_and_report(sweep_source(semiring, (np.dtype(dtype),) * semiring.components, backward=ordered), arch)[1] == 0
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("semiring", "dtype", "ordered", "arch"), ON_TWO, ids=str)
+def test_kernels_of_fronts_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
+    source = fronts_source(semiring, (np.dtype(dtype),) * semiring.components, arch, by_star=not ordered)
+    assert compile_and_report(source, arch)[1] == 0
 
 
 @pytest.mark.parametrize("size", [4, 8, 16, 32])
