@@ -164,7 +164,7 @@ def _compressed_on_gpu(x: Any, name: str) -> tuple[CompressedRows, bool]:
         x = x if x.format in ("csr", "csc") else x.tocsr()
         by_columns = x.format == "csc"
         rows = CompressedRows((n, m) if by_columns else (m, n), x.indptr, x.indices, (x.data,))
-    _require_sound(rows, name)
+    _require_lengths(rows, name)
     return rows, by_columns
 
 
@@ -177,11 +177,21 @@ def _require_places(x: Any) -> None:
 
 def _require_sound(rows: CompressedRows, name: str) -> None:
     """Refuse rows that end before they begin, which SciPy does not look at. Columns beyond the last are found where they are read."""
-    starts, count = rows.starts, len(rows.columns)
-    sound = len(starts) == rows.shape[0] + 1 and count == len(rows.values[0])
-    sound = sound and int(starts[0]) == 0 and int(starts[-1]) == count and bool((starts[1:] >= starts[:-1]).all())
-    if not sound:
-        raise GraphError(f"{name} has indices that do not belong to a matrix of its shape; see its check_format")
+    _require_lengths(rows, name)
+    starts = rows.starts
+    if int(starts[0]) != 0 or int(starts[-1]) != len(rows.columns) or not bool((starts[1:] >= starts[:-1]).all()):
+        raise _unsound(name)
+
+
+def _require_lengths(rows: CompressedRows, name: str) -> None:
+    """Refuse arrays of other lengths. What a GPU reads it looks at where it is multiplied."""
+    if len(rows.starts) != rows.shape[0] + 1 or len(rows.columns) != len(rows.values[0]):
+        raise _unsound(name)
+
+
+def _unsound(name: str) -> GraphError:
+    """What is raised for rows that are none."""
+    return GraphError(f"{name} has indices that do not belong to a matrix of its shape; see its check_format")
 
 
 def _by_rows(row: Any, column: Any, data: Any, shape: tuple[int, int]) -> Any:
