@@ -142,7 +142,7 @@ class Sparse(NamedTuple):
 
     `cuts` has for each of the `tiles`, and behind the last, its first row and entry; `parts` the sums of rows that are cut, two for each
     tile and column, and `closed` whether a tile has the end of such a row. A tile is some `items`, rows and entries together, and no row
-    of at most `longest` entries is cut. `mixing` is which bits of a place in shared memory are mixed.
+    of at most `longest` entries is cut.
     """
 
     starts: Annotated[int, "const void*"]
@@ -165,7 +165,6 @@ class Sparse(NamedTuple):
     tiles: Word
     items: Word
     longest: Word
-    mixing: Word
     phase: Word
     bounds: Bounds
 

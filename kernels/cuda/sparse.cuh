@@ -6,8 +6,8 @@
 //
 // A block brings its entries to shared memory, and looks at their columns (and numbers) there. Then a row is shared by LANES neighbouring
 // lanes. Times a vector they take its entries by turns; neighbouring rows of a mesh have neighbouring columns, so that what a warp reads of
-// the vector lies side by side. Times a matrix each lane has COLUMNS columns, side by side as one vector where VECTORS says so; rows that
-// follow each other often meet the same rows of B, which the first-level cache has then.
+// the vector lies side by side. Times a matrix each lane has COLUMNS columns, V side by side; rows that follow each other often meet the
+// same rows of B, which the first-level cache has then.
 //
 // S is the semiring as `summing_source` writes it, and Index what numbers of columns are.
 #pragma once
@@ -24,12 +24,12 @@ enum Phase { CUT, MULTIPLY, JOIN };
 
 constexpr int LONG = 64;  // entries of a lane from which on a row is the whole warp's
 
-// How a product is taken: SWAPPED if an entry is the right factor of a term.
-template <class S_, class Sum_, class Index_, bool SWAPPED_, bool CHECKED_> struct Form {
+// How a product is taken: SWAPPED if an entry is the right factor of a term, CHECKED if numbers are looked at, and MIXED as of `Staged`.
+template <class S_, class Sum_, class Index_, bool SWAPPED_, bool CHECKED_, bool MIXED_> struct Form {
   using S = S_;
   using Sum = Sum_;
   using Index = Index_;
-  static constexpr bool SWAPPED = SWAPPED_, CHECKED = CHECKED_;
+  static constexpr bool SWAPPED = SWAPPED_, CHECKED = CHECKED_, MIXED = MIXED_;
 };
 
 // Where tile `number` begins: the row, and the entry. Of the first rows, so many as are over, each counts one beside its entries.
@@ -59,26 +59,29 @@ template <class S, class Index> __device__ __forceinline__ void cut_tiles(const 
   if (strange) *product.strange = 1;
 }
 
-// What a thread block has: the rows from first_row to last_row, of the entries from first to last. Whoever has the last one of a row ends it.
+// What a thread block has: the rows from first_row to last_row, of `entries` from the first one. Whoever has the last one of a row ends it.
 template <class F> struct Segments {
   using Index = typename F::Index;
   const Index* starts;
-  long long first_row, last_row, first, last, count;
+  long long first_row, last_row, first;
+  int entries, count;
 
-  __device__ __forceinline__ explicit Segments(const Sparse<typename F::S>& product) : starts(static_cast<const Index*>(product.starts)) {
+  __device__ __forceinline__ explicit Segments(const Sparse<typename F::S>& product) {
     const long long* const cuts = product.cuts + 2 * static_cast<long long>(blockIdx.x);
     first_row = cuts[0], first = cuts[1], last_row = cuts[2];
-    last = min(max(cuts[3], first), first + product.items + product.longest);
-    if (product.depth == 0) last = first;
-    count = last_row - first_row + (last_row < product.m && last > starts[last_row]);
+    starts = static_cast<const Index*>(product.starts) + first_row;
+    entries = int(min(max(cuts[3] - first, 0ll), product.items + product.longest));
+    const bool goes_on = last_row < product.m && first + entries > starts[last_row - first_row];
+    count = int(min(max(last_row - first_row, 0ll), product.items)) + goes_on;
+    if (product.depth == 0) entries = 0;
   }
-  __device__ __forceinline__ long long begin(long long s) const { return s == 0 ? first : min(max(starts[first_row + s], Index(first)), Index(last)); }
-  __device__ __forceinline__ long long end(long long s) const {
-    return first_row + s < last_row ? min(max(starts[first_row + s + 1], Index(first)), Index(last)) : last;
-  }
+  // The entries of a segment, from the first one of the block on.
+  __device__ __forceinline__ int place(long long entry) const { return int(min(max(entry - first, 0ll), static_cast<long long>(entries))); }
+  __device__ __forceinline__ int begin(int s) const { return s == 0 ? 0 : s < count ? place(starts[s]) : entries; }
+  __device__ __forceinline__ int end(int s) const { return s < count && ends(s) ? place(starts[s + 1]) : entries; }
   // Whether it is the first part of a row, and whether it is the last.
-  __device__ __forceinline__ bool begins(long long s) const { return s > 0 || first == starts[first_row]; }
-  __device__ __forceinline__ bool ends(long long s) const { return first_row + s < last_row; }
+  __device__ __forceinline__ bool begins(int s) const { return s > 0 || first == starts[0]; }
+  __device__ __forceinline__ bool ends(int s) const { return first_row + s < last_row; }
 };
 
 // Adds the product of the entry of column k and an element of B.
@@ -88,49 +91,42 @@ template <class F, class E> __device__ __forceinline__ void add_term(const Spars
   sum.template add<1>(&left, &right, k, product.threshold);
 }
 
-// The element of C that a sum makes; `via` has the column that won, or -1 where that is what C had.
-template <class F> __device__ __forceinline__ auto settled(const Sparse<typename F::S>& product, const typename F::Sum& sum, long long at, Within<typename F::S>& check) -> typename F::S::Element {
-  using S = typename F::S;
-  typename S::Element x = S::decode(sum.result(), product.threshold);
-  bool kept = false;
-  if (!product.fresh) {
-    const typename S::Element old = S::get(product.out, at), found = S::add(old, x);
-    if constexpr (F::CHECKED) check.take(old);
-    kept = S::same(found, old), x = found;
-  }
-  if constexpr (F::Sum::SELECTS) product.via[at] = kept ? -1 : sum.winner;
-  return x;
-}
-
 // Where the sum of a part of a row goes: of tile t the one that ends there, or the one that goes on.
 template <class F> __device__ __forceinline__ typename F::Sum& part_of(const Sparse<typename F::S>& product, long long t, bool goes_on, long long column) {
   return static_cast<typename F::Sum*>(product.parts)[(2 * t + goes_on) * product.n + column];
 }
+
+extern __shared__ __align__(128) char shared_memory[];
 
 // The entries of a tile in shared memory.
 template <class F> struct Entries {
   using S = typename F::S;
   using Index = typename F::Index;
   char* shared;
-  Staged<Index> columns;
-  typename S::Tile values;
+  Staged<Index, F::MIXED> columns;
+  typename S::template Tile<F::MIXED> values;
 
-  __device__ __forceinline__ Entries(const Sparse<S>& product, const Segments<F>& own, char* memory, int count, int room)
-      : shared(memory), columns(shared, static_cast<const Index*>(product.columns) + own.first, count, room, unsigned(product.mixing)),
-        values(shared, product.values, own.first, count, room, unsigned(product.mixing)) {}
-
-  // Waits for them, and looks at them. Those in a column that there is not are left with the first one.
-  __device__ __forceinline__ void look(const Sparse<S>& product, int count, Within<S>& check) {
+  __device__ __forceinline__ Entries(const Sparse<S>& product, const Segments<F>& own)
+      : shared(shared_memory),
+        columns(shared, static_cast<const Index*>(product.columns) + own.first, own.entries, int(product.items + product.longest)),
+        values(shared, product.values, own.first, own.entries, int(product.items + product.longest)) {
     commit_copies();
+  }
+  static __device__ __forceinline__ void wait() {
     wait_for_copies<0>();
     __syncthreads();
-    bool strange = false;
-    for (int e = threadIdx.x; e < count; e += blockDim.x) {
-      if (columns[e] < 0 || columns[e] >= product.depth) strange = true, columns[e] = 0;
-      if constexpr (F::CHECKED) check.take(values[e]);
-    }
-    if (strange) *product.strange = 1;
-    __syncthreads();
+  }
+};
+
+// Whether a column is there; numbers below 0 are large without a sign.
+template <class Index> struct Known {
+  unsigned long long depth;
+  bool strange = false;
+  __device__ __forceinline__ explicit Known(long long depth) : depth(depth) {}
+  __device__ __forceinline__ Index operator()(Index column) {
+    const bool there = sizeof(Index) == 4 ? unsigned(column) < unsigned(min(depth, 1ull << 31)) : static_cast<unsigned long long>(column) < depth;
+    strange |= !there;
+    return there ? column : 0;
   }
 };
 
@@ -143,186 +139,249 @@ struct Share {
   }
 };
 
-extern __shared__ __align__(128) char shared_memory[];
-
-// Sums the entries of a row from e to end, of which this lane has every PARTS-th one.
-template <class F, int PARTS> __device__ __forceinline__ void sum_row(const Sparse<typename F::S>& product, const Entries<F>& entries, typename F::Sum& sum, int e, int end) {
-  using S = typename F::S;
-  using E = typename S::Element;
-  constexpr int TOGETHER = sizeof(E) <= 8 ? 8 : 4;  // elements of B that are on their way at a time
-#pragma unroll 1
-  for (; e < end; e += PARTS * TOGETHER) {
-    typename F::Index k[TOGETHER];
-    E other[TOGETHER];
-#pragma unroll
-    for (int q = 0; q < TOGETHER; q++) {
-      if (e + q * PARTS < end) {
-        k[q] = entries.columns[e + q * PARTS];
-        other[q] = S::get(product.right, k[q] * product.right_row);
-      }
-    }
-#pragma unroll
-    for (int q = 0; q < TOGETHER; q++) {
-      if (e + q * PARTS < end) add_term<F>(product, sum, entries.values[e + q * PARTS], other[q], int(k[q]));
-    }
+// What a thread has seen that makes a product void.
+template <class F> struct Seen {
+  Within<typename F::S> numbers;
+  Known<typename F::Index> known;
+  __device__ __forceinline__ explicit Seen(const Sparse<typename F::S>& product) : numbers(product.bounds), known(product.depth) {}
+  __device__ __forceinline__ void take(const typename F::S::Element& x) {
+    if constexpr (F::CHECKED) numbers.take(x);
   }
+  __device__ __forceinline__ void tell(const Sparse<typename F::S>& product) const {
+    if constexpr (F::CHECKED) numbers.tell();
+    if (known.strange) *product.strange = 1;
+  }
+};
+
+// The element of C that a sum makes; `via` has the column that won, or -1 where that is what C had.
+template <class F> __device__ __forceinline__ auto settled(const Sparse<typename F::S>& product, const typename F::Sum& sum, long long at, Seen<F>& seen) -> typename F::S::Element {
+  using S = typename F::S;
+  typename S::Element x = S::decode(sum.result(), product.threshold);
+  bool kept = false;
+  if (!product.fresh) {
+    const typename S::Element old = S::get(product.out, at), found = S::add(old, x);
+    seen.take(old);
+    kept = S::same(found, old), x = found;
+  }
+  if constexpr (F::Sum::SELECTS) product.via[at] = kept ? -1 : sum.winner;
+  return x;
 }
 
+// Adds entries of a row from e on, of which this lane has every PARTS-th one: N of them, or with SOME those before the end.
+template <class F, int PARTS, int N, bool SOME>
+__device__ __forceinline__ void add_terms(const Sparse<typename F::S>& product, const Entries<F>& entries, Seen<F>& seen, typename F::Sum& sum, int e, int end) {
+  using S = typename F::S;
+  using E = typename S::Element;
+  typename F::Index k[N];
+  E entry[N], other[N];
+#pragma unroll
+  for (int q = 0; q < N; q++)
+    if (!SOME || e + q * PARTS < end) k[q] = seen.known(entries.columns[e + q * PARTS]), entry[q] = entries.values[e + q * PARTS];
+#pragma unroll
+  for (int q = 0; q < N; q++)
+    if (!SOME || e + q * PARTS < end) other[q] = S::get(product.right, k[q]);
+#pragma unroll
+  for (int q = 0; q < N; q++)
+    if (!SOME || e + q * PARTS < end) seen.take(entry[q]), add_term<F>(product, sum, entry[q], other[q], int(k[q]));
+}
+
+template <class F, int PARTS>
+__device__ __forceinline__ void sum_row(const Sparse<typename F::S>& product, const Entries<F>& entries, Seen<F>& seen, typename F::Sum& sum, int e, int end) {
+  constexpr int N = sizeof(typename F::S::Element) <= 8 ? 8 : 4;  // elements of B that are on their way at a time
+#pragma unroll 1
+  for (; e + (N - 1) * PARTS < end; e += N * PARTS) add_terms<F, PARTS, N, false>(product, entries, seen, sum, e, end);
+  if (e < end) add_terms<F, PARTS, N, true>(product, entries, seen, sum, e, end);
+}
+
+// A x B for a column B, whose elements are side by side.
 template <class F, int LANES> __device__ __forceinline__ void multiply_vector(const Sparse<typename F::S>& product) {
   using S = typename F::S;
   using Sum = typename F::Sum;
   const Segments<F> own(product);
-  const int count = int(own.last - own.first);
-  Entries<F> entries(product, own, shared_memory, count, int(product.items + product.longest));
-  Within<S> check(product.bounds);
+  const Entries<F> entries(product, own);
+  Seen<F> seen(product);
+  const int groups = blockDim.x / LANES, group = threadIdx.x / LANES, part = threadIdx.x % LANES, lane = threadIdx.x % 32;
+  int begin = own.begin(group), end = own.end(group);
   if constexpr (F::CHECKED) {
     const Share share(product);
-    for (long long k = share.first + threadIdx.x; k < share.last; k += blockDim.x) check.take(S::get(product.right, k * product.right_row));
+    for (long long k = share.first + threadIdx.x; k < share.last; k += blockDim.x) seen.take(S::get(product.right, k));
   }
-  entries.look(product, count, check);
-  const int groups = blockDim.x / LANES, group = threadIdx.x / LANES, part = threadIdx.x % LANES;
-  for (long long s0 = 0; s0 < own.count; s0 += groups) {
-    const long long s = s0 + group;
-    const bool there = s < own.count;
-    const int begin = there ? int(own.begin(s) - own.first) : 0, end = there ? int(own.end(s) - own.first) : 0;
+  entries.wait();
+  for (int first = 0; first < own.count; first += groups) {
+    const int s = first + group;
     const bool alone = end - begin <= LONG * LANES || LANES == 32;
     Sum sum;
-    sum_row<F, LANES>(product, entries, sum, begin + part, alone ? end : begin);
+    if (alone) sum_row<F, LANES>(product, entries, seen, sum, begin + part, end);
     sum.template combine_turns<LANES>(part);
     if constexpr (LANES < 32) {
-      const int lane = threadIdx.x % 32;
-      unsigned left = __ballot_sync(0xffffffff, !alone && part == 0);
-      while (left) {
+      for (unsigned left = __ballot_sync(0xffffffff, !alone && part == 0); left; left &= left - 1) {
         const int source = __ffs(left) - 1;
-        left &= left - 1;
         const int from = __shfl_sync(0xffffffff, begin, source), to = __shfl_sync(0xffffffff, end, source);
         Sum whole;
-        sum_row<F, 32>(product, entries, whole, from + lane, to);
+        sum_row<F, 32>(product, entries, seen, whole, from + lane, to);
         whole.template combine_turns<32>(lane);
         if (lane / LANES == source / LANES) sum = whole;
       }
     }
-    if (!there || part != 0) continue;
-    if (own.begins(s) && own.ends(s))
-      S::put(product.out, own.first_row + s, settled<F>(product, sum, own.first_row + s, check));
-    else
-      part_of<F>(product, blockIdx.x, !own.ends(s), 0) = sum;
+    if (s < own.count && part == 0) {
+      const long long row = own.first_row + s;
+      if (own.begins(s) && own.ends(s))
+        S::put(product.out, row, settled<F>(product, sum, row, seen));
+      else
+        part_of<F>(product, blockIdx.x, !own.ends(s), 0) = sum;
+    }
+    begin = own.begin(s + groups), end = own.end(s + groups);
   }
   if (threadIdx.x == 0) product.closed[blockIdx.x] = own.last_row > own.first_row && !own.begins(0);
-  if constexpr (F::CHECKED) check.tell();
+  seen.tell(product);
 }
 
-template <class F, int LANES, int COLUMNS, bool VECTORS> __device__ __forceinline__ void multiply_matrix(const Sparse<typename F::S>& product) {
+// The columns of a lane: V side by side, and as many again beyond those of the other LANES.
+template <int LANES, int COLUMNS, int V> struct Columns {
+  long long first;
+  __device__ __forceinline__ long long at(int c) const { return first + c / V * (LANES * V) + c % V; }
+
+  // A row of B.
+  template <class S, class E> __device__ __forceinline__ void get(E (&row)[COLUMNS], const Sparse<S>& product, const typename S::Pointers& right, long long k) const {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c += V) {
+      const long long apart = at(c) - first;
+      if constexpr (V == 1) {
+        row[c] = at(c) < product.n ? S::get(right, k + apart) : S::zero();
+      } else if (c == 0 || at(c) < product.n) {
+        const Vector<E> found = S::get_vector(right, k + apart);
+#pragma unroll
+        for (int q = 0; q < V; q++) row[c + q] = found.element[q];
+      }
+    }
+  }
+  // A row of C, which begins at the element `to`.
+  template <class S, class E> __device__ __forceinline__ void put(const E (&row)[COLUMNS], const Sparse<S>& product, long long to) const {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c += V) {
+      if (at(c) >= product.n) break;
+      if constexpr (V == 1) {
+        S::put(product.out, to + at(c), row[c]);
+      } else {
+        Vector<E> some;
+#pragma unroll
+        for (int q = 0; q < V; q++) some.element[q] = row[c + q];
+        S::put_vector(product.out, to + at(c), some);
+      }
+    }
+  }
+};
+
+// A x B for a matrix B, with N rows of it on their way at a time.
+template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ void multiply_matrix(const Sparse<typename F::S>& product) {
   using S = typename F::S;
   using Sum = typename F::Sum;
   using E = typename S::Element;
-  constexpr int TOGETHER = sizeof(E) * COLUMNS <= 16 ? 4 : 2;
-  constexpr int APART = VECTORS ? 1 : LANES;  // from a lane's column to its next one
+  using Index = typename F::Index;
+  constexpr int N = sizeof(E) * COLUMNS <= 16 ? 4 : 2;
   const Segments<F> own(product);
-  const int count = int(own.last - own.first);
-  Entries<F> entries(product, own, shared_memory, count, int(product.items + product.longest));
-  Within<S> check(product.bounds);
+  const Entries<F> entries(product, own);
+  Seen<F> seen(product);
   const int groups = blockDim.x / LANES, group = threadIdx.x / LANES;
-  const int first_column = threadIdx.x % LANES * (VECTORS ? COLUMNS : 1);
-  const auto row_of = [&](Vector<E, COLUMNS>& row, long long k, long long j) {
-    const long long at = k * product.right_row + j;
-    if constexpr (VECTORS) {
-      row = S::get_vector(product.right, at);
-    } else {
-#pragma unroll
-      for (int c = 0; c < COLUMNS; c++) row.element[c] = j + c * APART < product.n ? S::get(product.right, at + c * APART) : S::zero();
-    }
-  };
+  const Index apart = Index(product.right_row);
+  Columns<LANES, COLUMNS, V> mine{threadIdx.x % LANES * V};
   if constexpr (F::CHECKED) {
     const Share share(product);
-    for (long long k = share.first + group; k < share.last; k += groups)
-      for (long long j = first_column; j < product.n; j += LANES * COLUMNS) {
-        Vector<E, COLUMNS> row;
-        row_of(row, k, j);
+    for (; mine.first < product.n; mine.first += LANES * COLUMNS)
+      for (long long k = share.first + group; k < share.last; k += groups) {
+        E row[COLUMNS];
+        mine.get(row, product, product.right, k * product.right_row + mine.first);
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)
-          if (VECTORS || j + c * APART < product.n) check.take(row.element[c]);
+          if (mine.at(c) < product.n) seen.take(row[c]);
       }
   }
-  entries.look(product, count, check);
-  for (long long j = first_column; j < product.n; j += LANES * COLUMNS)
-    for (long long s = group; s < own.count; s += groups) {
-      const int end = int(own.end(s) - own.first);
+  entries.wait();
+#pragma unroll 4
+  for (int e = threadIdx.x; e < own.entries; e += blockDim.x) {
+    const Index column = entries.columns[e], known = seen.known(column);
+    if (known != column) entries.columns[e] = known;
+    seen.take(entries.values[e]);
+  }
+  __syncthreads();
+  for (mine.first = threadIdx.x % LANES * V; mine.first < product.n; mine.first += LANES * COLUMNS) {
+    typename S::Pointers right = product.right;
+    S::advance(right, mine.first);
+    for (int s = group; s < own.count; s += groups) {
       Sum sums[COLUMNS];
+      const auto add = [&](int e, E(&other)[COLUMNS]) {
+        const E entry = entries.values[e];
+        const int k = Sum::SELECTS ? int(entries.columns[e]) : 0;
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) add_term<F>(product, sums[c], entry, other[c], k);
+      };
+      const int end = own.end(s);
+      int e = own.begin(s);
 #pragma unroll 1
-      for (int e = int(own.begin(s) - own.first); e < end; e += TOGETHER) {
-        typename F::Index k[TOGETHER];
-        Vector<E, COLUMNS> other[TOGETHER];
+      for (; e + N <= end; e += N) {
+        E other[N][COLUMNS];
 #pragma unroll
-        for (int q = 0; q < TOGETHER; q++) {
-          if (e + q < end) {
-            k[q] = entries.columns[e + q];
-            row_of(other[q], k[q], j);
-          }
-        }
+        for (int q = 0; q < N; q++) mine.get(other[q], product, right, static_cast<long long>(entries.columns[e + q]) * apart);
 #pragma unroll
-        for (int q = 0; q < TOGETHER; q++) {
-          if (e + q >= end) break;
-          const E entry = entries.values[e + q];
-#pragma unroll
-          for (int c = 0; c < COLUMNS; c++) add_term<F>(product, sums[c], entry, other[q].element[c], int(k[q]));
-        }
+        for (int q = 0; q < N; q++) add(e + q, other[q]);
       }
+      E other[N][COLUMNS];
+#pragma unroll
+      for (int q = 0; q < N - 1; q++)
+        if (e + q < end) mine.get(other[q], product, right, static_cast<long long>(entries.columns[e + q]) * apart);
+#pragma unroll
+      for (int q = 0; q < N - 1; q++)
+        if (e + q < end) add(e + q, other[q]);
       if (own.begins(s) && own.ends(s)) {
-        const long long at = (own.first_row + s) * product.n + j;
-        Vector<E, COLUMNS> found;
+        const long long to = (own.first_row + s) * product.n;
+        E found[COLUMNS];
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)
-          if (VECTORS || j + c * APART < product.n) found.element[c] = settled<F>(product, sums[c], at + c * APART, check);
-        if constexpr (VECTORS) {
-          S::put_vector(product.out, at, found);
-        } else {
-#pragma unroll
-          for (int c = 0; c < COLUMNS; c++)
-            if (j + c * APART < product.n) S::put(product.out, at + c * APART, found.element[c]);
-        }
+          if (mine.at(c) < product.n) found[c] = settled<F>(product, sums[c], to + mine.at(c), seen);
+        mine.put(found, product, to);
       } else {
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)
-          if (VECTORS || j + c * APART < product.n) part_of<F>(product, blockIdx.x, !own.ends(s), j + c * APART) = sums[c];
+          if (mine.at(c) < product.n) part_of<F>(product, blockIdx.x, !own.ends(s), mine.at(c)) = sums[c];
       }
     }
+  }
   if (threadIdx.x == 0) product.closed[blockIdx.x] = own.last_row > own.first_row && !own.begins(0);
-  if constexpr (F::CHECKED) check.tell();
+  seen.tell(product);
 }
 
 // One element of the row that tile t ends: C <- C + the parts that go on, from the tile in which the row begins, and the last one.
-template <class F> __device__ __forceinline__ void join_parts(const Sparse<typename F::S>& product, long long t, long long column, Within<typename F::S>& check) {
+template <class F> __device__ __forceinline__ void join_parts(const Sparse<typename F::S>& product, long long t, long long column, Seen<F>& seen) {
   const auto* const starts = static_cast<const typename F::Index*>(product.starts);
   const long long row = product.cuts[2 * t], begin = min(max((row + starts[row]) / product.items, 0ll), t), at = row * product.n + column;
   typename F::Sum sum = part_of<F>(product, begin, true, column);
 #pragma unroll 4
   for (long long i = begin + 1; i < t; i++) sum.join(part_of<F>(product, i, true, column));
   sum.join(part_of<F>(product, t, false, column));
-  F::S::put(product.out, at, settled<F>(product, sum, at, check));
+  F::S::put(product.out, at, settled<F>(product, sum, at, seen));
 }
 
 // All of them: a warp looks at 32 tiles, of which with a vector a lane has one, and with a matrix all lanes have each.
 template <class F> __device__ __forceinline__ void join(const Sparse<typename F::S>& product) {
   const long long t = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x, lane = threadIdx.x % 32;
   const bool closed = t < product.tiles && product.closed[t];
-  Within<typename F::S> check(product.bounds);
+  Seen<F> seen(product);
   if (product.n == 1) {
-    if (closed) join_parts<F>(product, t, 0, check);
+    if (closed) join_parts<F>(product, t, 0, seen);
   } else {
     for (unsigned left = __ballot_sync(0xffffffff, closed); left; left &= left - 1)
-      for (long long j = lane; j < product.n; j += 32) join_parts<F>(product, t - lane + __ffs(left) - 1, j, check);
+      for (long long j = lane; j < product.n; j += 32) join_parts<F>(product, t - lane + __ffs(left) - 1, j, seen);
   }
-  if constexpr (F::CHECKED) check.tell();
+  seen.tell(product);
 }
 
-template <class F, int LANES, int COLUMNS, bool VECTORS, bool MATRIX> __device__ __forceinline__ void sparse_product(const Sparse<typename F::S>& product) {
+template <class F, int LANES, int COLUMNS, int V, bool MATRIX> __device__ __forceinline__ void sparse_product(const Sparse<typename F::S>& product) {
   if (product.phase == CUT)
     cut_tiles<typename F::S, typename F::Index>(product);
   else if (product.phase == JOIN)
     join<F>(product);
   else if constexpr (MATRIX)
-    multiply_matrix<F, LANES, COLUMNS, VECTORS>(product);
+    multiply_matrix<F, LANES, COLUMNS, V>(product);
   else
     multiply_vector<F, LANES>(product);
 }

@@ -1,4 +1,4 @@
-"""Products of compressed rows and dense matrices on a GPU: how many threads share a row, and into which tiles the entries are cut."""
+"""Products of compressed rows on a GPU: how many threads share a row, and into which tiles the entries are cut."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.kernels import cache
-from semiring.kernels.compressed import CompressedRows, strange_columns
+from semiring.kernels.compressed import CompressedRows, Mask, Room, strange_columns
 from semiring.kernels.cuda.arguments import Bounds, Sparse
 from semiring.kernels.cuda.blocks import by_value, of_one_layout
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import read_back, zeros
+from semiring.kernels.cuda.expansion import expanded_product
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.sums import size_of_sum, sum_of, summing_source
@@ -28,8 +29,11 @@ DTypes = tuple[np.dtype[Any], ...]
 _VECTOR, _MATRIX, _LEAST = 128, 256, 64
 """Threads of a block of the product with a vector, and with a matrix, and where few rows are a tile."""
 
-_TERMS, _COLUMNS = 32, 2
-"""Entries of a row that a lane takes of a product with a vector, about; columns that a thread has of one with a matrix, but for vectors."""
+_TERMS = 32
+"""Entries of a row that a lane takes of a product with a vector, about."""
+
+_VECTORS = 2
+"""Vectors of columns, or columns where there are no vectors, that a thread has of a product with a matrix."""
 
 _BYTES, _ITEMS = 30 << 10, {False: 2048, True: 896}
 """Bytes of a tile's entries at most; and rows and entries together that a tile has about, where rows are short, times a matrix or not."""
@@ -42,9 +46,6 @@ _CUT, _MULTIPLY, _JOIN = range(3)
 
 _EIGHTH = 8
 """A row of a tile's entries by this is not cut."""
-
-_MIXED = 0x70
-"""The bits of a place in shared memory that are mixed where rows would meet each other in few banks."""
 
 _NO_BOUNDS = Bounds(0, 0, 0, 0, 0)
 """Of a launch that compares nothing with them."""
@@ -59,11 +60,13 @@ class SparseForm:
     lanes : int
         Threads that share a row.
     columns : int
-        Columns of a thread.
-    vectors : bool
-        Whether these are read at once.
+        Of a thread.
+    width : int
+        How many of them are read at once.
     matrix : bool
         Whether the dense operand has columns; else it is a vector.
+    mixed : bool
+        Whether rows would meet each other in few banks of shared memory.
     wide : bool
         Whether numbers of columns have 64 bits.
     swapped : bool
@@ -73,8 +76,9 @@ class SparseForm:
 
     lanes: int
     columns: int
-    vectors: bool
+    width: int
     matrix: bool
+    mixed: bool
     wide: bool
     swapped: bool
     witness: bool
@@ -106,10 +110,10 @@ def sparse_form(
     rows: int, entries: int, n: int, *, width: int = 1, wide: bool, swapped: bool, witness: bool, checked: bool = False
 ) -> SparseForm:
     """The form of a product with n columns, of which `width` are read at once."""
-    columns = width if width > 1 else _COLUMNS if n > 1 else 1
-    share = n // columns if n > 1 else entries // (_TERMS * max(rows, 1))
+    columns = width * min(_VECTORS, n // width)
+    share = n // columns if n > 1 else entries // (_TERMS * rows)
     lanes = min(32, 1 << max(share - 1, 0).bit_length())
-    return SparseForm(lanes, columns, width > 1, n > 1, wide, swapped, witness, checked)
+    return SparseForm(lanes, columns, width, n > 1, round(entries / rows) % 8 == 0, wide, swapped, witness, checked)
 
 
 def tiling(form: SparseForm, rows: int, entries: int, entry_bytes: int) -> Tiling:
@@ -128,14 +132,14 @@ def tiling(form: SparseForm, rows: int, entries: int, entry_bytes: int) -> Tilin
 def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
     """The CUDA C++ of the kernel ``sparse``."""
     total = sum_of(semiring, dtypes, witness=form.witness)
-    swapped, checked, vectors, matrix = (str(x).lower() for x in (form.swapped, form.checked, form.vectors, form.matrix))
-    how = f"Form<Summed, {total}<Summed>, {'long long' if form.wide else 'int'}, {swapped}, {checked}>"
-    call = f"sparse_product<{how}, {form.lanes}, {form.columns}, {vectors}, {matrix}>"
+    swapped, checked, mixed, matrix = (str(x).lower() for x in (form.swapped, form.checked, form.mixed, form.matrix))
+    how = f"Form<Summed, {total}<Summed>, {'long long' if form.wide else 'int'}, {swapped}, {checked}, {mixed}>"
+    call = f"sparse_product<{how}, {form.lanes}, {form.columns}, {form.width}, {matrix}>"
     return summing_source(semiring, dtypes, "sparse.cuh", "sparse", call, _MATRIX if form.matrix else _VECTOR)
 
 
 class CudaSparseProducts:
-    """Products of compressed rows and dense matrices on one GPU, which is the current one.
+    """Products of compressed rows on one GPU, which is the current one.
 
     Parameters
     ----------
@@ -150,7 +154,7 @@ class CudaSparseProducts:
         self._representation = represent(semiring, dtypes)
 
     def times_dense(self, A: CompressedRows, B: Values, C: Values, via: Any = None, *, swapped: bool = False, signed: bool = False) -> None:
-        """C ← A⊗B as of `DenseProducts`."""
+        """C ← A⊗B as of `SparseProducts`."""
         self.times_dense_within(A, B, C, via, swapped=swapped, signed=signed)
 
     def times_dense_within(
@@ -188,7 +192,8 @@ class CudaSparseProducts:
 
         if 0 in C[0].shape:
             return True
-        (m, depth), n, entries, B = A.shape, C[0].shape[1], len(A.columns), of_one_layout(B)
+        (m, depth), n, entries = A.shape, C[0].shape[1], len(A.columns)
+        B = tuple(map(cupy.ascontiguousarray, B)) if n == 1 else of_one_layout(B)
         if entries and not depth:
             raise strange_columns()
         starts, r, flags = A.starts.astype(A.columns.dtype, copy=False), self._representation, zeros(2)
@@ -227,7 +232,6 @@ class CudaSparseProducts:
             cut.tiles,
             cut.items,
             cut.longest,
-            _MIXED if round(entries / m) % 8 == 0 else 0,
             _CUT,
             _NO_BOUNDS if safe is None else bounds_of(safe, self.dtypes[0], _address(flags) + flags.itemsize),
         )
@@ -244,6 +248,21 @@ class CudaSparseProducts:
         if strange:
             raise strange_columns()
         return not beyond
+
+    def times_sparse(
+        self,
+        A: CompressedRows,
+        B: CompressedRows,
+        room: Room,
+        mask: Mask | None = None,
+        *,
+        witness: bool = False,
+        swapped: bool = False,
+        signed: bool = False,
+    ) -> tuple[CompressedRows, Any]:
+        """A⊗B as of `SparseProducts`."""
+        add_up = functools.partial(self.times_dense, swapped=swapped, signed=signed)
+        return expanded_product(A, B, room, mask, add_up, witness=witness)
 
     def _width(self, B: Any, C: Any) -> int:
         """How many elements of rows of B and C are read and written at once."""

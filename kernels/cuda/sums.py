@@ -90,11 +90,11 @@ def _summed_struct(semiring: Semiring, dtypes: DTypes, r: Representation) -> str
 def _staged(r: Representation) -> str:
     """``struct Tile``: elements that a thread block has in shared memory, each component by itself."""
     each = list(enumerate(r.dtypes))
-    fields = " ".join(f"Staged<{d}> c{c};" for c, d in each)
+    fields = " ".join(f"Staged<{d}, MIXED> c{c};" for c, d in each)
     element = ", ".join(f"c{c}[i]" for c, _ in each)
-    begun = ", ".join(f"c{c}(shared, p.c{c} + first, count, room, mixing)" for c, _ in each)
-    taken = "char*& shared, const Pointers& p, long long first, int count, int room, unsigned mixing"
+    begun = ", ".join(f"c{c}(shared, p.c{c} + first, count, room)" for c, _ in each)
+    taken = "char*& shared, const Pointers& p, long long first, int count, int room"
     return (
-        f"  struct Tile {{\n    {fields}\n    __device__ __forceinline__ Tile({taken}) : {begun} {{}}\n"
+        f"  template <bool MIXED> struct Tile {{\n    {fields}\n    __device__ __forceinline__ Tile({taken}) : {begun} {{}}\n"
         f"    __device__ __forceinline__ Element operator[](int i) const {{ return {{{element}}}; }}\n  }};\n"
     )

@@ -20,7 +20,7 @@ from semiring.execution.operands import Arrays, elements
 from semiring.graphs.array_like import comes_from, is_pydata, is_sparse, to_scipy
 from semiring.kernels.compressed import CompressedRows, Mask, strange_columns
 
-__all__ = ["SparseOperand", "holds_sparse", "mask_of", "sparse_operand"]
+__all__ = ["SparseOperand", "holds_sparse", "mask_of", "require_places", "sparse_operand"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -106,6 +106,11 @@ def sparse_operand(x: Any, semiring: Semiring, name: str) -> SparseOperand:
         if not (same and np.array_equal(other.starts, rows.starts) and np.array_equal(other.columns, rows.columns)):
             raise ShapeError(f"the components of {name} must have entries in the same places, in the same order")
     return SparseOperand(rows._replace(values=tuple([part.values[0] for part, _ in parts])), by_columns, x)
+
+
+def require_places(x: Any, name: str) -> None:
+    """Refuse a sparse array that has indices which do not belong to a matrix of its shape."""
+    _compressed(x, name)[0].require_columns()
 
 
 def _wanted(semiring: Semiring) -> str:
@@ -216,8 +221,10 @@ def transposed(rows: CompressedRows) -> CompressedRows:
     return CompressedRows((n, m), np.ascontiguousarray(numbers.indptr, np.int64), numbers.indices, values)
 
 
-def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: bool) -> Mask:
+def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: bool, there: bool = False) -> Mask:
     """The mask of a product: where a sparse array stores anything, or a dense one of truth values is True.
+
+    A product on a GPU, `there`, takes one of the host too.
 
     Raises
     ------
@@ -228,15 +235,21 @@ def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: 
         if mask.shape != shape:
             raise ShapeError(f"mask has shape {mask.shape}; the product has {shape}")
         rows, way = _compressed(mask, "mask")
-        pattern = rows if way == by_columns else transposed(rows)
-        return Mask(pattern._replace(values=()), complement)
-    there = np.asarray(mask)
-    if there.shape != shape or there.dtype != bool:
-        found = f"it is {there.dtype} of shape {there.shape}"
-        raise ShapeError(f"mask must be a sparse array, or one of truth values, of shape {shape}; {found}")
-    there = there.T if by_columns else there
-    starts = np.append(0, np.count_nonzero(there, axis=1).cumsum())
-    return Mask(CompressedRows((there.shape[0], there.shape[1]), starts, np.ascontiguousarray(np.nonzero(there)[1])), complement)
+        pattern = (rows if way == by_columns else transposed(rows))._replace(values=())
+    else:
+        given = mask if on_gpu(mask) else np.asarray(mask)
+        if given.shape != shape or given.dtype != bool:
+            found = f"it is {given.dtype} of shape {given.shape}"
+            raise ShapeError(f"mask must be a sparse array, or one of truth values, of shape {shape}; {found}")
+        given, xp = given.T if by_columns else given, namespace(given)
+        starts = xp.concatenate([xp.zeros(1, np.int64), xp.count_nonzero(given, axis=1).cumsum()])
+        pattern = CompressedRows((given.shape[0], given.shape[1]), starts, xp.ascontiguousarray(xp.nonzero(given)[1]))
+    if on_gpu(pattern.columns) and not there:
+        raise ShapeError("mask lies on a GPU, and the sparse arrays do not; bring it to them")
+    if there:
+        xp = importlib.import_module("cupy")
+        pattern = pattern._replace(starts=xp.asarray(pattern.starts), columns=xp.asarray(pattern.columns))
+    return Mask(pattern, complement)
 
 
 def _copied(product: CompressedRows) -> CompressedRows:
@@ -254,8 +267,10 @@ def _restored(like: Any, product: CompressedRows, values: Any, fill: Any, *, by_
         places = np.repeat(np.arange(m), np.diff(product.starts)), product.columns
         coo = sparse.COO(np.stack(places[::-1] if by_columns else places), values, shape=shape, has_duplicates=False, fill_value=fill)
         return coo.asformat("gcxs") if type(first).__name__ == "GCXS" else coo
-    scipy = _scipy()
-    kind = f"{'csc' if by_columns else 'csr'}_{'array' if isinstance(first, scipy.sparray) else 'matrix'}"
+    scipy: Any = importlib.import_module("cupyx.scipy.sparse") if on_gpu(values) else _scipy()
+    if on_gpu(values):  # CuPy's matrices have no integers
+        values = values if values.dtype.kind in "bf" else values.astype(float)
+    kind = f"{'csc' if by_columns else 'csr'}_{'array' if isinstance(first, getattr(scipy, 'sparray', ())) else 'matrix'}"
     made = getattr(scipy, kind)((values, product.columns, product.starts), shape=shape)
     made.has_canonical_format = True
     return made

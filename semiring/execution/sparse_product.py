@@ -15,7 +15,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, free_on
-from semiring.common.errors import GraphError, SemiringError, ShapeError, TooLargeError
+from semiring.common.errors import SemiringError, ShapeError, TooLargeError
 from semiring.common.units import format_bytes
 from semiring.execution.operands import (
     WITNESS,
@@ -35,7 +35,7 @@ from semiring.kernels.compressed import CompressedRows
 from semiring.kernels.limits import SafeRange
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.products import checks_for
-from semiring.kernels.select import dense_products_for, sparse_products_for
+from semiring.kernels.select import sparse_products_for
 from semiring.planning import location
 from semiring.planning.options import named_device
 
@@ -97,8 +97,8 @@ def _device(left: Any, right: Any, device: Any, *, exact: bool) -> str:
     there = named_device(device, place, exact=exact) or "cpu"
     if is_gpu(there) != is_gpu(place):
         raise SemiringError(f"device={device!r}: a product is computed where its sparse array lies, on the host; leave device out")
-    if is_gpu(there) and len(given) == 2:
-        raise GraphError("two sparse arrays are multiplied on the host, and these lie on a GPU; pass .get()")
+    if is_gpu(place) and not all(map(on_gpu, arrays)):
+        raise ShapeError("one of the sparse arrays lies on the host and the other on a GPU; bring them to one device")
     return place if is_gpu(place) else there
 
 
@@ -128,22 +128,24 @@ def _product(value: tuple[Any, ...], via: Any) -> Any:
 def _sparse_result(call: _Call, a: SparseOperand, b: SparseOperand, mask: Any, complement: bool) -> Any:
     """Stored as a is, in its kind."""
     semiring, form, by_columns = call.semiring, call.form, a.by_columns
-    a, b = a.converted(form.dtypes, semiring, "a"), b.converted(form.dtypes, semiring, "b")
-    signed = _checked(call, (a.rows.values, b.rows.values), form.depth * a.most_alike() * b.most_alike(), ("a.data", "b.data"))
-    wanted = None if mask is None else mask_of(mask, form.shape, complement=complement, by_columns=by_columns)
-    first, second = (b.stored(by_columns=True), a.rows) if by_columns else (a.rows, b.stored(by_columns=False))
-    if call.witness:
-        first = first.in_order()
-    entry = second.columns.itemsize + sum(d.itemsize for d in form.dtypes) + WITNESS.itemsize * call.witness
+    with on_device(call.device):
+        a, b = a.converted(form.dtypes, semiring, "a"), b.converted(form.dtypes, semiring, "b")
+        signed = _checked(call, (a.rows.values, b.rows.values), form.depth * a.most_alike() * b.most_alike(), ("a.data", "b.data"))
+        there = is_gpu(call.device)
+        wanted = None if mask is None else mask_of(mask, form.shape, complement=complement, by_columns=by_columns, there=there)
+        first, second = (b.stored(by_columns=True), a.rows) if by_columns else (a.rows, b.stored(by_columns=False))
+        if call.witness:
+            first = first.in_order()
+        entry = second.columns.itemsize + sum(d.itemsize for d in form.dtypes) + WITNESS.itemsize * call.witness
 
-    def room(count: int) -> None:
-        _require_room(count * entry, f"the product has {count:,} entries, and")
+        def room(count: int) -> None:
+            _require_room(count * entry, f"the product has {count:,} entries, and", call.device)
 
-    products = sparse_products_for(semiring, form.dtypes, call.device, call.threads)
-    product, via = products.times_sparse(first, second, room, wanted, witness=call.witness, swapped=by_columns, signed=signed)
-    zero, _ = semiring.identities(form.dtypes)
-    values = a.restored(product, product.values, zero, by_columns=by_columns)
-    return _product(values, None if via is None else a.witness(product, via, by_columns=by_columns))
+        products = sparse_products_for(semiring, form.dtypes, call.device, call.threads)
+        product, via = products.times_sparse(first, second, room, wanted, witness=call.witness, swapped=by_columns, signed=signed)
+        zero, _ = semiring.identities(form.dtypes)
+        values = a.restored(product, product.values, zero, by_columns=by_columns)
+        return _product(values, None if via is None else a.witness(product, via, by_columns=by_columns))
 
 
 # Of a sparse matrix and a dense one.
@@ -227,7 +229,7 @@ class _SparseTimesDense(NamedTuple):
     def _multiplied(self, signed: bool, safe: SafeRange | None) -> tuple[Arrays, Any] | None:
         """In the shape of the product; None where a number is not in a safe range."""
         call, form, xp, swapped = self.call, self.call.form, namespace(self.given[0]), self.swapped
-        products: Any = dense_products_for(call.semiring, form.dtypes, call.device, call.threads)
+        products: Any = sparse_products_for(call.semiring, form.dtypes, call.device, call.threads)
         there = is_gpu(call.device)
         values = tuple([xp.empty(form.full, d) for d in form.dtypes])
         via = xp.empty(form.full, WITNESS) if call.witness else None
