@@ -145,7 +145,8 @@ def multi_dot(
     ----------
     arrays : sequence of arrays
         At least two, dense, of shapes (…, m, k), (…, k, n) and so on; the first and the last may be vectors. They stay in their order, as
-        ⊗ need not commute. Their dtypes are promoted to a common one, in which ∞ stays ∞. Over a structured semiring each is a tuple of arrays.
+        ⊗ need not commute. Their dtypes are promoted to a common one, in which ∞ stays ∞. Over a structured semiring each is a tuple of
+        arrays.
     semiring : Semiring or str
         One of the catalogue, also by its name, or one of your own.
     out : array of the result's shape and dtype, optional

@@ -236,6 +236,10 @@ template <class F, int LANES> __device__ __forceinline__ void multiply_vector(co
   seen.tell(product);
 }
 
+// Where a row begins, whose number is not below 0.
+__device__ __forceinline__ long long row_start(int row, int apart) { return static_cast<long long>(static_cast<unsigned long long>(unsigned(row)) * unsigned(apart)); }
+__device__ __forceinline__ long long row_start(long long row, long long apart) { return row * apart; }
+
 // The columns of a lane: V side by side, and as many again beyond those of the other LANES.
 template <int LANES, int COLUMNS, int V> struct Columns {
   long long first;
@@ -321,14 +325,14 @@ template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ voi
       for (; e + N <= end; e += N) {
         E other[N][COLUMNS];
 #pragma unroll
-        for (int q = 0; q < N; q++) mine.get(other[q], product, right, static_cast<long long>(entries.columns[e + q]) * apart);
+        for (int q = 0; q < N; q++) mine.get(other[q], product, right, row_start(entries.columns[e + q], apart));
 #pragma unroll
         for (int q = 0; q < N; q++) add(e + q, other[q]);
       }
       E other[N][COLUMNS];
 #pragma unroll
       for (int q = 0; q < N - 1; q++)
-        if (e + q < end) mine.get(other[q], product, right, static_cast<long long>(entries.columns[e + q]) * apart);
+        if (e + q < end) mine.get(other[q], product, right, row_start(entries.columns[e + q], apart));
 #pragma unroll
       for (int q = 0; q < N - 1; q++)
         if (e + q < end) add(e + q, other[q]);
