@@ -32,9 +32,11 @@ template <class S_, class Sum_, class Index_, bool SWAPPED_, bool CHECKED_, bool
   static constexpr bool SWAPPED = SWAPPED_, CHECKED = CHECKED_, MIXED = MIXED_;
 };
 
-// Where tile `number` begins: the row, and the entry. Of the first rows, so many as are over, each counts one beside its entries.
-template <class S, class Index> __device__ __forceinline__ void cut(const Sparse<S>& product, long long number) {
+// Where each tile begins: the row, and the entry. A row counts one beside its entries, once it has ended.
+template <class S, class Index> __device__ __forceinline__ void cut(const Sparse<S>& product) {
   const Index* const starts = static_cast<const Index*>(product.starts);
+  const long long number = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
+  if (number > product.tiles) return;
   const long long place = min(number * product.items, product.m + product.entries);
   long long low = 0, high = product.m;
   while (low < high) {
@@ -47,16 +49,6 @@ template <class S, class Index> __device__ __forceinline__ void cut(const Sparse
   long long entry = place - low;
   if (low < product.m && starts[low + 1] - starts[low] <= product.longest) entry = starts[low];
   product.cuts[2 * number] = low, product.cuts[2 * number + 1] = min(max(entry, 0ll), product.entries);
-}
-
-// Cuts all tiles, and looks at the rows.
-template <class S, class Index> __device__ __forceinline__ void cut_tiles(const Sparse<S>& product) {
-  const Index* const starts = static_cast<const Index*>(product.starts);
-  const long long number = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x, threads = gridDim.x * static_cast<long long>(blockDim.x);
-  bool strange = number == 0 && (starts[0] != 0 || starts[product.m] != product.entries);
-  for (long long i = number; i < product.m; i += threads) strange |= starts[i] > starts[i + 1];
-  for (long long t = number; t <= product.tiles; t += threads) cut<S, Index>(product, t);
-  if (strange) *product.strange = 1;
 }
 
 // What a thread block has: the rows from first_row to last_row, of `entries` from the first one. Whoever has the last one of a row ends it.
@@ -74,6 +66,15 @@ template <class F> struct Segments {
     const bool goes_on = last_row < product.m && first + entries > starts[last_row - first_row];
     count = int(min(max(last_row - first_row, 0ll), product.items)) + goes_on;
     if (product.depth == 0) entries = 0;
+  }
+  // Whether this thread meets rows that are none: what all blocks find is sound if the rows of each are, and follow those of the one before.
+  __device__ __forceinline__ bool strange(const Sparse<typename F::S>& product) const {
+    const long long rows = last_row - first_row;
+    bool found = rows < 0 || rows > product.items;
+    if (blockIdx.x == 0) found |= first_row != 0 || starts[0] != 0;
+    if (blockIdx.x == product.tiles - 1) found |= last_row != product.m || starts[rows] != product.entries;
+    for (int s = threadIdx.x; s < min(rows, product.items); s += blockDim.x) found |= starts[s] > starts[s + 1];
+    return found;
   }
   // The entries of a segment, from the first one of the block on.
   __device__ __forceinline__ int place(long long entry) const { return int(min(max(entry - first, 0ll), static_cast<long long>(entries))); }
@@ -200,6 +201,7 @@ template <class F, int LANES> __device__ __forceinline__ void multiply_vector(co
   const Segments<F> own(product);
   const Entries<F> entries(product, own);
   Seen<F> seen(product);
+  seen.known.strange = own.strange(product);
   const int groups = blockDim.x / LANES, group = threadIdx.x / LANES, part = threadIdx.x % LANES, lane = threadIdx.x % 32;
   int begin = own.begin(group), end = own.end(group);
   if constexpr (F::CHECKED) {
@@ -286,6 +288,7 @@ template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ voi
   const Segments<F> own(product);
   const Entries<F> entries(product, own);
   Seen<F> seen(product);
+  seen.known.strange = own.strange(product);
   const int groups = blockDim.x / LANES, group = threadIdx.x / LANES;
   const Index apart = Index(product.right_row);
   Columns<LANES, COLUMNS, V> mine{threadIdx.x % LANES * V};
@@ -381,7 +384,7 @@ template <class F> __device__ __forceinline__ void join(const Sparse<typename F:
 
 template <class F, int LANES, int COLUMNS, int V, bool MATRIX> __device__ __forceinline__ void sparse_product(const Sparse<typename F::S>& product) {
   if (product.phase == CUT)
-    cut_tiles<typename F::S, typename F::Index>(product);
+    cut<typename F::S, typename F::Index>(product);
   else if (product.phase == JOIN)
     join<F>(product);
   else if constexpr (MATRIX)

@@ -38,9 +38,6 @@ _VECTORS = 2
 _BYTES, _ITEMS = 30 << 10, {False: 2048, True: 896}
 """Bytes of a tile's entries at most; and rows and entries together that a tile has about, where rows are short, times a matrix or not."""
 
-_STARTS = 8
-"""Rows that a thread looks at where tiles are cut, whether they begin before they end."""
-
 _CUT, _MULTIPLY, _JOIN = range(3)
 """The phases of a launch."""
 
@@ -237,9 +234,8 @@ class CudaSparseProducts:
         )
         kernel, room = _kernel(self.semiring, self.dtypes, form, self.number), cut.items + cut.longest
         shared = sum([-(-(width * room + 15) // 128) * 128 for width in widths])
-        looked_at = max(cut.tiles + 1, m // _STARTS)
         for phase, blocks, memory in (
-            (_CUT, -(-looked_at // cut.threads), 0),
+            (_CUT, -(-(cut.tiles + 1) // cut.threads), 0),
             (_MULTIPLY, cut.tiles, shared),
             (_JOIN, -(-cut.tiles // cut.threads), 0),
         ):
