@@ -55,11 +55,11 @@ template <class S, class Index> __device__ __forceinline__ void cut(const Sparse
 template <class F> struct Segments {
   using Index = typename F::Index;
   const Index* starts;
-  long long first_row, last_row, first;
+  long long tile, first_row, last_row, first;
   int entries, count;
 
-  __device__ __forceinline__ explicit Segments(const Sparse<typename F::S>& product) {
-    const long long* const cuts = product.cuts + 2 * static_cast<long long>(blockIdx.x);
+  __device__ __forceinline__ Segments(const Sparse<typename F::S>& product, long long tile) : tile(tile) {
+    const long long* const cuts = product.cuts + 2 * tile;
     first_row = cuts[0], first = cuts[1], last_row = cuts[2];
     starts = static_cast<const Index*>(product.starts) + first_row;
     entries = int(min(max(cuts[3] - first, 0ll), product.items + product.longest));
@@ -71,8 +71,8 @@ template <class F> struct Segments {
   __device__ __forceinline__ bool strange(const Sparse<typename F::S>& product) const {
     const long long rows = last_row - first_row;
     bool found = rows < 0 || rows > product.items;
-    if (blockIdx.x == 0) found |= first_row != 0 || starts[0] != 0;
-    if (blockIdx.x == product.tiles - 1) found |= last_row != product.m || starts[rows] != product.entries;
+    if (tile == 0) found |= first_row != 0 || starts[0] != 0;
+    if (tile == product.tiles - 1) found |= last_row != product.m || starts[rows] != product.entries;
     for (int s = threadIdx.x; s < min(rows, product.items); s += blockDim.x) found |= starts[s] > starts[s + 1];
     return found;
   }
@@ -134,9 +134,9 @@ template <class Index> struct Known {
 // The rows of B that a block looks at: each block as many.
 struct Share {
   long long first, last;
-  template <class S> __device__ __forceinline__ explicit Share(const Sparse<S>& product) {
+  template <class S> __device__ __forceinline__ Share(const Sparse<S>& product, long long tile) {
     const long long each = (product.depth + product.tiles - 1) / product.tiles;
-    first = blockIdx.x * each, last = min(first + each, product.depth);
+    first = tile * each, last = min(first + each, product.depth);
   }
 };
 
@@ -198,14 +198,14 @@ __device__ __forceinline__ void sum_row(const Sparse<typename F::S>& product, co
 template <class F, int LANES> __device__ __forceinline__ void multiply_vector(const Sparse<typename F::S>& product) {
   using S = typename F::S;
   using Sum = typename F::Sum;
-  const Segments<F> own(product);
+  const Segments<F> own(product, blockIdx.x);
   const Entries<F> entries(product, own);
   Seen<F> seen(product);
   seen.known.strange = own.strange(product);
   const int groups = blockDim.x / LANES, group = threadIdx.x / LANES, part = threadIdx.x % LANES, lane = threadIdx.x % 32;
   int begin = own.begin(group), end = own.end(group);
   if constexpr (F::CHECKED) {
-    const Share share(product);
+    const Share share(product, own.tile);
     for (long long k = share.first + threadIdx.x; k < share.last; k += blockDim.x) seen.take(S::get(product.right, k));
   }
   entries.wait();
@@ -230,11 +230,11 @@ template <class F, int LANES> __device__ __forceinline__ void multiply_vector(co
       if (own.begins(s) && own.ends(s))
         S::put(product.out, row, settled<F>(product, sum, row, seen));
       else
-        part_of<F>(product, blockIdx.x, !own.ends(s), 0) = sum;
+        part_of<F>(product, own.tile, !own.ends(s), 0) = sum;
     }
     begin = own.begin(s + groups), end = own.end(s + groups);
   }
-  if (threadIdx.x == 0) product.closed[blockIdx.x] = own.last_row > own.first_row && !own.begins(0);
+  if (threadIdx.x == 0) product.closed[own.tile] = own.last_row > own.first_row && !own.begins(0);
   seen.tell(product);
 }
 
@@ -285,7 +285,7 @@ template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ voi
   using E = typename S::Element;
   using Index = typename F::Index;
   constexpr int N = sizeof(E) * COLUMNS <= 16 ? 4 : 2;
-  const Segments<F> own(product);
+  const Segments<F> own(product, blockIdx.x);
   const Entries<F> entries(product, own);
   Seen<F> seen(product);
   seen.known.strange = own.strange(product);
@@ -293,7 +293,7 @@ template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ voi
   const Index apart = Index(product.right_row);
   Columns<LANES, COLUMNS, V> mine{threadIdx.x % LANES * V};
   if constexpr (F::CHECKED) {
-    const Share share(product);
+    const Share share(product, own.tile);
     for (; mine.first < product.n; mine.first += LANES * COLUMNS)
       for (long long k = share.first + group; k < share.last; k += groups) {
         E row[COLUMNS];
@@ -349,11 +349,11 @@ template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ voi
       } else {
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)
-          if (mine.at(c) < product.n) part_of<F>(product, blockIdx.x, !own.ends(s), mine.at(c)) = sums[c];
+          if (mine.at(c) < product.n) part_of<F>(product, own.tile, !own.ends(s), mine.at(c)) = sums[c];
       }
     }
   }
-  if (threadIdx.x == 0) product.closed[blockIdx.x] = own.last_row > own.first_row && !own.begins(0);
+  if (threadIdx.x == 0) product.closed[own.tile] = own.last_row > own.first_row && !own.begins(0);
   seen.tell(product);
 }
 
