@@ -55,6 +55,13 @@ class CompressedRows(NamedTuple):
         if len(unsigned) and int(unsigned.max()) >= self.shape[1]:
             raise strange_columns()
 
+    def require_sound(self) -> None:
+        """Refuse rows that end before they begin too."""
+        starts, columns, (m, n) = self.starts, self.columns, self.shape
+        bad = (starts[0] != 0) | (starts[m] != len(columns)) | (starts[1:] < starts[:-1]).any() | ((columns < 0) | (columns >= n)).any()
+        if bool(bad):
+            raise strange_columns()
+
     def row_numbers(self) -> Array:
         """The row of each entry."""
         if on_gpu(self.columns):  # where lengths would have to come to the host

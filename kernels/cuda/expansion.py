@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.kernels.compressed import CompressedRows, Mask, Room, strange_columns
+from semiring.kernels.compressed import CompressedRows, Mask, Room
 
 __all__ = ["expanded_product"]
 
@@ -36,7 +36,7 @@ def expanded_product(
     import cupy
 
     for rows in (A, B, *(() if mask is None else (mask.pattern,))):
-        _require_sound(rows)
+        rows.require_sound()
     (m, _), n, dtypes = A.shape, B.shape[1], [v.dtype for v in A.values]
     row, lengths = A.row_numbers().astype(np.int64), (B.starts[1:] - B.starts[:-1]).astype(np.int64)[A.columns]
     ends = cupy.cumsum(lengths)
@@ -77,14 +77,6 @@ def expanded_product(
     starts = cupy.searchsorted(where, cupy.arange(m + 1, dtype=np.int64) * n)
     product = CompressedRows((m, n), starts, (where % max(n, 1)).astype(B.columns.dtype), found)
     return product, _rows_of(B, _joined(winners, np.dtype(np.int32))) if witness else None
-
-
-def _require_sound(rows: CompressedRows) -> None:
-    """Refuse compressed rows of no matrix."""
-    starts, columns, (m, n) = rows.starts, rows.columns, rows.shape
-    bad = (starts[0] != 0) | (starts[m] != len(columns)) | (starts[1:] < starts[:-1]).any() | ((columns < 0) | (columns >= n)).any()
-    if bool(bad):
-        raise strange_columns()
 
 
 def _stretches(A: CompressedRows, ends: Any) -> Iterator[tuple[int, int]]:

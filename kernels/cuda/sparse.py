@@ -11,8 +11,8 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.kernels import cache
 from semiring.kernels.compressed import CompressedRows, Mask, Room, strange_columns
-from semiring.kernels.cuda.arguments import Bounds, Sparse
-from semiring.kernels.cuda.blocks import by_value, of_one_layout
+from semiring.kernels.cuda.arguments import Bounds, Sparse, flat
+from semiring.kernels.cuda.blocks import of_one_layout
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import read_back, zeros
 from semiring.kernels.cuda.expansion import expanded_product
@@ -26,20 +26,23 @@ __all__ = ["CudaSparseProducts", "SparseForm", "sparse_form", "sparse_source"]
 Values = tuple[Any, ...]
 DTypes = tuple[np.dtype[Any], ...]
 
-_VECTOR, _MATRIX, _LEAST = 128, 256, 64
+_VECTOR, _MATRIX, _LEAST = 128, 128, 64
 """Threads of a block of the product with a vector, and with a matrix, and where few rows are a tile."""
 
 _TERMS = 32
 """Entries of a row that a lane takes of a product with a vector, about."""
 
-_VECTORS = 2
-"""Vectors of columns, or columns where there are no vectors, that a thread has of a product with a matrix."""
+_COLUMNS = 2
+"""Columns that a thread has of a product with a matrix that is not read by vectors."""
 
-_BYTES, _ITEMS = 30 << 10, {False: 2048, True: 896}
+_BYTES, _ITEMS = 30 << 10, {False: 2048, True: 1792}
 """Bytes of a tile's entries at most; and rows and entries together that a tile has about, where rows are short, times a matrix or not."""
 
 _CUT, _MULTIPLY, _JOIN = range(3)
 """The phases of a launch."""
+
+_PHASE = Sparse._fields.index("phase") - len(Sparse._fields) - len(Bounds._fields) + 1
+"""The place of the word that has it, seen from the end."""
 
 _EIGHTH = 8
 """A row of a tile's entries by this is not cut."""
@@ -107,7 +110,7 @@ def sparse_form(
     rows: int, entries: int, n: int, *, width: int = 1, wide: bool, swapped: bool, witness: bool, checked: bool = False
 ) -> SparseForm:
     """The form of a product with n columns, of which `width` are read at once."""
-    columns = width * min(_VECTORS, n // width)
+    columns = width if width > 1 else min(_COLUMNS, n)
     share = n // columns if n > 1 else entries // (_TERMS * rows)
     lanes = min(32, 1 << max(share - 1, 0).bit_length())
     return SparseForm(lanes, columns, width, n > 1, round(entries / rows) % 8 == 0, wide, swapped, witness, checked)
@@ -193,21 +196,11 @@ class CudaSparseProducts:
         B = tuple(map(cupy.ascontiguousarray, B)) if n == 1 else of_one_layout(B)
         if entries and not depth:
             raise strange_columns()
-        starts, r, flags = A.starts.astype(A.columns.dtype, copy=False), self._representation, zeros(2)
-        form = sparse_form(
-            m,
-            entries,
-            n,
-            width=self._width(B[0], C[0]),
-            wide=A.columns.dtype.itemsize == 8,
-            swapped=swapped,
-            witness=via is not None,
-            checked=safe is not None,
-        )
-        widths = [A.columns.itemsize, *(d.itemsize for d in r.dtypes)]
-        cut = tiling(form, m, entries, sum(widths))
+        starts, flags, r = A.starts.astype(A.columns.dtype, copy=False), zeros(2), self._representation
+        kind = n, self._width(B[0], C[0]), A.columns.itemsize, swapped, via is not None, safe is not None
+        kernel, cut, shared, size = _decided(self.semiring, self.dtypes, m, entries, *kind, self.number)
         cuts, closed = cupy.empty((cut.tiles + 1, 2), np.int64), cupy.empty(cut.tiles, np.int32)
-        parts = cupy.empty((cut.tiles, 2, n, size_of_sum(self.semiring, self.dtypes, witness=form.witness)), np.uint8)
+        parts = cupy.empty(2 * cut.tiles * n * size, np.uint8)
         product = Sparse(
             _address(starts),
             _address(A.columns),
@@ -232,14 +225,14 @@ class CudaSparseProducts:
             _CUT,
             _NO_BOUNDS if safe is None else bounds_of(safe, self.dtypes[0], _address(flags) + flags.itemsize),
         )
-        kernel, room = _kernel(self.semiring, self.dtypes, form, self.number), cut.items + cut.longest
-        shared = sum([-(-(width * room + 15) // 128) * 128 for width in widths])
+        words = np.array(flat(product), np.int64)
         for phase, blocks, memory in (
             (_CUT, -(-(cut.tiles + 1) // cut.threads), 0),
             (_MULTIPLY, cut.tiles, shared),
             (_JOIN, -(-cut.tiles // cut.threads), 0),
         ):
-            kernel((blocks, 1, 1), (cut.threads, 1, 1), (by_value(product._replace(phase=phase)),), memory)
+            words[_PHASE] = phase
+            kernel((blocks, 1, 1), (cut.threads, 1, 1), (words.view(np.dtype((np.void, words.nbytes))),), memory)
         strange, beyond = read_back(flags)
         if strange:
             raise strange_columns()
@@ -271,6 +264,28 @@ class CudaSparseProducts:
 def _address(array: Any) -> int:
     """Where an array of CuPy's begins."""
     return int(array.data.ptr)
+
+
+@functools.lru_cache(maxsize=256)
+def _decided(
+    semiring: Semiring,
+    dtypes: DTypes,
+    rows: int,
+    entries: int,
+    n: int,
+    width: int,
+    index: int,
+    swapped: bool,
+    witness: bool,
+    checked: bool,
+    number: int,
+) -> tuple[Kernel, Tiling, int, int]:
+    """The kernel and the tiles of a product, with the bytes of shared memory of a block and those of a sum."""
+    form = sparse_form(rows, entries, n, width=width, wide=index == 8, swapped=swapped, witness=witness, checked=checked)
+    widths = [index, *(d.itemsize for d in represent(semiring, dtypes).dtypes)]
+    cut = tiling(form, rows, entries, sum(widths))
+    shared = sum([-(-(width * (cut.items + cut.longest) + 15) // 128) * 128 for width in widths])
+    return _kernel(semiring, dtypes, form, number), cut, shared, size_of_sum(semiring, dtypes, witness=witness)
 
 
 @functools.lru_cache(maxsize=cache.LOADED)

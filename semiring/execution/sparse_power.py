@@ -44,6 +44,7 @@ def power_operand(a: Any, semiring: Semiring, *, nonedge: Any, dtype: Any, weigh
         if weight is not None or nonedge is not None or semiring.components > 1:
             raise GraphError("weight=, nonedge= and structured elements are for sparse arrays on the host; pass .get()")
         given = sparse_operand(a, semiring, "a")
+        given.rows.require_sound()
         if given.shape[0] != given.shape[1]:
             raise ShapeError(f"a graph is a square matrix, not a sparse array of shape {given.shape}")
         dtypes = given.dtypes if dtype is None else (np.dtype(dtype),)
