@@ -34,7 +34,7 @@ def on_the_gpu(a: Any) -> Any:
 SHAPES = [((50, 40, 1), 0.1, np.int32), ((70, 300, 1), 0.9, np.int64), ((45, 60, 5), 0.2, np.int32), ((33, 50, 130), 0.3, np.int64)]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{name(case[0])}-{name(case[1])}")
 def test_all_semirings(case: Any) -> None:
     import cupy
@@ -123,7 +123,7 @@ def test_numbers_are_looked_at_on_the_way() -> None:
         sr.matmul(A, cupy.asarray(x), sr.MIN_PLUS, c=cupy.full((50, 4), np.nan))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{name(case[0])}-{name(case[1])}")
 def test_two_sparse_matrices(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import cupy
