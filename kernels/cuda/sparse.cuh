@@ -38,13 +38,16 @@ template <class S, class Index> __device__ __forceinline__ void cut(const Sparse
   const long long number = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
   if (number > product.tiles) return;
   const long long place = min(number * product.items, product.m + product.entries);
-  long long low = 0, high = product.m;
+  // First where it would be if all rows were alike, then farther and farther from there.
+  long long low = 0, high = product.m, apart = 16;
+  long long next = static_cast<long long>(double(place) * product.m / (product.m + product.entries));
   while (low < high) {
-    const long long row = (low + high) / 2;
+    const long long row = next >= low && next < high ? next : (low + high) / 2;
     if (row + 1 + starts[row + 1] <= place)
-      low = row + 1;
+      low = row + 1, next = low + apart;
     else
-      high = row;
+      high = row, next = high - apart;
+    apart *= 4;
   }
   long long entry = place - low;
   if (low < product.m && starts[low + 1] - starts[low] <= product.longest) entry = starts[low];

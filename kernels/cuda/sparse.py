@@ -26,14 +26,14 @@ __all__ = ["CudaSparseProducts", "SparseForm", "sparse_form", "sparse_source"]
 Values = tuple[Any, ...]
 DTypes = tuple[np.dtype[Any], ...]
 
-_VECTOR, _MATRIX, _LEAST = 128, 128, 64
+_VECTOR, _MATRIX, _LEAST = 128, 256, 64
 """Threads of a block of the product with a vector, and with a matrix, and where few rows are a tile."""
 
 _TERMS = 32
 """Entries of a row that a lane takes of a product with a vector, about."""
 
-_COLUMNS = 2
-"""Columns that a thread has of a product with a matrix that is not read by vectors."""
+_VECTORS = 2
+"""Vectors of columns, or columns where there are no vectors, that a thread has of a product with a matrix."""
 
 _BYTES, _ITEMS = 30 << 10, {False: 2048, True: 1792}
 """Bytes of a tile's entries at most; and rows and entries together that a tile has about, where rows are short, times a matrix or not."""
@@ -110,7 +110,7 @@ def sparse_form(
     rows: int, entries: int, n: int, *, width: int = 1, wide: bool, swapped: bool, witness: bool, checked: bool = False
 ) -> SparseForm:
     """The form of a product with n columns, of which `width` are read at once."""
-    columns = width if width > 1 else min(_COLUMNS, n)
+    columns = width * min(_VECTORS, n // width)
     share = n // columns if n > 1 else entries // (_TERMS * rows)
     lanes = min(32, 1 << max(share - 1, 0).bit_length())
     return SparseForm(lanes, columns, width, n > 1, round(entries / rows) % 8 == 0, wide, swapped, witness, checked)

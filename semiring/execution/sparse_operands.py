@@ -99,7 +99,7 @@ def sparse_operand(x: Any, semiring: Semiring, name: str) -> SparseOperand:
     given = _components(x)
     if len(given) != semiring.components or not all(map(is_sparse, given)):
         raise ShapeError(f"{name} must be {_wanted(semiring)}; it is {', '.join(type(v).__name__ for v in given)}")
-    parts = [_compressed(v, name, _absent(semiring, v.dtype)) for v in given]
+    parts = [_compressed(v, name, semiring) for v in given]
     rows, by_columns = parts[0]
     for other, way in parts[1:]:
         same = way == by_columns and other.shape == rows.shape
@@ -127,14 +127,14 @@ def _absent(semiring: Semiring, dtype: Any) -> tuple[Any, ...]:
     return 0, *zeros
 
 
-def _compressed(x: Any, name: str, absent: tuple[Any, ...] = (0,)) -> tuple[CompressedRows, bool]:
+def _compressed(x: Any, name: str, semiring: Semiring | None = None) -> tuple[CompressedRows, bool]:
     """Compressed rows of a sparse array, or those of its transpose."""
     if len(x.shape) != 2:
         raise ShapeError(f"{name} of shape {x.shape} is no matrix; a sparse operand has two axes")
     if comes_from(x, "cupyx"):
         return _compressed_on_gpu(x, name)
     if is_pydata(x):
-        x = to_scipy(x, absent)
+        x = to_scipy(x, (0,) if semiring is None else _absent(semiring, x.dtype))
     if x.format in ("bsr", "dia"):  # which store numbers that only pad a block or a diagonal
         x = x.tocoo()
         _require_places(x)
