@@ -47,7 +47,7 @@ template <class S, class Index> __device__ __forceinline__ void cut(const Sparse
       low = row + 1, next = low + apart;
     else
       high = row, next = high - apart;
-    apart *= 4;
+    apart = min(4 * apart, product.m);
   }
   long long entry = place - low;
   if (low < product.m && starts[low + 1] - starts[low] <= product.longest) entry = starts[low];
