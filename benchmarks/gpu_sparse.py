@@ -1,9 +1,9 @@
 """Products of CuPy's sparse matrices with vectors and dense matrices on a GPU, beside what its memory allows and cuSPARSE.
 
     python -m benchmarks.gpu_sparse
-    python -m benchmarks.gpu_sparse --side 100 --columns 1 64
+    python -m benchmarks.gpu_sparse --side 100 --columns 1 64 --dtype float64
 
-The matrix is a mesh in space: each of side³ points has an entry for itself and its 26 neighbours, float64 with numbers of 32 bits. The
+The matrix is a mesh in space: each of side³ points has an entry for itself and its 26 neighbours, with numbers of columns of 32 bits. The
 bytes that must move are those of the matrix, of the dense operand once and of the result; the share is that of the bandwidth which a copy
 of as much reaches in the same run. Times are medians by CUDA events after warm-up, with and without the check of the operands.
 """
@@ -24,7 +24,7 @@ from benchmarks.gpu import generator
 from benchmarks.measure import hardware, print_table
 
 
-def mesh(side: int) -> Any:
+def mesh(side: int, dtype: str) -> Any:
     """The matrix, by compressed rows."""
     import cupy
 
@@ -46,7 +46,7 @@ def mesh(side: int) -> Any:
         there = inside(step)
         columns[at[there]] = (point + (step[0] * side + step[1]) * side + step[2])[there]
         at += there
-    values = generator(0).random(len(columns))
+    values = generator(0).random(len(columns), dtype=dtype)
     return sparse.csr_matrix((values, columns, starts), shape=(n, n))
 
 
@@ -80,16 +80,17 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--side", type=int, default=215)
-    parser.add_argument("--columns", type=int, nargs="*", default=[1, 8, 64])
+    parser.add_argument("--columns", type=int, nargs="*", default=[1, 8, 32, 64])
+    parser.add_argument("--dtype", choices=["float32", "float64"], default="float32")
     parser.add_argument("--repeats", type=int, default=11)
     options = parser.parse_args()
     print(hardware("cuda"))
-    a = mesh(options.side)
+    a = mesh(options.side, options.dtype)
     copied = cupy.empty(1 << 28)
     bandwidth = 2 * copied.nbytes / seconds(partial(cupy.copyto, cupy.empty_like(copied), copied), options.repeats)
     rows = []
     for n in options.columns:
-        x = generator(1).random((a.shape[0], n) if n > 1 else a.shape[0])
+        x = generator(1).random((a.shape[0], n) if n > 1 else a.shape[0], dtype=options.dtype)
         moved = a.data.nbytes + a.indices.nbytes + a.indptr.nbytes + 2 * x.nbytes
         confirm(a, x, sr.matmul(a, x, sr.MIN_PLUS))
         works: dict[str, Callable[[], object]] = {

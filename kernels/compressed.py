@@ -16,7 +16,7 @@ from semiring.arrays.devices import namespace, on_gpu
 from semiring.common.errors import GraphError
 from semiring.kernels.operations import Operations
 
-__all__ = ["CompressedRows", "DenseProducts", "Mask", "ReferenceSparseProducts", "SparseProducts", "strange_columns"]
+__all__ = ["CompressedRows", "Mask", "ReferenceSparseProducts", "Room", "SparseProducts", "strange_columns"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -55,6 +55,13 @@ class CompressedRows(NamedTuple):
         if len(unsigned) and int(unsigned.max()) >= self.shape[1]:
             raise strange_columns()
 
+    def require_sound(self) -> None:
+        """Refuse rows that end before they begin too."""
+        starts, columns, (m, n) = self.starts, self.columns, self.shape
+        bad = (starts[0] != 0) | (starts[m] != len(columns)) | (starts[1:] < starts[:-1]).any() | ((columns < 0) | (columns >= n)).any()
+        if bool(bad):
+            raise strange_columns()
+
     def row_numbers(self) -> Array:
         """The row of each entry."""
         if on_gpu(self.columns):  # where lengths would have to come to the host
@@ -80,8 +87,8 @@ Room = Callable[[int], None]
 """Is told how many entries a result has before it is made, and may refuse it."""
 
 
-class DenseProducts(Protocol):
-    """Products of sparse and dense matrices over a semiring in its dtypes; `swapped` ones have the second operand's elements left in ⊗."""
+class SparseProducts(Protocol):
+    """Products of sparse matrices over a semiring in its dtypes; `swapped` ones have the second operand's elements left in ⊗."""
 
     def times_dense(
         self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
@@ -94,10 +101,6 @@ class DenseProducts(Protocol):
             For columns that A has not; then C holds no product.
         """
         ...
-
-
-class SparseProducts(DenseProducts, Protocol):
-    """And of sparse ones with each other."""
 
     def times_sparse(
         self,

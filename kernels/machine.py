@@ -106,6 +106,9 @@ NUMPY_SEARCH, EXACT_SEARCH = 10, 100
 SPARSE_TERM, SPARSE_STEP = 2e-8, 8
 """Of a term of a product of two sparse matrices on a core; and how many steps of a dense one take as long as its step, which is alone."""
 
+SORTED_TERM = 4e-10
+"""Of a term of a product of two sparse matrices on a GPU. NVIDIA H200, 2026-11-23."""
+
 SPARSE_TASKS = 16
 """Parts for each thread, as rows differ in what they take."""
 

@@ -22,13 +22,13 @@ from semiring.kernels.boolean import is_packed
 from semiring.kernels.engine import Engine
 
 if TYPE_CHECKING:
-    from semiring.kernels.compressed import DenseProducts, SparseProducts
+    from semiring.kernels.compressed import SparseProducts
     from semiring.kernels.cpu.searches import Searches
     from semiring.kernels.scans import Scans
 
 __all__ = [
-    "close_by_levels", "dense_products_for", "engine_for", "expand_paths", "fronts_for", "has_searches", "predecessor_trees", "scans_for",
-    "searches_for", "sparse_products_for", "sweeps_for",
+    "close_by_levels", "engine_for", "expand_paths", "fronts_for", "has_searches", "predecessor_trees", "scans_for", "searches_for",
+    "sparse_products_for", "sweeps_for",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -168,8 +168,14 @@ def sparse_products_for(semiring: Semiring, dtypes: DTypes, device: str, threads
     Parameters
     ----------
     semiring, dtypes, device, threads
-        As for `engine_for`; a device that is no GPU.
+        As for `engine_for`.
     """
+    if is_gpu(device):
+        machine.used_devices.add(device)
+        with importing:
+            from semiring.kernels.cuda.sparse import CudaSparseProducts
+
+        return CudaSparseProducts(semiring, dtypes, gpu_number(device))
     with importing:
         if device == "reference" or any(d.kind == "O" for d in dtypes) or _lacks_instructions(semiring, dtypes):
             from semiring.kernels.compressed import ReferenceSparseProducts
@@ -178,23 +184,6 @@ def sparse_products_for(semiring: Semiring, dtypes: DTypes, device: str, threads
         from semiring.kernels.cpu.sparse_products import CpuSparseProducts
 
         return CpuSparseProducts(semiring, dtypes, threads)
-
-
-def dense_products_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> DenseProducts:
-    """The products of sparse and dense matrices, also of a GPU.
-
-    Parameters
-    ----------
-    semiring, dtypes, device, threads
-        As for `engine_for`.
-    """
-    if not is_gpu(device):
-        return sparse_products_for(semiring, dtypes, device, threads)
-    machine.used_devices.add(device)
-    with importing:
-        from semiring.kernels.cuda.sparse import CudaSparseProducts
-
-    return CudaSparseProducts(semiring, dtypes, gpu_number(device))
 
 
 def _lacks_instructions(semiring: Semiring, dtypes: DTypes) -> bool:

@@ -11,7 +11,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.chain import multiply_chain
 from semiring.arrays.cuda_stream import in_stream_of
-from semiring.common.errors import SemiringError, ShapeError, about, raised_here, refuse_arrays
+from semiring.common.errors import GraphError, SemiringError, ShapeError, about, raised_here, refuse_arrays
 from semiring.execution.operands import flattened, promoted
 from semiring.execution.product import Witnessed, multiply, multiply_again
 from semiring.execution.sparse_operands import holds_sparse
@@ -144,8 +144,9 @@ def multi_dot(
     Parameters
     ----------
     arrays : sequence of arrays
-        At least two, of shapes (…, m, k), (…, k, n) and so on; the first and the last may be vectors. They stay in their order, as ⊗ need
-        not commute. Their dtypes are promoted to a common one, in which ∞ stays ∞. Over a structured semiring each is a tuple of arrays.
+        At least two, dense, of shapes (…, m, k), (…, k, n) and so on; the first and the last may be vectors. They stay in their order, as
+        ⊗ need not commute. Their dtypes are promoted to a common one, in which ∞ stays ∞. Over a structured semiring each is a tuple of
+        arrays.
     semiring : Semiring or str
         One of the catalogue, also by its name, or one of your own.
     out : array of the result's shape and dtype, optional
@@ -180,6 +181,8 @@ def multi_dot(
     if len(factors) < 2:
         raise ShapeError(f"a chain has at least two arrays; this one has {len(factors)}")
     given = semiring
+    if any(map(holds_sparse, factors)):
+        raise GraphError("a chain is of dense arrays; multiply sparse ones by matmul, in the order in which the products stay small")
     try:
         with in_stream_of(flattened((*factors, out))):
             factors, shapes = promoted(factors, given)

@@ -8,11 +8,11 @@ from typing import Any, Unpack
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
-from semiring.arrays.devices import device_of, is_gpu, on_device
+from semiring.arrays.devices import device_of, is_gpu, on_device, on_gpu
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, noted, raised_here
 from semiring.execution.closure import solve
-from semiring.graphs import edges_of, read_graph
+from semiring.graphs import read_graph
 from semiring.graphs.array_like import is_sparse
 from semiring.planning.options import ClosureOptions, Options, takes
 
@@ -262,7 +262,7 @@ def power(
     -------
     array of shape (…, n, n), or tuple of arrays
         Of the library and on the device of what was passed, as for `apsp`; of a sparse array a sparse one of its library, stored by rows,
-        without entries that are zero.
+        without entries that are zero, and in float64 unless `dtype` says otherwise. Of CuPy's it has their dtype.
 
     Other Parameters
     ----------------
@@ -283,7 +283,7 @@ def power(
     At most 2 log₂ k products. Those of sparse arrays become dense where that is predicted to be faster, and there is room for it.
     """
     from semiring.algorithms.power import power as raise_to  # only where they are wanted: a first call should be quick
-    from semiring.execution.sparse_power import sparse_power
+    from semiring.execution.sparse_power import power_operand, sparse_power
     from semiring.product import matmul
 
     semiring = as_semiring(semiring)
@@ -296,9 +296,8 @@ def power(
     product = partial(matmul, semiring=semiring, device=device, threads=threads)
     with noted(f"the power {exponent}", semiring, a):
         if is_sparse(a):
-            edges = edges_of(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
-            assert edges is not None
-            return sparse_power(a, edges[0], exponent, semiring, product, dense=is_gpu(str(device)))
+            rows = power_operand(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
+            return sparse_power(a, rows, exponent, semiring, product, dense=is_gpu(str(device)) and not on_gpu(rows.columns))
         read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
         with on_device(device_of(read.values[0])):
             if read.verify is not None:

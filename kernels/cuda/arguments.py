@@ -135,10 +135,15 @@ class Scan(NamedTuple):
 
 
 class Sparse(NamedTuple):
-    """A product of compressed rows and a dense matrix.
+    """A product of compressed rows and a dense matrix, of which a launch computes a `phase`: see ``sparse.cuh``.
 
-    The rows of the dense matrix, of which there are `depth`, lie `right_row` elements apart, and its columns side by side. An entry in a
-    column that is not below `depth` is left out, and `strange` becomes 1. `via` may be null.
+    The rows of the dense matrix, of which there are `depth`, lie `right_row` elements apart, and its columns side by side. `strange`
+    becomes 1 for an entry in a column that is not below `depth`, and for rows that are none; C then holds no product. `fresh` makes it
+    C ← A⊗B. `via` may be null.
+
+    `cuts` has for each of the `tiles`, and behind the last, its first row and entry; `parts` the sums of rows that are cut, two for each
+    tile and column, and `closed` whether a tile has the end of such a row. A tile is some `items`, rows and entries together, and no row
+    of at most `longest` entries is cut.
     """
 
     starts: Annotated[int, "const void*"]
@@ -148,11 +153,21 @@ class Sparse(NamedTuple):
     out: Pointers
     via: Ints
     strange: Ints
+    cuts: Annotated[int, "long long*"]
+    closed: Ints
+    parts: Annotated[int, "void*"]
     m: Word
     n: Word
     depth: Word
+    entries: Word
     right_row: Word
     threshold: Word
+    fresh: Word
+    tiles: Word
+    items: Word
+    longest: Word
+    phase: Word
+    bounds: Bounds
 
 
 class Sweep(NamedTuple):

@@ -70,6 +70,30 @@ template <int BYTES> __device__ __forceinline__ void copy_async(Shared target, c
 #endif
 }
 
+// Consecutive numbers of an array that a thread block has brought to shared memory, wherever they begin: what is copied is all the 16 bytes
+// of which they have some. Where they are MIXED, bits 4 to 6 of a place are mixed with those above: so numbers that lie 32 apart, or half
+// of that, are in other banks.
+template <class T, bool MIXED> struct Staged {
+  char* place;
+
+  static __device__ __forceinline__ unsigned mixed(unsigned byte) { return MIXED ? byte ^ (byte >> 3 & 0x70) : byte; }
+  __device__ __forceinline__ T& operator[](int i) const {
+    if constexpr (!MIXED) return reinterpret_cast<T*>(place)[i];
+    const unsigned shift = static_cast<unsigned>(reinterpret_cast<unsigned long long>(place)) % 16;
+    return *reinterpret_cast<T*>(place - shift + mixed(shift + unsigned(sizeof(T)) * i));
+  }
+
+  // Begins to bring `count` numbers, and leaves `shared` behind where `room` of them would end.
+  __device__ __forceinline__ Staged(char*& shared, const T* source, int count, int room) {
+    const unsigned shift = reinterpret_cast<unsigned long long>(source) % 16, end = shift + unsigned(sizeof(T)) * count;
+    const char* const from = reinterpret_cast<const char*>(source) - shift;
+    place = shared + shift;
+#pragma unroll 4
+    for (unsigned byte = 16 * threadIdx.x; byte < end; byte += 16 * blockDim.x) copy_async<16>(shared_address(shared + mixed(byte)), from + byte, true);
+    shared += (unsigned(sizeof(T)) * room + 15 + 127) / 128 * 128;
+  }
+};
+
 // 16 bytes, or zeros in the place of what does not exist; nothing is read then.
 __device__ __forceinline__ void copy_async_or_zero(void* shared, const void* global, bool exists) {
 #if __CUDA_ARCH__ >= 800

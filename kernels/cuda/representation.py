@@ -6,6 +6,7 @@ not wrap and one instruction is a whole step. Truth values are bytes. All others
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -101,6 +102,7 @@ class Representation:
         return used <= ({"var", "add", "min", "max"} if -math.inf in (*self.zero, *self.one) else {"var", "add", "mul", "min", "max"})
 
 
+@functools.lru_cache(maxsize=256)
 def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Representation:
     """The representation of `semiring` in `dtypes`."""
     program = semiring.program

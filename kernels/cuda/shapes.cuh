@@ -1,14 +1,11 @@
 // Products of shapes that have kernels of their own: C <- C + A x B for each matrix of a stack of small ones, and for a matrix and a vector.
 #pragma once
 
+#include "bounds.cuh"
 #include "tile.cuh"
 
-// A launch that also tells whether its operands have numbers that need a closer look, as it reads them anyway. Its fields, and those of the
-// bounds of all others, are those of the classes of their names in arguments.py.
-struct Bounds {
-  BOUNDS_FIELDS
-};
-
+// A launch that also tells whether its operands have numbers that need a closer look, as it reads them anyway. Its fields are those of the
+// class of its name in arguments.py.
 template <class S> struct CheckedProducts {
   CHECKEDPRODUCTS_FIELDS
 };
@@ -26,29 +23,13 @@ template <class Launch> struct Check {
   __device__ __forceinline__ void tell() const {}
 };
 
-// Those that look also skim elements two by two, which takes less time, and have to take them one by one only where that has found a doubtful one.
-
-template <class S> struct Check<CheckedProducts<S>> {
+// Those that look also skim elements two by two, which takes less time, and take them one by one only where that has found a doubtful one.
+template <class S> struct Check<CheckedProducts<S>> : Within<S> {
   static constexpr bool LOOKS = true;
   using E = typename S::Element;
-  using T = decltype(E::c0);
-  T least, greatest, bottom, top;
-  int* target;
-  int beyond = 0;
-
-  // Words are doubles where elements are floats.
-  static __device__ __forceinline__ T number(long long word) { return T(0.5) == T(0) ? T(word) : T(__longlong_as_double(word)); }
-  __device__ __forceinline__ explicit Check(const CheckedProducts<S>& products)
-      : least(number(products.bounds.least)), greatest(number(products.bounds.greatest)), bottom(number(products.bounds.bottom)),
-        top(number(products.bounds.top)), target(products.bounds.beyond) {}
-  __device__ __forceinline__ void take(const E& x) {
-    if (!((x.c0 >= least && x.c0 <= greatest) || x.c0 == bottom || x.c0 == top)) beyond = 1;
-  }
+  __device__ __forceinline__ explicit Check(const CheckedProducts<S>& products) : Within<S>(products.bounds) {}
   __device__ __forceinline__ void skim(const E&, const E&) {}
   __device__ __forceinline__ bool doubtful() const { return true; }
-  __device__ __forceinline__ void tell() const {
-    if (beyond) *target = 1;
-  }
 };
 
 template <class S> struct Check<SignlessProducts<S>> {

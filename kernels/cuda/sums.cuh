@@ -1,4 +1,5 @@
-// Sums of terms, which come in order: of those of a part, and then of all parts, of which the earlier one is on the left.
+// Sums of terms, which come in order: of those of a part, and then of all parts, of which the earlier one is on the left: those of
+// lanes are combined, and what threads have found one after the other is joined.
 //
 // S is the semiring as `summing_source` writes it: elements are encoded where they are multiplied, and decoded where the caller sees them.
 #pragma once
@@ -22,6 +23,7 @@ template <class S> struct Fold {
     }
   }
   template <int PARTS> __device__ __forceinline__ void combine_turns(int part) { combine<PARTS>(part); }
+  __device__ __forceinline__ void join(const Fold& later) { total = S::add(total, later.total); }
   __device__ __forceinline__ E result() const { return total; }
 };
 
@@ -62,6 +64,11 @@ template <class S> struct Selection {
       total = found;
     }
   }
+  __device__ __forceinline__ void join(const Selection& later) {
+    const E found = S::add(total, later.total);
+    if (!S::same(found, total)) winner = later.winner;
+    total = found;
+  }
   __device__ __forceinline__ E result() const { return total; }
 };
 
@@ -100,5 +107,9 @@ template <class S> struct LogSum {
     for (int bit = 1; bit < PARTS; bit *= 2) total += __shfl_xor_sync(0xffffffff, total, bit);
   }
   template <int PARTS> __device__ __forceinline__ void combine_turns(int part) { combine<PARTS>(part); }
+  __device__ __forceinline__ void join(const LogSum& later) {
+    const T top = larger(most, later.most);
+    total = rescaled(total, most, top) + rescaled(later.total, later.most, top), most = top;
+  }
   __device__ __forceinline__ E result() const { return {taken_out(most) + log(total) * S::inverse_scale()}; }
 };

@@ -11,7 +11,7 @@ from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import literal, semiring_struct
 from semiring.kernels.cuda.steps import Step
 
-__all__ = ["sum_of", "summing_source", "summing_structs"]
+__all__ = ["size_of_sum", "sum_of", "summing_source", "summing_structs"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -19,6 +19,12 @@ DTypes = tuple[np.dtype[Any], ...]
 def sum_of(semiring: Semiring, dtypes: DTypes, *, witness: bool) -> str:
     """The template of ``sums.cuh`` that adds terms up."""
     return "Selection" if witness else "Fold" if _scale(semiring, dtypes) is None else "LogSum"
+
+
+def size_of_sum(semiring: Semiring, dtypes: DTypes, *, witness: bool) -> int:
+    """Bytes that it takes at most."""
+    size = represent(semiring, dtypes).size
+    return size if sum_of(semiring, dtypes, witness=witness) == "Fold" else 2 * size
 
 
 def summing_source(semiring: Semiring, dtypes: DTypes, header: str, name: str, call: str, bound: int, *, step: Step | None = None) -> str:
@@ -83,4 +89,17 @@ def _summed_struct(semiring: Semiring, dtypes: DTypes, r: Representation) -> str
         f"{kind} inverse_scale() {{ return {scales[1]}; }}",
     )
     body = "".join(f"  static __device__ __forceinline__ {method}\n" for method in methods)
-    return f"struct Summed : Semiring {{\n{body}}};\n"
+    return f"struct Summed : Semiring {{\n{body}{_staged(r)}}};\n"
+
+
+def _staged(r: Representation) -> str:
+    """``struct Tile``: elements that a thread block has in shared memory, each component by itself."""
+    each = list(enumerate(r.dtypes))
+    fields = " ".join(f"Staged<{d}, MIXED> c{c};" for c, d in each)
+    element = ", ".join(f"c{c}[i]" for c, _ in each)
+    begun = ", ".join(f"c{c}(shared, p.c{c} + first, count, room)" for c, _ in each)
+    taken = "char*& shared, const Pointers& p, long long first, int count, int room"
+    return (
+        f"  template <bool MIXED> struct Tile {{\n    {fields}\n    __device__ __forceinline__ Tile({taken}) : {begun} {{}}\n"
+        f"    __device__ __forceinline__ Element operator[](int i) const {{ return {{{element}}}; }}\n  }};\n"
+    )

@@ -20,7 +20,7 @@ from semiring.execution.operands import Arrays, elements
 from semiring.graphs.array_like import comes_from, is_pydata, is_sparse, to_scipy
 from semiring.kernels.compressed import CompressedRows, Mask, strange_columns
 
-__all__ = ["SparseOperand", "holds_sparse", "mask_of", "sparse_operand"]
+__all__ = ["SparseOperand", "holds_sparse", "mask_of", "require_places", "sparse_operand"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -99,13 +99,18 @@ def sparse_operand(x: Any, semiring: Semiring, name: str) -> SparseOperand:
     given = _components(x)
     if len(given) != semiring.components or not all(map(is_sparse, given)):
         raise ShapeError(f"{name} must be {_wanted(semiring)}; it is {', '.join(type(v).__name__ for v in given)}")
-    parts = [_compressed(v, name, _absent(semiring, v.dtype)) for v in given]
+    parts = [_compressed(v, name, semiring) for v in given]
     rows, by_columns = parts[0]
     for other, way in parts[1:]:
         same = way == by_columns and other.shape == rows.shape
         if not (same and np.array_equal(other.starts, rows.starts) and np.array_equal(other.columns, rows.columns)):
             raise ShapeError(f"the components of {name} must have entries in the same places, in the same order")
     return SparseOperand(rows._replace(values=tuple([part.values[0] for part, _ in parts])), by_columns, x)
+
+
+def require_places(x: Any, name: str) -> None:
+    """Refuse a sparse array that has indices which do not belong to a matrix of its shape."""
+    _compressed(x, name)[0].require_columns()
 
 
 def _wanted(semiring: Semiring) -> str:
@@ -122,14 +127,14 @@ def _absent(semiring: Semiring, dtype: Any) -> tuple[Any, ...]:
     return 0, *zeros
 
 
-def _compressed(x: Any, name: str, absent: tuple[Any, ...] = (0,)) -> tuple[CompressedRows, bool]:
+def _compressed(x: Any, name: str, semiring: Semiring | None = None) -> tuple[CompressedRows, bool]:
     """Compressed rows of a sparse array, or those of its transpose."""
     if len(x.shape) != 2:
         raise ShapeError(f"{name} of shape {x.shape} is no matrix; a sparse operand has two axes")
     if comes_from(x, "cupyx"):
         return _compressed_on_gpu(x, name)
     if is_pydata(x):
-        x = to_scipy(x, absent)
+        x = to_scipy(x, (0,) if semiring is None else _absent(semiring, x.dtype))
     if x.format in ("bsr", "dia"):  # which store numbers that only pad a block or a diagonal
         x = x.tocoo()
         _require_places(x)
@@ -164,7 +169,7 @@ def _compressed_on_gpu(x: Any, name: str) -> tuple[CompressedRows, bool]:
         x = x if x.format in ("csr", "csc") else x.tocsr()
         by_columns = x.format == "csc"
         rows = CompressedRows((n, m) if by_columns else (m, n), x.indptr, x.indices, (x.data,))
-    _require_sound(rows, name)
+    _require_lengths(rows, name)
     return rows, by_columns
 
 
@@ -177,11 +182,21 @@ def _require_places(x: Any) -> None:
 
 def _require_sound(rows: CompressedRows, name: str) -> None:
     """Refuse rows that end before they begin, which SciPy does not look at. Columns beyond the last are found where they are read."""
-    starts, count = rows.starts, len(rows.columns)
-    sound = len(starts) == rows.shape[0] + 1 and count == len(rows.values[0])
-    sound = sound and int(starts[0]) == 0 and int(starts[-1]) == count and bool((starts[1:] >= starts[:-1]).all())
-    if not sound:
-        raise GraphError(f"{name} has indices that do not belong to a matrix of its shape; see its check_format")
+    _require_lengths(rows, name)
+    starts = rows.starts
+    if int(starts[0]) != 0 or int(starts[-1]) != len(rows.columns) or not bool((starts[1:] >= starts[:-1]).all()):
+        raise _unsound(name)
+
+
+def _require_lengths(rows: CompressedRows, name: str) -> None:
+    """Refuse arrays of other lengths. What a GPU reads it looks at where it is multiplied."""
+    if len(rows.starts) != rows.shape[0] + 1 or len(rows.columns) != len(rows.values[0]):
+        raise _unsound(name)
+
+
+def _unsound(name: str) -> GraphError:
+    """What is raised for rows that are none."""
+    return GraphError(f"{name} has indices that do not belong to a matrix of its shape; see its check_format")
 
 
 def _by_rows(row: Any, column: Any, data: Any, shape: tuple[int, int]) -> Any:
@@ -206,8 +221,10 @@ def transposed(rows: CompressedRows) -> CompressedRows:
     return CompressedRows((n, m), np.ascontiguousarray(numbers.indptr, np.int64), numbers.indices, values)
 
 
-def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: bool) -> Mask:
+def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: bool, there: bool = False) -> Mask:
     """The mask of a product: where a sparse array stores anything, or a dense one of truth values is True.
+
+    A product on a GPU, `there`, takes one of the host too.
 
     Raises
     ------
@@ -218,15 +235,21 @@ def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: 
         if mask.shape != shape:
             raise ShapeError(f"mask has shape {mask.shape}; the product has {shape}")
         rows, way = _compressed(mask, "mask")
-        pattern = rows if way == by_columns else transposed(rows)
-        return Mask(pattern._replace(values=()), complement)
-    there = np.asarray(mask)
-    if there.shape != shape or there.dtype != bool:
-        found = f"it is {there.dtype} of shape {there.shape}"
-        raise ShapeError(f"mask must be a sparse array, or one of truth values, of shape {shape}; {found}")
-    there = there.T if by_columns else there
-    starts = np.append(0, np.count_nonzero(there, axis=1).cumsum())
-    return Mask(CompressedRows((there.shape[0], there.shape[1]), starts, np.ascontiguousarray(np.nonzero(there)[1])), complement)
+        pattern = (rows if way == by_columns else transposed(rows))._replace(values=())
+    else:
+        given = mask if on_gpu(mask) else np.asarray(mask)
+        if given.shape != shape or given.dtype != bool:
+            found = f"it is {given.dtype} of shape {given.shape}"
+            raise ShapeError(f"mask must be a sparse array, or one of truth values, of shape {shape}; {found}")
+        given, xp = given.T if by_columns else given, namespace(given)
+        starts = xp.concatenate([xp.zeros(1, np.int64), xp.count_nonzero(given, axis=1).cumsum()])
+        pattern = CompressedRows((given.shape[0], given.shape[1]), starts, xp.ascontiguousarray(xp.nonzero(given)[1]))
+    if on_gpu(pattern.columns) and not there:
+        raise ShapeError("mask lies on a GPU, and the sparse arrays do not; bring it to them")
+    if there:
+        xp = importlib.import_module("cupy")
+        pattern = pattern._replace(starts=xp.asarray(pattern.starts), columns=xp.asarray(pattern.columns))
+    return Mask(pattern, complement)
 
 
 def _copied(product: CompressedRows) -> CompressedRows:
@@ -244,8 +267,10 @@ def _restored(like: Any, product: CompressedRows, values: Any, fill: Any, *, by_
         places = np.repeat(np.arange(m), np.diff(product.starts)), product.columns
         coo = sparse.COO(np.stack(places[::-1] if by_columns else places), values, shape=shape, has_duplicates=False, fill_value=fill)
         return coo.asformat("gcxs") if type(first).__name__ == "GCXS" else coo
-    scipy = _scipy()
-    kind = f"{'csc' if by_columns else 'csr'}_{'array' if isinstance(first, scipy.sparray) else 'matrix'}"
+    scipy: Any = importlib.import_module("cupyx.scipy.sparse") if on_gpu(values) else _scipy()
+    if on_gpu(values):  # CuPy's matrices have no integers
+        values = values if values.dtype.kind in "bf" else values.astype(float)
+    kind = f"{'csc' if by_columns else 'csr'}_{'array' if isinstance(first, getattr(scipy, 'sparray', ())) else 'matrix'}"
     made = getattr(scipy, kind)((values, product.columns, product.starts), shape=shape)
     made.has_canonical_format = True
     return made

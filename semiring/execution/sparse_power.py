@@ -5,6 +5,7 @@ That follows from how many terms the next product has, whatever the number of th
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -12,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.csr import CSR
 from semiring.algorithms.power import Stored, power
+from semiring.arrays.devices import gpu_name, namespace, on_gpu
 from semiring.arrays.memory import fits, require_memory
-from semiring.execution.sparse_operands import SparseOperand
+from semiring.common.errors import GraphError, ShapeError
+from semiring.execution.sparse_operands import SparseOperand, require_places, sparse_operand
+from semiring.graphs import edges_of
+from semiring.graphs.array_like import comes_from, is_sparse
 from semiring.kernels.compressed import CompressedRows
 from semiring.planning import Problem
 from semiring.planning.costs import product_seconds, sparse_product_seconds
@@ -28,85 +32,114 @@ _MATRICES = 3
 """Dense ones that a product has."""
 
 
-def sparse_power(a: Any, edges: CSR, k: int, semiring: Semiring, multiply: Callable[[Any, Any], Any], *, dense: bool) -> Any:
+def power_operand(a: Any, semiring: Semiring, *, nonedge: Any, dtype: Any, weight: Any) -> CompressedRows:
+    """The rows of a sparse array that is raised to a power: of the host as a graph is read, and on a GPU as they are stored.
+
+    Raises
+    ------
+    ShapeError, GraphError
+        Of a matrix that is not square, has indices that do not belong to it, or lies on a GPU and would have to be read as a graph is.
+    """
+    if comes_from(a, "cupyx"):
+        if weight is not None or nonedge is not None or semiring.components > 1:
+            raise GraphError("weight=, nonedge= and structured elements are for sparse arrays on the host; pass .get()")
+        given = sparse_operand(a, semiring, "a")
+        given.rows.require_sound()
+        if given.shape[0] != given.shape[1]:
+            raise ShapeError(f"a graph is a square matrix, not a sparse array of shape {given.shape}")
+        dtypes = given.dtypes if dtype is None else (np.dtype(dtype),)
+        return given.converted(dtypes, semiring, "a").stored(by_columns=False)
+    if comes_from(a, "scipy"):
+        require_places(a, "a")  # which SciPy does not look at
+    edges = edges_of(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
+    assert edges is not None
+    csr, _ = edges
+    return CompressedRows((csr.n, csr.n), csr.starts, csr.heads, csr.weights)
+
+
+def sparse_power(a: Any, rows: CompressedRows, k: int, semiring: Semiring, multiply: Callable[[Any, Any], Any], *, dense: bool) -> Any:
     """A^k in the caller's kind of sparse array, stored by rows, without entries that are zero.
 
     Parameters
     ----------
     a : sparse array
         As it was passed.
-    edges : CSR
-        As it was read.
+    rows : CompressedRows
+        As it was read, on the host or on a GPU.
     k : int
     semiring : Semiring
     multiply : callable
         The product of sparse or dense matrices, each an array, or a tuple of them where elements have several components.
     dense : bool
-        Whether all products are of dense matrices, as on a GPU.
+        Whether all products are of dense matrices, as where a matrix of the host goes to a GPU.
     """
-    dtypes, n = edges.dtypes, edges.n
+    dtypes, n, xp = tuple([v.dtype for v in rows.values]), rows.shape[0], namespace(rows.values[0])
     zero, one = semiring.identities(dtypes)
     if dense:
         require_memory(n, dtypes)
 
     def product(x: Any, y: Any) -> Any:
         left, right = (v if isinstance(v, tuple) else (v,) for v in (x, y))
-        sparse = not (_is_dense(left) or _is_dense(right))
+        sparse = is_sparse(left[0]) and is_sparse(right[0])
         if dense or (sparse and _fills(semiring, dtypes, left[0], right[0])):
-            x, y = (part if _is_dense(part) else tuple(map(_dense, part, zero)) for part in (left, right))
+            x, y = (tuple(map(_dense, part, zero)) if is_sparse(part[0]) else part for part in (left, right))
             x, y = (v if len(v) > 1 else v[0] for v in (x, y))
         return multiply(x, y)
 
     if k == 0:
-        rows = CompressedRows((n, n), np.arange(n + 1), np.arange(n), tuple([np.full(n, e, d) for e, d in zip(one, dtypes, strict=True)]))
+        found = CompressedRows((n, n), xp.arange(n + 1), xp.arange(n), tuple([xp.full(n, e, d) for e, d in zip(one, dtypes, strict=True)]))
     else:
-        scipy: Any = importlib.import_module("scipy.sparse")
-        matrix = tuple([scipy.csr_array((w, edges.heads, edges.starts), shape=(n, n)) for w in edges.weights])
-        found = power(matrix, k, semiring, product, _stored)
-        rows = _without_zeros(found, zero)
-    values = SparseOperand(rows, False, a).restored(rows, rows.values, zero, by_columns=False)
+        scipy: Any = importlib.import_module("cupyx.scipy.sparse" if on_gpu(rows.values[0]) else "scipy.sparse")
+        matrix = tuple([scipy.csr_matrix((w, rows.columns, rows.starts), shape=(n, n)) for w in rows.values])
+        found = _without_zeros(power(matrix, k, semiring, product, _entries), zero)
+    values = SparseOperand(found, False, a).restored(found, found.values, zero, by_columns=False)
     return values[0] if len(values) == 1 else values
-
-
-def _is_dense(values: Values) -> bool:
-    return isinstance(values[0], np.ndarray)
 
 
 def _fills(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], x: Any, y: Any) -> bool:
     """Whether a product of two sparse matrices is predicted to take longer than that of dense ones, for which there is room."""
-    n = x.shape[0]
-    terms = int(np.diff(y.indptr)[x.indices].sum(dtype=np.int64))
-    problem = Problem("product", semiring, dtypes, (n, n), n, threads=1)
-    slower = sparse_product_seconds(problem, terms) > product_seconds(problem, "cpu")
-    return slower and fits(_MATRICES * problem.result_bytes, "cpu")
+    n, device = x.shape[0], gpu_name(x.data.device.id) if on_gpu(x.data) else "cpu"
+    terms = int((y.indptr[1:] - y.indptr[:-1])[x.indices].sum(dtype=np.int64))
+    problem = Problem("product", semiring, dtypes, (n, n), n, device, threads=1)
+    slower = sparse_product_seconds(problem, terms, device) > product_seconds(problem, device)
+    return slower and fits(_MATRICES * problem.result_bytes, device)
+
+
+def _rows(x: Any) -> CompressedRows:
+    """Of a sparse matrix by rows."""
+    return CompressedRows(x.shape, x.indptr, x.indices, (x.data,))
 
 
 def _dense(x: Any, zero: Any) -> Any:
     """One component of a sparse matrix, in all its places."""
-    out = np.full(x.shape, zero, x.dtype)
-    out[np.repeat(np.arange(x.shape[0]), np.diff(x.indptr)), x.indices] = x.data
+    out = namespace(x.data).full(x.shape, zero, x.dtype)
+    out[_rows(x).row_numbers(), x.indices] = x.data
     return out
 
 
-def _stored(values: Values) -> Stored:
+def _entries(values: Values) -> Stored:
     """What a matrix stores, for checks of its elements, and where that stands."""
-    if _is_dense(values):
+    if not is_sparse(values[0]):
         return values, tuple
     x = values[0]
 
     def where(index: tuple[int, ...]) -> tuple[int, ...]:
         (e,) = index
-        return int(np.searchsorted(x.indptr, e, side="right")) - 1, int(x.indices[e])
+        return int((x.indptr <= e).sum()) - 1, int(x.indices[e])
 
     return tuple([v.data for v in values]), where
 
 
 def _without_zeros(values: Values, zero: tuple[Any, ...]) -> CompressedRows:
     """The entries of a matrix, sparse or dense, that are not zero."""
-    entries = values if _is_dense(values) else tuple([v.data for v in values])
-    there = np.logical_or.reduce([np.asarray(v != z, bool) for v, z in zip(entries, zero, strict=True)])
+    sparse = is_sparse(values[0])
+    entries = tuple([v.data for v in values]) if sparse else values
+    xp = namespace(entries[0])
+    there = functools.reduce(xp.logical_or, [v != z for v, z in zip(entries, zero, strict=True)])
     kept = tuple([v[there] for v in entries])
-    if _is_dense(values):
-        return CompressedRows(values[0].shape, np.append(0, there.sum(axis=1).cumsum()), np.nonzero(there)[1], kept)
+    counts = (there if sparse else there.sum(axis=1)).cumsum()
+    before = xp.concatenate([xp.zeros(1, counts.dtype), counts])
+    if not sparse:
+        return CompressedRows(values[0].shape, before, xp.nonzero(there)[1], kept)
     x = values[0]
-    return CompressedRows(x.shape, np.append(0, there.cumsum())[x.indptr], x.indices[there], kept)
+    return CompressedRows(x.shape, before[x.indptr], x.indices[there], kept)

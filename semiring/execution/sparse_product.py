@@ -15,7 +15,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, free_on
-from semiring.common.errors import GraphError, SemiringError, ShapeError, TooLargeError
+from semiring.common.errors import SemiringError, ShapeError, TooLargeError
 from semiring.common.units import format_bytes
 from semiring.execution.operands import (
     WITNESS,
@@ -32,9 +32,10 @@ from semiring.execution.operands import (
 from semiring.execution.product import Witnessed
 from semiring.execution.sparse_operands import SparseOperand, holds_sparse, mask_of, sparse_operand
 from semiring.kernels.compressed import CompressedRows
+from semiring.kernels.limits import SafeRange
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.products import checks_for
-from semiring.kernels.select import dense_products_for, sparse_products_for
+from semiring.kernels.select import sparse_products_for
 from semiring.planning import location
 from semiring.planning.options import named_device
 
@@ -96,8 +97,8 @@ def _device(left: Any, right: Any, device: Any, *, exact: bool) -> str:
     there = named_device(device, place, exact=exact) or "cpu"
     if is_gpu(there) != is_gpu(place):
         raise SemiringError(f"device={device!r}: a product is computed where its sparse array lies, on the host; leave device out")
-    if is_gpu(there) and len(given) == 2:
-        raise GraphError("two sparse arrays are multiplied on the host, and these lie on a GPU; pass .get()")
+    if is_gpu(place) and not all(map(on_gpu, arrays)):
+        raise ShapeError("one of the sparse arrays lies on the host and the other on a GPU; bring them to one device")
     return place if is_gpu(place) else there
 
 
@@ -127,22 +128,24 @@ def _product(value: tuple[Any, ...], via: Any) -> Any:
 def _sparse_result(call: _Call, a: SparseOperand, b: SparseOperand, mask: Any, complement: bool) -> Any:
     """Stored as a is, in its kind."""
     semiring, form, by_columns = call.semiring, call.form, a.by_columns
-    a, b = a.converted(form.dtypes, semiring, "a"), b.converted(form.dtypes, semiring, "b")
-    signed = _checked(call, (a.rows.values, b.rows.values), form.depth * a.most_alike() * b.most_alike(), ("a.data", "b.data"))
-    wanted = None if mask is None else mask_of(mask, form.shape, complement=complement, by_columns=by_columns)
-    first, second = (b.stored(by_columns=True), a.rows) if by_columns else (a.rows, b.stored(by_columns=False))
-    if call.witness:
-        first = first.in_order()
-    entry = second.columns.itemsize + sum(d.itemsize for d in form.dtypes) + WITNESS.itemsize * call.witness
+    with on_device(call.device):
+        a, b = a.converted(form.dtypes, semiring, "a"), b.converted(form.dtypes, semiring, "b")
+        signed = _checked(call, (a.rows.values, b.rows.values), form.depth * a.most_alike() * b.most_alike(), ("a.data", "b.data"))
+        there = is_gpu(call.device)
+        wanted = None if mask is None else mask_of(mask, form.shape, complement=complement, by_columns=by_columns, there=there)
+        first, second = (b.stored(by_columns=True), a.rows) if by_columns else (a.rows, b.stored(by_columns=False))
+        if call.witness:
+            first = first.in_order()
+        entry = second.columns.itemsize + sum(d.itemsize for d in form.dtypes) + WITNESS.itemsize * call.witness
 
-    def room(count: int) -> None:
-        _require_room(count * entry, f"the product has {count:,} entries, and")
+        def room(count: int) -> None:
+            _require_room(count * entry, f"the product has {count:,} entries, and", call.device)
 
-    products = sparse_products_for(semiring, form.dtypes, call.device, call.threads)
-    product, via = products.times_sparse(first, second, room, wanted, witness=call.witness, swapped=by_columns, signed=signed)
-    zero, _ = semiring.identities(form.dtypes)
-    values = a.restored(product, product.values, zero, by_columns=by_columns)
-    return _product(values, None if via is None else a.witness(product, via, by_columns=by_columns))
+        products = sparse_products_for(semiring, form.dtypes, call.device, call.threads)
+        product, via = products.times_sparse(first, second, room, wanted, witness=call.witness, swapped=by_columns, signed=signed)
+        zero, _ = semiring.identities(form.dtypes)
+        values = a.restored(product, product.values, zero, by_columns=by_columns)
+        return _product(values, None if via is None else a.witness(product, via, by_columns=by_columns))
 
 
 # Of a sparse matrix and a dense one.
@@ -155,8 +158,6 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
     lent_c = () if c is None else operand(c, semiring, "c")
     lent_out = () if out is None else operand(out, semiring, "out")
     there = is_gpu(call.device)
-    if there and lent_c:
-        raise SemiringError("c is for a product on the host; on a GPU, add it to the result")
     for what, lent in ((name, dense), ("c", lent_c), ("out", lent_out)):
         strays = any(on_gpu(p.array) != there and (what == "out" or not there or p.restore is not None) for p in lent)
         if strays:
@@ -168,16 +169,17 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
     with on_device(call.device):
         sparse = sparse.converted(form.dtypes, semiring, other)
         given = elements(dense, form.dtypes, semiring, name, call.device)
-        old = elements(lent_c, form.dtypes, semiring, "c", "cpu") if lent_c else None
+        old = elements(lent_c, form.dtypes, semiring, "c", call.device) if lent_c else None
         pair, names = ((given, sparse.rows.values), ("a", "b.data")) if swapped else ((sparse.rows.values, given), ("a.data", "b"))
-        signed = _checked(call, pair if old is None else (*pair, old), form.depth * sparse.most_alike(), names)
         rows = sparse.stored(by_columns=swapped)
         if call.witness:
             rows = rows.in_order()
-        values, via = _multiplied(call, rows, given, signed=signed, swapped=swapped)
-        values, via = tuple([v.reshape(form.shape) for v in values]), None if via is None else via.reshape(form.shape)
-        if old is not None:
-            values, via = _added(call, old, values, via)
+        product = _SparseTimesDense(call, rows, given, old, swapped)
+        found = product.multiplied_within() if there else None
+        if found is None:
+            longest = form.depth * sparse.most_alike()
+            found = product.multiplied(signed=_checked(call, pair if old is None else (*pair, old), longest, names))
+        values, via = found
         if target is not None:
             for place, v in zip(target, values, strict=True):
                 place[...] = v
@@ -191,36 +193,80 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
     return out if via is None else Witnessed(out, via)
 
 
+class _SparseTimesDense(NamedTuple):
+    """A sparse matrix times each of a stack, or where they are `swapped` each of these times it; c ⊕ that, if there is a c.
+
+    Attributes
+    ----------
+    call : _Call
+    rows : CompressedRows
+    given, old : tuple of arrays
+        The dense operand and c.
+    swapped : bool
+    """
+
+    call: _Call
+    rows: CompressedRows
+    given: Arrays
+    old: Arrays | None
+    swapped: bool
+
+    def multiplied_within(self) -> tuple[Arrays, Any] | None:
+        """The product where a GPU finds, while it multiplies, that all numbers are in the safe range; None where it does not."""
+        call, (m, depth) = self.call, self.rows.shape
+        checks = checks_for(call.semiring, call.form.dtypes, max(len(self.rows.columns), 1))  # terms of a sum at most
+        if not checks.asked(refuse=call.check):
+            return self.multiplied(signed=False)
+        nothing = 0 in (m, depth, *call.form.full)
+        return None if nothing or checks.safe is None else self._multiplied(False, checks.safe)
+
+    def multiplied(self, *, signed: bool) -> tuple[Arrays, Any]:
+        """The product of numbers that were looked at."""
+        found = self._multiplied(signed, None)
+        assert found is not None, "nothing is looked for"
+        return found
+
+    def _multiplied(self, signed: bool, safe: SafeRange | None) -> tuple[Arrays, Any] | None:
+        """In the shape of the product; None where a number is not in a safe range."""
+        call, form, xp, swapped = self.call, self.call.form, namespace(self.given[0]), self.swapped
+        products: Any = sparse_products_for(call.semiring, form.dtypes, call.device, call.threads)
+        there = is_gpu(call.device)
+        values = tuple([xp.empty(form.full, d) for d in form.dtypes])
+        via = xp.empty(form.full, WITNESS) if call.witness else None
+        olds = None if self.old is None else tuple([v.reshape(form.full) for v in self.old])
+        one = form.row if swapped else form.column
+        for index in np.ndindex(*form.batch):
+            parts = [v if one else v[index].T if swapped else v[index] for v in self.given]
+            B = tuple([_by_rows(v[:, None] if one else v) for v in parts])
+            # Cᵀ = Bᵀ ⊗ Aᵀ
+            C = tuple([xp.empty(v.shape[:-3:-1], v.dtype) if swapped else v[index] for v in values])
+            k = None if via is None else xp.empty(C[0].shape, WITNESS) if swapped else via[index]
+            if not there:
+                products.times_dense(self.rows, B, C, k, swapped=swapped, signed=signed)
+            else:
+                if olds is not None:
+                    for new, v in zip(C, olds, strict=True):
+                        new[...] = v[index].T if swapped else v[index]
+                options = {"swapped": swapped, "signed": signed, "fresh": olds is None, "safe": safe}
+                if not products.times_dense_within(self.rows, B, C, k, **options):
+                    return None
+            if swapped:
+                for v, w in zip(values, C, strict=True):
+                    v[index] = w.T
+                if via is not None and k is not None:
+                    via[index] = k.T
+        values, via = tuple([v.reshape(form.shape) for v in values]), None if via is None else via.reshape(form.shape)
+        if there or self.old is None:
+            return values, via
+        return _added(call, self.old, values, via)
+
+
 def _added(call: _Call, old: Arrays, values: Arrays, via: Any) -> tuple[Arrays, Any]:
     """c ⊕ a product, and its witness, which there is none of where c stays."""
     sums = operations_for(call.semiring, call.form.dtypes).add(old, values)
     if via is not None:
         via[np.logical_and.reduce([x == y for x, y in zip(sums, old, strict=True)])] = -1
     return tuple(map(np.asarray, sums)), via
-
-
-def _multiplied(call: _Call, rows: CompressedRows, given: Arrays, *, signed: bool, swapped: bool) -> tuple[Arrays, Any]:
-    """Each matrix of a stack times the sparse one, in the full shape."""
-    form, xp = call.form, namespace(given[0])
-    products = dense_products_for(call.semiring, form.dtypes, call.device, call.threads)
-    values = tuple([xp.empty(form.full, d) for d in form.dtypes])
-    via = xp.empty(form.full, WITNESS) if call.witness else None
-    one = form.row if swapped else form.column
-    for index in np.ndindex(*form.batch):
-        parts = [v if one else v[index].T if swapped else v[index] for v in given]
-        B = tuple([_by_rows(v[:, None] if one else v) for v in parts])
-        C, k = tuple([v[index] for v in values]), None if via is None else via[index]
-        if swapped:  # Cᵀ = Bᵀ ⊗ Aᵀ
-            flipped = tuple([xp.empty(v.shape[::-1], v.dtype) for v in C])
-            codes = None if k is None else xp.empty(k.shape[::-1], k.dtype)
-            products.times_dense(rows, B, flipped, codes, swapped=True, signed=signed)
-            for v, w in zip(C, flipped, strict=True):
-                v[...] = w.T
-            if k is not None and codes is not None:
-                k[...] = codes.T
-        else:
-            products.times_dense(rows, B, C, k, signed=signed)
-    return values, via
 
 
 def _by_rows(matrix: Any) -> Any:

@@ -38,8 +38,10 @@ def product_seconds(problem: Problem, device: str) -> float:
     return _steps_and_copies(problem, device, float(problem.matrices) * m * n * k, moved, machine.PRODUCT_CALL)
 
 
-def sparse_product_seconds(problem: Problem, terms: int) -> float:
-    """Of a product of two sparse matrices with so many terms, which are added one by one."""
+def sparse_product_seconds(problem: Problem, terms: int, device: str) -> float:
+    """Of a product of two sparse matrices with so many terms, which are added one by one, or on a GPU sorted before."""
+    if device != "cpu":
+        return call_seconds(device, machine.PRODUCT_CALL) + terms * machine.SORTED_TERM
     step = machine.SPARSE_STEP / speed_of("cpu", problem.semiring, problem.dtypes, packed=False, threads=1).steps
     return call_seconds("cpu", machine.PRODUCT_CALL) + terms * (machine.SPARSE_TERM + step) / thread_count(problem.threads)
 

@@ -75,3 +75,11 @@ def test_a_power_outside_the_carrier_is_named() -> None:
 def test_zeros_that_arise_are_not_stored() -> None:
     a = sp.csr_array(np.array([[0.0, 1.0, -1.0], [0, 0, 1], [0, 0, 1]]))
     assert sr.power(a, 2, sr.PLUS_TIMES).nnz == 2
+
+
+@pytest.mark.parametrize("place", ["indices", "indptr"])
+def test_indices_of_no_matrix_are_refused(place: str) -> None:
+    a = sp.csr_array(np.array([[1.0, 2.0], [0, 3]]))
+    getattr(a, place)[1] = 9
+    with pytest.raises(sr.GraphError, match="do not belong"):
+        sr.power(a, 2, sr.PLUS_TIMES)

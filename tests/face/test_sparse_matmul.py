@@ -317,3 +317,9 @@ def test_arrays_of_a_result_are_its_own(kind: str) -> None:
     np.testing.assert_array_equal(via.toarray(), before)
     pair = sr.matmul((a, a), (a, a), sr.DISTANCE_HOPS)
     assert not any(np.shares_memory(getattr(pair[0], name), getattr(pair[1], name)) for name in ("indices", "indptr", "data"))
+
+
+def test_a_chain_is_of_dense_arrays() -> None:
+    a = sp.csr_array(np.eye(2))
+    with pytest.raises(sr.GraphError, match="multiply sparse ones by matmul"):
+        sr.multi_dot([np.eye(2), a], sr.PLUS_TIMES)

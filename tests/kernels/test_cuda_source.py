@@ -182,9 +182,10 @@ def test_kernels_of_scans_compile(semiring: Semiring, dtype: str, ordered: bool,
 def test_kernels_of_sparse_products_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
     """With a vector and with a matrix, and with every way that sums are added up."""
     dtypes = (np.dtype(dtype),) * semiring.components
-    witness = is_selective(semiring, dtypes)
+    witness, width = is_selective(semiring, dtypes), 16 // dtypes[0].itemsize if len(dtypes) == 1 and dtypes[0].itemsize >= 4 else 1
     for n in (1, 64):
-        form = sparse_form(1000, 27_000, n, wide=n == 1, swapped=ordered, witness=witness and not ordered)
+        options = {"wide": n == 1, "swapped": ordered, "witness": witness and not ordered, "checked": len(dtypes) == 1}
+        form = sparse_form(1000, 27_000, n, width=width if n > 1 else 1, **options)
         assert compile_and_report(sparse_source(semiring, dtypes, form), arch)[1] <= 16
 
 
