@@ -106,8 +106,8 @@ NUMPY_SEARCH, EXACT_SEARCH = 10, 100
 SPARSE_TERM, SPARSE_STEP = 2e-8, 8
 """Of a term of a product of two sparse matrices on a core; and how many steps of a dense one take as long as its step, which is alone."""
 
-SPARSE_TASKS = 16
-"""Parts for each thread, as rows differ in what they take."""
+SPARSE_TASKS, VECTOR_TASKS = 16, 4
+"""Parts for each thread, as rows differ in what they take; of a product with a dense matrix, in which they differ only by their entries."""
 
 # Sparse elimination. 2 cores of AMD Zen 4, 2026-11-23.
 

@@ -170,11 +170,12 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
         given = elements(dense, form.dtypes, semiring, name, call.device)
         old = elements(lent_c, form.dtypes, semiring, "c", "cpu") if lent_c else None
         pair, names = ((given, sparse.rows.values), ("a", "b.data")) if swapped else ((sparse.rows.values, given), ("a.data", "b"))
-        signed = _checked(call, pair if old is None else (*pair, old), form.depth * sparse.most_alike(), names)
-        rows = sparse.stored(by_columns=swapped)
-        if call.witness:
-            rows = rows.in_order()
-        values, via = _multiplied(call, rows, given, signed=signed, swapped=swapped)
+        longest = form.depth * sparse.most_alike()
+        found = None if old or there else _multiplied_at_once(call, sparse, given, longest, swapped=swapped)
+        if found is None:
+            signed = _checked(call, pair if old is None else (*pair, old), longest, names)
+            found = _multiplied(call, _stored(call, sparse, swapped=swapped), given, signed=signed, swapped=swapped)
+        values, via = found
         values, via = tuple([v.reshape(form.shape) for v in values]), None if via is None else via.reshape(form.shape)
         if old is not None:
             values, via = _added(call, old, values, via)
@@ -197,6 +198,27 @@ def _added(call: _Call, old: Arrays, values: Arrays, via: Any) -> tuple[Arrays, 
     if via is not None:
         via[np.logical_and.reduce([x == y for x, y in zip(sums, old, strict=True)])] = -1
     return tuple(map(np.asarray, sums)), via
+
+
+def _stored(call: _Call, sparse: SparseOperand, *, swapped: bool) -> CompressedRows:
+    """The rows that are gone through."""
+    rows = sparse.stored(by_columns=swapped)
+    return rows.in_order() if call.witness else rows
+
+
+def _multiplied_at_once(call: _Call, sparse: SparseOperand, given: Arrays, longest: int, *, swapped: bool) -> tuple[Arrays, Any] | None:
+    """The product with a vector, whose operands are checked while they are multiplied; None where they have to be before."""
+    form = call.form
+    checks = checks_for(call.semiring, form.dtypes, longest)
+    products: Any = dense_products_for(call.semiring, form.dtypes, call.device, call.threads)
+    one = form.row if swapped else form.column
+    if not (one and checks.asked(refuse=call.check) and hasattr(products, "times_vector_within")):
+        return None
+    B = tuple([v[:, None] for v in given])
+    C = tuple([np.empty((math.prod(form.full), 1), d) for d in form.dtypes])
+    via = np.empty(C[0].shape, WITNESS) if call.witness else None
+    within = products.times_vector_within(_stored(call, sparse, swapped=swapped), B, C, via, checks, swapped=swapped)
+    return (C, via) if within else None
 
 
 def _multiplied(call: _Call, rows: CompressedRows, given: Arrays, *, signed: bool, swapped: bool) -> tuple[Arrays, Any]:
