@@ -163,7 +163,7 @@ class Policy:
         return Improved(int(found[:, 0].sum()), float(found[:, 1].max(initial=0)))
 
     def evaluate(self, costs: Costs, cycle: PolicyCycle | None = None) -> PolicyCycle:
-        """Values along the policy: smaller ones, new ones where it leads to `cycle`, the same at its vertex; and its cycle of the least mean."""
+        """Values along the policy, smaller ones, or new ones where it leads to `cycle`, at whose vertex they stay; its least cycle mean."""
         self.edges["cycle"] = 0
         given, found = np.array(costs), np.zeros(4)
         number, root = (0, -1) if cycle is None else (cycle.number, cycle.vertex)
