@@ -18,8 +18,7 @@ from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.emitter import pack
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.sparse_words import BEYOND, STRANGE, SparseArrays, SparseForm, SparseWords, bitmap_bytes
-from semiring.kernels.overflow.products import ProductChecks
-from semiring.kernels.overflow.statistics import SMALL
+from semiring.kernels.limits import SafeRange
 
 __all__ = ["CpuSparseProducts"]
 
@@ -53,16 +52,14 @@ class CpuSparseProducts(Threaded):
         self._times_dense(A, B, C, via, swapped=swapped, signed=signed)
 
     def times_vector_within(
-        self, A: CompressedRows, B: Values, C: Values, via: Array | None, checks: ProductChecks, *, swapped: bool = False
+        self, A: CompressedRows, B: Values, C: Values, via: Array | None, safe: SafeRange, *, swapped: bool = False
     ) -> bool:
-        """C ← A⊗B with a single column, where entries are read only once: whether that was done, and all numbers are in the safe range.
+        """C ← A⊗B with a single column, where entries are read only once: whether that was done, and all of A are in the safe range.
 
         Where it says no, C holds no product.
         """
-        bounds = None if checks.safe is None else bounds_in_words(checks.safe, self.dtypes[0])
-        if bounds is None or not checks.are_safe([piece for b in B for piece in _pieces(b)]):
-            return False
-        return not self._times_dense(A, B, C, via, swapped=swapped, bounds=bounds)
+        bounds = bounds_in_words(safe, self.dtypes[0])
+        return bounds is not None and not self._times_dense(A, B, C, via, swapped=swapped, bounds=bounds)
 
     def _times_dense(
         self,
@@ -210,9 +207,3 @@ def _shares(starts: Array, threads: int, parts: int) -> list[tuple[int, int]]:
     total = m + int(starts[-1])
     cuts = [bisect_left(rows, total * part // count, key=lambda i: i + int(starts[i])) for part in range(1, count)]
     return [(i, j) for i, j in pairwise([0, *cuts, m]) if i < j]
-
-
-def _pieces(column: Array) -> list[Array]:
-    """Parts of a column that are read in one call each."""
-    length = SMALL // column.itemsize
-    return [column[i : i + length] for i in range(0, len(column), length)]

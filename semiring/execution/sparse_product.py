@@ -34,6 +34,7 @@ from semiring.execution.sparse_operands import SparseOperand, holds_sparse, mask
 from semiring.kernels.compressed import CompressedRows
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.products import checks_for
+from semiring.kernels.overflow.statistics import SMALL
 from semiring.kernels.select import dense_products_for, sparse_products_for
 from semiring.planning import location
 from semiring.planning.options import named_device
@@ -212,12 +213,14 @@ def _multiplied_at_once(call: _Call, sparse: SparseOperand, given: Arrays, longe
     checks = checks_for(call.semiring, form.dtypes, longest)
     products: Any = dense_products_for(call.semiring, form.dtypes, call.device, call.threads)
     one = form.row if swapped else form.column
-    if not (one and checks.asked(refuse=call.check) and hasattr(products, "times_vector_within")):
+    if not (one and checks.safe and checks.asked(refuse=call.check) and hasattr(products, "times_vector_within")):
+        return None
+    if not checks.are_safe([v[i : i + SMALL // v.itemsize] for v in given for i in range(0, len(v), SMALL // v.itemsize)]):
         return None
     B = tuple([v[:, None] for v in given])
     C = tuple([np.empty((math.prod(form.full), 1), d) for d in form.dtypes])
     via = np.empty(C[0].shape, WITNESS) if call.witness else None
-    within = products.times_vector_within(_stored(call, sparse, swapped=swapped), B, C, via, checks, swapped=swapped)
+    within = products.times_vector_within(_stored(call, sparse, swapped=swapped), B, C, via, checks.safe, swapped=swapped)
     return (C, via) if within else None
 
 
