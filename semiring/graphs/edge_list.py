@@ -156,7 +156,8 @@ def edges(
     Returns
     -------
     EdgeList
-        Accepted wherever a graph is; ``.labels`` tells which row is which vertex, and ``.columns`` has the other columns of a table.
+        Accepted wherever a graph is; ``.labels`` tells which row is which vertex, and ``.columns`` has the other columns of a table. Made
+        of arrays it is constant, and what a call has found of its edges serves later ones: many single paths take their searches alone.
 
     Raises
     ------
