@@ -34,7 +34,7 @@ from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.arrays.conversion import EXACT_IN_FLOAT64
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import OverflowRiskError
-from semiring.kernels.cpu.policy_iteration import Costs, Policy, reaching_cycles
+from semiring.kernels.cpu.policy_iteration import Costs, Policy, PolicyCycle, reaching_cycles
 from semiring.kernels.select import searches_for
 
 __all__ = ["CriticalCycle", "best_to_cycle", "least_cycle_mean"]
@@ -45,6 +45,9 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 _TOLERANCE = 2.0**-49
 """What a value falls by at least, beside its magnitude, where numbers are rounded: several times as much as one edge is rounded by."""
+
+_ROUNDS = 32
+"""Rounds of policy iteration that take about as long as a search."""
 
 
 class CriticalCycle(NamedTuple):
@@ -58,11 +61,17 @@ class CriticalCycle(NamedTuple):
         The sum of its weights, correctly rounded.
     values : float64 array of shape (n,)
         v_u ≤ q·w − p + v_v for all edges, with q vertices and the total p; ∞ for vertices that reach no cycle.
+    costs : Costs
+        With these q and p.
+    edges : array of shape (n,)
+        A policy that has the cycle, see `Policy`.
     """
 
     vertices: list[int]
     total: float
     values: Array
+    costs: Costs
+    edges: Array
 
 
 def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | None:
@@ -79,7 +88,7 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
     OverflowRiskError
         Where a sum along a cycle, times its length, could leave float64.
     """
-    starts, heads, (weights,) = graph.starts.astype(np.int64, copy=False), graph.heads.astype(np.int32), graph.weights
+    starts, heads, (weights,) = graph.starts.astype(np.int64, copy=False), graph.heads.astype(np.int32, copy=False), graph.weights
     endless = reaching_cycles(starts, heads)
     if not endless.any():
         return None
@@ -89,17 +98,17 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
         raise OverflowRiskError(f"sums of weights as large as {heaviest:.3g} may leave float64 along {graph.n:,} vertices; scale them down")
     policy = Policy(starts, heads, weights, np.where(endless, 0.0, np.inf), thread_count(threads))
     largest = policy.improve(Costs(1.0, 0.0, least=-np.inf)).largest  # whatever offers the least, to begin with
-    best, total, length, changed = list[int](), math.inf, 1, len(endless)
+    best, along, total, length, changed = list[int](), list[float](), math.inf, 1, len(endless)
     costs = Costs(1.0, -math.inf)  # there is no mean yet
     while changed:
         found = policy.evaluate(costs)
         better = None
         if found.total * length < total * found.length:
-            vertices, along = policy.walk(found.vertex)
-            if (summed := math.fsum(along)) * length < total * len(vertices):  # not only by rounding
+            vertices, weights_along = policy.walk(found.vertex)
+            if (summed := math.fsum(weights_along)) * length < total * len(vertices):  # not only by rounding
                 policy.values *= len(vertices) / length
                 largest *= len(vertices) / length
-                best, total, length, better = vertices, summed, len(vertices), found
+                best, along, total, length, better = vertices, weights_along, summed, len(vertices), found
                 if integers:
                     np.rint(policy.values, out=policy.values)
         exact = integers and 2 * (largest + length * heaviest + abs(total)) < EXACT_IN_FLOAT64
@@ -108,13 +117,14 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
         if better:
             policy.evaluate(costs, better)
         changed, largest = policy.improve(costs)
-    return CriticalCycle(best, total, policy.values)
+    policy.take(best, along)  # for another one that is as good
+    return CriticalCycle(best, total, policy.values, costs, policy.edges)
 
 
 def best_to_cycle(graph: CSR, cycle: CriticalCycle, threads: int | None = None) -> Array:
     """Shortest distances to the first vertex of a critical cycle, where every edge is shorter by the mean: x = A ⊗ x over costs w − λ.
 
-    By Dijkstra's algorithm, as the values of the cycle are potentials with which no edge is negative (Johnson, 1977).
+    By policy iteration again, which mostly is nearly there, as most vertices are led to the cycle; else by Dijkstra's algorithm.
 
     Parameters
     ----------
@@ -128,6 +138,24 @@ def best_to_cycle(graph: CSR, cycle: CriticalCycle, threads: int | None = None) 
     float64 array of shape (n,)
         ∞ for vertices that do not reach it.
     """
+    starts, heads, (weights,) = graph.starts.astype(np.int64, copy=False), graph.heads.astype(np.int32, copy=False), graph.weights
+    end = cycle.vertices[0]
+    around = PolicyCycle(end, cycle.total, len(cycle.vertices), 0)  # of another number than all, so that values only fall
+    values = np.full(graph.n, np.inf)
+    values[end] = 0.0
+    policy = Policy(starts, heads, weights, values, thread_count(threads), cycle.edges.copy())
+    policy.evaluate(cycle.costs, around)  # once around the cycle: after a vertex where a walk met it, values are still ∞
+    for _ in range(_ROUNDS):
+        policy.evaluate(cycle.costs, around)
+        changed = policy.improve(cycle.costs).changed
+        policy.values[end] = 0.0  # also where a sum around the cycle is rounded to less
+        if not changed:
+            return policy.values / len(cycle.vertices)
+    return _searched_to_cycle(graph, cycle, threads)
+
+
+def _searched_to_cycle(graph: CSR, cycle: CriticalCycle, threads: int | None) -> Array:
+    """The same by Dijkstra's algorithm: the values of the cycle are potentials with which no edge is negative (Johnson, 1977)."""
     length, values, (weights,) = len(cycle.vertices), cycle.values, graph.weights
     costs = length * weights - cycle.total
     costs += values[graph.heads]

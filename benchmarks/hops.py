@@ -4,8 +4,9 @@
     python -m benchmarks.hops --only "power grid" --tasks diameter "one path"
     pip install "semiring[benchmark]"
 
-Whole calls on graphs as users have them: SciPy's sparse arrays here and in SciPy, networkit's own graphs there. Times are the least of some
-rounds, of one path the mean over twenty, on all threads (SciPy has one); what comes out is compared.
+Whole calls on graphs as users have them: SciPy's sparse arrays here and in SciPy, networkit's own graphs there; for one path also a list of
+edges, which like networkit's graph was made before. Times are the least of some rounds, of one path the mean over twenty, on all threads
+(SciPy has one); what comes out is compared.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ class Given(NamedTuple):
 
 def draw(kind: str, n: int, degree: int) -> Given:
     """A graph of `benchmarks.problems`."""
-    given = graph(Problem("apsp", kind, n, degree, "weighted", "float64", n, n, False, 1))
-    lengths = given if kind in ("random", "acyclic") else ((given + given.T) / 2).tocsr()
+    directed = kind not in ("power grid", "grid")
+    given = graph(Problem("apsp", kind.removeprefix("large "), n, degree, "weighted", "float64", n, n, False, 1))
+    lengths = given if directed else ((given + given.T) / 2).tocsr()
     lengths.sort_indices()
     ones = lengths.copy()
     ones.data[:] = 1
@@ -56,7 +58,7 @@ def draw(kind: str, n: int, degree: int) -> Given:
         networkit = importlib.import_module("networkit")
     except ImportError:
         networkit = None
-    return Given(f"{kind}, {n:,}", lengths, ones, kind in ("random", "acyclic"), networkit)
+    return Given(f"{kind}, {n:,}", lengths, ones, directed, networkit)
 
 
 def hop_counts(given: Given) -> Works:
@@ -108,8 +110,9 @@ def weighted_diameter(given: Given) -> Works:
 
 
 def one_path(given: Given) -> Works:
-    """The distance of pairs, one call each."""
-    n = given.lengths.shape[0]
+    """The distance of pairs, one call each; networkit's graph was made before, as a list of edges was that is read once."""
+    n, coo = given.lengths.shape[0], given.lengths.tocoo()
+    listed = sr.edges(coo.row, coo.col, coo.data, nodes=range(n))
     pairs = np.random.default_rng(3).integers(0, n, (_PAIRS, 2)).tolist()
     theirs = None if given.networkit is None else given.theirs(weighted=True)
 
@@ -123,7 +126,8 @@ def one_path(given: Given) -> Works:
         return [np.inf if d == np.finfo(float).max else d for d in found]
 
     return {
-        "semiring": lambda: [float(sr.apsp(given.lengths, sources=s, targets=t)) for s, t in pairs],
+        "semiring": lambda: [float(sr.apsp(listed, sources=s, targets=t)) for s, t in pairs],
+        "semiring, SciPy's array": lambda: [float(sr.apsp(given.lengths, sources=s, targets=t)) for s, t in pairs],
         "networkit": None if theirs is None else peer,
         "SciPy": lambda: [float(csgraph.dijkstra(given.lengths, indices=s)[t]) for s, t in pairs],
     }
@@ -156,7 +160,10 @@ TASKS = {
     "one path": one_path,
     "who reaches whom": reachability,
 }
-GRAPHS = {"power grid": (9241, 0), "grid": (4900, 0), "random": (5000, 6), "acyclic": (9241, 3)}
+GRAPHS = {"power grid": (9241, 0), "grid": (4900, 0), "random": (5000, 6), "acyclic": (9241, 3), "large random": (100_000, 8)}
+
+LARGE = ("one path",)
+"""What of the large one is measured."""
 
 
 def measure(task: str, given: Given, rounds: int) -> list[str]:
@@ -188,7 +195,7 @@ def main() -> None:
     rows = []
     for name in given.only:
         drawn = draw(name, *GRAPHS[name])
-        rows += [measure(task, drawn, given.rounds) for task in given.tasks]
+        rows += [measure(task, drawn, given.rounds) for task in given.tasks if "large" not in name or task in LARGE]
     print_table(["graph", "what", "time", "networkit's", "others"], rows)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.kernels.cpu.emitter import Emitter, KernelArguments, KernelWords, Scalar
+from semiring.kernels.cpu.emitter import Arguments, Emitter, KernelWords, Scalar
 from semiring.kernels.cpu.representation import key_of
 from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
 
@@ -57,7 +57,7 @@ def bounds_in_words(safe: SafeRange, dtype: np.dtype[Any]) -> tuple[int, int, in
 class BoundsCheck:
     """Generates the check into a kernel, for vectors of some widths: what it begins with, what each vector takes, and the answer."""
 
-    def __init__(self, em: Emitter, args: KernelArguments, scalars: Sequence[Scalar], widths: Sequence[int]) -> None:
+    def __init__(self, em: Emitter, args: Arguments, scalars: Sequence[Scalar], widths: Sequence[int]) -> None:
         self._em, self._args, self._scalars = em, args, scalars
         self._ends = {(c, w): self._begin(s, w) for c, s in enumerate(scalars) for w in widths}
 
@@ -70,8 +70,8 @@ class BoundsCheck:
         em.store(ir, word.constant(-1, width), least, 64)
         return em.splat(em.load(word.ir, self._args.place(em, "origin"), s.bytes), word, width), most, least
 
-    def take(self, c: int, x: str, width: int) -> None:
-        """A vector of component c."""
+    def take(self, c: int, x: str, width: int, mask: str = "") -> None:
+        """A vector of component c, or the lanes of a mask."""
         em, s = self._em, self._scalars[c]
         origin, most, least = self._ends[c, width]
         word = Scalar("i", s.bytes)
@@ -79,10 +79,12 @@ class BoundsCheck:
         if s.kind == "f":
             bits = em.let(f"bitcast {s.vector(width)} {x} to {ir}")
             sign = em.let(f"ashr {ir} {bits}, {word.constant(8 * s.bytes - 1, width)}")
-            x = em.let(f"xor {ir} {bits}, {em.let(f'lshr {ir} {sign}, {word.constant(1, width)}')}")
+            x = em.let(f"xor {ir} {bits}, {em.let(f'and {ir} {sign}, {word.constant((1 << (8 * s.bytes - 1)) - 1, width)}')}")
         z = em.let(f"sub {ir} {x}, {origin}")
         for op, place, value in (("umax", most, z), ("umin", least, em.let(f"sub {ir} {z}, {word.constant(1, width)}"))):
-            em.store(ir, em.call(f"{op}.{overload}", ir, (ir, em.load(ir, place, s.bytes)), (ir, value)), place, s.bytes)
+            old = em.load(ir, place, s.bytes)
+            new = em.call(f"{op}.{overload}", ir, (ir, old), (ir, value))
+            em.store(ir, em.let(f"select <{width} x i1> {mask}, {ir} {new}, {ir} {old}") if mask else new, place, s.bytes)
 
     def tell(self) -> None:
         """Answer whether anything was beyond."""

@@ -184,10 +184,10 @@ class Emitter:
         arguments = (scalar.vector(width), value), ("ptr", pointer), ("i32", scalar.bytes), (f"<{width} x i1>", mask)
         self.call(f"masked.store.{scalar.overload(width)}.p0", "void", *arguments)
 
-    def gather(self, scalar: Scalar, width: int, pointer: str, places: str, mask: str) -> str:
+    def gather(self, scalar: Scalar, width: int, pointer: str, index: Scalar, places: str, mask: str) -> str:
         """Read elements at a vector of places, of the lanes of a mask; the others are 0."""
         ir = scalar.vector(width)
-        pointers = self.let(f"getelementptr {scalar.ir}, ptr {pointer}, <{width} x i64> {places}")
+        pointers = self.let(f"getelementptr {scalar.ir}, ptr {pointer}, {index.vector(width)} {places}")
         arguments = (f"<{width} x ptr>", pointers), ("i32", scalar.bytes), (f"<{width} x i1>", mask), (ir, "zeroinitializer")
         return self.call(f"masked.gather.{scalar.overload(width)}.v{width}p0", ir, *arguments)
 

@@ -96,7 +96,7 @@ class _ImproveWords(NamedTuple):
 class _EvaluateWords(NamedTuple):
     """Those of ``evaluate``: the edges of a policy, memory for a walk, and `found`, which gets `PolicyCycle` as float64.
 
-    Vertices that lead to cycle `number` get new values, but for its vertex `root`, and others only smaller ones.
+    Vertices that lead to cycle `number` get new values, and others only smaller ones, but for vertex `root`, which keeps its own.
     """
 
     n: int
@@ -127,6 +127,8 @@ class Policy:
     values : float64 array of shape (n,)
         ∞ for vertices without a policy.
     threads : int
+    edges : array of shape (n,), optional
+        Those to begin with, in whose place others come.
 
     Attributes
     ----------
@@ -135,12 +137,14 @@ class Policy:
         Of each vertex the edge that the policy takes: its weight, its head, −1 where there is none, and the number of the cycle at its end.
     """
 
-    def __init__(self, starts: Array, heads: Array, weights: Array, values: Array, threads: int) -> None:
+    def __init__(self, starts: Array, heads: Array, weights: Array, values: Array, threads: int, edges: Array | None = None) -> None:
         n = len(values)
         self.threads, self.values, self._spare = threads, values, np.empty(n)
         self._graph, self._way = (starts, heads, weights), np.empty(n, np.int32)
-        self.edges = np.zeros(n, _EDGE)
-        self.edges["head"] = -1
+        if edges is None:
+            edges = np.zeros(n, _EDGE)
+            edges["head"] = -1
+        self.edges = edges
 
     def improve(self, costs: Costs) -> Improved:
         """Take the cheapest edge from each vertex where that is better, v_u ← min over edges of cost + v."""
@@ -159,7 +163,7 @@ class Policy:
         return Improved(int(found[:, 0].sum()), float(found[:, 1].max(initial=0)))
 
     def evaluate(self, costs: Costs, cycle: PolicyCycle | None = None) -> PolicyCycle:
-        """Values along the policy: smaller ones, and new ones where it leads to `cycle`; and its cycle of the least mean."""
+        """Values along the policy, smaller ones, or new ones where it leads to `cycle`, at whose vertex they stay; its least cycle mean."""
         self.edges["cycle"] = 0
         given, found = np.array(costs), np.zeros(4)
         number, root = (0, -1) if cycle is None else (cycle.number, cycle.vertex)
@@ -173,6 +177,11 @@ class Policy:
         while (following := int(heads[vertices[-1]])) != vertex:
             vertices.append(following)
         return vertices, self.edges["weight"][vertices].tolist()
+
+    def take(self, cycle: list[int], weights: list[float]) -> None:
+        """Take the edges of a cycle, as `walk` gives it."""
+        self.edges["head"][cycle] = np.roll(cycle, -1)
+        self.edges["weight"][cycle] = weights
 
 
 def _call(name: str, words: tuple[int, ...]) -> None:
@@ -323,7 +332,7 @@ def _evaluate() -> Emitter:
             at, ahead = carried
             x = b.get("way", at)
             old, new = b.get("values", x), offer(b.get("policy", x, "weight"), ahead)
-            value = b.select(b.either(b.both(renewed, b.is_("ne", x, b["root"])), b.less(new, old)), new, old)
+            value = b.select(b.both(b.is_("ne", x, b["root"]), b.either(renewed, b.less(new, old))), new, old)
             b.put("values", x, value)
             b.put("policy", x, number, "cycle")
             return [str(em.sub(at, 1)), value]

@@ -159,8 +159,11 @@ class Searches(Threaded):
         n, m = len(graph[0]) - 1, len(graph[1])
         patterns = [np.ascontiguousarray(v, np.int64) for v in (*graph[:2], *back[:2])]
         weights = [[w if w.flags.c_contiguous else w.copy() for w in g[2]] for g in (graph, back)]
-        dtypes, links = [w.dtype for w in weights[0]], np.empty((2, n), np.int64)
-        elements = [[np.empty(size, d) for d in dtypes] for size in (n, n, 1)]
+        dtypes = [w.dtype for w in weights[0]]
+        found = take_scratch(2 * (n + _LINE) * (8 + sum([d.itemsize for d in dtypes])))  # new memory takes longer than a short search
+        parts = iter(found.arrays([(n, np.dtype(np.int64))] * 2 + [(n, d) for d in dtypes] * 2))
+        links = [next(parts) for _ in range(2)]
+        elements = [*([next(parts) for _ in dtypes] for _ in range(2)), [np.empty(1, d) for d in dtypes]]
         queue = (m + 1) * (8 + sum([d.itemsize for d in dtypes])) + (len(dtypes) + 1) * _LINE
         scratch = take_scratch(2 * queue + _LINE)
         queues = scratch.address, scratch.address + queue + -queue % _LINE
@@ -170,14 +173,13 @@ class Searches(Threaded):
         self._kernels.function("search_pair")(arguments.buffer_info()[0])
         return_scratch(scratch)
         meet, seen = arguments[_MEET], arguments[_PAIR_SEEN]
-        if meet < 0:
-            return None, seen
         halves: list[list[int]] = []
         for end, link in zip((source, target), links, strict=True):
             halves.append([meet])
-            while halves[-1][-1] != end:
+            while meet >= 0 and halves[-1][-1] != end:
                 halves[-1].append(link.item(halves[-1][-1]))
-        return halves[0][::-1] + halves[1][1:], seen
+        return_scratch(found)
+        return (halves[0][::-1] + halves[1][1:] if meet >= 0 else None), seen
 
     def line(self, weights: Values, *, backward: bool = False) -> Values:
         """The elements from the first vertex of a line of edges to each of its vertices: 1, then a product for each edge."""

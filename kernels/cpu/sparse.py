@@ -4,6 +4,8 @@ Columns of C stay in registers, several vectors of them, while the entries of a 
 which lies anywhere, is asked for some entries ahead. What is left of the columns goes in pieces of half the size, down to one column,
 as a vector has. For that one, where some lanes of a vector can be loaded, they are entries of the row, which gather their factors.
 
+A product with a single column takes about as long as to read the matrix, so this also checks the entries on the way, see `bounds`.
+
 Where B has the left factors of ⊗, the product is of transposed matrices.
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import I32, I64, Arguments, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
@@ -69,11 +72,13 @@ class Entries:
         em = self.em
         return em.load("i64", em.at("i64", starts, i), 8), em.load("i64", em.at("i64", starts, em.add(i, 1)), 8)
 
-    def element(self, arrays: Sequence[str], at: Sequence[str | int], width: int) -> list[Value]:
+    def element(self, arrays: Sequence[str], at: Sequence[str | int], width: int, check: BoundsCheck | None = None) -> list[Value]:
         """Elements in memory, one place a component, as inner ones."""
         em, rep, found = self.em, self.rep, []
         for c, (s, inner, array, i) in enumerate(zip(rep.outer, rep.inner, arrays, at, strict=True)):
             raw = em.load(s.vector(width), em.at(s.ir, array, i), s.bytes)
+            if check is not None:
+                check.take(c, raw, width)
             found.append(Value(rep.encode(self.low(width), c, raw), inner))
         return found
 
@@ -129,21 +134,47 @@ class SparseKernel(Entries):
         self._thresholds = {
             w: em.splat_word(args.load(em, "threshold"), rep.inner[0], w) if rep.kind == "clamped" else "" for w in self._widths()
         }
-        self._n = args.load(em, "n")
+        self._n: str | int = 1 if self._single else args.load(em, "n")
         self._stop = em.sub(em.load("i64", em.at("i64", self.starts, self.last), 8), 1)
-        self._limit, self._strange = em.sub(args.load(em, "depth"), 1), em.variable(0)
+        lanes = [self.width, 1] if self._gathers and self.width > 1 else [1]
+        self._check = BoundsCheck(em, args, rep.outer, lanes) if self._single else None
+        self._index = I32 if self.form.narrow else I64
+        limit = em.sub(args.load(em, "depth"), 1)
+        self._limit = em.let(f"trunc i64 {em.smin(limit, (1 << 31) - 1)} to i32") if self.form.narrow else str(limit)
+        self._greatest = {w: em.let(f"alloca {self._index.vector(w)}, align 64") for w in lanes}
+        for w, place in self._greatest.items():
+            em.store(self._index.vector(w), self._index.constant(0, w), place, 64)
         em.loop(self.first, self.last, 1, self._row)
-        em.store("i64", em.load("i64", self._strange, 8), args.place(em, "strange"), 8)
+        self._tell()
         em.line("ret void")
         return [em]
 
+    @property
+    def _single(self) -> bool:
+        """Whether B is a column, of which elements follow each other."""
+        return self.form.kind == "vector"
+
+    def _tell(self) -> None:
+        """Answer whether there were numbers of columns beyond the last one, and entries beyond the bounds."""
+        em, ir, strange = self.em, self._index.ir, "false"
+        for width, place in self._greatest.items():
+            k = em.load(self._index.vector(width), place, 64)
+            if width > 1:
+                k = em.call(f"vector.reduce.umax.{self._index.overload(width)}", ir, (self._index.vector(width), k))
+            strange = em.let(f"or i1 {strange}, {em.let(f'icmp ugt {ir} {k}, {self._limit}')}")
+        em.store("i64", em.let(f"zext i1 {strange} to i64"), self.args.place(em, "strange"), 8)
+        if self._check is not None:
+            self._check.tell()
+
     def _inside(self, k: str, width: int) -> str:
         """Numbers of columns, and in the place of those that there are not that of the last one."""
-        em, ir = self.em, I64.vector(width)
-        inside = em.call(f"umin.{I64.overload(width)}", ir, (ir, k), (ir, em.splat(str(self._limit), I64, width)))
-        beyond = self.low(width).somewhere(em.let(f"icmp ne {ir} {k}, {inside}"))
-        em.store("i64", em.let(f"or i64 {em.load('i64', self._strange, 8)}, {em.let(f'zext i1 {beyond} to i64')}"), self._strange, 8)
-        return inside
+        em, ir, overload, place = self.em, self._index.vector(width), self._index.overload(width), self._greatest[width]
+        em.store(ir, em.call(f"umax.{overload}", ir, (ir, em.load(ir, place, 64)), (ir, k)), place, 64)
+        return em.call(f"umin.{overload}", ir, (ir, k), (ir, em.splat(self._limit, self._index, width)))
+
+    def _long(self, k: str, width: int) -> str:
+        """Numbers of columns as i64."""
+        return self.em.let(f"zext {I32.vector(width)} {k} to {I64.vector(width)}") if self.form.narrow else k
 
     def _widths(self) -> list[int]:
         """A whole vector, and its halves down to one element."""
@@ -162,6 +193,9 @@ class SparseKernel(Entries):
         def segment(j: str | int, vectors: int, width: int) -> None:
             self._segment((begin, end), j, place, vectors, width)
 
+        if self._single:
+            segment(0, 1, 1)
+            return
         em.loop(0, em.round_down(self._n, block), block, lambda j, _: segment(j, vectors, self.width))
         while block > 1:
             half = block // 2
@@ -175,10 +209,10 @@ class SparseKernel(Entries):
         em, parts = self.em, len(self.rep.inner) + self.form.witness
 
         def term(e: str, sums: list[str]) -> list[str]:
-            k = self._inside(self.number(self.columns, e), 1)
-            if width == self.width:
+            k = self._long(self._inside(em.load(self._index.ir, em.at(self._index.ir, self.columns, e), self._index.bytes), 1), 1)
+            if width == self.width and not self._single:
                 self._ask(em.smin(em.add(e, _AHEAD), self._stop), j, vectors * width)
-            entry = self.splat(self.element(self.values, [e] * len(self.components), 1), width)
+            entry = self.splat(self.element(self.values, [e] * len(self.components), 1, self._check), width)
             code = self.code(k, width) if self.form.witness else ""
             rows = [em.add(em.mul(k, down), j) for down in self._down]
             new: list[str] = []
@@ -205,20 +239,22 @@ class SparseKernel(Entries):
     def _gathered(self, ends: tuple[str, str], j: str | int) -> list[str]:
         """The sum of a row for one column, of which each lane adds up a part."""
         em, width, rep = self.em, self.width, self.rep
-        index = I32 if self.form.narrow else I64
+        index = self._index
         begin, end = ends
 
         def terms(e: str, sums: list[str], mask: str) -> list[str]:
-            k = em.masked_load(index, width, em.at(index.ir, self.columns, e), mask)
-            if self.form.narrow:
-                k = em.let(f"sext {I32.vector(width)} {k} to {I64.vector(width)}")
-            k = self._inside(k, width)
+            k = self._inside(em.masked_load(index, width, em.at(index.ir, self.columns, e), mask), width)
             entry, other = [], []
             for c, (s, inner) in enumerate(zip(rep.outer, rep.inner, strict=True)):
                 raw = em.masked_load(s, width, em.at(s.ir, self.values[c], e), mask)
+                if self._check is not None:
+                    self._check.take(c, raw, width, mask)
                 entry.append(Value(rep.encode(self.low(width), c, raw), inner))
-                rows = em.let(f"mul {I64.vector(width)} {k}, {em.splat(self._down[c], I64, width)}")
-                raw = em.gather(s, width, em.at(s.ir, self._right[c], j), rows, mask)
+                if self._single:
+                    raw = em.gather(s, width, self._right[c], index, k, mask)
+                else:
+                    rows = em.let(f"mul {I64.vector(width)} {self._long(k, width)}, {em.splat(self._down[c], I64, width)}")
+                    raw = em.gather(s, width, em.at(s.ir, self._right[c], j), I64, rows, mask)
                 other.append(Value(rep.encode(self.low(width), c, raw), inner))
             new = self.take(width, sums, entry, other, "")
             return [self.low(width).select(mask, s, x, old) for s, x, old in zip(rep.inner, new, sums, strict=True)]

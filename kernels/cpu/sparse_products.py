@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -13,9 +14,11 @@ from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, run
 from semiring.kernels import machine
 from semiring.kernels.compressed import CompressedRows, Mask, Room, strange_columns
+from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.emitter import pack
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.sparse_words import STRANGE, SparseArrays, SparseForm, SparseWords, bitmap_bytes
+from semiring.kernels.cpu.sparse_words import BEYOND, STRANGE, SparseArrays, SparseForm, SparseWords, bitmap_bytes
+from semiring.kernels.limits import SafeRange
 
 __all__ = ["CpuSparseProducts"]
 
@@ -46,10 +49,36 @@ class CpuSparseProducts(Threaded):
         self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
     ) -> None:
         """C ← A⊗B."""
+        self._times_dense(A, B, C, via, swapped=swapped, signed=signed)
+
+    def times_vector_within(
+        self, A: CompressedRows, B: Values, C: Values, via: Array | None, safe: SafeRange, *, swapped: bool = False
+    ) -> bool:
+        """C ← A⊗B with a single column, where entries are read only once: whether that was done, and all of A are in the safe range.
+
+        Where it says no, C holds no product.
+        """
+        bounds = bounds_in_words(safe, self.dtypes[0])
+        return bounds is not None and not self._times_dense(A, B, C, via, swapped=swapped, bounds=bounds)
+
+    def _times_dense(
+        self,
+        A: CompressedRows,
+        B: Values,
+        C: Values,
+        via: Array | None,
+        *,
+        swapped: bool,
+        signed: bool = False,
+        bounds: tuple[int, int, int] = (0, 0, 0),
+    ) -> bool:
+        """C ← A⊗B; whether entries are beyond the bounds, which a single column tells."""
         n, m = C[0].shape[1], A.shape[0]
         if 0 in C[0].shape:
-            return
-        function = self._kernels.function(SparseForm("dense", swapped, A.columns.dtype == np.int32, via is not None).name)
+            return False
+        single = n == 1
+        B = tuple(map(np.ascontiguousarray, B)) if single else B
+        form = SparseForm("vector" if single else "dense", swapped, A.columns.dtype == np.int32, via is not None)
         threads = self._threads((len(A.columns) + m) * n)
         known = SparseWords(
             0,
@@ -59,14 +88,17 @@ class CpuSparseProducts(Threaded):
             n,
             self._kernels.representation.threshold(signed=signed),
             A.shape[1],
-            via=0 if via is None else address(via),
-        )
+            0,
+            0 if via is None else address(via),
+        )._replace(**dict(zip(("origin", "least", "most"), bounds, strict=True)))
         arrays = [
             SparseArrays(address(v), address(b), b.strides[0] // b.itemsize, address(c)) for v, b, c in zip(A.values, B, C, strict=True)
         ]
-        nowhere = A.shape[1] == 0 and len(A.columns) > 0
-        if nowhere or _over_rows(function, known, arrays, _shares(A.starts, threads), threads):
+        tasks = _shares(A.starts, threads, machine.VECTOR_TASKS)
+        answers = _over_rows(self._kernels.function(form.name), known, arrays, tasks, threads)
+        if (A.shape[1] == 0 and len(A.columns) > 0) or STRANGE in answers:
             raise strange_columns()
+        return BEYOND in answers
 
     def times_sparse(
         self,
@@ -90,7 +122,7 @@ class CpuSparseProducts(Threaded):
         numeric = symbolic._replace(kind="numeric", swapped=swapped, witness=witness)
         words, size = bitmap_bytes(B.shape[1])
         threads = self._threads(len(A.columns) * len(B.columns) // max(1, B.shape[0]))
-        tasks, bitmaps = _shares(A.starts, threads), [np.zeros(size, np.uint8) for _ in range(threads)]
+        tasks, bitmaps = _shares(A.starts, threads, machine.SPARSE_TASKS), [np.zeros(size, np.uint8) for _ in range(threads)]
         starts = np.zeros(A.shape[0] + 1, np.int64)
         known = SparseWords(
             0,
@@ -152,26 +184,26 @@ def _over_rows(
     tasks: Sequence[tuple[int, int]],
     threads: int,
     bitmaps: Sequence[Array] = (),
-) -> bool:
-    """Call a function for ranges of rows, each worker with a bitmap of its own: whether it found columns that there are not."""
-    strange: list[int] = []
+) -> set[int]:
+    """Call a function for ranges of rows, each worker with a bitmap of its own: which of `STRANGE` and `BEYOND` it tells of."""
+    answers = set[int]()
 
     def work(task: tuple[int, int], worker: int) -> None:
         first, last = task
         packed = pack(known._replace(first=first, last=last, bitmap=address(bitmaps[worker]) if bitmaps else 0), arrays)
         function(packed.buffer_info()[0])
-        if packed[STRANGE]:
-            strange.append(first)
+        answers.update([answer for answer in (STRANGE, BEYOND) if packed[answer]])
 
     run(work, tasks, threads)
-    return bool(strange)
+    return answers
 
 
-def _shares(starts: Array, threads: int) -> list[tuple[int, int]]:
-    """Ranges of rows with about as many entries each."""
+def _shares(starts: Array, threads: int, parts: int) -> list[tuple[int, int]]:
+    """Ranges of rows with about as many rows and entries each, so many parts for each thread."""
     m = len(starts) - 1
     if threads == 1:
         return [(0, m)] if m else []
-    count = min(m, threads * machine.SPARSE_TASKS)
-    cuts = np.searchsorted(starts + np.arange(m + 1), np.linspace(0, starts[-1] + m, count + 1)[1:-1])
-    return list(pairwise(np.unique([0, *cuts.tolist(), m]).tolist()))
+    count, rows = min(m, threads * parts), range(m + 1)
+    total = m + int(starts[-1])
+    cuts = [bisect_left(rows, total * part // count, key=lambda i: i + int(starts[i])) for part in range(1, count)]
+    return [(i, j) for i, j in pairwise([0, *cuts, m]) if i < j]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["STRANGE", "SparseArrays", "SparseForm", "SparseWords", "bitmap_bytes"]
+__all__ = ["BEYOND", "STRANGE", "SparseArrays", "SparseForm", "SparseWords", "bitmap_bytes"]
 
 
 class SparseForm(NamedTuple):
@@ -12,8 +12,8 @@ class SparseForm(NamedTuple):
 
     Attributes
     ----------
-    kind : {"dense", "symbolic", "numeric"}
-        A sparse matrix times a dense one; of two sparse ones, the lengths of the rows, and then the rows.
+    kind : {"dense", "vector", "symbolic", "numeric"}
+        A sparse matrix times a dense one, or a single column of one; of two sparse ones, the lengths of the rows, and then the rows.
     swapped : bool
         The sparse matrix whose rows are gone through is the right factor of ⊗: the product is computed transposed.
     narrow : bool
@@ -48,7 +48,8 @@ class SparseWords(NamedTuple):
     `right_columns` those of B, and `mask_starts` and `mask_columns` those of a mask, whose bits are exclusive-ored with `flip`. B has `n`
     columns. Rows of a sparse result begin at `out_starts`, which ``symbolic`` fills with their lengths, one place further on. `bitmap` is
     zeroed memory for `words` words, see `bitmap_bytes`. A product with a dense B, of `depth` rows, takes the last one for all beyond, and
-    tells that by `strange`.
+    tells that by `strange`; one with a vector also tells, by `beyond`, whether entries are beyond `origin`, `least` and `most`, see
+    `BoundsCheck`.
     """
 
     first: int
@@ -69,10 +70,14 @@ class SparseWords(NamedTuple):
     out_columns: int = 0
     bitmap: int = 0
     words: int = 0
+    origin: int = 0
+    least: int = 0
+    most: int = 0
+    beyond: int = 0
 
 
-STRANGE = SparseWords._fields.index("strange")
-"""Where a function tells of numbers of columns that there are not."""
+STRANGE, BEYOND = map(SparseWords._fields.index, ("strange", "beyond"))
+"""Where a function tells of numbers of columns that there are not, and of entries beyond bounds."""
 
 
 class SparseArrays(NamedTuple):

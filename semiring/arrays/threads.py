@@ -125,6 +125,14 @@ class Scratch(NamedTuple):
     address: int
     owner: np.ndarray[Any, Any]
 
+    def arrays(self, parts: Sequence[tuple[int, np.dtype[Any]]]) -> list[np.ndarray[Any, Any]]:
+        """Arrays of so many elements of a dtype in it, which begin on cache lines."""
+        found, start = [], self.address - address(self.owner)
+        for count, dtype in parts:
+            found.append(self.owner[start : start + count * dtype.itemsize].view(dtype))
+            start += -(-count * dtype.itemsize // _LINE) * _LINE
+        return found
+
 
 # The last one first, which a cache may still have. Taking and giving back are atomic.
 _free: deque[Scratch] = deque(maxlen=_MOST)

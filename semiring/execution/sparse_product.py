@@ -35,6 +35,7 @@ from semiring.kernels.compressed import CompressedRows
 from semiring.kernels.limits import SafeRange
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.products import checks_for
+from semiring.kernels.overflow.statistics import SMALL
 from semiring.kernels.select import sparse_products_for
 from semiring.planning import location
 from semiring.planning.options import named_device
@@ -175,7 +176,7 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
         if call.witness:
             rows = rows.in_order()
         product = _SparseTimesDense(call, rows, given, old, swapped)
-        found = product.multiplied_within() if there else None
+        found = product.multiplied_within() if there else product.vector_within(form.depth * sparse.most_alike())
         if found is None:
             longest = form.depth * sparse.most_alike()
             found = product.multiplied(signed=_checked(call, pair if old is None else (*pair, old), longest, names))
@@ -219,6 +220,23 @@ class _SparseTimesDense(NamedTuple):
             return self.multiplied(signed=False)
         nothing = 0 in (m, depth, *call.form.full)
         return None if nothing or checks.safe is None else self._multiplied(False, checks.safe)
+
+    def vector_within(self, longest: int) -> tuple[Arrays, Any] | None:
+        """The product with a vector of the host where its kernel finds all numbers in the safe range of sums of so many terms."""
+        call, form, swapped, given = self.call, self.call.form, self.swapped, self.given
+        checks = checks_for(call.semiring, form.dtypes, longest)
+        products: Any = sparse_products_for(call.semiring, form.dtypes, call.device, call.threads)
+        one = form.row if swapped else form.column
+        if self.old or not (one and checks.safe and checks.asked(refuse=call.check) and hasattr(products, "times_vector_within")):
+            return None
+        if not checks.are_safe([v[i : i + SMALL // v.itemsize] for v in given for i in range(0, len(v), SMALL // v.itemsize)]):
+            return None
+        B = tuple([v[:, None] for v in given])
+        C = tuple([np.empty((math.prod(form.full), 1), d) for d in form.dtypes])
+        via = np.empty(C[0].shape, WITNESS) if call.witness else None
+        if not products.times_vector_within(self.rows, B, C, via, checks.safe, swapped=swapped):
+            return None
+        return tuple([v.reshape(form.shape) for v in C]), None if via is None else via.reshape(form.shape)
 
     def multiplied(self, *, signed: bool) -> tuple[Arrays, Any]:
         """The product of numbers that were looked at."""

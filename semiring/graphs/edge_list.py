@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -22,7 +22,7 @@ from semiring.common.html import code, faint, short, table
 from semiring.graphs.array_like import graph_library, is_sparse, refuse_name
 from semiring.graphs.edge_table import Columns, column, columns_of, is_missing_type, is_table, require_present
 
-__all__ = ["EdgeList", "edges", "numbered", "require_weights"]
+__all__ = ["EdgeList", "edges", "is_constant", "numbered", "require_weights"]
 
 _SHOWN, _WIDTH = 8, 40
 """Edges that Jupyter shows, and the most characters of a name."""
@@ -156,7 +156,8 @@ def edges(
     Returns
     -------
     EdgeList
-        Accepted wherever a graph is; ``.labels`` tells which row is which vertex, and ``.columns`` has the other columns of a table.
+        Accepted wherever a graph is; ``.labels`` tells which row is which vertex, and ``.columns`` has the other columns of a table. Made
+        of arrays it is constant, and what a call has found of its edges serves later ones: many single paths take their searches alone.
 
     Raises
     ------
@@ -256,7 +257,24 @@ def _of_columns(columns: Columns, nodes: Iterable[Hashable] | None, directed: bo
         ends: list[Any] = [None] * (2 * len(tails))
         ends[::2], ends[1::2] = tails.tolist(), heads.tolist()
         numbered = _numbered(ends)
-    return EdgeList(*_arranged(*numbered, nodes), weights, directed, columns=others)
+    found = EdgeList(*_arranged(*numbered, nodes), weights, directed, columns=others)
+    for owner in _owners(found):
+        owner.flags.writeable = False
+    return found
+
+
+def is_constant(graph: EdgeList) -> bool:
+    """Whether nobody can change its arrays, so that they need not be read twice."""
+    return isinstance(graph.weights, np.ndarray) and not any(v.flags.writeable for v in _owners(graph))
+
+
+def _owners(graph: EdgeList) -> Iterator[Any]:
+    """The arrays of a list of edges, and those whose memory they are."""
+    for array in (graph.sources, graph.targets, graph.weights):
+        owner: Any = array
+        while isinstance(owner, np.ndarray):
+            yield owner
+            owner = owner.base
 
 
 def _whole(*columns: Array) -> list[Array]:

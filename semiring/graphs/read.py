@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from semiring.graphs.array_like import ArrayLike, as_array_like, comes_from
 from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, square_arrays
 from semiring.graphs.coo import coordinates, csr_of_scipy
 from semiring.graphs.dense import Form, matrix_form, matrix_shape, read_dense
-from semiring.graphs.edge_list import EdgeList
+from semiring.graphs.edge_list import EdgeList, is_constant
 from semiring.graphs.graph import Graph, Reading
 from semiring.graphs.ordinary import element_of, lists_components, matrix_of, require_weight
 
@@ -202,12 +203,31 @@ def edges_of(
     if weight is None and (isinstance(graph, np.ndarray) or on_gpu(graph)):
         return None
     reading = reading_of(semiring, nonedge, dtype, presence=presence)
+    if weight is None and isinstance(graph, EdgeList) and not graph.columns and is_constant(graph):
+        return _read_once(graph, semiring, reading), graph.labels
     if weight is None and comes_from(graph, "scipy") and hasattr(graph, "tocoo"):
         csr = csr_of_scipy(graph, semiring, reading)
         if csr is not None:
             return csr, None
     coo = coordinates(graph, semiring, weight, presence=presence, listed=listed)
     return None if coo is None else (coo.csr(semiring, reading), coo.labels)
+
+
+_read: WeakKeyDictionary[EdgeList, tuple[tuple[Semiring, Reading], CSR]] = WeakKeyDictionary()
+"""Of lists of edges the last reading, with what was found of that graph since: whether it is symmetric, and its reverse."""
+
+
+def _read_once(graph: EdgeList, semiring: Semiring, reading: Reading) -> CSR:
+    """The edges of a list of constant arrays, as they were read the last time where nothing else is asked for."""
+    asked = semiring, reading
+    known = _read.get(graph)
+    if known is not None and known[0] == asked:
+        return known[1]
+    coo = coordinates(graph, semiring, None, presence=reading.presence)
+    assert coo is not None
+    edges = coo.csr(semiring, reading)
+    _read[graph] = asked, edges
+    return edges
 
 
 def one_graph(

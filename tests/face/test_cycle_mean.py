@@ -145,6 +145,19 @@ def test_threads_change_no_bit() -> None:
         assert other.eigenvector.tobytes() == one.eigenvector.tobytes()
 
 
+@pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.MAX_PLUS], ids=lambda s: s.name)
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_an_eigenvector_that_takes_too_many_rounds_is_searched_for(
+    rounds: int, semiring: sr.Semiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(9)
+    n, m = 300, 900
+    graph = sp.coo_array((rng.integers(0, 50, m).astype(float), (rng.integers(0, n, m), rng.integers(0, n, m))), (n, n)).tocsr()
+    expected = sr.cycle_mean(graph, semiring).eigenvector
+    monkeypatch.setattr("semiring.algorithms.cycle_mean._ROUNDS", rounds)
+    np.testing.assert_allclose(sr.cycle_mean(graph, semiring).eigenvector, expected, rtol=1e-12)
+
+
 def test_kinds_of_graphs() -> None:
     a = np.array([[-INF, 3, -INF], [-INF, -INF, 4], [2, -INF, 1]])
     for graph in (a, np.asfortranarray(a), a.tolist(), sp.csr_array(np.where(np.isfinite(a), a, 0))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import datetime
 import math
 from decimal import Decimal
@@ -430,3 +431,36 @@ def test_a_list_of_edges_in_the_place_of_a_matrix() -> None:
     with pytest.warns(sr.AssumptionWarning, match=r"3 tuples are read as the rows of a matrix; if they are edges, pass sr\.edges"):
         sr.apsp([(1, 2, 5.0), (2, 3, 6), (4, 5, 6)])
     assert sr.apsp([[0, 2], [1, 0]]).tolist() == [[0, 2], [1, 0]]
+
+
+def test_a_list_is_read_once() -> None:
+    """And anew where something else is asked for; its arrays cannot be changed behind its back, and others are read each time."""
+    rng = np.random.default_rng(2)
+    n, m = 40, 160
+    tails, heads, weights = *rng.integers(0, n, (2, m)), rng.integers(1, 9, m).astype(float)
+    listed = sr.edges(tails, heads, weights, nodes=range(n))
+    anew = sr.edges(tails, heads, weights, nodes=range(n))
+    expected = sr.apsp(anew)
+    for semiring, dtype in ((sr.MIN_PLUS, None), (sr.MIN_PLUS, "float32"), (sr.MAX_MIN, None), (sr.MIN_PLUS, None)):
+        for _ in range(2):
+            found = sr.closure(listed, semiring, sources=3, targets=17, dtype=dtype)
+            fresh = sr.edges(tails, heads, weights, nodes=range(n))
+            assert found == sr.closure(fresh, semiring, sources=3, targets=17, dtype=dtype)
+            assert found.dtype == (dtype or "float64")
+    assert [sr.apsp(listed, sources=3, targets=v) for v in range(n)] == expected[3].tolist()
+    with pytest.raises(ValueError, match="read-only"):
+        listed.weights[0] = 0
+    other = dataclasses.replace(listed, weights=weights)
+    for factor in (1, 2):
+        np.testing.assert_array_equal(sr.apsp(other, sources=[3])[0], factor * expected[3])
+        weights *= 2
+
+
+def test_a_vertex_that_is_called_by_a_number_of_another() -> None:
+    listed = sr.edges([0, 1, 2], [1, 2, 0], [1.0, 2.0, 4.0], nodes=[1, 0, 2])
+    assert [sr.apsp(listed, sources=0, targets=v) for v in (0, 1, 2)] == [0.0, 1.0, 3.0]
+    truths = sr.edges([("a", True, 1.0), (True, 2, 5.0)])
+    assert sr.apsp(truths, sources=True, targets=2) == 5.0
+    for vertex in (1, 0, 3, -1):
+        with pytest.raises(sr.GraphError):
+            sr.apsp(truths, sources=vertex, targets=2)

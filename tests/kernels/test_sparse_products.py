@@ -16,6 +16,7 @@ from semiring.kernels import machine
 from semiring.kernels.compressed import CompressedRows, Mask, ReferenceSparseProducts, SparseProducts
 from semiring.kernels.cpu.sparse_products import CpuSparseProducts
 from semiring.kernels.engine import Block
+from semiring.kernels.overflow.products import checks_for
 from semiring.kernels.reference import ReferenceEngine
 from tests.kernels.samples import CASES, ISAS, SELECTIVE, Array, Values, elements, examples, name
 
@@ -173,10 +174,36 @@ def test_any_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None
     found = []
     monkeypatch.setattr(machine, "VECTOR_SERIAL", 0)
     for threads in (1, 2, 3):
-        products, C = CpuSparseProducts(PLUS_TIMES, F8, threads), (np.empty((300, 400)),)
+        products, C, column = CpuSparseProducts(PLUS_TIMES, F8, threads), (np.empty((300, 400)),), (np.empty((300, 1)),)
         products.times_dense(A, (b,), C)
-        found.append((C[0].tobytes(), products.times_sparse(A, B, room)[0].values[0].tobytes()))
+        products.times_dense(A, (b[:, 3:4],), column)
+        found.append((C[0].tobytes(), column[0].tobytes(), products.times_sparse(A, B, room)[0].values[0].tobytes()))
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_entries_times_a_vector_are_checked_on_the_way(index: type, isa: str) -> None:
+    """Wherever the only one beyond the safe range stands, in a row of any length; the vector may be strided."""
+    rng = np.random.default_rng(17)
+    there = np.arange(21)[:, None] >= np.arange(23)
+    a, b = np.where(there, rng.random(there.shape), np.inf), rng.random((23, 1))
+    A = compressed((a,), there, index)
+    products, safe = CpuSparseProducts(MIN_PLUS, F8, 1, isa), checks_for(MIN_PLUS, F8, 23).safe
+    assert safe is not None
+    expected = np.min(a + b.T, axis=1)[:, None]
+    wide = np.repeat(b, 3, axis=1)
+    for vector in (b, wide[:, 1:2]):
+        C = np.empty((21, 1))
+        assert products.times_vector_within(A, (vector,), (C,), None, safe)
+        np.testing.assert_array_equal(C, expected)
+    (values,) = A.values
+    for place in range(0, len(values), 5):
+        kept, values[place] = values[place], rng.choice([np.nan, -np.inf])
+        assert not products.times_vector_within(A, (b,), (np.empty((21, 1)),), None, safe)
+        values[place] = np.inf
+        assert products.times_vector_within(A, (b,), (np.empty((21, 1)),), None, safe)
+        values[place] = kept
 
 
 def test_columns_beyond_32_bits() -> None:
