@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import semiring as sr
 from tests.campaign.cases import Case
 from tests.campaign.subjects import Values
 
-__all__ = ["LISTS", "MATRICES", "graph_of", "labels_of"]
+__all__ = ["LISTS", "MATRICES", "graph_of", "labels_of", "pydata_of", "sparse_of"]
 
 MATRICES = ("array", "nested list", "frame")
 LISTS = ("csr", "csc", "coo", "edges", "table", "networkx", "igraph", "rustworkx")
@@ -79,3 +80,30 @@ def _marked(values: Any, zero: Any, marker: Any) -> Any:
     copy = values.copy()
     copy[values == zero] = marker
     return copy
+
+
+def sparse_of(kind: str, data: Any, rows: Any, columns: Any, shape: tuple[int, ...], *, gpu: bool) -> Any:
+    """A sparse array of SciPy, or of CuPy on a GPU, whose entries lie in the order given, also those that have a place in common."""
+    fmt, _, matrix = kind.partition("_")
+    m, n = shape
+    if fmt != "coo":
+        by, along = (rows, columns) if fmt == "csr" else (columns, rows)
+        order = np.argsort(by, kind="stable")
+        starts = np.searchsorted(by[order], np.arange((m if fmt == "csr" else n) + 1)).astype(np.int32)
+        parts: Any = data[order], along[order].astype(np.int32), starts
+    else:
+        parts = data, (rows, columns)
+    if gpu:
+        import cupy
+
+        parts = tuple(tuple(map(cupy.asarray, part)) if isinstance(part, tuple) else cupy.asarray(part) for part in parts)
+        return getattr(importlib.import_module("cupyx.scipy.sparse"), f"{fmt}_matrix")(parts, shape=shape)
+    import scipy.sparse as sp
+
+    return getattr(sp, f"{fmt}_{matrix or 'array'}")(parts, shape=shape)
+
+
+def pydata_of(kind: str, data: Any, rows: Any, columns: Any, shape: tuple[int, ...], *, gpu: bool) -> Any:
+    """A sparse array of PyData on the host, which has an entry for a place at most."""
+    made = importlib.import_module("sparse").COO(np.stack([rows, columns]), data, shape=shape)
+    return made.asformat("gcxs") if kind == "GCXS" else made
