@@ -18,6 +18,7 @@ from semiring.kernels.cpu.hop_counts import hop_rows
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.pair_search import PairArrays, PairWords
 from semiring.kernels.cpu.search import SearchArrays, SearchWords, search_name
+from semiring.kernels.cpu.tight_edges import TightArrays, TightWords, tight_name
 
 __all__ = ["Searches"]
 
@@ -36,6 +37,8 @@ _MEET, _PAIR_SEEN = PairWords._fields.index("meet"), PairWords._fields.index("se
 _TOGETHER, _SHARES = 1 << 15, 4
 """Vertices and edges of the searches that one call makes at most, as between two of them Python may run, and be interrupted; and calls for
 each of several threads at least, so that all have enough to do."""
+
+_TIGHT_FIRST, _TIGHT_LAST, _TIGHT_QUEUE = map(TightWords._fields.index, ("first", "last", "queue"))
 
 _FIRST, _LAST, _QUEUE, _COMPLETE, _SEEN = map(SearchWords._fields.index, ("first", "last", "queue", "complete", "seen"))
 
@@ -178,6 +181,48 @@ class Searches(Threaded):
             while halves[-1][-1] != end:
                 halves[-1].append(link.item(halves[-1][-1]))
         return halves[0][::-1] + halves[1][1:], seen
+
+    def trees(self, graph: Graph, back: Graph, roots: Array, values: Values, tree: Array, *, backward: bool = False) -> Array:
+        """Grow the trees of best paths out of rows that were found otherwise, along tight edges; which of them became trees.
+
+        Parameters
+        ----------
+        graph, back : tuple
+            The compressed rows of the graph, see `rows`, and of the same edges the other way round.
+        roots : int array of shape (s,)
+        values : tuple of contiguous arrays of shape (s, n)
+        tree : int32 array of shape (s, n)
+            Gets the vertex before each one, −1 where there is none; of a row that did not become a tree, anything.
+        backward : bool
+            Multiply by edges from the left.
+        """
+        count, n, m = len(roots), len(graph[0]) - 1, len(graph[1])
+        roots = np.ascontiguousarray(roots, np.int64)
+        starts, back_starts = (np.ascontiguousarray(g[0], np.int64) for g in (graph, back))
+        heads, tails = (np.ascontiguousarray(g[1], np.int32) for g in (graph, back))
+        weights, back_weights = ([np.ascontiguousarray(w) for w in g[2]] for g in (graph, back))
+        grown = np.zeros(count, np.uint8)
+        sizes = [4 * n, *(n * w.itemsize for w in weights)]  # the queue, and the best offer to each vertex
+        sizes = [size + -size % _LINE for size in sizes]
+        words = TightWords(n, 0, 0, *map(address, (roots, starts, heads, back_starts, tails)), 0, address(tree), address(grown))
+        parts = [TightArrays(*map(address, each), 0) for each in zip(weights, back_weights, values, strict=True)]
+        template = pack(words, parts)
+        bests = [len(words) + c * len(TightArrays._fields) + TightArrays._fields.index("best") for c in range(len(parts))]
+        function = self._kernels.function(tight_name(backward=backward))
+        threads = self._workers(count * (n + m))
+        step = max(1, min(_TOGETHER // max(1, n + m), -(-count // (_SHARES * threads))))
+
+        def grow(first: int, worker: int = 0) -> None:
+            words, scratch = template[:], take_scratch(sum(sizes))
+            words[_TIGHT_FIRST], words[_TIGHT_LAST] = first, min(first + step, count)
+            places = [scratch.address + sum(sizes[:i]) for i in range(len(sizes))]
+            for word, place in zip((_TIGHT_QUEUE, *bests), places, strict=True):
+                words[word] = place
+            function(words.buffer_info()[0])
+            return_scratch(scratch)
+
+        run(grow, range(0, count, step), threads)
+        return grown.astype(bool)
 
     def line(self, weights: Values, *, backward: bool = False) -> Values:
         """The elements from the first vertex of a line of edges to each of its vertices: 1, then a product for each edge."""
