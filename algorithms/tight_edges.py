@@ -55,8 +55,8 @@ def grow_trees(
     trees = np.full(values[0].shape, -1, np.int32)
     searches = searches_for(semiring, edges.dtypes, "cpu", threads)
     if searches is not None:
-        forms = ((g.starts, g.heads, g.weights) for g in (graph, back))
-        grown = searches.trees(*forms, roots, values, trees, backward=backward)
+        there, reverse = ((g.starts, g.heads, g.weights) for g in (graph, back))
+        grown = searches.trees(there, reverse, roots, values, trees, backward=backward)
     else:
         grown = np.array(
             [_grown(semiring, back, *row, backward=backward) for row in zip(roots.tolist(), trees, *values, strict=True)], bool

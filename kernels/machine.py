@@ -117,7 +117,7 @@ ANALYSIS, FRONT = 1.5e-6, 2e-6
 SWEEP, SWEEP_ENTRY = 2.5, 3.5e-10
 """Steps of a product that take as long on all threads as an entry of the panels takes for a row; of a byte of the row on a core."""
 
-TIGHT = 4e-9
+TIGHT = 2e-9
 """Of a vertex or an edge, where a row's tree is grown along tight edges, on a core."""
 
 TRIAL_ELIMINATION = 4

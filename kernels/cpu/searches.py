@@ -18,7 +18,7 @@ from semiring.kernels.cpu.hop_counts import hop_rows
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.pair_search import PairArrays, PairWords
 from semiring.kernels.cpu.search import SearchArrays, SearchWords, search_name
-from semiring.kernels.cpu.tight_edges import TightArrays, TightWords, tight_name
+from semiring.kernels.cpu.tight_edges import TightArrays, TightWords, tight_lanes, tight_name
 
 __all__ = ["Searches"]
 
@@ -197,32 +197,35 @@ class Searches(Threaded):
             Multiply by edges from the left.
         """
         count, n, m = len(roots), len(graph[0]) - 1, len(graph[1])
-        roots = np.ascontiguousarray(roots, np.int64)
+        lanes = tight_lanes(self._kernels.representation, self._kernels.target)
         starts, back_starts = (np.ascontiguousarray(g[0], np.int64) for g in (graph, back))
         heads, tails = (np.ascontiguousarray(g[1], np.int32) for g in (graph, back))
         weights, back_weights = ([np.ascontiguousarray(w) for w in g[2]] for g in (graph, back))
-        grown = np.zeros(count, np.uint8)
-        sizes = [4 * n, *(n * w.itemsize for w in weights)]  # the queue, and the best offer to each vertex
+        roots, grown = np.append(roots, np.repeat(roots[-1:], lanes)).astype(np.int32), np.zeros(count + lanes, np.uint8)
+        sizes = [4 * max(n, lanes * lanes), *(n * lanes * w.itemsize for w in weights)]
         sizes = [size + -size % _LINE for size in sizes]
-        words = TightWords(n, 0, 0, *map(address, (roots, starts, heads, back_starts, tails)), 0, address(tree), address(grown))
-        parts = [TightArrays(*map(address, each), 0) for each in zip(weights, back_weights, values, strict=True)]
+        given = [n, 0, 0, *map(address, (roots, starts, heads, back_starts, tails)), 0, address(tree), address(grown)]
+        words = TightWords(*given)
+        parts = [TightArrays(address(w), address(b), address(v), 0) for w, b, v in zip(weights, back_weights, values, strict=True)]
         template = pack(words, parts)
-        bests = [len(words) + c * len(TightArrays._fields) + TightArrays._fields.index("best") for c in range(len(parts))]
-        function = self._kernels.function(tight_name(backward=backward))
-        threads = self._workers(count * (n + m))
-        step = max(1, min(_TOGETHER // max(1, n + m), -(-count // (_SHARES * threads))))
+        panels = [len(words) + c * len(TightArrays._fields) + TightArrays._fields.index("scratch") for c in range(len(parts))]
+        trees, search = (self._kernels.function(tight_name(kind, backward=backward)) for kind in ("trees", "search"))
 
         def grow(first: int, worker: int = 0) -> None:
             words, scratch = template[:], take_scratch(sum(sizes))
-            words[_TIGHT_FIRST], words[_TIGHT_LAST] = first, min(first + step, count)
-            places = [scratch.address + sum(sizes[:i]) for i in range(len(sizes))]
-            for word, place in zip((_TIGHT_QUEUE, *bests), places, strict=True):
-                words[word] = place
-            function(words.buffer_info()[0])
+            for i, word in enumerate((_TIGHT_QUEUE, *panels)):
+                words[word] = scratch.address + sum(sizes[:i])
+            last = min(first + lanes, count)
+            if n >= lanes:
+                words[_TIGHT_FIRST], words[_TIGHT_LAST] = first, last
+                trees(words.buffer_info()[0])
+            for row in (np.flatnonzero(grown[first:last] == 0) + first).tolist():
+                words[_TIGHT_FIRST] = row
+                search(words.buffer_info()[0])
             return_scratch(scratch)
 
-        run(grow, range(0, count, step), threads)
-        return grown.astype(bool)
+        run(grow, range(0, count, lanes), self._workers(count * (n + m)))
+        return grown[:count].astype(bool)
 
     def line(self, weights: Values, *, backward: bool = False) -> Values:
         """The elements from the first vertex of a line of edges to each of its vertices: 1, then a product for each edge."""

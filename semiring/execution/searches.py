@@ -73,9 +73,10 @@ def rows_by_elimination(
 ) -> tuple[Values, Any]:
     """The same by elimination, with trees that are grown of the rows."""
     every = np.arange(edges.n)
-    everywhere = np.array_equal(roots, every)
-    ends = {"every_source": backward or everywhere, "every_target": not backward or everywhere}
-    values = eliminated(how, edges, labels).between(*((every, roots) if backward else (roots, every)), **ends, meter=meter)
+    some = not np.array_equal(roots, every)
+    ends = (every, roots) if backward else (roots, every)
+    closed = eliminated(how, edges, labels)
+    values = closed.between(*ends, every_source=backward or not some, every_target=not (backward and some), meter=meter)
     if not how.paths:
         return values, None
     rows = tuple([np.ascontiguousarray(v.T) for v in values]) if backward else values

@@ -54,9 +54,9 @@ def test_csgraph(options: dict[str, Any]) -> None:
     np.testing.assert_array_equal(sr.csgraph.dijkstra(graph, **options), csgraph.dijkstra(graph, **options))
 
 
-def lightest(graph: Any, distances: Any, predecessors: Any, roots: Any, *, backward: bool = False) -> None:
+def are_trees(graph: Any, roots: Any, found: Any, *, backward: bool = False) -> None:
     """Each vertex that is reached has its distance by the edge from its predecessor, and leads back to its root."""
-    for root, row, before in zip(roots, distances, predecessors, strict=True):
+    for root, row, before in zip(roots, *found, strict=True):
         reached = np.flatnonzero(np.isfinite(row) & (np.arange(len(row)) != root))
         u, v = (reached, before[reached]) if backward else (before[reached], reached)
         np.testing.assert_allclose(row[before[reached]] + np.asarray(graph[u, v]).ravel(), row[reached], rtol=1e-13)
@@ -69,7 +69,7 @@ def lightest(graph: Any, distances: Any, predecessors: Any, roots: Any, *, backw
 @pytest.mark.usefixtures("eliminated")
 @pytest.mark.parametrize("weights", ["whole", "zero", "real", "negative"])
 def test_predecessors(weights: str) -> None:
-    """Also where edges weigh nothing, so that all vertices of a circle tie, and where sums are rounded in another order than along paths."""
+    """Also where edges weigh nothing, so that vertices of a circle tie, and where sums are rounded in another order than along paths."""
     graph, rng = grid(), np.random.default_rng(3)
     if weights == "zero":
         graph.data = rng.integers(0, 2, len(graph.data)).astype(float)
@@ -83,13 +83,13 @@ def test_predecessors(weights: str) -> None:
     assert sr.csgraph.explain(graph, "J", return_predecessors=True).strategy == "elimination"
     found = sr.csgraph.johnson(graph, return_predecessors=True)
     np.testing.assert_allclose(found[0], csgraph.johnson(graph), rtol=1e-13, atol=1e-13)
-    lightest(graph, *found, range(144))
+    are_trees(graph, range(144), found)
     if weights != "negative":
-        lightest(graph, *sr.csgraph.dijkstra(graph, indices=some, return_predecessors=True), some)
+        are_trees(graph, some, sr.csgraph.dijkstra(graph, indices=some, return_predecessors=True))
     paths = sr.apsp(graph, paths=True)
-    lightest(graph, paths.values, paths.predecessors(), range(144))
+    are_trees(graph, range(144), (paths.values, paths.predecessors()))
     back = sr.factor(graph).paths(targets=some)
-    lightest(graph, back.values.T, back.next_hops().T, some, backward=True)
+    are_trees(graph, some, (back.values.T, back.next_hops().T), backward=True)
 
 
 @pytest.mark.usefixtures("eliminated")
