@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from tests.campaign.cases import Case
+from tests.campaign.cases import Case, Unjudged
 from tests.campaign.subjects import Values
 
 __all__ = ["LISTS", "MATRICES", "graph_of", "labels_of", "pydata_of", "sparse_of"]
 
 MATRICES = ("array", "nested list", "frame")
 LISTS = ("csr", "csc", "coo", "edges", "table", "networkx", "igraph", "rustworkx")
+
+
+def library(name: str) -> Any:
+    """A library whose objects are drawn; where it is not installed, there is nothing to judge."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise Unjudged(f"{name} is not installed") from error
 
 
 def labels_of(n: int) -> list[str]:
@@ -34,9 +42,7 @@ def graph_of(case: Case, a: Values) -> tuple[Any, list[Any] | None]:
         return a[0].tolist(), None
     labels = labels_of(n)
     if kind == "frame":
-        import pandas as pd  # type: ignore[import-untyped]  # it ships no types
-
-        return pd.DataFrame(a[0], index=labels, columns=labels), labels
+        return library("pandas").DataFrame(a[0], index=labels, columns=labels), labels
     rows, columns = np.nonzero(a[0] != subject.zeros[0])
     order = np.random.default_rng(n).permutation(len(rows))
     rows, columns = rows[order], columns[order]
@@ -46,33 +52,23 @@ def graph_of(case: Case, a: Values) -> tuple[Any, list[Any] | None]:
     if kind == "edges":
         return sr.edges(zip([labels[i] for i in rows], [labels[j] for j in columns], weights.tolist(), strict=True), nodes=labels), labels
     if kind == "table":
-        import pandas as pd
-
-        table = pd.DataFrame({"from": [labels[i] for i in rows], "to": [labels[j] for j in columns], "cost": weights})
+        table = library("pandas").DataFrame({"from": [labels[i] for i in rows], "to": [labels[j] for j in columns], "cost": weights})
         return sr.edges(table, weight="cost", nodes=labels), labels
     if kind == "networkx":
-        import networkx as nx
-
-        graph = nx.DiGraph()
+        graph = library("networkx").DiGraph()
         graph.add_nodes_from(labels)
         graph.add_weighted_edges_from(zip([labels[i] for i in rows], [labels[j] for j in columns], weights.tolist(), strict=True))
         return graph, labels
     if kind == "igraph":
-        import igraph  # type: ignore[import-untyped]  # it ships no types
-
         ends = zip(rows.tolist(), columns.tolist(), strict=True)
         attributes = {"vertex_attrs": {"name": labels}, "edge_attrs": {"weight": weights.tolist()}}
-        return igraph.Graph(n, list(ends), directed=True, **attributes), labels
+        return library("igraph").Graph(n, list(ends), directed=True, **attributes), labels
     if kind == "rustworkx":
-        import rustworkx
-
-        graph = rustworkx.PyDiGraph()
+        graph = library("rustworkx").PyDiGraph()
         graph.add_nodes_from(labels)
         graph.add_edges_from(list(zip(rows.tolist(), columns.tolist(), weights.tolist(), strict=True)))
         return graph, labels
-    import scipy.sparse as sp
-
-    return sp.coo_array((weights, (rows, columns)), shape=(n, n)).asformat(kind), None
+    return library("scipy.sparse").coo_array((weights, (rows, columns)), shape=(n, n)).asformat(kind), None
 
 
 def _marked(values: Any, zero: Any, marker: Any) -> Any:
@@ -97,13 +93,11 @@ def sparse_of(kind: str, data: Any, rows: Any, columns: Any, shape: tuple[int, .
         import cupy
 
         parts = tuple(tuple(map(cupy.asarray, part)) if isinstance(part, tuple) else cupy.asarray(part) for part in parts)
-        return getattr(importlib.import_module("cupyx.scipy.sparse"), f"{fmt}_matrix")(parts, shape=shape)
-    import scipy.sparse as sp
-
-    return getattr(sp, f"{fmt}_{matrix or 'array'}")(parts, shape=shape)
+        return getattr(library("cupyx.scipy.sparse"), f"{fmt}_matrix")(parts, shape=shape)
+    return getattr(library("scipy.sparse"), f"{fmt}_{matrix or 'array'}")(parts, shape=shape)
 
 
 def pydata_of(kind: str, data: Any, rows: Any, columns: Any, shape: tuple[int, ...], *, gpu: bool) -> Any:
     """A sparse array of PyData on the host, which has an entry for a place at most."""
-    made = importlib.import_module("sparse").COO(np.stack([rows, columns]), data, shape=shape)
+    made = library("sparse").COO(np.stack([rows, columns]), data, shape=shape)
     return made.asformat("gcxs") if kind == "GCXS" else made
