@@ -1,8 +1,9 @@
 """Predecessor trees of rows of the closure of a sparse graph, by the edges that are tight: d_u ⊗ a_uv is what d_v is, the best of all.
 
 In a row d of the closure from a source, the vertex before v on a best path is the u whose edge offers v the most. Where no cycle ties with
-the empty path that makes a tree, with the source at its root; where one does, as where edges weigh zero, or rounding hides what is tight,
-the vertices may point at each other in a circle. Each row is checked, and one that is no tree is searched instead.
+the empty path that makes a tree, with the source at its root. Where one does, as where edges weigh zero, the vertices may point at each
+other in a circle: then the tree grows from the source along tight edges (`semiring.kernels.cpu.tight_edges`). A row in which rounding hides
+what is tight is searched instead.
 
 Examples
 --------
@@ -38,7 +39,7 @@ Values = tuple[Array, ...]
 def grow_trees(
     semiring: Semiring, edges: CSR, roots: Array, values: Values, *, backward: bool = False, threads: int | None = None
 ) -> Array:
-    """The vertex before each one on a best path from each root (`backward`: after it, to the root), −1 for none. O(n log h + m) a row.
+    """The vertex before each one on a best path from each root (`backward`: after it, to the root), −1 for none. O(n + m) a row.
 
     Parameters
     ----------
