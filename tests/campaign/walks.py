@@ -55,8 +55,9 @@ def _check_paths(case: Case) -> Complaint | None:
     complaint = judged(found, {sr.NegativeCycleError: leads}, required)
     if complaint is not None or found.error is not None:
         return complaint
-    simple = nx.DiGraph(np.argwhere(np.isfinite(weights)).tolist())
+    simple: Any = nx.DiGraph()
     simple.add_nodes_from(range(len(weights)))
+    simple.add_edges_from(np.argwhere(np.isfinite(weights)).tolist())
     paths = [[source]] if source == target else list(nx.all_simple_paths(simple, source, target))
     every = {tuple(names[v] for v in p): sum((weights[u, v] for u, v in itertools.pairwise(p)), 0.0) for p in paths}
     got = {tuple(path): distance for distance, path in found.result}
