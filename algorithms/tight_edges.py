@@ -1,8 +1,9 @@
 """Predecessor trees of rows of the closure of a sparse graph, by the edges that are tight: d_u ⊗ a_uv is what d_v is, the best of all.
 
 In a row d of the closure from a source, the vertex before v on a best path is the u whose edge offers v the most. Where no cycle ties with
-the empty path that makes a tree, with the source at its root; where one does, as where edges weigh zero, or rounding hides what is tight,
-the vertices may point at each other in a circle. Each row is checked, and one that is no tree is searched instead.
+the empty path that makes a tree, with the source at its root. Where one does, as where edges weigh zero, the vertices may point at each
+other in a circle: then the tree grows from the source along tight edges (`semiring.kernels.cpu.tight_edges`). A row in which rounding hides
+what is tight is searched instead.
 
 Examples
 --------
@@ -38,7 +39,7 @@ Values = tuple[Array, ...]
 def grow_trees(
     semiring: Semiring, edges: CSR, roots: Array, values: Values, *, backward: bool = False, threads: int | None = None
 ) -> Array:
-    """The vertex before each one on a best path from each root (`backward`: after it, to the root), −1 for none. O(n log h + m) a row.
+    """The vertex before each one on a best path from each root (`backward`: after it, to the root), −1 for none. O(n + m) a row.
 
     Parameters
     ----------
@@ -51,24 +52,35 @@ def grow_trees(
     backward : bool
     threads : int, optional
     """
-    graph = edges.transposed() if backward else edges
-    order = np.argsort(graph.heads, kind="stable")
-    order = order[graph.tails[order] != graph.heads[order]]
-    tails, heads, weights = graph.tails[order], graph.heads[order], tuple(w[order] for w in graph.weights)
+    graph, back = (edges.transposed(), edges) if backward else (edges, edges.transposed())
     trees = np.full(values[0].shape, -1, np.int32)
-    for root, tree, *row in zip(roots.tolist(), trees, *values, strict=True):
-        there = np.logical_or.reduce([np.asarray(v != z) for v, z in zip(row, edges.zero, strict=True)])
-        _take_tight(semiring, (tails, heads, weights), tuple(row), tree, backward=backward)
-        tree[~there] = -1
-        tree[root] = -1
-        ends = follow(np.where(tree < 0, np.arange(len(tree)), tree)[None])[0]
-        if not (ends[there] == root).all():
-            tree[:] = -1
-            searches = searches_for(semiring, edges.dtypes, "cpu", threads)
-            found = rows_of_edges(semiring, edges, np.array([root]), backward=backward, tree=tree[None], searches=searches)
-            for v, new in zip(row, found, strict=True):
-                v[...] = new[0]
+    searches = searches_for(semiring, edges.dtypes, "cpu", threads)
+    if searches is not None:
+        there, reverse = ((g.starts, g.heads, g.weights) for g in (graph, back))
+        grown = searches.trees(there, reverse, roots, values, trees, backward=backward)
+    else:
+        grown = np.array(
+            [_grown(semiring, back, *row, backward=backward) for row in zip(roots.tolist(), trees, *values, strict=True)], bool
+        )
+    for i in np.flatnonzero(~grown).tolist():
+        trees[i] = -1
+        some = slice(i, i + 1)
+        found = rows_of_edges(semiring, edges, roots[some], backward=backward, tree=trees[some], searches=searches)
+        for v, new in zip(values, found, strict=True):
+            v[some] = new
     return trees
+
+
+def _grown(semiring: Semiring, back: CSR, root: int, tree: Array, *row: Array, backward: bool) -> bool:
+    """Grow one tree with NumPy; whether it became one."""
+    there = np.logical_or.reduce([np.asarray(v != z) for v, z in zip(row, back.zero, strict=True)])
+    heads, tails, weights = back.tails, back.heads, back.weights
+    others = tails != heads
+    _take_tight(semiring, (tails[others], heads[others], tuple(w[others] for w in weights)), row, tree, backward=backward)
+    tree[~there] = -1
+    tree[root] = -1
+    ends = follow(np.where(tree < 0, np.arange(len(tree)), tree)[None])[0]
+    return bool((ends[there] == root).all())
 
 
 def _take_tight(semiring: Semiring, edges: tuple[Array, Array, Values], row: Values, tree: Array, *, backward: bool) -> None:

@@ -131,9 +131,11 @@ def measure(name: str, graph: Any, *, statistics: bool) -> list[list[str]]:
     ways: dict[str, tuple[Callable[[], Any] | None, int]] = {
         "rows in the order of elimination": (lambda: f.rows(near), len(near)),
         "rows of random sources": (lambda: f.rows(far), len(far)),
+        "rows of random sources and their trees": (lambda: f.paths(far), len(far)),
         "1,000 × 1,000 entries": (lambda: f[far[:1000], far[-1000:]], min(n, 1000)),
         "searches of this library": (lambda: sr.apsp(graph, sources=few, dtype="float32"), len(few)),
         "SciPy's Dijkstra": (lambda: csgraph.dijkstra(graph, indices=few), len(few)),
+        "the same with its trees": (lambda: csgraph.dijkstra(graph, indices=few, return_predecessors=True), len(few)),
         "networkit's": (_networkit(graph, few), len(few)),
         "igraph's": (_igraph(graph, few), len(few)),
     }

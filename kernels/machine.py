@@ -114,11 +114,14 @@ SPARSE_TASKS, VECTOR_TASKS = 16, 4
 
 # Sparse elimination. 2 cores of AMD Zen 4, 2026-11-23.
 
-ANALYSIS, FRONT = 4e-6, 2e-6
+ANALYSIS, FRONT = 1.5e-6, 2e-6
 """Of a vertex or an edge in the order and the symbolic analysis; of a vertex in the elimination, besides its steps."""
 
 SWEEP, SWEEP_ENTRY = 2.5, 3.5e-10
 """Steps of a product that take as long on all threads as an entry of the panels takes for a row; of a byte of the row on a core."""
+
+TIGHT = 2e-9
+"""Of a vertex or an edge, where a row's tree is grown along tight edges, on a core."""
 
 TRIAL_ELIMINATION = 4
 """How many times as long as the analysis the fastest other way has to be predicted, as the analysis may turn out to be in vain."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.equations import law
 from semiring.algebra.laws import is_selective
 from semiring.arrays.devices import gpu_number, is_gpu
 from semiring.arrays.memory import fits
@@ -146,7 +147,7 @@ def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, thre
     semiring, dtypes, device
         As for `engine_for`.
     states : int
-        Of which a thread block of a GPU has room for a thousand.
+        Of which a thread block of a GPU has room for a thousand, where the zero annihilates.
     threads : int, optional
         As for `engine_for`.
     """
@@ -156,7 +157,9 @@ def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, thre
         if is_gpu(device):
             from semiring.kernels.cuda.scan import CudaScans, fits
 
-            return CudaScans(semiring, dtypes, gpu_number(device)) if fits(semiring, dtypes, states) else None
+            # What pads a vector is 0, and what it is multiplied with must not come back.
+            suits = fits(semiring, dtypes, states) and law(semiring, dtypes, "0 annihilates").status == "passed"
+            return CudaScans(semiring, dtypes, gpu_number(device)) if suits else None
         from semiring.kernels.cpu.scans import CpuScans
 
     return CpuScans(semiring, dtypes, threads)

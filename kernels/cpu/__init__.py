@@ -8,7 +8,8 @@ The kernels: `product` packs panels and has the macro-kernel, the loops of Goto 
 makes products of exponentials of those over log Σ exp; `witness` finds which k won; `pivot` closes a pivot block; `stacks` calls these for
 all matrices of a stack, and `lanes` has small ones one to a lane; `vector` multiplies a matrix and a vector; `bounds` has the check of
 operands that is part of a product; `scan` takes vectors through long products; `search` finds rows of the closure of a sparse graph,
-`pair_search` one path, and `hops` hop counts from many vertices at once; `strong_components` and `transposition` are of sparse patterns;
+`pair_search` one path, `tight_edges` trees of rows that were found otherwise, and `hops` hop counts from many vertices at once;
+`strong_components` and `transposition` are of sparse patterns;
 `sparse` multiplies compressed rows by a dense matrix, and `gustavson` by compressed rows; `elimination_tree` analyses a sparse pattern,
 `fronts` eliminates it, and `sweeps` goes through what is left, of which `tally` counts and adds up distances; `statistics` reads what
 numbers there are; `boolean` has the kernels on bits, and their engine. Loops over the vertices of a graph are written with `body`:

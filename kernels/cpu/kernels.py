@@ -36,7 +36,7 @@ class Kernels:
         See `pivot_side`.
     function : callable
         ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, what `search_name` or `ScanForm`
-        names, ``search_pair``, or a function of `FrontKernel` or `SweepKernel`.
+        names, ``search_pair``, what `tight_name` names, or a function of `FrontKernel` or `SweepKernel`.
     product_launch, pivot_launch, product_stack, pivot_stack : callable
         Those of this representation and these tiles; what was used last is kept.
     """
@@ -93,6 +93,7 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     from semiring.kernels.cpu.sparse import SparseKernel
     from semiring.kernels.cpu.sparse_words import SparseForm
     from semiring.kernels.cpu.sweeps import SweepKernel
+    from semiring.kernels.cpu.tight_edges import TightKernel
     from semiring.kernels.cpu.vector import VectorKernel
     from semiring.kernels.cpu.witness import WitnessKernel
 
@@ -118,6 +119,8 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
         functions = SweepKernel(rep.by_steps, target, name).functions()
     elif name == "search_pair":
         functions = PairKernel(rep, target, name).functions()
+    elif name.startswith("tight"):
+        functions = TightKernel(rep, target, name).functions()
     elif name.startswith("search"):
         functions = SearchKernel(rep, target, name).functions()
     elif name.startswith("scan"):

@@ -372,5 +372,7 @@ class SearchKernel:
         if self.rep.kind != "clamped":
             return better
         (s,), (o,) = self.rep.outer, offer
-        finite = self.low.compare("lt" if self.rep.extremum == "min" else "gt", s, o.name, s.literal(self.rep.inner_zero[0]))
+        finite = self.low.compare(
+            "lt" if self.rep.extremum == "min" else "gt", s, o.name, s.constant(self.rep.inner_zero[0], self.low.width)
+        )
         return self.low.all_of([better, finite])

@@ -18,6 +18,7 @@ from semiring.kernels.cpu.hop_counts import hop_rows
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.pair_search import PairArrays, PairWords
 from semiring.kernels.cpu.search import SearchArrays, SearchWords, search_name
+from semiring.kernels.cpu.tight_edges import TightArrays, TightWords, tight_lanes, tight_name
 
 __all__ = ["Searches"]
 
@@ -36,6 +37,8 @@ _MEET, _PAIR_SEEN = PairWords._fields.index("meet"), PairWords._fields.index("se
 _TOGETHER, _SHARES = 1 << 15, 4
 """Vertices and edges of the searches that one call makes at most, as between two of them Python may run, and be interrupted; and calls for
 each of several threads at least, so that all have enough to do."""
+
+_TIGHT_FIRST, _TIGHT_LAST, _TIGHT_QUEUE = map(TightWords._fields.index, ("first", "last", "queue"))
 
 _FIRST, _LAST, _QUEUE, _COMPLETE, _SEEN = map(SearchWords._fields.index, ("first", "last", "queue", "complete", "seen"))
 
@@ -180,6 +183,51 @@ class Searches(Threaded):
                 halves[-1].append(link.item(halves[-1][-1]))
         return_scratch(found)
         return (halves[0][::-1] + halves[1][1:] if meet >= 0 else None), seen
+
+    def trees(self, graph: Graph, back: Graph, roots: Array, values: Values, tree: Array, *, backward: bool = False) -> Array:
+        """Grow the trees of best paths out of rows that were found otherwise, along tight edges; which of them became trees.
+
+        Parameters
+        ----------
+        graph, back : tuple
+            The compressed rows of the graph, see `rows`, and of the same edges the other way round.
+        roots : int array of shape (s,)
+        values : tuple of contiguous arrays of shape (s, n)
+        tree : int32 array of shape (s, n)
+            Gets the vertex before each one, −1 where there is none; of a row that did not become a tree, anything.
+        backward : bool
+            Multiply by edges from the left.
+        """
+        count, n, m = len(roots), len(graph[0]) - 1, len(graph[1])
+        lanes = tight_lanes(self._kernels.representation, self._kernels.target)
+        starts, back_starts = (np.ascontiguousarray(g[0], np.int64) for g in (graph, back))
+        heads, tails = (np.ascontiguousarray(g[1], np.int32) for g in (graph, back))
+        weights, back_weights = ([np.ascontiguousarray(w) for w in g[2]] for g in (graph, back))
+        roots, grown = np.append(roots, np.repeat(roots[-1:], lanes)).astype(np.int32), np.zeros(count + lanes, np.uint8)
+        sizes = [4 * max(n, lanes * lanes), *(n * lanes * w.itemsize for w in weights)]
+        sizes = [size + -size % _LINE for size in sizes]
+        given = [n, 0, 0, *map(address, (roots, starts, heads, back_starts, tails)), 0, address(tree), address(grown)]
+        words = TightWords(*given)
+        parts = [TightArrays(address(w), address(b), address(v), 0) for w, b, v in zip(weights, back_weights, values, strict=True)]
+        template = pack(words, parts)
+        panels = [len(words) + c * len(TightArrays._fields) + TightArrays._fields.index("scratch") for c in range(len(parts))]
+        trees, search = (self._kernels.function(tight_name(kind, backward=backward)) for kind in ("trees", "search"))
+
+        def grow(first: int, worker: int = 0) -> None:
+            words, scratch = template[:], take_scratch(sum(sizes))
+            for i, word in enumerate((_TIGHT_QUEUE, *panels)):
+                words[word] = scratch.address + sum(sizes[:i])
+            last = min(first + lanes, count)
+            if n >= lanes:
+                words[_TIGHT_FIRST], words[_TIGHT_LAST] = first, last
+                trees(words.buffer_info()[0])
+            for row in (np.flatnonzero(grown[first:last] == 0) + first).tolist():
+                words[_TIGHT_FIRST] = row
+                search(words.buffer_info()[0])
+            return_scratch(scratch)
+
+        run(grow, range(0, count, lanes), self._workers(count * (n + m)))
+        return grown[:count].astype(bool)
 
     def line(self, weights: Values, *, backward: bool = False) -> Values:
         """The elements from the first vertex of a line of edges to each of its vertices: 1, then a product for each edge."""

@@ -12,7 +12,8 @@ Every public name of SciPy's module is here, so that one line of a program chang
 - `yen` finds simple paths by this library's searches. All else is SciPy's own.
 
 The functions for shortest paths, in `shortest`, pass their arguments to `solving.solve`. That lets `call.read_call` check them, for which
-`reading.read` reads the graph by SciPy's conventions, and computes what the call's plan says. `conversions` has the other functions.
+`reading.read` reads the graph by SciPy's conventions, and computes what the call's plan says. `alternatives` has `yen`, and `conversions`
+the other functions.
 
 >>> from semiring import csgraph
 >>> csgraph.shortest_path([[0, 1, 5], [0, 0, 2], [0, 0, 0]])
@@ -43,6 +44,7 @@ try:
 except ImportError as error:
     raise ImportError(f"semiring.csgraph stands in SciPy's place and needs it: pip install 'semiring[graphs]' ({error})") from error
 
+from semiring.csgraph.alternatives import yen
 from semiring.csgraph.call import NegativeCycleError
 from semiring.csgraph.conversions import (
     construct_dist_matrix,
@@ -51,7 +53,7 @@ from semiring.csgraph.conversions import (
     csgraph_masked_from_dense,
     reconstruct_path,
 )
-from semiring.csgraph.shortest import bellman_ford, dijkstra, explain, floyd_warshall, johnson, shortest_path, yen
+from semiring.csgraph.shortest import bellman_ford, dijkstra, explain, floyd_warshall, johnson, shortest_path
 
 __all__ = [
     "NegativeCycleError", "bellman_ford", "breadth_first_order", "breadth_first_tree", "connected_components", "construct_dist_matrix",

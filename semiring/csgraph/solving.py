@@ -30,7 +30,7 @@ from semiring.csgraph.call import AsBoth, Call, Request, cut, read_call
 from semiring.csgraph.reading import Array, as_scipys, in_dtype, is_held, require_held, some, with_root
 from semiring.execution.reporting import reporting
 from semiring.execution.rows import rows_by_products
-from semiring.execution.searches import eliminated, search_steps
+from semiring.execution.searches import rows_by_elimination, search_steps
 from semiring.execution.whole import close_whole
 from semiring.graphs import Graph
 from semiring.graphs.by_rows import rows_of_graph
@@ -186,13 +186,12 @@ def by_searches(call: Call, *, scipys: bool, meter: Meter | None = None) -> tupl
 def _here(call: Call, csr: CSR, sources: Array, meter: Meter | None, *, paths: bool) -> tuple[Array, ...]:
     """Distances from some sources by this library's searches or elimination, and the predecessors if they are wanted."""
     edges = call.searched if csr is call.csr else in_dtype(csr, call.dtype)
-    tree = np.full((len(sources), csr.n), NONE, dtype=np.int32) if paths else None
     if meter is not None:
         meter.expect(search_steps(edges, len(sources)))
     if call.plan.strategy == "elimination":
-        every = call.sources is None
-        found = eliminated(call.plan, edges, None).between(sources, np.arange(csr.n), every_source=every, every_target=True, meter=meter)
+        found, tree = rows_by_elimination(call.plan, edges, None, sources, meter)
     else:
+        tree = np.full((len(sources), csr.n), NONE, dtype=np.int32) if paths else None
         how: dict[str, Any] = {"searches": call.plan.searches, "order": call.plan.problem.order, "meter": meter}
         found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, **how)
     if tree is not None:

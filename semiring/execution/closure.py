@@ -8,7 +8,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import SemiringError, about, refuse_arrays
-from semiring.execution.whole import close_whole, made_of_edges, read_whole
+from semiring.execution.whole import close_whole, made_of_edges, read_whole, shares
 from semiring.graphs import Graph, edges_of
 from semiring.graphs.by_rows import rows_of_graph
 from semiring.graphs.read import GivenMatrix, reading_of
@@ -54,7 +54,12 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         read = read_whole(how, given)
         subject = read.values
         returns = how.gpu and not how.problem.there
-        again, check, progress = lambda: given.read(overwrite=False), options.check, options.progress
+
+        def again() -> Graph | None:
+            """The same once more, unless it is the caller's own memory that was overwritten."""
+            return None if any(map(shares, read.values, given.arrays)) else given.read(overwrite=False)
+
+        check, progress = options.check, options.progress
         return close_whole(how, read, again, reflexive=reflexive, returns=returns, check=check, progress=progress)
     except SemiringError as error:
         about(error, "the closure", semiring, subject)

@@ -13,6 +13,7 @@ from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.reachability import Condensation
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.symbolic import analysed
+from semiring.algorithms.tight_edges import grow_trees
 from semiring.arrays.memory import entry_bytes, fits, free_on
 from semiring.common.errors import TooLargeError, noted
 from semiring.common.progress import Meter, Watcher
@@ -25,7 +26,7 @@ from semiring.results.paths_between import paths_in
 from semiring.results.store import Names
 from semiring.results.trees import PredecessorTrees
 
-__all__ = ["eliminated", "require_rows", "search", "search_all", "search_steps"]
+__all__ = ["eliminated", "require_rows", "rows_by_elimination", "search", "search_all", "search_steps"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -46,9 +47,7 @@ def search(
     The meter is told of the `search_steps`, which it expects already.
     """
     if how.strategy == "elimination":
-        every = np.arange(edges.n)
-        ends = (every, roots) if backward else (roots, every)
-        return eliminated(how, edges, labels).between(*ends, every_source=backward, every_target=not backward, meter=meter), None
+        return rows_by_elimination(how, edges, labels, roots, meter, backward=backward)
     if how.strategy == "condensation":  # of all rows
         return (Condensation.of(edges).matrix(reflexive=reflexive),), None
     tree = np.full((len(roots), edges.n), -1, dtype=np.int32) if how.paths else None
@@ -67,6 +66,22 @@ def search(
     if backward:
         return tuple(v.T for v in values), None if tree is None else tree.T
     return values, tree
+
+
+def rows_by_elimination(
+    how: Plan, edges: CSR, labels: Sequence[Hashable] | None, roots: Array, meter: Meter | None, *, backward: bool = False
+) -> tuple[Values, Any]:
+    """The same by elimination, with trees that are grown of the rows."""
+    every = np.arange(edges.n)
+    some = not np.array_equal(roots, every)
+    ends = (every, roots) if backward else (roots, every)
+    closed = eliminated(how, edges, labels)
+    values = closed.between(*ends, every_source=backward or not some, every_target=not (backward and some), meter=meter)
+    if not how.paths:
+        return values, None
+    rows = tuple([np.ascontiguousarray(v.T) for v in values]) if backward else values
+    tree = grow_trees(how.semiring, edges, roots, rows, backward=backward, threads=how.problem.threads)
+    return (tuple([v.T for v in rows]), tree.T) if backward else (rows, tree)
 
 
 def eliminated(how: Plan, edges: CSR, labels: Sequence[Hashable] | None) -> Factorization:

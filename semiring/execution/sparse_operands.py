@@ -63,7 +63,7 @@ class SparseOperand(NamedTuple):
 
     def most_alike(self) -> int:
         """A bound for how many entries a place has: 1 where nothing is stored twice."""
-        if all(getattr(x, "has_canonical_format", False) for x in _components(self.like)):
+        if all(is_pydata(x) or getattr(x, "has_canonical_format", False) for x in _components(self.like)):
             return 1
         starts = self.rows.starts
         return max(1, int((starts[1:] - starts[:-1]).max())) if len(starts) > 1 else 1

@@ -46,7 +46,7 @@ def made_of_edges(plan: Plan, edges: CSR, labels: Any) -> Graph:
 def close_whole(
     plan: Plan,
     g: Graph,
-    read: Callable[[], Graph],
+    read: Callable[[], Graph | None],
     *,
     reflexive: bool,
     returns: bool,
@@ -62,7 +62,7 @@ def close_whole(
     g : Graph
         On the host, or on the GPU of the plan.
     read : callable
-        Reads the graph once more, without overwriting anything.
+        Reads the graph once more, without overwriting anything; None where that cannot be.
     reflexive : bool
     returns : bool
         Whether results go from a GPU to the host.
@@ -154,7 +154,7 @@ def _row_major(array: Any) -> Any:
     return array if suits else array.copy(order="C")
 
 
-def _kept(g: Graph, values: tuple[Array, ...], read: Callable[[], Graph]) -> Callable[[], tuple[Array, ...] | None]:
+def _kept(g: Graph, values: tuple[Array, ...], read: Callable[[], Graph | None]) -> Callable[[], tuple[Array, ...] | None]:
     """Gives the matrix as it was, if it still exists: the caller's own, or the graph read once more."""
     if not g.owned or not any(shares(v, w) for v, w in zip(values, g.values, strict=True)):
         return lambda: g.values
@@ -163,10 +163,10 @@ def _kept(g: Graph, values: tuple[Array, ...], read: Callable[[], Graph]) -> Cal
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the first reading has warned
             try:
-                arrays = read().values
+                once_more = read()
             except SemiringError:
                 return None
-        return None if any(shares(v, w) for v, w in zip(values, arrays, strict=True)) else arrays
+        return None if once_more is None or any(map(shares, values, once_more.values)) else once_more.values
 
     return again
 

@@ -92,11 +92,14 @@ def search_seconds(problem: Problem, *, compiled: bool) -> float:
 
 
 def elimination_seconds(problem: Problem) -> float:
-    """Of the elimination of a sparse graph that was analysed, and of two sweeps through its panels for each row."""
+    """Of the elimination of a sparse graph that was analysed, two sweeps through its panels for each row, and its tree."""
     assert problem.fill is not None
     speed = speed_of("cpu", problem.semiring, problem.dtypes, packed=False, threads=problem.threads)
     rows = problem.rows * problem.fill.panels * machine.SWEEP / speed.steps
-    rows += problem.rows * problem.n * problem.element_bytes * machine.SWEEP_ENTRY / thread_count(problem.threads)
+    entries = problem.n * problem.element_bytes * machine.SWEEP_ENTRY
+    if problem.paths:
+        entries += (problem.n + (problem.edges or 0)) * machine.TIGHT
+    rows += problem.rows * entries / thread_count(problem.threads)
     return _listing(problem) + _analysis_seconds(problem) + machine.FRONT * problem.n + problem.fill.steps / speed.steps + rows
 
 
@@ -190,7 +193,9 @@ def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
 
 def _fill(problem: Problem, edges: CSR) -> Fill | None:
     """What elimination would take, where the other ways take so long that the analysis is worth it."""
-    if problem.paths or problem.exact or problem.ranks or str(problem.device) == "reference":
+    if problem.exact or problem.ranks or str(problem.device) == "reference":
+        return None
+    if problem.paths and not has_searches(problem.semiring, problem.dtypes):  # trees would be grown by NumPy
         return None
     if problem.order == "rounds" and problem.searches is not None:  # a cycle that no source reaches does no harm to searches
         return None

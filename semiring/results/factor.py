@@ -249,8 +249,8 @@ class Factor(FactorExports):
 
         Notes
         -----
-        O(m) steps for a source beside its row. Of paths that tie one is told. Where zero-weight cycles or rounding hide the tree of a
-        source, it is searched instead.
+        O(m) steps for a source beside its row. Of paths that tie one is told. Where rounding hides the tree of a source, it is searched
+        instead.
         """
         self.semiring.require_selective()
         n, edges = len(self.nodes), self._matrix.edges

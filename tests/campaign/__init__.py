@@ -14,7 +14,9 @@ rounds, and those of a round share a pool of few semirings and dtypes, so that m
 | `layouts`, `kinds` | how an array lies in memory; a matrix as any kind of graph |
 | `oracles`, `answers`, `ways` | products, closures and paths by their definitions |
 | `cases` | a case as data: printed in full, run, judged; which refusals are justified |
-| `products`, `scans`, `closures`, `factors`, `figures`, `drop_in`, `exact`, `commands`, `kills` | entry points: what is drawn and asked |
+| `products`, `sparse`, `scans`, `closures`, `factors`, `figures`, `walks` | entry points: what is drawn and asked |
+| `drop_in`, `exact`, `commands`, `kills` | the same of other faces, exact numbers, and processes of their own |
+| `strategies` | how a sparse graph is computed, where that is drawn too |
 | `shrinking` | the smallest case that still fails |
 | `runner` | rounds, processes, the watch for crashes and hangs, the summary |
 """

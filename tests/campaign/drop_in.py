@@ -14,6 +14,7 @@ from tests.campaign.cases import Case, Complaint, Entry, attempt, judged
 from tests.campaign.lawful import catalogue
 from tests.campaign.layouts import LAYOUTS, laid_out
 from tests.campaign.products import draw_layouts, draw_size
+from tests.campaign.strategies import draw_strategy, taking
 from tests.campaign.subjects import Subject
 from tests.campaign.ways import check_tree
 
@@ -58,6 +59,7 @@ def _draw(rng: Rng, _: Subject, device: str) -> Case:
             options["indices"] = int(rng.integers(-n, n)) if rng.random() < 0.3 else rng.integers(-n, n, int(rng.integers(1, 5))).tolist()
         if function == "dijkstra" and rng.random() < 0.4:
             options["limit"] = float(rng.integers(0, 20))
+        options |= draw_strategy(rng)
     a = np.where(empty, np.inf, weights)
     layouts = draw_layouts(rng, ["a"], LAYOUTS) if options["kind"] == "dense" else {}
     chosen = device if device != "cpu" or rng.random() < 0.5 else "auto"
@@ -82,6 +84,7 @@ def _graph(case: Case) -> Any:
 def _check(case: Case) -> Complaint | None:
     options = dict(case.options)
     function, _, real = options.pop("function"), options.pop("kind"), options.pop("real", False)
+    strategy = options.pop("strategy", None)
     (a,) = case.arrays["a"]
     n, graph = len(a), _graph(case)
     edges = sp.csr_array((a[np.isfinite(a)], np.nonzero(np.isfinite(a))), shape=a.shape)
@@ -98,7 +101,8 @@ def _check(case: Case) -> Complaint | None:
     answer = answer_for(case.subject, (w,), reflexive=True, real=real)
     method = options.get("method", "")
     named = _METHODS.get(method, function if function != "shortest_path" else "")
-    found = attempt(getattr(csgraph, function), graph, device=case.device, **options)
+    with taking(strategy):
+        found = attempt(getattr(csgraph, function), graph, device=case.device, **options)
     if answer.divergent.any():
         if named in ("", "dijkstra", "floyd_warshall"):  # SciPy's dijkstra may not come back, and its floyd_warshall passes loops by
             return judged(found, {scipys.NegativeCycleError: True, ValueError: True})

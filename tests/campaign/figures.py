@@ -1,40 +1,70 @@
-"""`statistics`: the eccentricities, sums and counts of all distances, and the farthest pair."""
+"""Numbers that all distances or paths of a graph come to: `statistics`, `diameter`, `radius`, `reachability`, and NetworkX's own."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
+from unittest import mock
 
+import networkx as nx
 import numpy as np
 
 import semiring as sr
+from semiring.networkx_backend import measures
 from tests.campaign.answers import answer_for
-from tests.campaign.cases import Case, Complaint, Entry, attempt, judged
+from tests.campaign.cases import Attempt, Case, Complaint, Entry, Unjudged, attempt, judged
 from tests.campaign.kinds import graph_of
 from tests.campaign.lawful import catalogue
-from tests.campaign.products import draw_size
-from tests.campaign.subjects import Subject
+from tests.campaign.products import draw_size, on_gpu
+from tests.campaign.strategies import draw_strategy, taking
+from tests.campaign.subjects import Array, Rng, Subject
 
 __all__ = ["ENTRIES"]
 
-
-def _draw(rng: np.random.Generator, _: Subject, device: str) -> Case:
-    subject, n = catalogue("MIN_PLUS", str(rng.choice(["float64", "float32", "int32"]))), draw_size(rng, 33)
-    a = subject.draw(rng, (n, n), zeros=[0.3, 0.8, 0.95][rng.integers(3)], harmless=rng.random() < 0.9)
-    options: dict[str, Any] = {"kind": str(rng.choice(["csr", "edges"]))} if rng.random() < 0.5 and not device.startswith("cuda") else {}
-    return Case("statistics", subject, {"a": a}, {"a": ("n", "n")}, {}, options, device)
+_NETWORKX = (
+    "betweenness_centrality", "edge_betweenness_centrality", "diameter", "radius", "center", "periphery", "eccentricity",
+    "closeness_centrality",
+)  # fmt: skip
 
 
-def _check(case: Case) -> Complaint | None:
+def _options(rng: Rng, device: str) -> dict[str, Any]:
+    """A kind of graph, and of a sparse one a strategy."""
+    if rng.random() < 0.6 and not device.startswith("cuda"):
+        return {"kind": str(rng.choice(["csr", "edges"])), **draw_strategy(rng)}
+    return on_gpu(rng, device)
+
+
+# Of distances.
+
+
+def _draw(rng: Rng, _: Subject, device: str) -> Case:
+    subject, n = catalogue("MIN_PLUS", str(rng.choice(["float64", "float32", "int32"]))), draw_size(rng, 33 if rng.random() < 0.9 else 129)
+    (a,) = subject.draw(rng, (n, n), zeros=[0.3, 0.8, 0.95][rng.integers(3)], harmless=rng.random() < 0.9)
+    zero = subject.zeros[0]
+    if rng.random() < 0.4:
+        a = np.where(a == zero, zero, a.dtype.type(rng.integers(0, 4)))  # all edges are equally long
+    if rng.random() < 0.3:
+        a = np.minimum(a, a.T)
+    return Case(str(rng.choice(["statistics", "extent"])), subject, {"a": (a,)}, {"a": ("n", "n")}, {}, _options(rng, device), device)
+
+
+def _distances(case: Case, call: Any) -> tuple[Attempt, Array, Complaint | None]:
+    """What a call gives for the graph, all distances by their definition, −∞ for a vertex's own, and whether a refusal is justified."""
     graph, _ = graph_of(case, case.placed("a"))
     answer = answer_for(case.subject, case.arrays["a"], reflexive=True)
-    found = attempt(sr.statistics, graph, device=case.device)
-    if answer.divergent.any():
-        return judged(found, {}, {sr.DivergenceError: "there is a negative cycle"})
-    if found.error is not None:
-        return judged(found, {})
+    with taking(case.options.get("strategy")):
+        found = attempt(call, graph, device=case.device)
+    required: dict[type[Exception], str] = {sr.DivergenceError: "there is a negative cycle"} if answer.divergent.any() else {}
     distances = np.array(getattr(answer.star[0], "value", answer.star[0]), dtype=float)
-    n = len(distances)
-    others = distances[~np.eye(n, dtype=bool)]
+    np.fill_diagonal(distances, -np.inf if len(distances) > 1 else 0)
+    return found, distances, judged(found, {}, required)
+
+
+def _check_statistics(case: Case) -> Complaint | None:
+    found, distances, complaint = _distances(case, sr.statistics)
+    if complaint is not None or found.error is not None:
+        return complaint
+    others = distances[~np.eye(len(distances), dtype=bool)]
     finite = others[np.isfinite(others)]
     far = found.result.farthest
     if far is None if len(finite) else far is not None:
@@ -43,7 +73,6 @@ def _check(case: Case) -> Complaint | None:
         i, j = map(found.result.nodes.index, far[:2])
         if i == j or not far.distance == distances[i, j] == finite.max():
             return Complaint("farthest", f"the farthest pair is {far}, and the largest distance {finite.max()}")
-    np.fill_diagonal(distances, -np.inf if n > 1 else 0)
     want = {"eccentricities": distances.max(axis=1, initial=-np.inf), "connected": len(finite), "total": finite.sum()}
     for name, value in want.items():
         if not np.array_equal(getattr(found.result, name), value):
@@ -53,4 +82,96 @@ def _check(case: Case) -> Complaint | None:
     return None
 
 
-ENTRIES = {"statistics": Entry(0.3, _draw, _check)}
+def _check_extent(case: Case) -> Complaint | None:
+    for call, extreme in ((sr.diameter, max), (sr.radius, min)):
+        found, distances, complaint = _distances(case, call)
+        if complaint is not None or found.error is not None:
+            return complaint
+        want = extreme(distances.max(axis=1, initial=-np.inf), default=math.nan)
+        if not (found.result == want or (math.isnan(found.result) and math.isnan(want))):
+            return Complaint(call.__name__, f"the {call.__name__} is {found.result} instead of {want}")
+    return None
+
+
+# Of reachability.
+
+
+def _draw_reachability(rng: Rng, _: Subject, device: str) -> Case:
+    subject, n = catalogue("BOOLEAN", "bool"), draw_size(rng, 129)
+    a = (rng.random((n, n)) < [0.5, 1.5, 3][rng.integers(3)] / max(1, n),)
+    options = _options(rng, device)
+    options.pop("strategy", None)
+    if rng.random() < 0.5:
+        options["reflexive"] = True
+    if n:
+        options["sources"] = [int(v) for v in rng.integers(0, n, 3)]
+    return Case("reachability", subject, {"a": a}, {"a": ("n", "n")}, {}, options, device)
+
+
+def _check_reachability(case: Case) -> Complaint | None:
+    graph, labels = graph_of(case, case.placed("a"))
+    reflexive = case.options.get("reflexive", False)
+    (want,) = answer_for(case.subject, case.arrays["a"], reflexive=reflexive).closure
+    found = attempt(sr.reachability, graph, reflexive=reflexive)
+    complaint = judged(found, {})
+    if complaint is not None:
+        return complaint
+    if not np.array_equal(found.result.counts, want.sum(axis=1)):
+        return Complaint("counts", f"counts are {found.result.counts} instead of {want.sum(axis=1)}")
+    names = range(len(want)) if labels is None else labels
+    for u in case.options.get("sources", []):
+        there = [names[v] for v in np.flatnonzero(want[u])]
+        if found.result.reached(names[u]) != there:
+            return Complaint("reached", f"{names[u]} reaches {found.result.reached(names[u])} instead of {there}")
+        for v in case.options["sources"]:
+            if found.result.reaches(names[u], names[v]) != want[u, v]:
+                return Complaint("reaches", f"whether {names[u]} reaches {names[v]} is not {want[u, v]}")
+    return None
+
+
+# As NetworkX computes them.
+
+
+def _draw_networkx(rng: Rng, _: Subject, device: str) -> Case | None:
+    if device.startswith("cuda"):
+        return None
+    subject, n = catalogue("MIN_PLUS", "float64"), draw_size(rng, 17)
+    (a,) = subject.draw(rng, (n, n), zeros=[0.2, 0.6, 0.9][rng.integers(3)], harmless=True)
+    options: dict[str, Any] = {"function": str(rng.choice(_NETWORKX))}
+    options |= {name: True for name in ("weight", "undirected") if rng.random() < 0.5}
+    return Case("networkx", subject, {"a": (a,)}, {"a": ("n", "n")}, {}, options, "cpu")
+
+
+def _check_networkx(case: Case) -> Complaint | None:
+    (a,), function = case.arrays["a"], getattr(nx, case.options["function"])
+    graph: Any = nx.Graph() if "undirected" in case.options else nx.DiGraph()
+    graph.add_nodes_from(range(len(a)))
+    graph.add_weighted_edges_from((u, v, int(a[u, v])) for u, v in np.argwhere(np.isfinite(a)).tolist())
+    if case.options["function"] == "center" and "undirected" in case.options and (not len(a) or nx.is_tree(graph)):
+        raise Unjudged("the center of a tree is left to NetworkX")
+    name = "distance" if case.options["function"] == "closeness_centrality" else "weight"
+    more = {name: "weight"} if "weight" in case.options else {}
+    theirs = attempt(function, graph, backend="networkx", **more)
+    with mock.patch.object(measures, "PART", 0):
+        found = attempt(function, graph, backend="semiring", **more)
+    if theirs.error is not None:
+        return judged(found, {}, {type(theirs.error): "NetworkX refuses it"})
+    complaint = judged(found, {})
+    if complaint is None and not _alike(found.result, theirs.result):
+        return Complaint("values", f"{found.result} instead of {theirs.result}")
+    return complaint
+
+
+def _alike(x: Any, y: Any) -> bool:
+    """Whether results of NetworkX are the same, floats within rounding."""
+    if isinstance(y, dict):
+        return list(x) == list(y) and all(_alike(x[key], y[key]) for key in y)
+    return bool(x == y or (isinstance(y, float) and math.isclose(x, y, rel_tol=1e-12)))
+
+
+ENTRIES = {
+    "statistics": Entry(0.2, _draw, _check_statistics),
+    "extent": Entry(0.2, _draw, _check_extent),
+    "reachability": Entry(0.3, _draw_reachability, _check_reachability),
+    "networkx": Entry(0.3, _draw_networkx, _check_networkx),
+}

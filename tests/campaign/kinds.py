@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from tests.campaign.cases import Case
+from tests.campaign.cases import Case, Unjudged
 from tests.campaign.subjects import Values
 
-__all__ = ["LISTS", "MATRICES", "graph_of", "labels_of"]
+__all__ = ["LISTS", "MATRICES", "graph_of", "labels_of", "pydata_of", "sparse_of"]
 
 MATRICES = ("array", "nested list", "frame")
 LISTS = ("csr", "csc", "coo", "edges", "table", "networkx", "igraph", "rustworkx")
+
+
+def library(name: str) -> Any:
+    """A library whose objects are drawn; where it is not installed, there is nothing to judge."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise Unjudged(f"{name} is not installed") from error
 
 
 def labels_of(n: int) -> list[str]:
@@ -33,9 +42,7 @@ def graph_of(case: Case, a: Values) -> tuple[Any, list[Any] | None]:
         return a[0].tolist(), None
     labels = labels_of(n)
     if kind == "frame":
-        import pandas as pd  # type: ignore[import-untyped]  # it ships no types
-
-        return pd.DataFrame(a[0], index=labels, columns=labels), labels
+        return library("pandas").DataFrame(a[0], index=labels, columns=labels), labels
     rows, columns = np.nonzero(a[0] != subject.zeros[0])
     order = np.random.default_rng(n).permutation(len(rows))
     rows, columns = rows[order], columns[order]
@@ -45,33 +52,23 @@ def graph_of(case: Case, a: Values) -> tuple[Any, list[Any] | None]:
     if kind == "edges":
         return sr.edges(zip([labels[i] for i in rows], [labels[j] for j in columns], weights.tolist(), strict=True), nodes=labels), labels
     if kind == "table":
-        import pandas as pd
-
-        table = pd.DataFrame({"from": [labels[i] for i in rows], "to": [labels[j] for j in columns], "cost": weights})
+        table = library("pandas").DataFrame({"from": [labels[i] for i in rows], "to": [labels[j] for j in columns], "cost": weights})
         return sr.edges(table, weight="cost", nodes=labels), labels
     if kind == "networkx":
-        import networkx as nx
-
-        graph = nx.DiGraph()
+        graph = library("networkx").DiGraph()
         graph.add_nodes_from(labels)
         graph.add_weighted_edges_from(zip([labels[i] for i in rows], [labels[j] for j in columns], weights.tolist(), strict=True))
         return graph, labels
     if kind == "igraph":
-        import igraph  # type: ignore[import-untyped]  # it ships no types
-
         ends = zip(rows.tolist(), columns.tolist(), strict=True)
         attributes = {"vertex_attrs": {"name": labels}, "edge_attrs": {"weight": weights.tolist()}}
-        return igraph.Graph(n, list(ends), directed=True, **attributes), labels
+        return library("igraph").Graph(n, list(ends), directed=True, **attributes), labels
     if kind == "rustworkx":
-        import rustworkx
-
-        graph = rustworkx.PyDiGraph()
+        graph = library("rustworkx").PyDiGraph()
         graph.add_nodes_from(labels)
         graph.add_edges_from(list(zip(rows.tolist(), columns.tolist(), weights.tolist(), strict=True)))
         return graph, labels
-    import scipy.sparse as sp
-
-    return sp.coo_array((weights, (rows, columns)), shape=(n, n)).asformat(kind), None
+    return library("scipy.sparse").coo_array((weights, (rows, columns)), shape=(n, n)).asformat(kind), None
 
 
 def _marked(values: Any, zero: Any, marker: Any) -> Any:
@@ -79,3 +76,28 @@ def _marked(values: Any, zero: Any, marker: Any) -> Any:
     copy = values.copy()
     copy[values == zero] = marker
     return copy
+
+
+def sparse_of(kind: str, data: Any, rows: Any, columns: Any, shape: tuple[int, ...], *, gpu: bool) -> Any:
+    """A sparse array of SciPy, or of CuPy on a GPU, whose entries lie in the order given, also those that have a place in common."""
+    fmt, _, matrix = kind.partition("_")
+    m, n = shape
+    if fmt != "coo":
+        by, along = (rows, columns) if fmt == "csr" else (columns, rows)
+        order = np.argsort(by, kind="stable")
+        starts = np.searchsorted(by[order], np.arange((m if fmt == "csr" else n) + 1)).astype(np.int32)
+        parts: Any = data[order], along[order].astype(np.int32), starts
+    else:
+        parts = data, (rows, columns)
+    if gpu:
+        import cupy
+
+        parts = tuple(tuple(map(cupy.asarray, part)) if isinstance(part, tuple) else cupy.asarray(part) for part in parts)
+        return getattr(library("cupyx.scipy.sparse"), f"{fmt}_matrix")(parts, shape=shape)
+    return getattr(library("scipy.sparse"), f"{fmt}_{matrix or 'array'}")(parts, shape=shape)
+
+
+def pydata_of(kind: str, data: Any, rows: Any, columns: Any, shape: tuple[int, ...], *, gpu: bool) -> Any:
+    """A sparse array of PyData on the host, which has an entry for a place at most."""
+    made = library("sparse").COO(np.stack([rows, columns]), data, shape=shape)
+    return made.asformat("gcxs") if kind == "GCXS" else made

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.campaign import closures, commands, drop_in, exact, factors, figures, kills, products, scans
+from tests.campaign import closures, commands, drop_in, exact, factors, figures, kills, products, scans, sparse, walks
 from tests.campaign.cases import Case, Complaint, Entry, Unjudged
 from tests.campaign.lawful import draw_catalogue, draw_lawful
 from tests.campaign.shrinking import shrunk
@@ -25,10 +25,12 @@ __all__ = ["ENTRIES", "Finding", "case_of", "complaint_of", "investigate", "run"
 
 ENTRIES: dict[str, Entry] = {
     **products.ENTRIES,
+    **sparse.ENTRIES,
     **scans.ENTRIES,
     **closures.ENTRIES,
     **factors.ENTRIES,
     **figures.ENTRIES,
+    **walks.ENTRIES,
     **drop_in.ENTRIES,
     **exact.ENTRIES,
     **commands.ENTRIES,

@@ -1,0 +1,123 @@
+"""`k_shortest_paths` beside all simple paths there are, and `cycle_mean` beside Karp's theorem, in whole numbers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+import semiring as sr
+from tests.campaign.answers import answer_for
+from tests.campaign.cases import Case, Complaint, Entry, attempt, judged
+from tests.campaign.kinds import graph_of
+from tests.campaign.lawful import catalogue
+from tests.campaign.products import draw_size, on_gpu
+from tests.campaign.subjects import Array, Rng, Subject
+
+__all__ = ["ENTRIES"]
+
+
+def _options(rng: Rng, device: str) -> dict[str, Any]:
+    """A kind of graph; arrays alone lie on a GPU."""
+    return on_gpu(rng, device) or ({"kind": str(rng.choice(["csr", "edges", "networkx"]))} if rng.random() < 0.6 else {})
+
+
+def _finite(a: Array, zero: Any) -> Array:
+    """The weights as floats, ∞ where there is no edge."""
+    return np.where(a == zero, math.inf, a.astype(float))
+
+
+# The k shortest simple paths.
+
+
+def _draw_paths(rng: Rng, _: Subject, device: str) -> Case:
+    subject, n = catalogue("MIN_PLUS", str(rng.choice(["float64", "int32"]))), int(rng.integers(1, 8))
+    a = subject.draw(rng, (n, n), zeros=[0.3, 0.6][rng.integers(2)], harmless=rng.random() < 0.8)
+    options = {"k": int(rng.integers(0, 40)), "sources": int(rng.integers(n)), "targets": int(rng.integers(n)), **_options(rng, device)}
+    return Case("k_shortest_paths", subject, {"a": a}, {"a": ("n", "n")}, {}, options, "cpu")
+
+
+def _check_paths(case: Case) -> Complaint | None:
+    graph, labels = graph_of(case, case.placed("a"))
+    k, source, target = (case.options.get(name, 0) for name in ("k", "sources", "targets"))
+    weights = _finite(case.arrays["a"][0], case.subject.zeros[0])
+    names = range(len(weights)) if labels is None else labels
+    answer = answer_for(case.subject, case.arrays["a"], reflexive=True)
+    found = attempt(sr.k_shortest_paths, graph, names[source], names[target], k)
+    leads = bool((answer.divergent & answer.reached()[:, target]).any())
+    required: dict[type[Exception], str] = {}
+    if leads and k and source != target:
+        required[sr.NegativeCycleError] = "a negative cycle leads to the target"
+    complaint = judged(found, {sr.NegativeCycleError: leads}, required)
+    if complaint is not None or found.error is not None:
+        return complaint
+    simple: Any = nx.DiGraph()
+    simple.add_nodes_from(range(len(weights)))
+    simple.add_edges_from(np.argwhere(np.isfinite(weights)).tolist())
+    paths = [[source]] if source == target else list(nx.all_simple_paths(simple, source, target))
+    every = {tuple(names[v] for v in p): sum((weights[u, v] for u, v in itertools.pairwise(p)), 0.0) for p in paths}
+    got = {tuple(path): distance for distance, path in found.result}
+    if [d for d, _ in found.result] != sorted(every.values())[:k] or len(got) < len(found.result):
+        return Complaint("values", f"{found.result} instead of lengths {sorted(every.values())[:k]}")
+    if any(every.get(path) != distance for path, distance in got.items()):
+        return Complaint("paths", f"{found.result}, of which one is none: {every}")
+    return None
+
+
+# Cycle means.
+
+
+def _draw_mean(rng: Rng, _: Subject, device: str) -> Case:
+    name = ("MIN_PLUS", "MAX_PLUS")[rng.integers(2)]
+    subject, n = catalogue(name, str(rng.choice(["float64", "float32", "int32"]))), draw_size(rng, 33)
+    a = subject.draw(rng, (n, n), zeros=[0.3, 0.8, 0.95][rng.integers(3)])
+    return Case("cycle_mean", subject, {"a": a}, {"a": ("n", "n")}, {}, _options(rng, device), "cpu")
+
+
+def _check_mean(case: Case) -> Complaint | None:
+    graph, labels = graph_of(case, case.placed("a"))
+    sign = 1.0 if case.subject.semiring.name == "min-plus" else -1.0
+    found = attempt(sr.cycle_mean, graph, case.subject.semiring)
+    complaint = judged(found, {})
+    if complaint is not None:
+        return complaint
+    a = case.arrays["a"][0]
+    least = np.where(a == case.subject.zeros[0], math.inf, sign * a.astype(float))
+    mean, cycle = found.result.mean, found.result.cycle
+    want = _karp(least)
+    if mean != sign * (math.inf if want is None else float(want)):
+        return Complaint("mean", f"the mean is {mean}, and the least of {sign:+g} times the weights {want}")
+    if (cycle is None) != (want is None):
+        return Complaint("cycle", f"the cycle is {cycle}, and the mean {want}")
+    if cycle is None:
+        return None
+    numbers = [v if labels is None else labels.index(v) for v in cycle]
+    total = sum(least[u, v] for u, v in zip(numbers, [*numbers[1:], numbers[0]], strict=True))
+    if len({*numbers}) < len(numbers) or Fraction(total) / len(numbers) != want or found.result.total != sign * total:
+        return Complaint("cycle", f"the cycle {cycle} of weight {found.result.total} has not the mean {want}")
+    x = sign * np.asarray(found.result.eigenvector)
+    left, right = (least + x).min(axis=1), sign * mean + x
+    with np.errstate(invalid="ignore"):
+        same = (left == right) | (np.abs(left - right) <= 1e-9)
+    return None if same.all() else Complaint("eigenvector", f"A ⊗ x is {sign * left} instead of {sign * right} for x = {sign * x}")
+
+
+def _karp(weights: Array) -> Fraction | None:
+    """The least mean of a cycle, exactly, of whole numbers: Karp's theorem (1978), with a source before all vertices."""
+    n = len(weights)
+    walks = [np.zeros(n)]
+    for _ in range(n):
+        walks.append((walks[-1][:, None] + weights).min(axis=0))
+    means = [
+        max(Fraction(int(walks[n][v] - walks[k][v]), n - k) for k in range(n) if walks[k][v] < math.inf)
+        for v in range(n)
+        if walks[n][v] < math.inf
+    ]
+    return min(means, default=None)
+
+
+ENTRIES = {"k_shortest_paths": Entry(0.3, _draw_paths, _check_paths), "cycle_mean": Entry(0.3, _draw_mean, _check_mean)}
