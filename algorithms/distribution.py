@@ -83,7 +83,7 @@ def distribution(
     tell : callable
         Is told how many rows are done, and by which worker.
     """
-    found, kernels, lanes = elimination.found, elimination.kernels, elimination.kernels.lanes
+    found, kernels, lanes, panels = elimination.found, elimination.kernels, elimination.kernels.lanes, elimination.panels
     n, (dtype,) = found.n, kernels.dtypes
     layout, depth = _stacked(elimination)
     down = np.arange(len(found.parent))[::-1].copy()
@@ -103,7 +103,7 @@ def distribution(
         while True:
             part = _Part(lanes, dtype, cells)
             words = part.words(below, end, to)
-            kernels.sweep(found.nodes, elimination.panels, layout, sources, up, wanted, x, signed=False, tally=words)
+            kernels.sweep(found.nodes, panels, layout, sources, up, wanted, x, signed=False, tally=words)
             if part.fits:
                 break
             cells.highest = max(cells.highest, float(part.largest.max()))

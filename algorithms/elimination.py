@@ -228,6 +228,7 @@ class Elimination:
             return
         order = np.argsort(places, kind="stable")  # those that are near each other in the tree have most of their ancestors in common
         buffers: dict[int, Values] = {}
+        panels = self.panels
 
         def some(first: int, worker: int) -> None:
             numbers = order[first : first + kernels.lanes]
@@ -236,7 +237,7 @@ class Elimination:
             x = buffers[worker]
             starts = places[numbers]
             up = found.ancestors(starts)
-            kernels.sweep(found.nodes, self.panels, self._layout, starts, up, down, x, backward=backward, signed=signed)
+            kernels.sweep(found.nodes, panels, self._layout, starts, up, down, x, backward=backward, signed=signed)
             if backward:
                 for v, o in zip(x, out, strict=True):
                     o[:, numbers] = v[ends, : len(numbers)]
@@ -252,14 +253,14 @@ class Elimination:
         n, k = b[0].shape
         result = tuple(np.empty((n, k), d) for d in kernels.dtypes)
         zero, _ = self.engine.semiring.identities(kernels.dtypes)
-        up, down = np.arange(len(found.parent)), self._down(None)
+        up, down, panels = np.arange(len(found.parent)), self._down(None), self.panels
 
         def some(first: int, worker: int) -> None:
             x, own, lanes = kernels.buffer(n), kernels.buffer(n), slice(first, min(first + kernels.lanes, k))
             for v, given, z in zip(own, b, zero, strict=True):
                 v[...] = z
                 v[found.place, : lanes.stop - first] = given[:, lanes]
-            kernels.sweep(found.nodes, self.panels, self._layout, own, up, down, x, backward=True, signed=self.engine.signed)
+            kernels.sweep(found.nodes, panels, self._layout, own, up, down, x, backward=True, signed=self.engine.signed)
             for v, out in zip(x, result, strict=True):
                 out[:, lanes] = v[found.place, : lanes.stop - first]
 
