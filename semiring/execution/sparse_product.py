@@ -227,7 +227,9 @@ class _SparseTimesDense(NamedTuple):
         checks = checks_for(call.semiring, form.dtypes, longest)
         products: Any = sparse_products_for(call.semiring, form.dtypes, call.device, call.threads)
         one = form.row if swapped else form.column
-        if self.old or not (one and checks.safe and checks.asked(refuse=call.check) and hasattr(products, "times_vector_within")):
+        if self.old or not (
+            one and form.depth and checks.safe and checks.asked(refuse=call.check) and hasattr(products, "times_vector_within")
+        ):
             return None
         if not checks.are_safe([v[i : i + SMALL // v.itemsize] for v in given for i in range(0, len(v), SMALL // v.itemsize)]):
             return None

@@ -46,6 +46,8 @@ _WHAT_EDGES_TAKES = (
 class EdgeList:
     """A graph given by its edges; `edges` makes it, or `read_edges` reads it.
 
+    Where its arrays cannot be changed, as those of `edges` that was given arrays, what a call has found of them serves later ones.
+
     Examples
     --------
     >>> import semiring as sr
@@ -156,8 +158,7 @@ def edges(
     Returns
     -------
     EdgeList
-        Accepted wherever a graph is; ``.labels`` tells which row is which vertex, and ``.columns`` has the other columns of a table. Made
-        of arrays it is constant, and what a call has found of its edges serves later ones: many single paths take their searches alone.
+        Accepted wherever a graph is; ``.labels`` tells which row is which vertex, and ``.columns`` has the other columns of a table.
 
     Raises
     ------
