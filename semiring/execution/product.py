@@ -395,15 +395,16 @@ def _launch_again(
 
     if into_via:
         clear_paths(into_via, math.prod(known.form.shape))
-    if known.launches[0][1] is None:
+    waits = known.launches[0][1] is not None  # for what the pass says of signs
+    if known.form.large and not waits:
         before = cupy.cuda.get_current_stream().record()
         for launch, _ in known.launches:
             launch.start(own, (0, 0))
         with aside(before):
             verify = begin()
-    else:  # wait for what the pass says of signs
-        signs = zeros(1)
+    else:
+        signs: Any = zeros(1) if waits else None
         verify = begin(signs)
         for launch, signed in known.launches:
-            launch.start(own, (signs.data.ptr, signed))
+            launch.start(own, (0, 0) if signed is None else (signs.data.ptr, signed))
     verify()
