@@ -197,8 +197,7 @@ def read(csgraph: Any) -> CSGraph:
     array, mask, restore = csgraph, None, None
     if type(csgraph) is not np.ndarray:
         if issparse(csgraph) or is_sparse(csgraph):
-            csgraph = csgraph if issparse(csgraph) else to_scipy(csgraph)
-            return _read_sparse(csgraph)
+            return _read_sparse(to_scipy(csgraph))
         if isinstance(csgraph, np.ma.MaskedArray):
             mask = np.ma.getmask(csgraph)
         elif lends_memory(csgraph):

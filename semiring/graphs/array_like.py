@@ -16,8 +16,9 @@ import numpy as np
 from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import borrowed, lends_memory, lists_numbers, name_of
 from semiring.common.errors import AssumptionWarning, GraphError, ShapeError, callers_level, listing
+from semiring.kernels.compressed import strange_columns
 
-__all__ = ["ArrayLike", "as_array_like", "comes_from", "graph_library", "is_pydata", "is_sparse", "refuse_name", "to_scipy"]
+__all__ = ["ArrayLike", "as_array_like", "comes_from", "graph_library", "is_pydata", "is_sparse", "refuse_name", "require_rows", "to_scipy"]
 
 _GRAPHS = {
     "networkx": "adj",
@@ -107,16 +108,27 @@ def to_scipy(value: Any, absent: tuple[Any, ...] = (0, np.inf, -np.inf, np.nan))
     Raises
     ------
     GraphError
-        For one on a GPU, and one that has a number where it stores none.
+        For one on a GPU, one that has a number where it stores none, and one whose rows are no rows.
     """
     if comes_from(value, "cupyx"):
         raise GraphError(f"the {name_of(value)} is sparse and lies on a GPU; pass .get() and device='cuda': of it only the edges go there")
     if not is_pydata(value):
+        require_rows(value)
         return value
     try:
         return value.asformat("coo").to_scipy_sparse(accept_fv=list(absent))
     except ValueError as error:
         raise GraphError(f"the {name_of(value)} has an edge wherever it stores none ({error}); pass .todense()") from None
+
+
+def require_rows(matrix: Any) -> None:
+    """Refuse rows of SciPy's that end before they begin or beyond what is stored, which its compiled code does not look at."""
+    starts = getattr(matrix, "indptr", None)
+    if starts is None or not len(starts):
+        return
+    stored = min(len(matrix.indices), len(matrix.data))
+    if int(starts[0]) != 0 or int(starts[-1]) > stored or bool((starts[1:] < starts[:-1]).any()):
+        raise strange_columns()
 
 
 def as_array_like(value: Any) -> ArrayLike:

@@ -323,3 +323,13 @@ def test_a_chain_is_of_dense_arrays() -> None:
     a = sp.csr_array(np.eye(2))
     with pytest.raises(sr.GraphError, match="multiply sparse ones by matmul"):
         sr.multi_dot([np.eye(2), a], sr.PLUS_TIMES)
+
+
+@pytest.mark.parametrize("starts", [[0, 4, 2, 6], [1, 2, 4, 6], [0, -2, 4, 6], [0, 2, 4, 60]])
+@pytest.mark.parametrize("call", [sr.apsp, sr.factor, sr.reachability, sr.csgraph.dijkstra], ids=lambda f: f.__name__)
+def test_graphs_of_rows_that_are_none_are_refused(call: Any, starts: list[int]) -> None:
+    """Which SciPy's compiled code reads as they are, beyond the end of its arrays."""
+    a = sp.csr_array(np.array([[0, 1.0, 2], [3, 0, 4], [5, 6, 0]]))
+    a.indptr = np.array(starts, a.indptr.dtype)
+    with pytest.raises(sr.GraphError, match="do not belong"):
+        call(a)
