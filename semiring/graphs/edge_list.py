@@ -258,7 +258,7 @@ def _of_columns(columns: Columns, nodes: Iterable[Hashable] | None, directed: bo
         ends: list[Any] = [None] * (2 * len(tails))
         ends[::2], ends[1::2] = tails.tolist(), heads.tolist()
         numbered = _numbered(ends)
-    found = EdgeList(*_arranged(*numbered, nodes), weights, directed, columns=others)
+    found = EdgeList(*_arranged(*numbered, nodes), weights, directed, columns=others or {})
     for owner in _owners(found):
         owner.flags.writeable = False
     return found

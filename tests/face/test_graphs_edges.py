@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import dataclasses
 import datetime
 import math
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -464,3 +466,9 @@ def test_a_vertex_that_is_called_by_a_number_of_another() -> None:
     for vertex in (1, 0, 3, -1):
         with pytest.raises(sr.GraphError):
             sr.apsp(truths, sources=vertex, targets=2)
+
+
+def test_a_list_of_edges_travels() -> None:
+    graph = sr.edges([0, 1], [1, 2], [1.0, 2.0])
+    for again in (copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+        np.testing.assert_array_equal(sr.apsp(again), sr.apsp(graph))
