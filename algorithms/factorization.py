@@ -17,7 +17,7 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.distribution import Distribution, distribution
 from semiring.algorithms.divergence import Diagnosis
 from semiring.algorithms.elimination import Elimination
-from semiring.algorithms.potentials import inverse
+from semiring.algorithms.potentials import inverse, reweighed
 from semiring.algorithms.schedules import eliminates
 from semiring.algorithms.symbolic import Symbolic
 from semiring.arrays.devices import host, is_gpu, on_device, to_gpu
@@ -278,7 +278,7 @@ class Factorization:
 
     def _by_potentials(self, vertex: int) -> None:
         """Raise for a cycle that diverges; where only rounding made one, eliminate once more by potentials."""
-        semiring, edges, one = self.semiring, self.edges, self._operations.one
+        semiring, edges = self.semiring, self.edges
         matrix = edges.arrays()
         diagnosis = Diagnosis(semiring, lambda: matrix, self._names)
         if self.elimination.by_star:
@@ -288,12 +288,7 @@ class Factorization:
         if back is None:
             raise diagnosis.no_inverse(edges.dtypes) from None
         p, back = (tuple(v.astype(d) for v, d in zip(values, edges.dtypes, strict=True)) for values in (p, back))
-        # a_uv ← p_u ⊗ a_uv ⊗ p_v⁻¹, and 1 where that improves on 1, as rounding left it
-        weights = self._multiplied(tuple(v[edges.tails] for v in p), edges.weights)
-        weights = self._multiplied(weights, tuple(v[edges.heads] for v in back))
-        total = self._operations.add(tuple(np.full_like(w, o) for w, o in zip(weights, one, strict=True)), weights)
-        harmless = np.logical_and.reduce([np.asarray(t == o) for t, o in zip(total, one, strict=True)])
-        self.elimination.run(tuple(np.where(harmless, w, o).astype(w.dtype) for w, o in zip(weights, one, strict=True)))
+        self.elimination.run(reweighed(semiring, edges, p, back).weights)
         self._potentials = p, back
 
     def _multiplied(self, x: Values, y: Values) -> Values:

@@ -36,11 +36,12 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import node, var
+from semiring.algorithms.csr import CSR
 from semiring.algorithms.relaxation import Relaxation
 from semiring.arrays.pieces import CACHE, slices
-from semiring.kernels.operations import Operations
+from semiring.kernels.operations import Operations, operations_for
 
-__all__ = ["close_by_potentials", "inverse"]
+__all__ = ["close_by_potentials", "inverse", "reweighed"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -84,6 +85,18 @@ def inverse(semiring: Semiring, p: Values) -> Values | None:
         else:
             return None
     return tuple(found)
+
+
+def reweighed(semiring: Semiring, edges: CSR, p: Values, back: Values) -> CSR:
+    """A sparse graph with p_u ⊗ a_uv ⊗ p_v⁻¹ for each a_uv, and with 1 where that improves on 1, as rounding left it."""
+    operations = operations_for(semiring, edges.dtypes)
+    with np.errstate(all="ignore"):
+        weights = operations.mul(tuple(v[edges.tails] for v in p), edges.weights)
+        weights = operations.mul(weights, tuple(v[edges.heads] for v in back))
+        total = operations.add(tuple(np.full_like(w, o) for w, o in zip(weights, operations.one, strict=True)), weights)
+    harmless = np.logical_and.reduce([np.asarray(t == o) for t, o in zip(total, operations.one, strict=True)])
+    parts = zip(weights, operations.one, edges.dtypes, strict=True)
+    return CSR(edges.n, edges.starts, edges.heads, tuple(np.where(harmless, w, o).astype(d) for w, o, d in parts), edges.zero)
 
 
 def reweigh(semiring: Semiring, values: Values, left: Values, right: Values, *, clamp: bool = False) -> None:

@@ -39,6 +39,8 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import Diagnosis, exact_weight, extremum_of, find_cycle
+from semiring.algorithms.potentials import inverse, reweighed
+from semiring.algorithms.predecessors import follow
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
@@ -92,7 +94,7 @@ def rows_of_edges(
         Columns instead, as rows of the result: the elements to each source from all vertices.
     tree : int32 array of shape (s, n), optional
         To be filled with the vertex before each one on the path from the source (`backward`: after it), −1 where there is none; ⊕ must
-        be selective. Rows are trees whose roots are the sources, but where rounding makes a cycle improve.
+        be selective. Rows are trees whose roots are the sources.
     name : callable
         The caller's name of a vertex, for errors.
     searches : Searches, optional
@@ -135,6 +137,8 @@ def rows_of_edges(
         search.run(sources[rows], tuple(v[rows] for v in results), None if tree is None else tree[rows])
         if meter is not None:
             meter.add((rows.stop - rows.start) * (edges.n + len(edges.heads)))
+    if tree is not None and reflexive and search.doubtful and any(d.kind == "f" for d in edges.dtypes):
+        search.mend(sources, results, tree, searches)
     guard.after(results, tree)
     return results
 
@@ -249,9 +253,9 @@ class _Search:
             places, delta = self._round(places, delta, values, parents)
             if not len(places):
                 return
-            if number == _PATIENCE and self._doubtful:
+            if number == _PATIENCE and self.doubtful:
                 self._require_no_cycle(int(sources[places[0] // n]))
-        if self._doubtful:
+        if self.doubtful:
             self._require_rounding(int(sources[places[0] // n]))
 
     def _round(self, places: Array, delta: Values, values: Values, parents: Array | None) -> tuple[Array, Values]:
@@ -284,9 +288,29 @@ class _Search:
             return self.operations.mul(weights, walks) if self.backward else self.operations.mul(walks, weights)
 
     @property
-    def _doubtful(self) -> bool:
+    def doubtful(self) -> bool:
         """Whether a cycle may diverge."""
         return self.order == "rounds"
+
+    def mend(self, sources: Array, results: Values, tree: Array, searches: Searches | None) -> None:
+        """Grow those trees anew that rounding has bent into circles.
+
+        With its own row for potentials (Johnson, 1977) no edge of a source's graph improves on 1 any more, nor can rounding make one.
+        """
+        n, zero, one = self.edges.n, self.edges.zero, self.operations.one
+        for rows in slices(len(sources), n, HOST):
+            some = tree[rows]
+            lost = (follow(np.where(some < 0, np.arange(n), some)) != sources[rows, None]) & (some >= 0)
+            for i in (rows.start + np.flatnonzero(lost.any(axis=1))).tolist():
+                row = tuple(v[i] for v in results)
+                there = np.logical_or.reduce([np.asarray(v != z) for v, z in zip(row, zero, strict=True)])
+                p = tuple(np.where(there, v, o).astype(v.dtype) for v, o in zip(row, one, strict=True))
+                back = inverse(self.semiring, p)
+                if back is None:
+                    return
+                tree[i] = -1
+                graph, where = reweighed(self.semiring, self.edges, p, back), slice(i, i + 1)
+                rows_of_edges(self.semiring, graph, sources[where], tree=tree[where], searches=searches, order="best")
 
     def _reached(self, source: int) -> tuple[Diagnosis, tuple[Any, ...], int]:
         """The graph that a source reaches (or that reaches it), in which a cycle is looked for, and the number of the source there."""

@@ -395,3 +395,29 @@ def test_what_cannot_be_searched_by_compiled_code() -> None:
     whole = sr.Semiring("whole", min, lambda a, b: (a + b) // 1, zero=INF, one=0)
     assert searches_for(whole, double, "cpu") is None
     assert searches_for(whole, (np.dtype(np.int64),), "cpu") is not None
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "NumPy"])
+def test_rounding_bends_no_tree_into_a_circle(compiled: bool) -> None:
+    """Where cycles weigh nothing but for rounding, which may be below 0."""
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        n = int(rng.integers(10, 40))
+        places = np.unique(rng.integers(0, n * n, 3 * n))
+        tails, heads = places // n, places % n
+        tails, heads = tails[tails != heads], heads[tails != heads]
+        level = rng.integers(0, 5, n)
+        exact = rng.integers(0, 3, len(tails))  # tenths; whole numbers more along the levels
+        edges = CSR.of(tails, heads, (exact * 0.1 + level[tails] - level[heads],), n, (np.inf,))
+        sources, tree = np.arange(n), np.full((n, n), -1, np.int32)
+        searches = searches_for(sr.MIN_PLUS, edges.dtypes, "cpu") if compiled else None
+        (rows,) = rows_of_edges(sr.MIN_PLUS, edges, sources, tree=tree, searches=searches)
+        tenths = {(int(u), int(v)): int(w) for u, v, w in zip(tails, heads, exact, strict=True)}
+        for source in range(n):
+            for v in range(n):
+                length, at, steps = 0, v, 0
+                while tree[source, at] >= 0 and steps <= n:
+                    length, at, steps = length + tenths[int(tree[source, at]), at], int(tree[source, at]), steps + 1
+                assert at == (source if np.isfinite(rows[source, v]) else v)
+                if at == source:
+                    np.testing.assert_allclose(rows[source, v], 0.1 * length + level[source] - level[v], atol=1e-12)
