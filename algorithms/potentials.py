@@ -96,7 +96,7 @@ def reweighed(semiring: Semiring, edges: CSR, p: Values, back: Values) -> CSR:
         total = operations.add(tuple(np.full_like(w, o) for w, o in zip(weights, operations.one, strict=True)), weights)
     harmless = np.logical_and.reduce([np.asarray(t == o) for t, o in zip(total, operations.one, strict=True)])
     parts = zip(weights, operations.one, edges.dtypes, strict=True)
-    return CSR(edges.n, edges.starts, edges.heads, tuple(np.where(harmless, w, o).astype(d) for w, o, d in parts), edges.zero)
+    return edges.with_weights(tuple(np.where(harmless, w, o).astype(d) for w, o, d in parts))
 
 
 def reweigh(semiring: Semiring, values: Values, left: Values, right: Values, *, clamp: bool = False) -> None:

@@ -34,7 +34,7 @@ from semiring.common.forks import cached_property
 from semiring.kernels import select
 from semiring.kernels.operations import Operations
 
-__all__ = ["NONE", "SingleSource", "follow", "next_hops", "predecessors", "weighs"]
+__all__ = ["NONE", "SingleSource", "follow", "next_hops", "predecessors", "roots_of", "weighs"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -244,6 +244,11 @@ def follow(pointer: Array) -> Array:
             break
         at = further
     return np.asarray(at.reshape(rows, n) - offset)
+
+
+def roots_of(trees: Array) -> Array:
+    """Where the way back from each vertex of a predecessor tree, a row of `trees`, ends: its root, or somewhere on a circle."""
+    return follow(np.where(trees < 0, np.arange(trees.shape[1]), trees))
 
 
 class SingleSource:

@@ -40,7 +40,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import Diagnosis, exact_weight, extremum_of, find_cycle
 from semiring.algorithms.potentials import inverse, reweighed
-from semiring.algorithms.predecessors import follow
+from semiring.algorithms.predecessors import roots_of
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
@@ -300,7 +300,7 @@ class _Search:
         n, zero, one = self.edges.n, self.edges.zero, self.operations.one
         for rows in slices(len(sources), n, HOST):
             some = tree[rows]
-            lost = (follow(np.where(some < 0, np.arange(n), some)) != sources[rows, None]) & (some >= 0)
+            lost = (roots_of(some) != sources[rows, None]) & (some >= 0)
             for i in (rows.start + np.flatnonzero(lost.any(axis=1))).tolist():
                 row = tuple(v[i] for v in results)
                 there = np.logical_or.reduce([np.asarray(v != z) for v, z in zip(row, zero, strict=True)])

@@ -24,7 +24,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import extremum_of
-from semiring.algorithms.predecessors import follow
+from semiring.algorithms.predecessors import roots_of
 from semiring.algorithms.relaxation import better
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.kernels.operations import operations_for
@@ -59,9 +59,9 @@ def grow_trees(
         there, reverse = ((g.starts, g.heads, g.weights) for g in (graph, back))
         grown = searches.trees(there, reverse, roots, values, trees, backward=backward)
     else:
-        grown = np.array(
-            [_grown(semiring, back, *row, backward=backward) for row in zip(roots.tolist(), trees, *values, strict=True)], bool
-        )
+        others = _without_loops(back)
+        rows = zip(roots.tolist(), trees, *values, strict=True)
+        grown = np.array([_grown(semiring, back.zero, others, *row, backward=backward) for row in rows], bool)
     for i in np.flatnonzero(~grown).tolist():
         trees[i] = -1
         some = slice(i, i + 1)
@@ -71,16 +71,27 @@ def grow_trees(
     return trees
 
 
-def _grown(semiring: Semiring, back: CSR, root: int, tree: Array, *row: Array, backward: bool) -> bool:
+def _without_loops(back: CSR) -> tuple[Array, Array, Values]:
+    """The tails and heads of edges, sorted by these, and their weights, out of the graph with all edges turned round."""
+    others = back.tails != back.heads
+    return back.heads[others], back.tails[others], tuple(w[others] for w in back.weights)
+
+
+def _grown(
+    semiring: Semiring,
+    zero: tuple[Any, ...],
+    edges: tuple[Array, Array, Values],
+    root: int,
+    tree: Array,
+    *row: Array,
+    backward: bool,
+) -> bool:
     """Grow one tree with NumPy; whether it became one."""
-    there = np.logical_or.reduce([np.asarray(v != z) for v, z in zip(row, back.zero, strict=True)])
-    heads, tails, weights = back.tails, back.heads, back.weights
-    others = tails != heads
-    _take_tight(semiring, (tails[others], heads[others], tuple(w[others] for w in weights)), row, tree, backward=backward)
+    there = np.logical_or.reduce([np.asarray(v != z) for v, z in zip(row, zero, strict=True)])
+    _take_tight(semiring, edges, row, tree, backward=backward)
     tree[~there] = -1
     tree[root] = -1
-    ends = follow(np.where(tree < 0, np.arange(len(tree)), tree)[None])[0]
-    return bool((ends[there] == root).all())
+    return bool((roots_of(tree[None])[0, there] == root).all())
 
 
 def _take_tight(semiring: Semiring, edges: tuple[Array, Array, Values], row: Values, tree: Array, *, backward: bool) -> None:
