@@ -18,7 +18,7 @@ from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import ALWAYS, Bounds
 from semiring.kernels.cuda.blas import BlasPlan, blas_plan, is_faster
 from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
-from semiring.kernels.cuda.elements import read_back, zeros
+from semiring.kernels.cuda.elements import Flags
 from semiring.kernels.cuda.kernels import (
     PLAIN_THREADS,
     SHALLOW,
@@ -93,9 +93,10 @@ def plan_for_shape(
 
 def finds_safe(plan: LaunchPlan | SplitKPlan, own: Sequence[int], safe: SafeRange, dtype: np.dtype[Any]) -> bool:
     """Launch a product that checks its operands, and wait: whether all of their numbers are in a range."""
-    beyond = zeros(1)
-    plan.start(own, ALWAYS, bounds_of(safe, dtype, beyond.data.ptr))
-    return not read_back(beyond)[0]
+    flags = Flags.taken()
+    plan.start(own, ALWAYS, bounds_of(safe, dtype, flags.addresses[0]))
+    beyond, *_ = flags.read()
+    return not beyond
 
 
 @functools.lru_cache(maxsize=256)
