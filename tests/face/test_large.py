@@ -265,9 +265,8 @@ def test_a_checkpoint(weights, distances, tmp_path, device, paths, overwrite):
     assert told[0].done == told[0].begun > told[0].total // 16
     assert told[0].seconds_left > 0
     steps = told[-1].steps_per_second * told[-1].seconds
-    assert steps == pytest.approx(
-        len(weights) ** 3 * (1 - told[0].begun / told[0].total)
-    )  # those of the first process took no time of this one
+    left = 1 - told[0].begun / told[0].total  # the steps of the first process took no time of this one
+    assert steps == pytest.approx(len(weights) ** 3 * left)
     values = found.distances if paths else found
     assert isinstance(values, np.memmap)
     np.testing.assert_array_equal(values, distances)

@@ -1,4 +1,4 @@
-"""What the ranks of a test do with sparse graphs, which they search, and statistics; as a program, with the cases of `tests.mpi.program`."""
+"""What the ranks of a test do with sparse graphs, which they search, and statistics; it runs the cases of `tests.mpi.program` too."""
 
 from __future__ import annotations
 

@@ -42,10 +42,10 @@ def environment() -> dict[str, str]:
 
 @pytest.mark.parametrize("ranks", EACH)
 def test_cases(ranks: int) -> None:
-    texts = {
-        prefix: (ROOT / f"tests/mpi/{file}.py").read_text(encoding="utf-8") for prefix, file in (("", "program"), ("sparse_", "sparse"))
-    }
-    cases = [prefix + case for prefix, text in texts.items() for case in re.findall(r"^def case_(\w+)", text, re.MULTILINE)]
+    cases = []
+    for file, prefix in (("program", ""), ("sparse", "sparse_")):
+        text = (ROOT / f"tests/mpi/{file}.py").read_text(encoding="utf-8")
+        cases += [prefix + case for case in re.findall(r"^def case_(\w+)", text, re.MULTILINE)]
     done = subprocess.run(command(ranks, "tests.mpi.sparse"), cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300)
     found = {line["case"]: line["complaints"] for line in map(json.loads, done.stdout.splitlines()) if line}
     assert sorted(found) == sorted(cases), (done.stdout + done.stderr)[-5000:]
