@@ -53,14 +53,22 @@ class CpuSparseProducts(Threaded):
         self._times_dense(A, B, C, via, swapped=swapped, signed=signed)
 
     def times_vector_within(
-        self, A: CompressedRows, B: Values, C: Values, via: Array | None, safe: SafeRange, *, swapped: bool = False
+        self,
+        A: CompressedRows,
+        B: Values,
+        C: Values,
+        via: Array | None,
+        safe: SafeRange,
+        is_safe: Callable[[], bool],
+        *,
+        swapped: bool = False,
     ) -> bool:
-        """C ← A⊗B with a single column, where entries are read only once: whether that was done, and all of A are in the safe range.
+        """C ← A⊗B with a single column, where entries are read only once: whether that was done, and all numbers are in the safe range.
 
-        Where it says no, C holds no product.
+        Where it says no, C holds no product. `is_safe` tells it of B, while other threads wake.
         """
         bounds = bounds_in_words(safe, self.dtypes[0])
-        return bounds is not None and not self._times_dense(A, B, C, via, swapped=swapped, bounds=bounds)
+        return bounds is not None and not self._times_dense(A, B, C, via, is_safe, swapped=swapped, bounds=bounds)
 
     def _times_dense(
         self,
@@ -68,12 +76,13 @@ class CpuSparseProducts(Threaded):
         B: Values,
         C: Values,
         via: Array | None,
+        is_safe: Callable[[], bool] | None = None,
         *,
         swapped: bool,
         signed: bool = False,
         bounds: tuple[int, int, int] = (0, 0, 0),
     ) -> bool:
-        """C ← A⊗B; whether entries are beyond the bounds, which a single column tells."""
+        """C ← A⊗B; whether entries are beyond the bounds, which a single column tells, or B is not safe."""
         n, m = C[0].shape[1], A.shape[0]
         if 0 in C[0].shape:
             return False
@@ -102,7 +111,7 @@ class CpuSparseProducts(Threaded):
         arrays = [
             SparseArrays(address(v), address(b), b.strides[0] // b.itemsize, address(c)) for v, b, c in zip(A.values, B, C, strict=True)
         ]
-        answers = _over_rows(self._kernels.function(form.name), known, arrays, [(0, m)] * threads, threads)
+        answers = _over_rows(self._kernels.function(form.name), known, arrays, [(0, m)] * threads, threads, is_safe=is_safe)
         if (A.shape[1] == 0 and len(A.columns) > 0) or STRANGE in answers:
             raise strange_columns()
         return BEYOND in answers
@@ -197,17 +206,24 @@ def _over_rows(
     tasks: Sequence[tuple[int, int]],
     threads: int,
     bitmaps: Sequence[Array] = (),
+    is_safe: Callable[[], bool] | None = None,
 ) -> set[int]:
-    """Call a function for ranges of rows, each worker with a bitmap of its own: which of `STRANGE` and `BEYOND` it tells of."""
+    """Call a function for ranges of rows, each worker with a bitmap of its own: which of `STRANGE` and `BEYOND` is told of."""
     answers = set[int]()
 
-    def work(task: tuple[int, int], worker: int) -> None:
+    def work(task: tuple[int, int] | None, worker: int) -> None:
+        if task is None:
+            if is_safe is not None and not is_safe():
+                answers.add(BEYOND)
+            return
+        if BEYOND in answers:
+            return
         first, last = task
         packed = pack(known._replace(first=first, last=last, bitmap=address(bitmaps[worker]) if bitmaps else 0), arrays)
         function(packed.buffer_info()[0])
         answers.update([answer for answer in (STRANGE, BEYOND) if packed[answer]])
 
-    run(work, tasks, threads)
+    run(work, tasks if is_safe is None else [None, *tasks], threads)
     return answers
 
 

@@ -231,12 +231,14 @@ class _SparseTimesDense(NamedTuple):
             one and form.depth and checks.safe and checks.asked(refuse=call.check) and hasattr(products, "times_vector_within")
         ):
             return None
-        if not checks.are_safe([v[i : i + SMALL // v.itemsize] for v in given for i in range(0, len(v), SMALL // v.itemsize)]):
-            return None
         B = tuple([v[:, None] for v in given])
         C = tuple([np.empty((math.prod(form.full), 1), d) for d in form.dtypes])
         via = np.empty(C[0].shape, WITNESS) if call.witness else None
-        if not products.times_vector_within(self.rows, B, C, via, checks.safe, swapped=swapped):
+
+        def is_safe() -> bool:
+            return checks.are_safe([v[i : i + SMALL // v.itemsize] for v in given for i in range(0, len(v), SMALL // v.itemsize)])
+
+        if not products.times_vector_within(self.rows, B, C, via, checks.safe, is_safe, swapped=swapped):
             return None
         return tuple([v.reshape(form.shape) for v in C]), None if via is None else via.reshape(form.shape)
 
