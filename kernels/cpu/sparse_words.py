@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 __all__ = ["BEYOND", "STRANGE", "SparseArrays", "SparseForm", "SparseWords", "bitmap_bytes"]
@@ -32,13 +33,19 @@ class SparseForm(NamedTuple):
     @property
     def name(self) -> str:
         """Of the function."""
-        return "_".join(["sparse", self.kind, *(field for field in self._fields[1:] if getattr(self, field))])
+        return _name(self)
 
     @classmethod
     def named(cls, name: str) -> SparseForm:
         """The form of the function of a name."""
         _, kind, *words = name.split("_")
         return cls(kind, *(field in words for field in cls._fields[1:]))
+
+
+@functools.cache
+def _name(form: SparseForm) -> str:
+    """The kind, and what else is so."""
+    return "_".join(["sparse", form.kind, *(field for field in form._fields[1:] if getattr(form, field))])
 
 
 class SparseWords(NamedTuple):
