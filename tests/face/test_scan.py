@@ -104,7 +104,7 @@ def assert_scan(
         assert found.states.tolist() == path
 
 
-@pytest.mark.sampled(53)
+@pytest.mark.sampled(31)
 @pytest.mark.parametrize(("semiring", "dtypes"), CASES, ids=name)
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "backward"])
 def test_all_semirings_and_dtypes(semiring: sr.Semiring, dtypes: DTypes, reverse: bool) -> None:
