@@ -1,7 +1,7 @@
-"""Elementwise kernels on a GPU: conversion of ∞ in one pass over device memory, construction matrices, and where divergent pivots are told.
+"""Elementwise kernels on a GPU: conversion of ∞ in one pass over device memory, construction matrices, and what kernels tell the host.
 
 They are compiled and kept as all others are, and exact for subnormals. CuPy's own take half a second at the first use of each, and take
-subnormals for zeros. Kernels tell of divergent pivots by the least vertex of each matrix that has one.
+subnormals for zeros. Kernels tell of divergent pivots by the least vertex of each matrix that has one, and of all else by flags.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from semiring.common import forks
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda.arguments import Strided, parameters
 from semiring.kernels.cuda.blocks import stacked
 from semiring.kernels.cuda.compiler import Kernel, rehearsing
 
 __all__ = [
-    "NO_DIVERGENCE", "clamp_infinity", "clear_paths", "earliest_divergence", "elements_source", "for_each", "mend", "no_divergence",
+    "NO_DIVERGENCE", "Flags", "clamp_infinity", "clear_paths", "earliest_divergence", "elements_source", "for_each", "mend",
+    "no_divergence",
     "read_back", "restore_infinity", "without_paths", "zeros",
 ]  # fmt: skip
 
@@ -175,6 +177,59 @@ def earliest_divergence(whole: Any, part: Any, row: int) -> None:
     for_each(f"if (part != {NO_DIVERGENCE} && part + row < whole) whole = part + row", {"whole": whole[None], "part": part[None]}, row=row)
 
 
+class Flags:
+    """Two flags in pinned memory of the host, which kernels set to 1: nothing is cleared on the GPU for them, and nothing is copied.
+
+    Attributes
+    ----------
+    addresses : list of int
+        Where kernels find them.
+    """
+
+    __slots__ = ("_numbers", "addresses")
+
+    def __init__(self) -> None:
+        import cupy
+
+        memory = cupy.cuda.alloc_pinned_memory(8)
+        self._numbers = np.frombuffer(memory, np.int32, 2)
+        self._numbers[:] = 0
+        self.addresses = [memory.ptr, memory.ptr + 4]
+
+    @staticmethod
+    def taken() -> Flags:
+        """Flags that are not set, which are the caller's until they are read."""
+        try:
+            return _idle.pop()
+        except IndexError:
+            _all.append(flags := Flags())
+            return flags
+
+    def read(self) -> list[bool]:
+        """Which are set, once the current stream has come to its end.
+
+        Raises
+        ------
+        SemiringError
+            Where the stream is being recorded.
+        """
+        _waited_for().synchronize()
+        found: list[bool] = self._numbers.astype(bool).tolist()
+        if any(found):
+            self._numbers[:] = 0
+        _idle.append(self)
+        return found
+
+
+_idle: list[Flags] = []
+_all: list[Flags] = []
+"""Flags that no kernel has; and all, as a kernel may still write to those that nobody waits for any more."""
+
+
+forks.in_children(_idle.clear)
+forks.in_children(_all.clear)
+
+
 def read_back(found: Any) -> np.ndarray[Any, Any]:
     """What is told, on the host, once the current stream has come to its end: by way of pinned memory, in half of the time.
 
@@ -185,12 +240,20 @@ def read_back(found: Any) -> np.ndarray[Any, Any]:
     """
     import cupy
 
+    stream = _waited_for()
+    memory = cupy.cuda.alloc_pinned_memory(found.nbytes)
+    found.data.copy_to_host_async(memory.ptr, found.nbytes)
+    stream.synchronize()
+    return np.frombuffer(memory, np.int32, found.size)
+
+
+def _waited_for() -> Any:
+    """The current stream, which may be waited for as it is not being recorded."""
+    import cupy
+
     stream = cupy.cuda.get_current_stream()
     if stream.is_capturing():
         raise SemiringError(
             "a closure waits for the GPU, to tell of divergent cycles, so that no CUDA graph of it is recorded; products can be"
         )
-    memory = cupy.cuda.alloc_pinned_memory(found.nbytes)
-    found.data.copy_to_host_async(memory.ptr, found.nbytes)
-    stream.synchronize()
-    return np.frombuffer(memory, np.int32, found.size)
+    return stream
