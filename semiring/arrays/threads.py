@@ -64,7 +64,7 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
         for task in tasks:
             work(task, 0)
         return
-    queue, errors, ended = deque(tasks), list[BaseException](), list[Any]()  # an iterator gives one task twice where Python has no GIL
+    queue, errors, jobs = deque(tasks), list[BaseException](), list[_Job]()  # an iterator gives one task twice where Python has no GIL
 
     def worker(slot: int) -> None:
         while True:
@@ -86,14 +86,30 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
             helper = _idle_helper(threads - 1)
             if helper is None:
                 break
-            ended.append(helper.begin(functools.partial(help_out, slot)))
+            jobs.append(helper.begin(functools.partial(help_out, slot)))
         worker(0)
     finally:
         queue.clear()  # after an error, as when the user interrupts, nothing else is begun
-        for end in ended:
-            end.acquire()  # also then: they write to what the caller owns
+        for job in jobs:
+            if not job.taken():  # by the caller, from a thread that another program keeps from its core
+                job.end.acquire()  # also after an error: they write to what the caller owns
         if errors:
             raise errors.pop()  # which no frame has any more
+
+
+class _Job:
+    """What a helper does once, unless whoever asked for it has taken it back first."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = deque([work])
+        self.end = _taken_lock()
+
+    def taken(self) -> Callable[[], None] | None:
+        """The work, for the first who asks."""
+        try:
+            return self._work.pop()
+        except IndexError:
+            return None
 
 
 class _Helper(threading.Thread):
@@ -102,26 +118,27 @@ class _Helper(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="semiring", daemon=True)
         self._wake = _taken_lock()
-        self._job: tuple[Callable[[], None], Any] | None = None
+        self._job: _Job | None = None
         self.start()
 
-    def begin(self, job: Callable[[], None]) -> Any:
-        """Run a job, which raises nothing; the lock that is released at its end."""
-        end = _taken_lock()
-        self._job = job, end
+    def begin(self, work: Callable[[], None]) -> _Job:
+        """Begin some work, which raises nothing."""
+        job = self._job = _Job(work)
         self._wake.release()
-        return end
+        return job
 
     def run(self) -> None:
         """Whatever comes, one job after the other, of which nothing is kept."""
         while True:
             self._wake.acquire()
-            assert self._job is not None
-            (job, end), self._job = self._job, None
-            job()
-            del job
+            job, self._job = self._job, None
+            assert job is not None
+            work = job.taken()
+            if work is not None:
+                work()
+                del work
             _idle.append(self)
-            end.release()
+            job.end.release()
 
 
 def _taken_lock() -> Any:

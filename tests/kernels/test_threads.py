@@ -6,6 +6,7 @@ import os
 import threading
 import time
 import weakref
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -205,6 +206,25 @@ def test_tasks_may_have_tasks() -> None:
 
     run(outer, range(20), 3)
     assert sorted(done) == [(task, inner) for task in range(20) for inner in range(5)]
+
+
+def test_nobody_waits_for_a_thread_that_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where another program has its core: the caller has done all of the work meanwhile."""
+    helper, begun, going_on = module._Helper(), threading.Event(), threading.Event()
+    idle: Any = deque([helper])  # which it is not
+    monkeypatch.setattr(module, "_idle", idle)
+
+    def other() -> None:
+        begun.set()
+        assert going_on.wait(120)
+
+    job = helper.begin(other)
+    assert begun.wait(120)
+    done: list[int] = []
+    run(lambda task, slot: done.append(task), range(5), 2)
+    assert sorted(done) == list(range(5))
+    going_on.set()
+    assert job.end.acquire(timeout=120)
 
 
 def test_threads_keep_nothing_of_their_work() -> None:
