@@ -15,7 +15,7 @@ from semiring.common.errors import GraphError, SemiringError, ShapeError, about,
 from semiring.execution.operands import flattened, promoted
 from semiring.execution.product import Witnessed, multiply, multiply_again
 from semiring.execution.sparse_operands import holds_sparse
-from semiring.execution.sparse_product import multiply_sparse
+from semiring.execution.sparse_product import multiply_sparse, multiply_stored
 
 __all__ = ["Witnessed", "matmul", "multi_dot"]
 
@@ -103,10 +103,11 @@ def matmul(
         refuse_arrays(witness=witness, device=device, check=check)
     options = bool(witness or semiring.witness), device, threads, bool(check)
     try:
-        if type(a) is type(b) and mask is None and not complement:
-            if type(a) is np.ndarray:
+        if mask is None and not complement:
+            if type(a) is type(b) is np.ndarray:
                 return multiply(a, b, semiring, c, out, options)
-            if c is out is None and (found := multiply_again(a, b, semiring, options)) is not None:
+            at_once = multiply_again if type(a) is type(b) else multiply_stored
+            if c is out is None and (found := at_once(a, b, semiring, options)) is not None:
                 return found
         sparse = mask is not None or complement or holds_sparse(a) or holds_sparse(b)
         if not sparse and (type(a) is np.ndarray or type(b) is np.ndarray):

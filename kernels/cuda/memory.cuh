@@ -82,6 +82,8 @@ template <class T, bool MIXED> struct Staged {
     const unsigned shift = static_cast<unsigned>(reinterpret_cast<unsigned long long>(place)) % 16;
     return *reinterpret_cast<T*>(place - shift + mixed(shift + unsigned(sizeof(T)) * i));
   }
+  // N of them that lie in 16 bytes that begin at a multiple of that, or of fewer, at once.
+  template <int N> __device__ __forceinline__ Vector<T, N> piece(int i) const { return reinterpret_cast<const Vector<T, N>&>((*this)[i]); }
 
   // Begins to bring `count` numbers, and leaves `shared` behind where `room` of them would end.
   __device__ __forceinline__ Staged(char*& shared, const T* source, int count, int room) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +14,15 @@ from semiring.kernels import cache
 from semiring.kernels.compressed import CompressedRows, Mask, Room, strange_columns
 from semiring.kernels.cuda.arguments import Bounds, Sparse, flat
 from semiring.kernels.cuda.blocks import of_one_layout
-from semiring.kernels.cuda.compiler import Kernel
-from semiring.kernels.cuda.elements import read_back, zeros
+from semiring.kernels.cuda.compiler import Kernel, pointer_to
+from semiring.kernels.cuda.elements import Flags
 from semiring.kernels.cuda.expansion import expanded_product
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.sums import size_of_sum, sum_of, summing_source
 from semiring.kernels.limits import SafeRange, threshold
 
-__all__ = ["CudaSparseProducts", "SparseForm", "sparse_form", "sparse_source"]
+__all__ = ["CudaSparseProducts", "SparseForm", "SparsePlan", "sparse_form", "sparse_source"]
 
 Values = tuple[Any, ...]
 DTypes = tuple[np.dtype[Any], ...]
@@ -32,8 +33,9 @@ _VECTOR, _MATRIX, _LEAST = 128, 256, 64
 _TERMS = 32
 """Entries of a row that a lane takes of a product with a vector, about."""
 
-_VECTORS = 2
-"""Vectors of columns, or columns where there are no vectors, that a thread has of a product with a matrix."""
+_LINE, _LANES = 128, 8
+"""Bytes of a line of the first-level cache, which takes as long for a part of it; and lanes of a row from which on they read its entries in
+pieces."""
 
 _BYTES, _ITEMS = 30 << 10, {False: 2048, True: 1792}
 """Bytes of a tile's entries at most; and rows and entries together that a tile has about, where rows are short, times a matrix or not."""
@@ -63,6 +65,8 @@ class SparseForm:
         Of a thread.
     width : int
         How many of them are read at once.
+    piece : int
+        Entries that are read at once.
     matrix : bool
         Whether the dense operand has columns; else it is a vector.
     mixed : bool
@@ -77,6 +81,7 @@ class SparseForm:
     lanes: int
     columns: int
     width: int
+    piece: int
     matrix: bool
     mixed: bool
     wide: bool
@@ -107,13 +112,28 @@ class Tiling:
 
 
 def sparse_form(
-    rows: int, entries: int, n: int, *, width: int = 1, wide: bool, swapped: bool, witness: bool, checked: bool = False
+    rows: int,
+    entries: int,
+    n: int,
+    size: int,
+    *,
+    width: int = 1,
+    index: int = 4,
+    aligned: bool = True,
+    swapped: bool,
+    witness: bool,
+    checked: bool = False,
 ) -> SparseForm:
-    """The form of a product with n columns, of which `width` are read at once."""
-    columns = width * min(_VECTORS, n // width)
-    share = n // columns if n > 1 else entries // (_TERMS * rows)
+    """The form of a product with n columns, of which `width` are read at once.
+
+    Numbers of elements take `size` bytes, and those of columns `index`; `aligned` ones begin at a multiple of 16 bytes.
+    """
+    vectors, line = -(-n // width), max(1, _LINE // (width * size))
+    columns = width * (1 if vectors <= line else 2)
+    share = -(-n // columns) if n > 1 else entries // (_TERMS * rows)
     lanes = min(32, 1 << max(share - 1, 0).bit_length())
-    return SparseForm(lanes, columns, width, n > 1, round(entries / rows) % 8 == 0, wide, swapped, witness, checked)
+    piece = 16 // max(index, size) if n > 1 and aligned and lanes >= _LANES else 1
+    return SparseForm(lanes, columns, width, piece, n > 1, round(entries / rows) % 8 == 0, index == 8, swapped, witness, checked)
 
 
 def tiling(form: SparseForm, rows: int, entries: int, entry_bytes: int) -> Tiling:
@@ -134,7 +154,7 @@ def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
     total = sum_of(semiring, dtypes, witness=form.witness)
     swapped, checked, mixed, matrix = (str(x).lower() for x in (form.swapped, form.checked, form.mixed, form.matrix))
     how = f"Form<Summed, {total}<Summed>, {'long long' if form.wide else 'int'}, {swapped}, {checked}, {mixed}>"
-    call = f"sparse_product<{how}, {form.lanes}, {form.columns}, {form.width}, {matrix}>"
+    call = f"sparse_product<{how}, {form.lanes}, {form.columns}, {form.width}, {form.piece}, {matrix}>"
     return summing_source(semiring, dtypes, "sparse.cuh", "sparse", call, _MATRIX if form.matrix else _VECTOR)
 
 
@@ -192,51 +212,73 @@ class CudaSparseProducts:
 
         if 0 in C[0].shape:
             return True
-        (m, depth), n, entries = A.shape, C[0].shape[1], len(A.columns)
-        B = tuple(map(cupy.ascontiguousarray, B)) if n == 1 else of_one_layout(B)
-        if entries and not depth:
+        n, entries = C[0].shape[1], len(A.columns)
+        far = n == 1 or not 0 <= B[0].strides[0] < 1 << 31  # which is beyond what kernels multiply numbers of rows by
+        B = tuple(map(cupy.ascontiguousarray, B)) if far else of_one_layout(B)
+        if entries and not A.shape[1]:
             raise strange_columns()
-        starts, flags, r = A.starts.astype(A.columns.dtype, copy=False), zeros(2), self._representation
-        kind = n, self._width(B[0], C[0]), A.columns.itemsize, swapped, via is not None, safe is not None
-        kernel, cut, shared, size = _decided(self.semiring, self.dtypes, m, entries, *kind, self.number)
-        cuts, closed = cupy.empty((cut.tiles + 1, 2), np.int64), cupy.empty(cut.tiles, np.int32)
-        parts = cupy.empty(2 * cut.tiles * n * size, np.uint8)
-        product = Sparse(
-            _address(starts),
-            _address(A.columns),
-            tuple(map(_address, A.values)),
-            tuple(map(_address, B)),
-            tuple(map(_address, C)),
-            0 if via is None else _address(via),
-            _address(flags),
-            _address(cuts),
-            _address(closed),
-            _address(parts),
-            m,
-            n,
-            depth,
+        arrays: list[Any] = [A.starts.astype(A.columns.dtype, copy=False), A.columns, *A.values, *B, *C]
+        aligned = not any(v.data.ptr % 16 for v in arrays[1 : 2 + len(A.values)])
+        lie = aligned, B[0].strides[0], (B[0].data.ptr | C[0].data.ptr) % 16
+        witness, index = via is not None, A.columns.itemsize
+        how = self.plan(A.shape, entries, n, index, *lie, swapped=swapped, witness=witness, signed=signed, fresh=fresh, safe=safe)
+        return how.finds_safe([*[v.data.ptr for v in arrays], 0 if via is None else via.data.ptr])
+
+    def plan(
+        self,
+        shape: tuple[int, int],
+        entries: int,
+        n: int,
+        index: int,
+        aligned: bool,
+        apart: int,
+        shift: int,
+        *,
+        swapped: bool = False,
+        witness: bool = False,
+        signed: bool = False,
+        fresh: bool = True,
+        safe: SafeRange | None = None,
+    ) -> SparsePlan:
+        """The launches of a product as of `times_dense_within`.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Of the sparse matrix.
+        entries, n : int
+            Entries of that, and columns of the dense one.
+        index : int
+            Bytes of a column's number.
+        aligned : bool
+            Whether the columns and the entries begin at a multiple of 16 bytes.
+        apart : int
+            Bytes from a row of the dense matrix to the next.
+        shift : int
+            Bytes by which matrices that have columns do not begin at a multiple of 16.
+        swapped, witness, signed, fresh, safe
+        """
+        r = self._representation
+        size, width = self.dtypes[0].itemsize, 1
+        if r.same_registers and len(r.dtypes) == 1 and n > 1 and not (shift or apart % 16 or n * size % 16):
+            width = 16 // size
+        return _planned(
+            self.semiring,
+            self.dtypes,
+            shape,
             entries,
-            B[0].strides[0] // B[0].itemsize,
-            threshold(int(r.zero[0]), signed=signed) if r.clamped else 0,
-            int(fresh),
-            cut.tiles,
-            cut.items,
-            cut.longest,
-            _CUT,
-            _NO_BOUNDS if safe is None else bounds_of(safe, self.dtypes[0], _address(flags) + flags.itemsize),
+            n,
+            width,
+            index,
+            aligned,
+            apart // size,
+            swapped,
+            witness,
+            signed,
+            fresh,
+            safe,
+            self.number,
         )
-        words = np.array(flat(product), np.int64)
-        for phase, blocks, memory in (
-            (_CUT, -(-(cut.tiles + 1) // cut.threads), 0),
-            (_MULTIPLY, cut.tiles, shared),
-            (_JOIN, -(-cut.tiles // cut.threads), 0),
-        ):
-            words[_PHASE] = phase
-            kernel((blocks, 1, 1), (cut.threads, 1, 1), (words.view(np.dtype((np.void, words.nbytes))),), memory)
-        strange, beyond = read_back(flags)
-        if strange:
-            raise strange_columns()
-        return not beyond
 
     def times_sparse(
         self,
@@ -253,39 +295,99 @@ class CudaSparseProducts:
         add_up = functools.partial(self.times_dense, swapped=swapped, signed=signed)
         return expanded_product(A, B, room, mask, add_up, witness=witness)
 
-    def _width(self, B: Any, C: Any) -> int:
-        """How many elements of rows of B and C are read and written at once."""
-        size, n, r = B.itemsize, C.shape[1], self._representation
-        width = 16 // size if r.same_registers and len(r.dtypes) == 1 else 1
-        whole = n % width == 0 and not any(x % 16 for x in (B.strides[0], B.data.ptr, C.data.ptr))
-        return width if n > 1 and whole else 1
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SparsePlan:
+    """The launches of products of one kind, whose operands lie alike.
 
-def _address(array: Any) -> int:
-    """Where an array of CuPy's begins."""
-    return int(array.data.ptr)
+    Attributes
+    ----------
+    kernel : Kernel
+    tiling : Tiling
+    shared_bytes : int
+        Of a block that multiplies.
+    scratch : tuple of int
+        Bytes of its arrays `cuts`, `parts` and `closed`, see `Sparse`.
+    fields : array
+        A word for their address, and `Sparse`.
+    """
+
+    kernel: Kernel
+    tiling: Tiling
+    shared_bytes: int
+    scratch: tuple[int, int, int]
+    fields: np.ndarray[Any, np.dtype[np.int64]]
+
+    def finds_safe(self, own: Sequence[int]) -> bool:
+        """Launch them, and wait: whether all numbers are in the range; else C holds no product.
+
+        Parameters
+        ----------
+        own : sequence of int
+            Where the starts of rows, the columns, and the components of A, B and C lie, and the witness, or 0.
+
+        Raises
+        ------
+        GraphError
+            For rows that end before they begin, and numbers of columns beyond the last.
+        """
+        import cupy
+
+        cut, flags, scratch = self.tiling, Flags.taken(), cupy.cuda.alloc(sum(self.scratch))
+        (strange, beyond), cuts, parts = flags.addresses, scratch.ptr, scratch.ptr + self.scratch[0]
+        fields, told = self.fields.copy(), (*own, strange, cuts, parts + self.scratch[1], parts)
+        fields[1 : 1 + len(told)], fields[-1] = told, beyond
+        argument = pointer_to(fields)
+        for phase, blocks, memory in (
+            (_CUT, -(-(cut.tiles + 1) // cut.threads), 0),
+            (_MULTIPLY, cut.tiles, self.shared_bytes),
+            (_JOIN, -(-cut.tiles // cut.threads), 0),
+        ):
+            fields[_PHASE] = phase
+            self.kernel.start((blocks, 1, 1), (cut.threads, 1, 1), argument, memory)
+        found = flags.read()
+        if found[0]:
+            raise strange_columns()
+        return not found[1]
 
 
 @functools.lru_cache(maxsize=256)
-def _decided(
+def _planned(
     semiring: Semiring,
     dtypes: DTypes,
-    rows: int,
+    shape: tuple[int, int],
     entries: int,
     n: int,
     width: int,
     index: int,
+    aligned: bool,
+    apart: int,
     swapped: bool,
     witness: bool,
-    checked: bool,
+    signed: bool,
+    fresh: bool,
+    safe: SafeRange | None,
     number: int,
-) -> tuple[Kernel, Tiling, int, int]:
-    """The kernel and the tiles of a product, with the bytes of shared memory of a block and those of a sum."""
-    form = sparse_form(rows, entries, n, width=width, wide=index == 8, swapped=swapped, witness=witness, checked=checked)
-    widths = [index, *(d.itemsize for d in represent(semiring, dtypes).dtypes)]
+) -> SparsePlan:
+    """The plan of a product, of which `width` columns are read at once, and rows of the dense operand lie `apart` elements apart."""
+    (rows, depth), r = shape, represent(semiring, dtypes)
+    size, checked = max(d.itemsize for d in r.dtypes), safe is not None
+    form = sparse_form(rows, entries, n, size, width=width, index=index, aligned=aligned, swapped=swapped, witness=witness, checked=checked)
+    widths = [index, *(d.itemsize for d in r.dtypes)]
     cut = tiling(form, rows, entries, sum(widths))
     shared = sum([-(-(width * (cut.items + cut.longest) + 15) // 128) * 128 for width in widths])
-    return _kernel(semiring, dtypes, form, number), cut, shared, size_of_sum(semiring, dtypes, witness=witness)
+    cuts, parts = 16 * (cut.tiles + 1), 2 * cut.tiles * n * size_of_sum(semiring, dtypes, witness=witness)
+    nothing = (0,) * len(dtypes)
+    last = threshold(int(r.zero[0]), signed=signed) if r.clamped else 0
+    bounds = _NO_BOUNDS if safe is None else bounds_of(safe, dtypes[0], 0)
+    words = flat(
+        Sparse(
+            0, 0, nothing, nothing, nothing, 0, 0, 0, 0, 0,
+            rows, n, depth, entries, apart, last, int(fresh), cut.tiles, cut.items, cut.longest, _CUT, bounds,
+        )
+    )  # fmt: skip
+    scratch = cuts, -(-parts // 16) * 16, 4 * cut.tiles
+    return SparsePlan(_kernel(semiring, dtypes, form, number), cut, shared, scratch, np.array([0, *words], np.int64))
 
 
 @functools.lru_cache(maxsize=cache.LOADED)

@@ -168,7 +168,8 @@ def _compressed_on_gpu(x: Any, name: str) -> tuple[CompressedRows, bool]:
     else:
         x = x if x.format in ("csr", "csc") else x.tocsr()
         by_columns = x.format == "csc"
-        rows = CompressedRows((n, m) if by_columns else (m, n), x.indptr, x.indices, (x.data,))
+        starts, columns = map(cupy.ascontiguousarray, (x.indptr, x.indices))
+        rows = CompressedRows((n, m) if by_columns else (m, n), starts, columns, (x.data,))
     _require_lengths(rows, name)
     return rows, by_columns
 
