@@ -16,7 +16,7 @@ from semiring.arrays.devices import namespace, on_gpu
 from semiring.common.errors import GraphError
 from semiring.kernels.operations import Operations
 
-__all__ = ["CompressedRows", "Mask", "ReferenceSparseProducts", "Room", "SparseProducts", "strange_columns"]
+__all__ = ["CompressedRows", "Mask", "ReferenceSparseProducts", "Room", "SparseProducts", "strange_columns", "strange_starts"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -28,10 +28,10 @@ class CompressedRows(NamedTuple):
     Attributes
     ----------
     shape : tuple of int
-    starts : int64 array, on a GPU of either width
+    starts : int32 or int64 array
         Where the entries of each row begin, and where the last one's end; SciPy's ``indptr``.
     columns : int32 or int64 array
-        SciPy's ``indices``.
+        SciPy's ``indices``. Nobody has looked at what these arrays say: see `require_sound`.
     values : tuple of arrays
         One for each component; SciPy's ``data``. A pattern alone has none.
     """
@@ -43,23 +43,17 @@ class CompressedRows(NamedTuple):
 
     def in_order(self) -> CompressedRows:
         """The same with the columns of each row in ascending order, so that of equal terms the first is that of the lowest."""
+        self.require_sound()
         xp, row = namespace(self.columns), self.row_numbers()
         if not ((self.columns[1:] < self.columns[:-1]) & (row[1:] == row[:-1])).any():
             return self
         order = xp.lexsort(xp.stack([self.columns.astype(np.int64), row]))
         return self._replace(columns=self.columns[order], values=tuple([v[order] for v in self.values]))
 
-    def require_columns(self) -> None:
-        """Refuse numbers of columns that there are not, which libraries do not look at."""
-        unsigned = self.columns.view(f"u{self.columns.itemsize}")  # negative ones are large without a sign
-        if len(unsigned) and int(unsigned.max()) >= self.shape[1]:
-            raise strange_columns()
-
     def require_sound(self) -> None:
-        """Refuse rows that end before they begin too."""
-        starts, columns, (m, n) = self.starts, self.columns, self.shape
-        bad = (starts[0] != 0) | (starts[m] != len(columns)) | (starts[1:] < starts[:-1]).any() | ((columns < 0) | (columns >= n)).any()
-        if bool(bad):
+        """Refuse rows that end before they begin, and numbers of columns that there are not, which libraries do not look at."""
+        unsigned = self.columns.view(f"u{self.columns.itemsize}")  # negative ones are large without a sign
+        if bool(strange_starts(self.starts, len(unsigned)) | (unsigned >= self.shape[1]).any()):
             raise strange_columns()
 
     def row_numbers(self) -> Array:
@@ -71,8 +65,13 @@ class CompressedRows(NamedTuple):
         return np.repeat(np.arange(self.shape[0]), np.diff(self.starts))
 
 
+def strange_starts(starts: Array, count: int) -> Any:
+    """Whether rows end before they begin, or not all of so many entries are in one; a truth value where the array lies."""
+    return (starts[0] != 0) | (starts[-1] != count) | (starts[1:] < starts[:-1]).any()
+
+
 def strange_columns() -> GraphError:
-    """What is raised for a matrix that has an entry in a column that it has not."""
+    """What is raised for a matrix that has entries in rows or columns that it has not."""
     return GraphError("a sparse array has indices that do not belong to a matrix of its shape; see its check_format")
 
 
@@ -98,7 +97,7 @@ class SparseProducts(Protocol):
         Raises
         ------
         GraphError
-            For columns that A has not; then C holds no product.
+            For rows or columns that A has not; then C holds no product.
         """
         ...
 
@@ -127,7 +126,7 @@ class ReferenceSparseProducts:
         self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
     ) -> None:
         """C ← A⊗B."""
-        A.require_columns()
+        A.require_sound()
         for c, zero in zip(C, self._operations.zero, strict=True):
             c[...] = zero
         if via is not None:
@@ -148,7 +147,7 @@ class ReferenceSparseProducts:
     ) -> tuple[CompressedRows, Array | None]:
         """A⊗B."""
         for rows in (A, B, *(() if mask is None else (mask.pattern,))):
-            rows.require_columns()
+            rows.require_sound()
         m, n = A.shape[0], B.shape[1]
         # Of each term the entry of A, that of B, and the place of the result.
         count = (B.starts[1:] - B.starts[:-1])[A.columns]

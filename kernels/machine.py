@@ -109,8 +109,8 @@ SPARSE_TERM, SPARSE_STEP = 2e-8, 8
 SORTED_TERM = 4e-10
 """Of a term of a product of two sparse matrices on a GPU. NVIDIA H200, 2026-11-23."""
 
-SPARSE_TASKS, VECTOR_TASKS = 16, 4
-"""Parts for each thread, as rows differ in what they take; of a product with a dense matrix, in which they differ only by their entries."""
+SPARSE_TASKS, ROW_PARTS = 16, 64
+"""Parts for each thread, as rows differ in what they take; of a product with a dense matrix, whose kernel hands them out itself."""
 
 # Sparse elimination. 2 cores of AMD Zen 4, 2026-11-23.
 

@@ -179,8 +179,14 @@ def sparse_products_for(semiring: Semiring, dtypes: DTypes, device: str, threads
             from semiring.kernels.cuda.sparse import CudaSparseProducts
 
         return CudaSparseProducts(semiring, dtypes, gpu_number(device))
+    return _sparse_products(semiring, dtypes, device == "reference", threads)
+
+
+@functools.lru_cache(maxsize=cache.LOADED)
+def _sparse_products(semiring: Semiring, dtypes: DTypes, reference: bool, threads: int | None) -> SparseProducts:
+    """Those of the host, which keep nothing of a call."""
     with importing:
-        if device == "reference" or any(d.kind == "O" for d in dtypes) or _lacks_instructions(semiring, dtypes):
+        if reference or any(d.kind == "O" for d in dtypes) or _lacks_instructions(semiring, dtypes):
             from semiring.kernels.compressed import ReferenceSparseProducts
 
             return ReferenceSparseProducts(semiring, dtypes)

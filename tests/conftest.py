@@ -1,8 +1,10 @@
 """Settings of all tests."""
 
+import contextlib
 import functools
 import importlib
 import os
+import time
 from collections import defaultdict
 
 import pytest
@@ -19,8 +21,20 @@ collect_ignore = ["mpi/program.py"]  # ranks run it; to collect doctests of it w
 os.environ.setdefault("SEMIRING_TRACEBACK", "full")
 
 # The first example of a kind may compile a kernel.
-settings.register_profile("semiring", deadline=None)
+settings.register_profile("semiring", deadline=None, max_examples=50)
 settings.load_profile("semiring")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Kernels that tests compile are kept with what pytest keeps, for all of its processes and for its next runs, for a week."""
+    if "SEMIRING_CACHE_DIR" not in os.environ and config.cache is not None:
+        folder = config.cache.mkdir("kernels")
+        folder.chmod(0o700)  # one that others may write to is not trusted
+        for file in folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # another process may remove it
+                if file.stat().st_mtime < time.time() - 7 * 86400:
+                    file.unlink()
+        os.environ["SEMIRING_CACHE_DIR"] = str(folder)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -36,7 +36,7 @@ class GustavsonKernel(Entries):
         self._bits = args.pointer(em, "bitmap")
         self._top = em.at("i64", self._bits, words)
         self._begins = em.at("i64", self._top, self._tops)
-        self._stop = em.sub(em.load("i64", em.at("i64", self.starts, self.last), 8), 1)
+        self._stop = em.sub(self.number(self.starts, self.last), 1)
         if self.form.masked:
             self._mask = em.at("i64", self._begins, em.let(f"sdiv i64 {em.add(words, 1)}, 2"))
             self._mask_starts, self._mask_columns = (args.pointer(em, x) for x in ("mask_starts", "mask_columns"))
@@ -45,7 +45,7 @@ class GustavsonKernel(Entries):
             self._out_columns = args.pointer(em, "out_columns")
             self._right, self._places = [args.pointer(em, ("right", c)) for c in self.components], self.places()
             self._threshold = em.splat_word(args.load(em, "threshold"), self.rep.inner[0], 1) if self.rep.kind == "clamped" else ""
-        em.loop(self.first, self.last, 1, self._count if self.form.kind == "symbolic" else self._fill)
+        em.loop(args.load(em, "first"), self.last, 1, self._count if self.form.kind == "symbolic" else self._fill)
         em.line("ret void")
         return [em]
 
@@ -126,7 +126,7 @@ class GustavsonKernel(Entries):
 
         def entry(e: str, _: list[str]) -> None:
             k = self.number(self.columns, e)
-            later = em.load("i64", em.at("i64", self._right_starts, self.number(self.columns, em.smin(em.add(e, _AHEAD), self._stop))), 8)
+            later = self.number(self._right_starts, self.number(self.columns, em.smin(em.add(e, _AHEAD), self._stop)))
             em.prefetch(em.at("i32" if self.form.narrow else "i64", self._right_columns, later), write=False)
             if values:
                 for s, start in zip(self.rep.outer, self._right, strict=True):
@@ -169,7 +169,7 @@ class GustavsonKernel(Entries):
         """Row i of the result."""
         em, rep = self.em, self.rep
         self._mark(i)
-        start, stop = self.ends(self._out_starts, i)
+        start, stop = (em.load("i64", em.at("i64", self._out_starts, row), 8) for row in (i, em.add(i, 1)))
 
         def columns(at: str, bits: str, count: list[str]) -> list[str]:
             em.store("i32", em.let(f"trunc i64 {em.sub(count[0], start)} to i32"), em.at("i32", self._begins, at), 4)

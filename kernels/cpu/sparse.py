@@ -4,7 +4,10 @@ Columns of C stay in registers, several vectors of them, while the entries of a 
 which lies anywhere, is asked for some entries ahead. What is left of the columns goes in pieces of half the size, down to one column,
 as a vector has. For that one, where some lanes of a vector can be loaded, they are entries of the row, which gather their factors.
 
-A product with a single column takes about as long as to read the matrix, so this also checks the entries on the way, see `bounds`.
+A product with a single column takes about as long as to read the matrix, so this also checks the entries on the way, see `bounds`. Where
+rows begin and end is looked at too: what says that they end before they begin, or beyond the last entry, is told of, and not followed.
+
+Threads take some rows at a time from those that nobody has taken, by an atomic counter, so that one that comes late does less.
 
 Where B has the left factors of ⊗, the product is of transposed matrices.
 """
@@ -44,7 +47,7 @@ class Entries:
         """The function."""
         self.em = em = Emitter(self.name, "ptr %args")
         self._low: dict[int, Lowering] = {}
-        self.first, self.last = (self.args.load(em, x) for x in ("first", "last"))
+        self.last = self.args.load(em, "last")
         self.starts, self.columns = (self.args.pointer(em, x) for x in ("starts", "columns"))
         self.values = [self.args.pointer(em, ("values", c)) for c in self.components]
         return em
@@ -61,7 +64,7 @@ class Entries:
         return self._low[width]
 
     def number(self, array: str, e: str | int) -> str:
-        """An entry's column."""
+        """An entry's column, or where the entries of a row begin."""
         em = self.em
         if not self.form.narrow:
             return em.load("i64", em.at("i64", array, e), 8)
@@ -69,8 +72,7 @@ class Entries:
 
     def ends(self, starts: str, i: str | int) -> tuple[str, str]:
         """Where the entries of a row begin and end."""
-        em = self.em
-        return em.load("i64", em.at("i64", starts, i), 8), em.load("i64", em.at("i64", starts, em.add(i, 1)), 8)
+        return self.number(starts, i), self.number(starts, self.em.add(i, 1))
 
     def element(self, arrays: Sequence[str], at: Sequence[str | int], width: int, check: BoundsCheck | None = None) -> list[Value]:
         """Elements in memory, one place a component, as inner ones."""
@@ -135,7 +137,9 @@ class SparseKernel(Entries):
             w: em.splat_word(args.load(em, "threshold"), rep.inner[0], w) if rep.kind == "clamped" else "" for w in self._widths()
         }
         self._n: str | int = 1 if self._single else args.load(em, "n")
-        self._stop = em.sub(em.load("i64", em.at("i64", self.starts, self.last), 8), 1)
+        self._entries = args.load(em, "entries")
+        self._stop = em.sub(self._entries, 1)
+        self._strange = em.variable(0)
         lanes = [self.width, 1] if self._gathers and self.width > 1 else [1]
         self._check = BoundsCheck(em, args, rep.outer, lanes) if self._single else None
         self._index = I32 if self.form.narrow else I64
@@ -144,7 +148,16 @@ class SparseKernel(Entries):
         self._greatest = {w: em.let(f"alloca {self._index.vector(w)}, align 64") for w in lanes}
         for w, place in self._greatest.items():
             em.store(self._index.vector(w), self._index.constant(0, w), place, 64)
-        em.loop(self.first, self.last, 1, self._row)
+        taken, grain = args.pointer(em, "taken"), args.load(em, "grain")
+
+        def take() -> str:
+            return em.let(f"atomicrmw add ptr {taken}, i64 {grain} monotonic, align 8")
+
+        def share(values: list[str]) -> list[str]:
+            em.loop(values[0], em.smin(em.add(values[0], grain), self.last), 1, self._row)
+            return [take()]
+
+        em.repeat([("i64", take())], lambda values: em.let(f"icmp slt i64 {values[0]}, {self.last}"), share)
         self._tell()
         em.line("ret void")
         return [em]
@@ -155,8 +168,9 @@ class SparseKernel(Entries):
         return self.form.kind == "vector"
 
     def _tell(self) -> None:
-        """Answer whether there were numbers of columns beyond the last one, and entries beyond the bounds."""
-        em, ir, strange = self.em, self._index.ir, "false"
+        """Answer whether there were rows that are none or numbers of columns beyond the last one, and entries beyond the bounds."""
+        em, ir = self.em, self._index.ir
+        strange = em.let(f"icmp ne i64 {em.load('i64', self._strange, 8)}, 0")
         for width, place in self._greatest.items():
             k = em.load(self._index.vector(width), place, 64)
             if width > 1:
@@ -172,6 +186,15 @@ class SparseKernel(Entries):
         em.store(ir, em.call(f"umax.{overload}", ir, (ir, em.load(ir, place, 64)), (ir, k)), place, 64)
         return em.call(f"umin.{overload}", ir, (ir, k), (ir, em.splat(self._limit, self._index, width)))
 
+    def _sound(self, begin: str, end: str) -> tuple[str, str]:
+        """Where a row begins and ends, or of what is no row a part of the entries."""
+        em = self.em
+        last = em.call("umin.i64", "i64", ("i64", end), ("i64", self._entries))
+        first = em.call("umin.i64", "i64", ("i64", begin), ("i64", last))
+        moved = em.let(f"or i64 {em.let(f'xor i64 {begin}, {first}')}, {em.let(f'xor i64 {end}, {last}')}")
+        em.store("i64", em.let(f"or i64 {em.load('i64', self._strange, 8)}, {moved}"), self._strange, 8)
+        return first, last
+
     def _long(self, k: str, width: int) -> str:
         """Numbers of columns as i64."""
         return self.em.let(f"zext {I32.vector(width)} {k} to {I64.vector(width)}") if self.form.narrow else k
@@ -183,7 +206,7 @@ class SparseKernel(Entries):
     def _row(self, i: str, _: list[str]) -> None:
         """A row of the result: blocks of columns, and what is left of them in halves."""
         em, parts = self.em, len(self.rep.inner) + self.form.witness
-        begin, end = self.ends(self.starts, i)
+        begin, end = self._sound(*self.ends(self.starts, i))
         vectors = _VECTORS
         while vectors > 1 and vectors * parts > self.target.registers // 2:
             vectors //= 2

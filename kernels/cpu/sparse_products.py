@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -52,14 +53,22 @@ class CpuSparseProducts(Threaded):
         self._times_dense(A, B, C, via, swapped=swapped, signed=signed)
 
     def times_vector_within(
-        self, A: CompressedRows, B: Values, C: Values, via: Array | None, safe: SafeRange, *, swapped: bool = False
+        self,
+        A: CompressedRows,
+        B: Values,
+        C: Values,
+        via: Array | None,
+        safe: SafeRange,
+        is_safe: Callable[[], bool],
+        *,
+        swapped: bool = False,
     ) -> bool:
-        """C ← A⊗B with a single column, where entries are read only once: whether that was done, and all of A are in the safe range.
+        """C ← A⊗B with a single column, where entries are read only once: whether that was done, and all numbers are in the safe range.
 
-        Where it says no, C holds no product.
+        Where it says no, C holds no product. `is_safe` tells it of B, while other threads wake.
         """
         bounds = bounds_in_words(safe, self.dtypes[0])
-        return bounds is not None and not self._times_dense(A, B, C, via, swapped=swapped, bounds=bounds)
+        return bounds is not None and not self._times_dense(A, B, C, via, is_safe, swapped=swapped, bounds=bounds)
 
     def _times_dense(
         self,
@@ -67,22 +76,26 @@ class CpuSparseProducts(Threaded):
         B: Values,
         C: Values,
         via: Array | None,
+        is_safe: Callable[[], bool] | None = None,
         *,
         swapped: bool,
         signed: bool = False,
         bounds: tuple[int, int, int] = (0, 0, 0),
     ) -> bool:
-        """C ← A⊗B; whether entries are beyond the bounds, which a single column tells."""
+        """C ← A⊗B; whether entries are beyond the bounds, which a single column tells, or B is not safe."""
         n, m = C[0].shape[1], A.shape[0]
         if 0 in C[0].shape:
             return False
         single = n == 1
         B = tuple(map(np.ascontiguousarray, B)) if single else B
-        form = SparseForm("vector" if single else "dense", swapped, A.columns.dtype == np.int32, via is not None)
-        threads = self._threads((len(A.columns) + m) * n)
+        if A.starts[0] != 0 or A.starts[-1] != len(A.columns):  # the rows between are looked at by the kernel
+            raise strange_columns()
+        narrow = _is_narrow(A)
+        A, form = _of_width(A, narrow=narrow), SparseForm("vector" if single else "dense", swapped, narrow, via is not None)
+        threads, taken = self._threads((len(A.columns) + m) * n), array("q", [0])
         known = SparseWords(
             0,
-            0,
+            m,
             address(A.starts),
             address(A.columns),
             n,
@@ -90,12 +103,15 @@ class CpuSparseProducts(Threaded):
             A.shape[1],
             0,
             0 if via is None else address(via),
-        )._replace(**dict(zip(("origin", "least", "most"), bounds, strict=True)))
+            entries=len(A.columns),
+            taken=taken.buffer_info()[0],
+            grain=-(-m // (machine.ROW_PARTS * threads)) if threads > 1 else m,
+            **dict(zip(("origin", "least", "most"), bounds, strict=True)),
+        )
         arrays = [
             SparseArrays(address(v), address(b), b.strides[0] // b.itemsize, address(c)) for v, b, c in zip(A.values, B, C, strict=True)
         ]
-        tasks = _shares(A.starts, threads, machine.VECTOR_TASKS)
-        answers = _over_rows(self._kernels.function(form.name), known, arrays, tasks, threads)
+        answers = _over_rows(self._kernels.function(form.name), known, arrays, [(0, m)] * threads, threads, is_safe=is_safe)
         if (A.shape[1] == 0 and len(A.columns) > 0) or STRANGE in answers:
             raise strange_columns()
         return BEYOND in answers
@@ -113,16 +129,16 @@ class CpuSparseProducts(Threaded):
     ) -> tuple[CompressedRows, Array | None]:
         """A⊗B."""
         for rows in (A, B, *(() if mask is None else (mask.pattern,))):
-            rows.require_columns()
+            rows.require_sound()
         if B.shape[1] > _BITS * len(B.columns):
             return self._renumbered(A, B, room, mask, witness=witness, swapped=swapped, signed=signed)
-        narrow = A.columns.dtype == B.columns.dtype == np.int32 and (mask is None or mask.pattern.columns.dtype == np.int32)
+        narrow = all(map(_is_narrow, (A, B) if mask is None else (A, B, mask.pattern)))
         A, B = (_of_width(x, narrow=narrow) for x in (A, B))
         symbolic = SparseForm("symbolic", narrow=narrow, masked=mask is not None)
         numeric = symbolic._replace(kind="numeric", swapped=swapped, witness=witness)
         words, size = bitmap_bytes(B.shape[1])
         threads = self._threads(len(A.columns) * len(B.columns) // max(1, B.shape[0]))
-        tasks, bitmaps = _shares(A.starts, threads, machine.SPARSE_TASKS), [np.zeros(size, np.uint8) for _ in range(threads)]
+        tasks, bitmaps = _shares(A.starts, threads), [np.zeros(size, np.uint8) for _ in range(threads)]
         starts = np.zeros(A.shape[0] + 1, np.int64)
         known = SparseWords(
             0,
@@ -172,9 +188,15 @@ class CpuSparseProducts(Threaded):
         return self.threads if steps >= machine.VECTOR_SERIAL else 1
 
 
+def _is_narrow(rows: CompressedRows) -> bool:
+    """Whether columns have 32 bits, and numbers of entries may."""
+    return rows.columns.dtype == np.int32 and len(rows.columns) < 2**31
+
+
 def _of_width(rows: CompressedRows, *, narrow: bool) -> CompressedRows:
-    """The same with columns of 32 bits, or else of 64."""
-    return rows._replace(columns=rows.columns.astype(np.int32 if narrow else np.int64, copy=False))
+    """The same with columns and numbers of entries of 32 bits, or else of 64."""
+    index = np.int32 if narrow else np.int64
+    return rows._replace(starts=rows.starts.astype(index, copy=False), columns=rows.columns.astype(index, copy=False))
 
 
 def _over_rows(
@@ -184,26 +206,33 @@ def _over_rows(
     tasks: Sequence[tuple[int, int]],
     threads: int,
     bitmaps: Sequence[Array] = (),
+    is_safe: Callable[[], bool] | None = None,
 ) -> set[int]:
-    """Call a function for ranges of rows, each worker with a bitmap of its own: which of `STRANGE` and `BEYOND` it tells of."""
+    """Call a function for ranges of rows, each worker with a bitmap of its own: which of `STRANGE` and `BEYOND` is told of."""
     answers = set[int]()
 
-    def work(task: tuple[int, int], worker: int) -> None:
+    def work(task: tuple[int, int] | None, worker: int) -> None:
+        if task is None:
+            if is_safe is not None and not is_safe():
+                answers.add(BEYOND)
+            return
+        if BEYOND in answers:
+            return
         first, last = task
         packed = pack(known._replace(first=first, last=last, bitmap=address(bitmaps[worker]) if bitmaps else 0), arrays)
         function(packed.buffer_info()[0])
         answers.update([answer for answer in (STRANGE, BEYOND) if packed[answer]])
 
-    run(work, tasks, threads)
+    run(work, tasks if is_safe is None else [None, *tasks], threads)
     return answers
 
 
-def _shares(starts: Array, threads: int, parts: int) -> list[tuple[int, int]]:
-    """Ranges of rows with about as many rows and entries each, so many parts for each thread."""
+def _shares(starts: Array, threads: int) -> list[tuple[int, int]]:
+    """Ranges of rows with about as many rows and entries each, some for each thread."""
     m = len(starts) - 1
     if threads == 1:
         return [(0, m)] if m else []
-    count, rows = min(m, threads * parts), range(m + 1)
+    count, rows = min(m, threads * machine.SPARSE_TASKS), range(m + 1)
     total = m + int(starts[-1])
     cuts = [bisect_left(rows, total * part // count, key=lambda i: i + int(starts[i])) for part in range(1, count)]
     return [(i, j) for i, j in pairwise([0, *cuts, m]) if i < j]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 __all__ = ["BEYOND", "STRANGE", "SparseArrays", "SparseForm", "SparseWords", "bitmap_bytes"]
@@ -17,7 +18,7 @@ class SparseForm(NamedTuple):
     swapped : bool
         The sparse matrix whose rows are gone through is the right factor of ⊗: the product is computed transposed.
     narrow : bool
-        The numbers of columns have 32 bits, else 64.
+        The numbers of columns and of entries have 32 bits, else 64; where the rows of a sparse result begin they have 64.
     witness : bool
     masked : bool
         Only where a mask has entries, or where it has none.
@@ -32,7 +33,7 @@ class SparseForm(NamedTuple):
     @property
     def name(self) -> str:
         """Of the function."""
-        return "_".join(["sparse", self.kind, *(field for field in self._fields[1:] if getattr(self, field))])
+        return _name(self)
 
     @classmethod
     def named(cls, name: str) -> SparseForm:
@@ -41,15 +42,22 @@ class SparseForm(NamedTuple):
         return cls(kind, *(field in words for field in cls._fields[1:]))
 
 
+@functools.cache
+def _name(form: SparseForm) -> str:
+    """The kind, and what else is so."""
+    return "_".join(["sparse", form.kind, *(field for field in form._fields[1:] if getattr(form, field))])
+
+
 class SparseWords(NamedTuple):
     """The words of a call that belong to no component; a function reads those that it needs.
 
-    The rows of A from `first` to `last` are multiplied. `starts` and `columns` are those of its compressed rows, `right_starts` and
-    `right_columns` those of B, and `mask_starts` and `mask_columns` those of a mask, whose bits are exclusive-ored with `flip`. B has `n`
-    columns. Rows of a sparse result begin at `out_starts`, which ``symbolic`` fills with their lengths, one place further on. `bitmap` is
-    zeroed memory for `words` words, see `bitmap_bytes`. A product with a dense B, of `depth` rows, takes the last one for all beyond, and
-    tells that by `strange`; one with a vector also tells, by `beyond`, whether entries are beyond `origin`, `least` and `most`, see
-    `BoundsCheck`.
+    The rows of A from `first` to `last` are multiplied; with a dense B `grain` of them at a time, from the counter `taken` on, which all
+    threads have. `starts` and `columns` are those of its compressed rows, `right_starts` and `right_columns` those of B, and `mask_starts`
+    and `mask_columns` those of a mask, whose bits are exclusive-ored with `flip`. B has `n` columns. Rows of a sparse result begin at
+    `out_starts`, which ``symbolic`` fills with their lengths, one place further on. `bitmap` is zeroed memory for `words` words, see
+    `bitmap_bytes`. A product with a dense B, of `depth` rows, takes the last one for all beyond, and tells that by `strange`, as it does of
+    rows that are not within all `entries`; one with a vector also tells, by `beyond`, whether entries are beyond `origin`, `least` and
+    `most`, see `BoundsCheck`.
     """
 
     first: int
@@ -74,6 +82,9 @@ class SparseWords(NamedTuple):
     least: int = 0
     most: int = 0
     beyond: int = 0
+    taken: int = 0
+    grain: int = 0
+    entries: int = 0
 
 
 STRANGE, BEYOND = map(SparseWords._fields.index, ("strange", "beyond"))

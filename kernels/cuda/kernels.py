@@ -82,7 +82,7 @@ class ShallowTile:
 SHALLOW, SHALLOW_STACK = "product_shallow", ShallowTile(64, 64, 64, stack=True)
 """The kernel of products of few steps; and its tile for stacks."""
 
-SHALLOW_TILES = (ShallowTile(128, 32, 32), ShallowTile(128, 64, 32))
+SHALLOW_TILES = (ShallowTile(64, 32, 32), ShallowTile(64, 64, 32))
 """Its tiles for single products: for results of few columns, and for others."""
 
 VECTORS = ("multiply_column", "multiply_row")

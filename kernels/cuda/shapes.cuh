@@ -168,87 +168,98 @@ __device__ __forceinline__ void look(const Vector<E>* from, int pitch, int rows,
   }
 }
 
-// Products of at most DEPTH steps, of which a thread block has all operands of its results at once in shared memory: what other blocks of the
-// multiprocessor compute hides how long it takes to bring them. A block has one matrix of a stack, of at most ROWS x COLUMNS elements, or else
-// a tile of so many; a thread has TM rows of it, and TN columns in vectors. VECTORS says that all rows begin at multiples of a vector, and end
-// there.
+// Products of at most DEPTH steps. A thread block has a matrix of a stack, of at most ROWS x COLUMNS elements, or else some tiles of so many, one
+// below the other: B is brought to shared memory once for all of them, and A for the next one while this one is computed. A thread has TM rows
+// of a tile, and TN columns in vectors. VECTORS says that all rows begin at multiples of a vector, and end there.
 template <class S, int ROWS, int COLUMNS, int DEPTH, int TM, int TN, bool STACK, bool VECTORS, class Launch>
 __device__ __forceinline__ void multiply_shallow(const Launch& products) {
   using E = typename S::Element;
   constexpr int V = Vector<E>::length, DOWN = ROWS / TM, ACROSS = COLUMNS / TN, THREADS = DOWN * ACROSS;
   constexpr int PITCH = DEPTH / V + 1, WIDTH = COLUMNS / V;  // in vectors; neighbouring rows of A are in other banks
-  static_assert(V % S::steps == 0);
-  __shared__ Vector<E> a[ROWS * PITCH], b[DEPTH * WIDTH];
+  constexpr int HELD = STACK ? V : 2;                        // steps of A that a thread has in registers
+  constexpr int UNROLLED = COLUMNS < 64 ? 3 : 1;             // as measured
+  static_assert(HELD % S::steps == 0);
+  __shared__ Vector<E> a[STACK ? 1 : 2][ROWS * PITCH], b[DEPTH * WIDTH];
   if (!products.predicate.holds()) return;
   const Product<S>& product = products.product[0];
   Matrix<S> A = product.A, B = product.B, C = product.C;
   int m = product.m, n = product.n;
   const int k = product.k, y = threadIdx.x / ACROSS, x = threadIdx.x % ACROSS;
+  bool look_at_a = true, look_at_b = true;  // each element once: where it is in the first tile of its row or column
   if constexpr (STACK) {
     S::advance(A.pointers, blockIdx.x * A.batch);
     S::advance(B.pointers, blockIdx.x * B.batch);
     S::advance(C.pointers, blockIdx.x * C.batch);
   } else {
-    const int across = (n + COLUMNS - 1) / COLUMNS, top = blockIdx.x / across * ROWS, left = blockIdx.x % across * COLUMNS;
+    const int across = (n + COLUMNS - 1) / COLUMNS, rows = int(product.depth) * ROWS;
+    const int top = blockIdx.x / across * rows, left = blockIdx.x % across * COLUMNS;
     S::advance(A.pointers, A.at(top, 0));
     S::advance(B.pointers, B.at(0, left));
     S::advance(C.pointers, C.at(top, left));
-    m = min(m - top, ROWS), n = min(n - left, COLUMNS);
+    look_at_a = left == 0, look_at_b = top == 0;
+    m = min(m - top, rows), n = min(n - left, COLUMNS);
   }
 
   Check<Launch> check(products);
-  const bool whole = VECTORS && m == ROWS && n == COLUMNS;
-  if (whole)
-    bring<S, ROWS, DEPTH / V, THREADS, VECTORS, true>(a, PITCH, A, m, k, check);
-  else
-    bring<S, ROWS, DEPTH / V, THREADS, VECTORS, false>(a, PITCH, A, m, k, check);
+  const auto bring_a = [&](Vector<E>* to) {
+    if (VECTORS && m >= ROWS)
+      bring<S, ROWS, DEPTH / V, THREADS, VECTORS, true>(to, PITCH, A, m, k, check);
+    else
+      bring<S, ROWS, DEPTH / V, THREADS, VECTORS, false>(to, PITCH, A, m, k, check);
+    if constexpr (VECTORS) commit_copies();
+  };
   bring<S, DEPTH, WIDTH, THREADS, VECTORS, false>(b, WIDTH, B, k, n, check);
-  if constexpr (VECTORS) {
-    commit_copies();
-    wait_for_copies<0>();
-    if constexpr (Check<Launch>::LOOKS) {
-      if (whole) {
-        look<S, ROWS, DEPTH / V, THREADS, true, true>(a, PITCH, m, k, check);
-        look<S, DEPTH, WIDTH, THREADS, false, true>(b, WIDTH, k, n, check);
-      }
-      if (!whole || check.doubtful()) {
-        look<S, ROWS, DEPTH / V, THREADS, false, false>(a, PITCH, m, k, check);
-        look<S, DEPTH, WIDTH, THREADS, false, false>(b, WIDTH, k, n, check);
-      }
-    }
-  }
-  check.tell();
-  __syncthreads();
-
-  E total[TM][TN];
-#pragma unroll
-  for (int i = 0; i < TM; i++)
-#pragma unroll
-    for (int j = 0; j < TN; j++) total[i][j] = S::zero();
+  bring_a(a[0]);
 #pragma unroll 1
-  for (int step = 0; step < k; step += V) {
-    Vector<E> left[TM];
-#pragma unroll
-    for (int i = 0; i < TM; i++) left[i] = a[(y + DOWN * i) * PITCH + step / V];
-#pragma unroll
-    for (int q = 0; q < V; q += S::steps) {
-      Vector<E> right[S::steps][TN / V];
-#pragma unroll
-      for (int s = 0; s < S::steps; s++)
-#pragma unroll
-        for (int j = 0; j < TN / V; j++) right[s][j] = b[(step + q + s) * WIDTH + x + ACROSS * j];
-#pragma unroll
-      for (int i = 0; i < TM; i++)
-#pragma unroll
-        for (int j = 0; j < TN; j++) {
-          E from_a[S::steps], from_b[S::steps];
-#pragma unroll
-          for (int s = 0; s < S::steps; s++) from_a[s] = left[i].element[q + s], from_b[s] = right[s][j / V].element[j % V];
-          S::accumulate(total[i][j], from_a, from_b);
-        }
+  for (int now = 0;; now = 1 - now) {
+    const bool whole = VECTORS && m >= ROWS && n == COLUMNS;
+    if constexpr (VECTORS) wait_for_copies<0>();
+    __syncthreads();  // this tile's operands are there, and nobody reads those of the last one any more
+    const int rows = m;
+    if constexpr (!STACK) {
+      m -= ROWS;
+      S::advance(A.pointers, ROWS * A.row);
+      if (m > 0) bring_a(a[1 - now]);
     }
-  }
-  if constexpr (VECTORS)
+    if constexpr (VECTORS && Check<Launch>::LOOKS) {
+      if (look_at_a) {
+        if (whole) look<S, ROWS, DEPTH / V, THREADS, true, true>(a[now], PITCH, rows, k, check);
+        if (!whole || check.doubtful()) look<S, ROWS, DEPTH / V, THREADS, false, false>(a[now], PITCH, rows, k, check);
+      }
+      if (look_at_b) look<S, DEPTH, WIDTH, THREADS, false, false>(b, WIDTH, k, n, check);
+      look_at_b = false;
+    }
+
+    E total[TM][TN];
+    fill(total, S::zero());
+    const auto* lefts = reinterpret_cast<const Vector<E, HELD>*>(a[now] + y * PITCH);
+    const Vector<E>* rights = b + x;
+    const auto accumulate = [&] {
+      Vector<E, HELD> left[TM];
+#pragma unroll
+      for (int i = 0; i < TM; i++) left[i] = lefts[DOWN * i * PITCH * (V / HELD)];
+#pragma unroll
+      for (int q = 0; q < HELD; q += S::steps) {
+        Vector<E> right[S::steps][TN / V];
+#pragma unroll
+        for (int s = 0; s < S::steps; s++)
+#pragma unroll
+          for (int j = 0; j < TN / V; j++) right[s][j] = rights[(q + s) * WIDTH + ACROSS * j];
+#pragma unroll
+        for (int i = 0; i < TM; i++)
+#pragma unroll
+          for (int j = 0; j < TN; j++) {
+            E from_a[S::steps], from_b[S::steps];
+#pragma unroll
+            for (int s = 0; s < S::steps; s++) from_a[s] = left[i].element[q + s], from_b[s] = right[s][j / V].element[j % V];
+            S::accumulate(total[i][j], from_a, from_b);
+          }
+      }
+      lefts++, rights += HELD * WIDTH;
+    };
+    accumulate();  // apart, so that the sums that it begins with take no registers
+#pragma unroll UNROLLED
+    for (int step = HELD; step < k; step += HELD) accumulate();
     if (whole && product.fresh) {
       auto* to = C.pointers.c0 + C.at(y, x * V);
       const long long step = DOWN * C.row;
@@ -259,32 +270,36 @@ __device__ __forceinline__ void multiply_shallow(const Launch& products) {
           Vector<E> found;
 #pragma unroll
           for (int q = 0; q < V; q++) found.element[q] = total[i][j + q];
-          S::put_vector({to}, ACROSS * j, found);
+          if constexpr (VECTORS) S::put_vector({to}, ACROSS * j, found);
         }
-      return;
-    }
+    } else {
 #pragma unroll
-  for (int i = 0; i < TM; i++)
+      for (int i = 0; i < TM; i++)
 #pragma unroll
-    for (int j = 0; j < TN; j += V) {
-      const int r = y + DOWN * i, c = x * V + ACROSS * j;
-      if (r >= m || c >= n) continue;
-      const long long at = C.at(r, c);
-      if constexpr (VECTORS) {
-        Vector<E> found, old;
-        if (!product.fresh) old = S::get_vector(C.pointers, at);
+        for (int j = 0; j < TN; j += V) {
+          const int r = y + DOWN * i, c = x * V + ACROSS * j;
+          if (r >= rows || c >= n) continue;
+          const long long at = C.at(r, c);
+          if constexpr (VECTORS) {
+            Vector<E> found, old;
+            if (!product.fresh) old = S::get_vector(C.pointers, at);
 #pragma unroll
-        for (int q = 0; q < V; q++) found.element[q] = product.fresh ? total[i][j + q] : S::add(old.element[q], total[i][j + q]);
-        S::put_vector(C.pointers, at, found);
-      } else {
+            for (int q = 0; q < V; q++) found.element[q] = product.fresh ? total[i][j + q] : S::add(old.element[q], total[i][j + q]);
+            S::put_vector(C.pointers, at, found);
+          } else {
 #pragma unroll
-        for (int q = 0; q < V; q++) {
-          if (c + q >= n) continue;
-          const long long place = at + q * C.column;
-          S::put(C.pointers, place, product.fresh ? total[i][j + q] : S::add(S::get(C.pointers, place), total[i][j + q]));
+            for (int q = 0; q < V; q++) {
+              if (c + q >= n) continue;
+              const long long place = at + q * C.column;
+              S::put(C.pointers, place, product.fresh ? total[i][j + q] : S::add(S::get(C.pointers, place), total[i][j + q]));
+            }
+          }
         }
-      }
     }
+    if (STACK || m <= 0) break;
+    S::advance(C.pointers, ROWS * C.row);
+  }
+  check.tell();
 }
 
 // A matrix and a vector, which take as long as the matrix takes to be read: B is a column, or A a row.

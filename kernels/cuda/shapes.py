@@ -43,6 +43,9 @@ __all__ = ["bounds_of", "finds_safe", "plan_for_shape", "split_plan"]
 _DEPTH, _ROWS, _COLUMNS = 256, 2048, 1024
 """Steps of a product by a vector from which on it has a kernel of its own, and rows or columns of the result."""
 
+_DOWN = 8
+"""Tiles of a product of few steps that a block has, one below the other, at most."""
+
 _BLOCKS, _LEAST_PART = 4, 64
 """Blocks of a multiprocessor for a product by a row or of few steps, and the fewest steps that one of them takes of a row."""
 
@@ -140,13 +143,17 @@ def _shallow(
     kernels: Kernels, tile: ShallowTile, A: Block, B: Block, C: Block, *, ordered_bits: bool, vectors: bool, fresh: bool, checked: bool
 ) -> LaunchPlan:
     """The launch of products of few steps."""
-    width, count = 16 // kernels.representation.size, len(C.values[0]) if tile.stack else _tiles(tile, *C.shape)
+    width, count, each = 16 // kernels.representation.size, len(C.values[0]), 1
+    if not tile.stack:
+        down, across = -(-C.shape[0] // tile.rows), -(-C.shape[1] // tile.columns)
+        each = max(1, min(_DOWN, down * across // (_BLOCKS * tile.blocks * kernels.device.multiprocessors)))
+        count = -(-down // each) * across
     whole = vectors and all(X.shape[1] % width == 0 and access(X) == "vectors" for X in (A, B, C))
     how = "vectors" if whole else "rows"
     kernel = kernels.function(
         SHALLOW, ordered_bits=ordered_bits, access=(how, how), checked=checked, signless=checked and ordered_bits, shallow=tile
     )
-    return planned(kernel, (count, 1, 1), tile.threads, 0, 1, [(A, B, C, count, A.shape[1], fresh)], None, checked=checked)
+    return planned(kernel, (count, 1, 1), tile.threads, 0, 1, [(A, B, C, count, each, fresh)], None, checked=checked)
 
 
 def _row(kernels: Kernels, how: str, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool, checked: bool) -> SplitKPlan:

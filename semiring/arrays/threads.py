@@ -6,11 +6,13 @@ where the handler of a signal computes in the middle of another product.
 
 from __future__ import annotations
 
+import functools
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,14 +20,10 @@ from semiring.arrays.overlap import address
 from semiring.common import forks
 from semiring.common.errors import SemiringError
 
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
 __all__ = ["Scratch", "Threaded", "return_scratch", "run", "take_scratch", "thread_count"]
 
 Task = TypeVar("Task")
-_pool: ThreadPoolExecutor | None = None
-_size = 0
+_helpers = 0
 _lock = forks.lock()
 
 
@@ -66,7 +64,7 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
         for task in tasks:
             work(task, 0)
         return
-    queue = deque(tasks)  # an iterator gives one task twice where Python has no GIL
+    queue, errors, ended = deque(tasks), list[BaseException](), list[Any]()  # an iterator gives one task twice where Python has no GIL
 
     def worker(slot: int) -> None:
         while True:
@@ -76,33 +74,85 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
                 return
             work(task, slot)
 
-    from concurrent.futures import wait  # here, because a small product never needs it
+    def help_out(slot: int) -> None:
+        try:
+            worker(slot)
+        except BaseException as error:
+            queue.clear()
+            errors.append(error)
 
-    helpers = [_executor(threads - 1).submit(worker, slot) for slot in range(1, threads)]
     try:
+        for slot in range(1, threads):
+            helper = _idle_helper(threads - 1)
+            if helper is None:
+                break
+            ended.append(helper.begin(functools.partial(help_out, slot)))
         worker(0)
     finally:
         queue.clear()  # after an error, as when the user interrupts, nothing else is begun
-        wait(helpers)  # also then: they write to what the caller owns
-        for helper in helpers:
-            helper.result()
+        for end in ended:
+            end.acquire()  # also then: they write to what the caller owns
+        if errors:
+            raise errors.pop()  # which no frame has any more
 
 
-def _executor(size: int) -> ThreadPoolExecutor:
-    """The pool of threads, of at least so many."""
-    global _pool, _size
-    with _lock:
-        from concurrent.futures import ThreadPoolExecutor
+class _Helper(threading.Thread):
+    """A thread that waits for jobs. Two locks a job wake it and its caller, for which a pool of futures takes three times as long."""
 
-        if _pool is None or _size < size:
-            _pool, _size = ThreadPoolExecutor(size, thread_name_prefix="semiring"), size
-        return _pool
+    def __init__(self) -> None:
+        super().__init__(name="semiring", daemon=True)
+        self._wake = _taken_lock()
+        self._job: tuple[Callable[[], None], Any] | None = None
+        self.start()
+
+    def begin(self, job: Callable[[], None]) -> Any:
+        """Run a job, which raises nothing; the lock that is released at its end."""
+        end = _taken_lock()
+        self._job = job, end
+        self._wake.release()
+        return end
+
+    def run(self) -> None:
+        """Whatever comes, one job after the other, of which nothing is kept."""
+        while True:
+            self._wake.acquire()
+            assert self._job is not None
+            (job, end), self._job = self._job, None
+            job()
+            del job
+            _idle.append(self)
+            end.release()
+
+
+def _taken_lock() -> Any:
+    """A lock for whoever waits until another thread releases it."""
+    made = threading.Lock()
+    made.acquire()
+    return made
+
+
+_idle: deque[_Helper] = deque()  # the last one first, whose caches are warm
+
+
+def _idle_helper(most: int) -> _Helper | None:
+    """A helper without a job; None where there are `most`, who all have one: then their callers do with fewer."""
+    global _helpers
+    try:
+        return _idle.pop()
+    except IndexError:
+        with _lock:
+            if _helpers >= most:
+                return None
+            made = _Helper()
+            _helpers += 1
+            return made
 
 
 def _forget() -> None:
     """A forked child has none of the parent's threads."""
-    global _pool, _size
-    _pool, _size = None, 0
+    global _helpers
+    _helpers = 0
+    _idle.clear()
 
 
 forks.in_children(_forget)

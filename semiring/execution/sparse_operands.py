@@ -110,7 +110,7 @@ def sparse_operand(x: Any, semiring: Semiring, name: str) -> SparseOperand:
 
 def require_places(x: Any, name: str) -> None:
     """Refuse a sparse array that has indices which do not belong to a matrix of its shape."""
-    _compressed(x, name)[0].require_columns()
+    _compressed(x, name)[0].require_sound()
 
 
 def _wanted(semiring: Semiring) -> str:
@@ -147,11 +147,10 @@ def _compressed(x: Any, name: str, semiring: Semiring | None = None) -> tuple[Co
     by_columns = x.format == "csc"
     m, n = x.shape
     shape = (n, m) if by_columns else (m, n)
-    index = np.int32 if x.indices.dtype == np.int32 else np.int64
-    count = int(x.indptr[-1])  # SciPy lets more be stored than there is
-    starts, columns = np.ascontiguousarray(x.indptr, np.int64), np.ascontiguousarray(x.indices[:count], index)
+    count = int(x.indptr[-1]) if len(x.indptr) else 0  # SciPy lets more be stored than there is
+    starts, columns = map(_indices, (x.indptr, x.indices[:count]))
     rows = CompressedRows(shape, starts, columns, (x.data[:count],))
-    _require_sound(rows, name)
+    _require_lengths(rows, name)
     return rows, by_columns
 
 
@@ -181,23 +180,15 @@ def _require_places(x: Any) -> None:
             raise strange_columns()
 
 
-def _require_sound(rows: CompressedRows, name: str) -> None:
-    """Refuse rows that end before they begin, which SciPy does not look at. Columns beyond the last are found where they are read."""
-    _require_lengths(rows, name)
-    starts = rows.starts
-    if int(starts[0]) != 0 or int(starts[-1]) != len(rows.columns) or not bool((starts[1:] >= starts[:-1]).all()):
-        raise _unsound(name)
+def _indices(given: Any) -> Any:
+    """Integers side by side, of one of the two widths that kernels have."""
+    return np.ascontiguousarray(given, np.int32 if given.dtype == np.int32 else np.int64)
 
 
 def _require_lengths(rows: CompressedRows, name: str) -> None:
-    """Refuse arrays of other lengths. What a GPU reads it looks at where it is multiplied."""
+    """Refuse arrays of other lengths. What they say is looked at where it is read."""
     if len(rows.starts) != rows.shape[0] + 1 or len(rows.columns) != len(rows.values[0]):
-        raise _unsound(name)
-
-
-def _unsound(name: str) -> GraphError:
-    """What is raised for rows that are none."""
-    return GraphError(f"{name} has indices that do not belong to a matrix of its shape; see its check_format")
+        raise GraphError(f"{name} has indices that do not belong to a matrix of its shape; see its check_format")
 
 
 def _by_rows(row: Any, column: Any, data: Any, shape: tuple[int, int]) -> Any:
@@ -216,10 +207,10 @@ def transposed(rows: CompressedRows) -> CompressedRows:
         starts = xp.searchsorted(rows.columns[order], xp.arange(n + 1, dtype=rows.columns.dtype))
         numbers = rows.row_numbers()[order].astype(rows.columns.dtype)
         return CompressedRows((n, m), starts, numbers, tuple([v[order] for v in rows.values]))
-    rows.require_columns()
+    rows.require_sound()
     numbers = _scipy().csr_array((np.arange(len(rows.columns)), rows.columns, rows.starts), shape=(m, n)).tocsc()
     values = tuple([v[numbers.data] for v in rows.values])
-    return CompressedRows((n, m), np.ascontiguousarray(numbers.indptr, np.int64), numbers.indices, values)
+    return CompressedRows((n, m), numbers.indptr, numbers.indices, values)
 
 
 def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: bool, there: bool = False) -> Mask:

@@ -76,14 +76,16 @@ def multiply_sparse(
 ) -> Any:
     """The product of operands of which at least one is sparse, in the caller's kind; the options are those of `semiring.matmul`."""
     witness, device, threads, check = options
-    both = holds_sparse(a) and holds_sparse(b)
+    sparse_a, sparse_b = holds_sparse(a), holds_sparse(b)
+    both = sparse_a and sparse_b
     if not both and (mask is not None or complement):
         raise SemiringError("a mask is for a product of two sparse arrays, of which it selects entries; of a dense result, index it")
     if complement and mask is None:
         raise SemiringError("complement=True says where the mask has no entries; pass mask=")
     if both and not (c is out is None):
         raise SemiringError("c and out are for dense results; the product of two sparse arrays is a new one")
-    left, right = (sparse_operand(x, semiring, n) if holds_sparse(x) else operand(x, semiring, n) for x, n in ((a, "a"), (b, "b")))
+    left = sparse_operand(a, semiring, "a") if sparse_a else operand(a, semiring, "a")
+    right = sparse_operand(b, semiring, "b") if sparse_b else operand(b, semiring, "b")
     (shape_a, kinds_a), (shape_b, kinds_b) = (
         (x.shape, x.dtypes) if isinstance(x, SparseOperand) else (x[0].array.shape, tuple(map(dtype_of, arrays_of(x))))
         for x in (left, right)
@@ -318,12 +320,14 @@ class _SparseTimesDense(NamedTuple):
             one and form.depth and checks.safe and checks.asked(refuse=call.check) and hasattr(products, "times_vector_within")
         ):
             return None
-        if not checks.are_safe([v[i : i + SMALL // v.itemsize] for v in given for i in range(0, len(v), SMALL // v.itemsize)]):
-            return None
         B = tuple([v[:, None] for v in given])
         C = tuple([np.empty((math.prod(form.full), 1), d) for d in form.dtypes])
         via = np.empty(C[0].shape, WITNESS) if call.witness else None
-        if not products.times_vector_within(self.rows, B, C, via, checks.safe, swapped=swapped):
+
+        def is_safe() -> bool:
+            return checks.are_safe([v[i : i + SMALL // v.itemsize] for v in given for i in range(0, len(v), SMALL // v.itemsize)])
+
+        if not products.times_vector_within(self.rows, B, C, via, checks.safe, is_safe, swapped=swapped):
             return None
         return tuple([v.reshape(form.shape) for v in C]), None if via is None else via.reshape(form.shape)
 

@@ -16,9 +16,9 @@ import numpy as np
 from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import borrowed, lends_memory, lists_numbers, name_of
 from semiring.common.errors import AssumptionWarning, GraphError, ShapeError, callers_level, listing
-from semiring.kernels.compressed import strange_columns
+from semiring.kernels.compressed import strange_columns, strange_starts
 
-__all__ = ["ArrayLike", "as_array_like", "comes_from", "graph_library", "is_pydata", "is_sparse", "refuse_name", "require_rows", "to_scipy"]
+__all__ = ["ArrayLike", "as_array_like", "comes_from", "graph_library", "is_pydata", "is_sparse", "refuse_name", "sound_rows", "to_scipy"]
 
 _GRAPHS = {
     "networkx": "adj",
@@ -113,22 +113,30 @@ def to_scipy(value: Any, absent: tuple[Any, ...] = (0, np.inf, -np.inf, np.nan))
     if comes_from(value, "cupyx"):
         raise GraphError(f"the {name_of(value)} is sparse and lies on a GPU; pass .get() and device='cuda': of it only the edges go there")
     if not is_pydata(value):
-        require_rows(value)
-        return value
+        return sound_rows(value)
     try:
         return value.asformat("coo").to_scipy_sparse(accept_fv=list(absent))
     except ValueError as error:
         raise GraphError(f"the {name_of(value)} has an edge wherever it stores none ({error}); pass .todense()") from None
 
 
-def require_rows(matrix: Any) -> None:
-    """Refuse rows of SciPy's that end before they begin or beyond what is stored, which its compiled code does not look at."""
+def sound_rows(matrix: Any) -> Any:
+    """A sparse array of SciPy's without what it stores behind its last row, which SciPy passes over.
+
+    Raises
+    ------
+    GraphError
+        For rows that end before they begin or beyond what is stored, which SciPy's compiled code does not look at.
+    """
     starts = getattr(matrix, "indptr", None)
     if starts is None or not len(starts):
-        return
-    stored = min(len(matrix.indices), len(matrix.data))
-    if int(starts[0]) != 0 or int(starts[-1]) > stored or bool((starts[1:] < starts[:-1]).any()):
+        return matrix
+    indices, data, count = matrix.indices, matrix.data, int(starts[-1])
+    if count > min(len(indices), len(data)) or bool(strange_starts(starts, count)):
         raise strange_columns()
+    if len(indices) == len(data) == count:
+        return matrix
+    return type(matrix)((data[:count], indices[:count], starts), shape=matrix.shape)
 
 
 def as_array_like(value: Any) -> ArrayLike:

@@ -19,7 +19,7 @@ from semiring.algorithms.csr import CSR, combine_runs, in_order, in_range
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
-from semiring.graphs.array_like import is_sparse, refuse_name, require_rows, to_scipy
+from semiring.graphs.array_like import is_sparse, refuse_name, sound_rows, to_scipy
 from semiring.graphs.edge_list import EdgeList, require_weights
 from semiring.graphs.foreign import edges_of_library
 from semiring.graphs.graph import Graph, Reading, entry_name, nonedges
@@ -188,12 +188,12 @@ def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> CSR | None
     """SciPy's compressed rows, if nothing about them has to change; None where `COO.csr` has to look at them."""
     if graph.format != "csr" or semiring.components > 1 or semiring.on_truth_values or reading.presence or reading.nonedge is not None:
         return None
-    require_rows(graph)
+    graph = sound_rows(graph)
     weights, heads, starts, (n, *columns) = graph.data, graph.indices, graph.indptr, graph.shape
     dtypes = (weights.dtype,)
     if semiring.dtypes(_FLOAT64 if reading.dtype is None else reading.dtype) != dtypes or columns != [n]:
         return None
-    if not (graph.has_canonical_format and len(heads) == len(weights) == starts[-1]):
+    if not graph.has_canonical_format:
         return None
     heads = heads.astype(np.int64)
     if not in_range(heads, n):  # SciPy does not look where edges lead

@@ -104,6 +104,7 @@ def assert_scan(
         assert found.states.tolist() == path
 
 
+@pytest.mark.sampled(53)
 @pytest.mark.parametrize(("semiring", "dtypes"), CASES, ids=name)
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "backward"])
 def test_all_semirings_and_dtypes(semiring: sr.Semiring, dtypes: DTypes, reverse: bool) -> None:
@@ -128,10 +129,10 @@ def test_all_semirings_and_dtypes(semiring: sr.Semiring, dtypes: DTypes, reverse
             assert dtypes[0].itemsize <= 2
 
 
-@pytest.mark.parametrize("isa", [*ISAS, "reference"])
+@pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("semiring", [sr.LOG, sr.MAX_PLUS, sr.MIN_MAX, sr.PLUS_TIMES, sr.DISTANCE_COUNT], ids=name)
 def test_the_instruction_sets_agree(semiring: sr.Semiring, isa: str) -> None:
-    """With every way through the kernel: several registers, one, and what hangs over; by the reference engine too."""
+    """With every way through the kernel: several registers, one, and what hangs over."""
     rng = np.random.default_rng(1)
     dtypes = (np.dtype(np.float32),) if semiring.components == 1 else (np.dtype(np.float32), np.dtype(np.int32))
     for states, reverse in itertools.product(WIDTHS, (False, True)):
@@ -141,8 +142,6 @@ def test_the_instruction_sets_agree(semiring: sr.Semiring, isa: str) -> None:
             matrices, initial, weights = ((x[0], np.minimum(x[1], 1)) for x in (matrices, initial, weights))
         expected = sr.scan(squeeze(matrices), semiring, squeeze(initial), weights=squeeze(weights), reverse=reverse, device="reference")
         expected = expected if isinstance(expected, tuple) else (expected,)
-        if isa == "reference":
-            continue
         operands = ScanOperands(matrices, weights, initial, np.array(2), 2, states)
         places = ScanPlaces(tuple(np.empty_like(v) for v in expected))
         CpuScans(semiring, dtypes, 1, isa).run(operands, places, backward=reverse, signed=True)

@@ -100,7 +100,7 @@ CASES: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("semiring", "dtype"), CASES, ids=lambda v: getattr(v, "name", str(v)))
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_it_is_the_rectangle_of_the_whole(semiring: Any, dtype: Any, way: str, data: st.DataObject) -> None:
     a = data.draw(testing.matrices(semiring, dtype, max_n=6).filter(lambda a: len(a[0] if isinstance(a, tuple) else a) > 0))
@@ -115,7 +115,7 @@ def test_it_is_the_rectangle_of_the_whole(semiring: Any, dtype: Any, way: str, d
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float64", "int32", object])
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_negative_edges_and_cycles(way: str, dtype: Any, data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 6))

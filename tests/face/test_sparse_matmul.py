@@ -325,7 +325,42 @@ def test_a_chain_is_of_dense_arrays() -> None:
         sr.multi_dot([np.eye(2), a], sr.PLUS_TIMES)
 
 
-@pytest.mark.parametrize("starts", [[0, 4, 2, 6], [1, 2, 4, 6], [0, -2, 4, 6], [0, 2, 4, 60]])
+@pytest.mark.parametrize("excess", [(3, 3), (3, 0), (0, 3), (2, 5)])
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_what_is_stored_behind_the_last_row_is_passed_over(kind: str, excess: tuple[int, int]) -> None:
+    """As SciPy does it, whatever is there."""
+    good = sp.csr_array(np.array([[0, 1.0, 2], [3, 0, 4], [5, 6, 0]])).asformat(kind)
+    a = good.copy()
+    a.data, a.indices = np.append(a.data, np.full(excess[0], -9.0)), np.append(a.indices, np.full(excess[1], 77, a.indices.dtype))
+    distances = sr.apsp(good)
+    for call in (sr.apsp, sr.csgraph.dijkstra, sr.csgraph.johnson):
+        np.testing.assert_array_equal(call(a), distances)
+    np.testing.assert_array_equal(sr.factor(a).rows(1), distances[1])
+    np.testing.assert_array_equal(sr.power(a, 2, sr.MIN_PLUS).toarray(), sr.power(good, 2, sr.MIN_PLUS).toarray())
+    assert sr.cycle_mean(a).mean == sr.cycle_mean(good).mean
+    assert sr.reachability(a).counts.tolist() == sr.reachability(good).counts.tolist()
+
+
+STRANGE_STARTS = [[0, 4, 2, 6], [1, 2, 4, 6], [0, -2, 4, 6], [0, 2, 4, 60]]
+
+
+@pytest.mark.parametrize("starts", STRANGE_STARTS)
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_products_with_rows_that_are_none_are_refused(starts: list[int], index: Any) -> None:
+    """By whatever reads them: the kernels themselves, those that sort, and those that transpose; nothing beyond the arrays is read."""
+    a = sp.csr_array(np.array([[0, 1.0, 2], [3, 0, 4], [5, 6, 0]]))
+    good = a.copy()
+    a.indptr, a.indices = np.array(starts, index), a.indices.astype(index)
+    for b in (np.zeros(3), np.zeros((3, 3)), good):
+        refused(sr.GraphError, "do not belong", a, b)
+        refused(sr.GraphError, "do not belong", b, a)
+    with pytest.raises(sr.GraphError, match="do not belong"):
+        sr.matmul(a, np.zeros(3), sr.MIN_PLUS, witness=True)
+    with pytest.raises(sr.GraphError, match="do not belong"):
+        sr.matmul(good, good, sr.MIN_PLUS, mask=a)
+
+
+@pytest.mark.parametrize("starts", STRANGE_STARTS)
 @pytest.mark.parametrize("call", [sr.apsp, sr.factor, sr.reachability, sr.csgraph.dijkstra], ids=lambda f: f.__name__)
 def test_graphs_of_rows_that_are_none_are_refused(call: Any, starts: list[int]) -> None:
     """Which SciPy's compiled code reads as they are, beyond the end of its arrays."""

@@ -133,7 +133,7 @@ def test_a_new_folder_is_private_whatever_the_umask(folder: Path, umask: None) -
 def test_the_own_folder_of_an_earlier_version_becomes_private(
     tmp_path: Path, compilations: list[str], monkeypatch: pytest.MonkeyPatch, umask: None
 ) -> None:
-    monkeypatch.delenv("SEMIRING_CACHE_DIR")
+    monkeypatch.delenv("SEMIRING_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     own = tmp_path / "semiring"
     own.mkdir()
@@ -327,7 +327,7 @@ def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch, compilations: li
     def nowhere() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.delenv("SEMIRING_CACHE_DIR")
+    monkeypatch.delenv("SEMIRING_CACHE_DIR", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", nowhere)
     compute()

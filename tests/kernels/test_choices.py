@@ -53,6 +53,7 @@ def weights(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generat
     return rng.choice(np.array(values, dtype), shape)
 
 
+@pytest.mark.sampled(19)
 @each
 @dtypes
 @pytest.mark.parametrize("semiring", SEMIRINGS, ids=name)
@@ -72,6 +73,7 @@ def test_products(semiring: Semiring, dtype: np.dtype[Any], isa: str, zen: bool,
                 assert_equal(results[0].via, results[1].via)
 
 
+@pytest.mark.sampled(7)
 @each
 @dtypes
 def test_sums(dtype: np.dtype[Any], isa: str, zen: bool) -> None:

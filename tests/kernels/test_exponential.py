@@ -74,6 +74,7 @@ def normal(rng: np.random.Generator, shape: tuple[int, int], dtype: str, spread:
 SHAPES = [(1, 1, 1), (2, 3, 4), (7, 13, 17), (5, 2, 70), (65, 33, 66), (97, 513, 3), (3, 1100, 3), (40, 4, 1), (1, 600, 1)]
 
 
+@pytest.mark.sampled(22)
 @dtypes
 @isas
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

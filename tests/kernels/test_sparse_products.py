@@ -195,14 +195,15 @@ def test_entries_times_a_vector_are_checked_on_the_way(index: type, isa: str) ->
     wide = np.repeat(b, 3, axis=1)
     for vector in (b, wide[:, 1:2]):
         C = np.empty((21, 1))
-        assert products.times_vector_within(A, (vector,), (C,), None, safe)
+        assert products.times_vector_within(A, (vector,), (C,), None, safe, lambda: True)
         np.testing.assert_array_equal(C, expected)
+        assert not products.times_vector_within(A, (vector,), (C,), None, safe, lambda: False)
     (values,) = A.values
     for place in range(0, len(values), 5):
         kept, values[place] = values[place], rng.choice([np.nan, -np.inf])
-        assert not products.times_vector_within(A, (b,), (np.empty((21, 1)),), None, safe)
+        assert not products.times_vector_within(A, (b,), (np.empty((21, 1)),), None, safe, lambda: True)
         values[place] = np.inf
-        assert products.times_vector_within(A, (b,), (np.empty((21, 1)),), None, safe)
+        assert products.times_vector_within(A, (b,), (np.empty((21, 1)),), None, safe, lambda: True)
         values[place] = kept
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -192,7 +193,31 @@ def test_the_pool_grows() -> None:
         barrier.wait()
 
     run(meet, range(7), 7)  # all seven at once
-    assert module._size >= 6
+    assert module._helpers >= 6
+
+
+def test_tasks_may_have_tasks() -> None:
+    """Whoever finds no idle thread does the work alone, and waits for nobody."""
+    done: list[tuple[int, int]] = []
+
+    def outer(task: int, slot: int) -> None:
+        run(lambda inner, slot: done.append((task, inner)), range(5), 3)
+
+    run(outer, range(20), 3)
+    assert sorted(done) == [(task, inner) for task in range(20) for inner in range(5)]
+
+
+def test_threads_keep_nothing_of_their_work() -> None:
+    array = np.zeros(3)
+    gone = weakref.ref(array)
+    barrier = threading.Barrier(3, timeout=120)
+
+    def work(task: int, slot: int, array: Any = array) -> None:
+        barrier.wait()
+
+    run(work, range(3), 3)
+    del array, work
+    assert gone() is None
 
 
 def test_an_engine_for_more_threads_than_tasks() -> None:

@@ -318,7 +318,7 @@ def case_raised_elsewhere(comm: Any) -> str | None:
 def case_raised_at_any_step(comm: Any) -> str | None:
     a = matrix(160)
     expected = one_process(a, sr.MIN_PLUS, 20)
-    for rank, step in itertools.product(range(comm.size), ["A00 ←", "A3", "broadcast A5", "store A7", "release A2"]):
+    for rank, step in itertools.product({0, comm.size - 1}, ["A00 ←", "A3", "broadcast A5", "store A7", "release A2"]):
         with breaking(comm.rank == rank, lambda each, step=step: str(each).startswith(step)):  # type: ignore[misc]  # no default for mypy
             outcome = raises(comm, MemoryError, "no memory", lambda: sr.apsp(a, comm=comm, block=20))
         if outcome not in (None, *(f"rank {other}: nothing was raised" for other in range(comm.size))):  # not each rank has each step

@@ -1,4 +1,4 @@
-"""What the ranks of a test do with sparse graphs, which they search, and statistics: see `tests.mpi.program`."""
+"""What the ranks of a test do with sparse graphs, which they search, and statistics; it runs the cases of `tests.mpi.program` too."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import semiring as sr
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.graphs import edges_of
 from semiring.kernels.cpu import searches
+from tests.mpi import program
 from tests.mpi.program import differs, main, matrix, raises
 
 Array = np.ndarray[Any, Any]
@@ -300,4 +301,4 @@ def case_statistics_refused(comm: Any) -> str | None:
 CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_") and inspect.isfunction(case)}
 
 if __name__ == "__main__":
-    main(sys.argv[1:], CASES)
+    main(sys.argv[1:], program.CASES | {f"sparse_{name}": case for name, case in CASES.items()})

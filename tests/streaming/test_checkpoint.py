@@ -604,24 +604,27 @@ def spoil(path: Path, at: int = -20) -> None:
         (lambda f: (f / "row3-round3").unlink(), "row3-round3 is missing"),
     ],
 )
-def test_a_damaged_checkpoint_is_refused(tmp_path, damage, message):
+def test_a_damaged_checkpoint_is_refused(tmp_path, cut_short, damage, message):
     folder = tmp_path / "state"
-    changes = next(c for c in itertools.count(150) if cut_where(folder, c, "row3-round3", "row1-round3"))
-    assert changes
-    matrices = matrices_of(sr.MIN_PLUS, 30)
-    shutil.copytree(folder, tmp_path / "as it was")
+    shutil.copytree(cut_short, folder)
     damage(folder)
     with pytest.raises(CheckpointError, match=f"{message}.*delete the folder"):
-        resume(folder, matrices, paths=True)
-    shutil.rmtree(folder)
-    assert_same(resume(tmp_path / "as it was", matrices, paths=True), undisturbed(matrices, paths=True))
+        resume(folder, matrices_of(sr.MIN_PLUS, 30), paths=True)
 
 
-def cut_where(folder, changes, *there):
-    """Whether these records are there, after so many changes."""
-    shutil.rmtree(folder, ignore_errors=True)
-    begun(folder, changes=changes, paths=True)
-    return all((folder / name).exists() and (folder / name).stat().st_size for name in there)
+@pytest.fixture(scope="module")
+def cut_short(tmp_path_factory):
+    """A checkpoint with records of block rows 1 and 3; it is whole."""
+    folder = tmp_path_factory.mktemp("cut") / "short"
+    records = [folder / "row3-round3", folder / "row1-round3"]
+    for changes in itertools.count(150):
+        begun(folder, changes=changes, paths=True)
+        if all(record.exists() and record.stat().st_size for record in records):
+            break
+        shutil.rmtree(folder)
+    yield folder
+    matrices = matrices_of(sr.MIN_PLUS, 30)
+    assert_same(resume(folder, matrices, paths=True), undisturbed(matrices, paths=True))
 
 
 def test_a_folder_of_other_files_is_left_alone(tmp_path):
