@@ -171,7 +171,7 @@ def scans() -> None:
 
 
 def sparse_products() -> None:
-    """Sparse matrices times vectors, times matrices of which lanes read single elements, vectors and whole lines, and times each other."""
+    """Sparse matrices times vectors, times matrices that lanes read by elements, vectors and whole lines, and times each other."""
     import cupy
     import scipy.sparse as sp
 
