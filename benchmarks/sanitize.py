@@ -192,7 +192,7 @@ def sparse_products() -> None:
 
 
 def sweeps() -> None:
-    """An elimination, once more with other weights, and rows and columns out of its panels, with more sources than a warp has lanes, and fewer."""
+    """An elimination, also with other weights, and rows and columns out of its panels, of more sources than a warp has lanes, and fewer."""
     import cupy
 
     from semiring.kernels import machine
