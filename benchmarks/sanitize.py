@@ -10,6 +10,7 @@ Every array has an allocation of its own, so that an access beyond its end meets
 from __future__ import annotations
 
 import argparse
+import importlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -169,8 +170,29 @@ def scans() -> None:
                     same(found, expected, f"a scan of {steps} steps of {states} states over {semiring.name}")
 
 
+def sparse_products() -> None:
+    """Sparse matrices times vectors, times matrices that lanes read by elements, vectors and whole lines, and times each other."""
+    import cupy
+    import scipy.sparse as sp
+
+    rng, there = np.random.default_rng(0), importlib.import_module("cupyx.scipy.sparse").csr_matrix
+    lengths = np.where(rng.random(300) < 0.03, rng.integers(0, 701, 300), rng.integers(0, 6, 300))
+    columns = np.concatenate([rng.choice(700, count, replace=False) for count in lengths])
+    a = sp.csr_array((rng.random(len(columns)), columns, np.append(0, lengths.cumsum())), shape=(300, 700))
+    A = there(tuple(map(cupy.asarray, (a.data, a.indices, a.indptr))), shape=a.shape)
+    for n in (1, 3, 4, 16, 33):
+        x, c = rng.random((700, n)), rng.random((300, n))
+        X, C = map(cupy.asarray, (x, c))
+        for left, right in ((A, X), (A.astype("float32"), X.astype("float32"))):
+            same(sr.matmul(left, right, sr.MIN_PLUS), sr.matmul(a, x, sr.MIN_PLUS), f"a sparse matrix times {n} columns")
+        found, expected = sr.matmul(A, X, sr.MIN_PLUS, c=C, witness=True), sr.matmul(a, x, sr.MIN_PLUS, c=c, witness=True)
+        same(found, expected, f"the same with a witness, {n} columns")
+    product = sr.matmul(A, A.T.tocsr(), sr.MIN_PLUS).get().toarray()
+    np.testing.assert_allclose(product, sr.matmul(a, a.T.tocsr(), sr.MIN_PLUS).toarray(), rtol=1e-6)
+
+
 def sweeps() -> None:
-    """An elimination, and rows and columns out of its panels, with more sources than a warp has lanes, and fewer."""
+    """An elimination, also with other weights, and rows and columns out of its panels, of more sources than a warp has lanes, and fewer."""
     import cupy
 
     from semiring.kernels import machine
@@ -181,6 +203,9 @@ def sweeps() -> None:
         for dtype in ("float32", "int16"):
             graph = sr.edges(rng.integers(0, n, 3 * n), rng.integers(0, n, 3 * n), rng.integers(1, 50, 3 * n))
             there, here = (sr.factor(graph, dtype=dtype, device=device) for device in ("cuda", "cpu"))
+            again = rng.integers(1, 50, 3 * n)
+            for factor in (there, here):
+                factor.update(again)
             for part in (slice(None), slice(0, 5), slice(0, 70)):
                 numbers = list(there.nodes)[part]
                 same(there.rows(numbers), here.rows(numbers), f"{len(numbers)} rows of {n}")
@@ -213,6 +238,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "other closures": other_closures,
     "trees": trees,
     "scans": scans,
+    "sparse products": sparse_products,
     "sweeps": sweeps,
     "levels": levels,
 }

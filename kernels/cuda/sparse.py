@@ -217,12 +217,11 @@ class CudaSparseProducts:
         B = tuple(map(cupy.ascontiguousarray, B)) if far else of_one_layout(B)
         if entries and not A.shape[1]:
             raise strange_columns()
-        own: tuple[Any, ...] = (A.columns, *A.values)
-        aligned = not any(v.data.ptr % 16 for v in own)
+        arrays: list[Any] = [A.starts.astype(A.columns.dtype, copy=False), A.columns, *A.values, *B, *C]
+        aligned = not any(v.data.ptr % 16 for v in arrays[1 : 2 + len(A.values)])
         lie = aligned, B[0].strides[0], (B[0].data.ptr | C[0].data.ptr) % 16
         witness, index = via is not None, A.columns.itemsize
         how = self.plan(A.shape, entries, n, index, *lie, swapped=swapped, witness=witness, signed=signed, fresh=fresh, safe=safe)
-        arrays = (A.starts.astype(A.columns.dtype, copy=False), *own, *B, *C)
         return how.finds_safe([*[v.data.ptr for v in arrays], 0 if via is None else via.data.ptr])
 
     def plan(

@@ -68,7 +68,9 @@ def test_matmul(kind: str, n: int) -> None:
     A = on_the_gpu(a.asformat("csr" if kind == "coo" else kind))
     A = A.tocoo() if kind == "coo" else A
     X, Y = cupy.asarray(x), cupy.asarray(y)
-    for left, right, first, second in ((A, X, a, x), (A, x, a, x), (Y, A, y, a), (A, X[:, 0], a, x[:, 0])):
+    pairs = [(A, X, a, x), (A, x, a, x), (Y, A, y, a), (A, X[:, 0], a, x[:, 0]), (A, X[::-1], a, x[::-1]), (Y[0], A, y[0], a)]
+    for left, right, first, second in pairs:
+        np.testing.assert_array_equal(sr.matmul(left, right, sr.MIN_PLUS).get(), sr.matmul(first, second, sr.MIN_PLUS))
         found = sr.matmul(left, right, sr.MIN_PLUS, witness=True)
         expected = sr.matmul(first, second, sr.MIN_PLUS, witness=True)
         assert isinstance(found.values, cupy.ndarray)
@@ -86,7 +88,7 @@ def ragged(rng: np.random.Generator, m: int, k: int) -> sp.csr_array:
     return sp.csr_array((rng.random(len(columns)), columns, np.append(0, lengths.cumsum())), shape=(m, k))
 
 
-@pytest.mark.parametrize("n", [1, 3, 32])
+@pytest.mark.parametrize("n", [1, 3, 32, 70])
 def test_rows_of_all_lengths(n: int) -> None:
     """Rows that are cut, of c ⊕ a product too."""
     import cupy
