@@ -35,7 +35,7 @@ def mesh(side: int, dtype: str) -> Any:
     steps = [(i, j, k) for i in (-1, 0, 1) for j in (-1, 0, 1) for k in (-1, 0, 1)]
 
     def inside(step: tuple[int, int, int]) -> Any:
-        return cupy.logical_and.reduce(cupy.stack([(v + s >= 0) & (v + s < side) for v, s in zip((x, y, z), step, strict=True)]))
+        return cupy.stack([(v + s >= 0) & (v + s < side) for v, s in zip((x, y, z), step, strict=True)]).all(axis=0)
 
     count = cupy.zeros(n, cupy.int32)
     for step in steps:

@@ -70,8 +70,17 @@ template <int BYTES> __device__ __forceinline__ void copy_async(Shared target, c
 #endif
 }
 
-// Consecutive numbers of an array that a thread block has brought to shared memory, wherever they begin: what is copied is all the 16 bytes
-// of which they have some. Where they are MIXED, bits 4 to 6 of a place are mixed with those above: so numbers that lie 32 apart, or half
+// The first of 16 bytes, and zeros in the place of the others, which are not read.
+__device__ __forceinline__ void copy_async_first(Shared target, const char* source, unsigned bytes) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes));
+#else
+  for (unsigned byte = 0; byte < bytes; byte++) shared_object<char>(target + byte) = source[byte];
+#endif
+}
+
+// Consecutive numbers of an array that a thread block has brought to shared memory, wherever they begin: what is copied begins with the 16
+// bytes that have the first of them, and ends with the last one. Where they are MIXED, bits 4 to 6 of a place are mixed with those above: so numbers that lie 32 apart, or half
 // of that, are in other banks.
 template <class T, bool MIXED> struct Staged {
   char* place;
@@ -82,8 +91,6 @@ template <class T, bool MIXED> struct Staged {
     const unsigned shift = static_cast<unsigned>(reinterpret_cast<unsigned long long>(place)) % 16;
     return *reinterpret_cast<T*>(place - shift + mixed(shift + unsigned(sizeof(T)) * i));
   }
-  // N of them that lie in 16 bytes that begin at a multiple of that, or of fewer, at once.
-  template <int N> __device__ __forceinline__ Vector<T, N> piece(int i) const { return reinterpret_cast<const Vector<T, N>&>((*this)[i]); }
 
   // Begins to bring `count` numbers, and leaves `shared` behind where `room` of them would end.
   __device__ __forceinline__ Staged(char*& shared, const T* source, int count, int room) {
@@ -91,7 +98,8 @@ template <class T, bool MIXED> struct Staged {
     const char* const from = reinterpret_cast<const char*>(source) - shift;
     place = shared + shift;
 #pragma unroll 4
-    for (unsigned byte = 16 * threadIdx.x; byte < end; byte += 16 * blockDim.x) copy_async<16>(shared_address(shared + mixed(byte)), from + byte, true);
+    for (unsigned byte = 16 * threadIdx.x; byte < end; byte += 16 * blockDim.x)
+      copy_async_first(shared_address(shared + mixed(byte)), from + byte, min(16u, end - byte));
     shared += (unsigned(sizeof(T)) * room + 15 + 127) / 128 * 128;
   }
 };

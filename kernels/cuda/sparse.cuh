@@ -281,41 +281,13 @@ template <int LANES, int COLUMNS, int V> struct Columns {
   }
 };
 
-// Adds the terms of N entries from e on, a whole number of pieces, or with SOME those of them from `begin` to `end`.
-template <class F, int N, int PIECE, bool SOME, class Mine, int COLUMNS>
-__device__ __forceinline__ void add_rows(const Sparse<typename F::S>& product, const Entries<F>& entries, const Mine& mine, const typename F::S::Pointers& right,
-                                         typename F::Index apart, typename F::Sum (&sums)[COLUMNS], int e, int begin, int end) {
-  using S = typename F::S;
-  using E = typename S::Element;
-  typename F::Index k[N];
-  E entry[N], other[N][COLUMNS];
-#pragma unroll
-  for (int q = 0; q < N; q += PIECE)
-    if (!SOME || e + q < end) {
-      const auto columns = entries.columns.template piece<PIECE>(e + q);
-      entries.values.template piece<PIECE>(entry + q, e + q);
-#pragma unroll
-      for (int i = 0; i < PIECE; i++) k[q + i] = columns.element[i];
-    }
-#pragma unroll
-  for (int q = 0; q < N; q++)
-    if (!SOME || ((PIECE == 1 || e + q >= begin) && e + q < end)) mine.get(other[q], product, right, row_start(k[q], apart));
-#pragma unroll
-  for (int q = 0; q < N; q++)
-    if (!SOME || ((PIECE == 1 || e + q >= begin) && e + q < end)) {
-#pragma unroll
-      for (int c = 0; c < COLUMNS; c++) add_term<F>(product, sums[c], entry[q], other[q][c], F::Sum::SELECTS ? int(k[q]) : 0);
-    }
-}
-
-// A x B for a matrix B, with N rows of it on their way at a time. Entries are read in aligned pieces: in place of each row's own, those of
-// the 16 bytes around its first one, and on. Else a lane would read shared memory as often as it reads B.
-template <class F, int LANES, int COLUMNS, int V, int PIECE> __device__ __forceinline__ void multiply_matrix(const Sparse<typename F::S>& product) {
+// A x B for a matrix B, with N rows of it on their way at a time.
+template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ void multiply_matrix(const Sparse<typename F::S>& product) {
   using S = typename F::S;
   using Sum = typename F::Sum;
   using E = typename S::Element;
   using Index = typename F::Index;
-  constexpr int N = sizeof(E) * COLUMNS <= 16 || PIECE == 4 ? 4 : 2;
+  constexpr int N = sizeof(E) * COLUMNS <= 16 ? 4 : 2;
   const Segments<F> own(product, blockIdx.x);
   const Entries<F> entries(product, own);
   Seen<F> seen(product);
@@ -347,12 +319,29 @@ template <class F, int LANES, int COLUMNS, int V, int PIECE> __device__ __forcei
     S::advance(right, mine.first);
     for (int s = group; s < own.count; s += groups) {
       Sum sums[COLUMNS];
-      const int begin = own.begin(s), end = own.end(s);
-      int e = begin - (PIECE == 1 ? 0 : int((own.first + begin) % PIECE));
-      if (PIECE > 1 && e < begin) add_rows<F, N, PIECE, true>(product, entries, mine, right, apart, sums, e, begin, end), e += N;
+      const auto add = [&](int e, E(&other)[COLUMNS]) {
+        const E entry = entries.values[e];
+        const int k = Sum::SELECTS ? int(entries.columns[e]) : 0;
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) add_term<F>(product, sums[c], entry, other[c], k);
+      };
+      const int end = own.end(s);
+      int e = own.begin(s);
 #pragma unroll 1
-      for (; e + N <= end; e += N) add_rows<F, N, PIECE, false>(product, entries, mine, right, apart, sums, e, begin, end);
-      if (e < end) add_rows<F, N, PIECE, true>(product, entries, mine, right, apart, sums, e, begin, end);
+      for (; e + N <= end; e += N) {
+        E other[N][COLUMNS];
+#pragma unroll
+        for (int q = 0; q < N; q++) mine.get(other[q], product, right, row_start(entries.columns[e + q], apart));
+#pragma unroll
+        for (int q = 0; q < N; q++) add(e + q, other[q]);
+      }
+      E other[N][COLUMNS];
+#pragma unroll
+      for (int q = 0; q < N - 1; q++)
+        if (e + q < end) mine.get(other[q], product, right, row_start(entries.columns[e + q], apart));
+#pragma unroll
+      for (int q = 0; q < N - 1; q++)
+        if (e + q < end) add(e + q, other[q]);
       if (own.begins(s) && own.ends(s)) {
         const long long to = (own.first_row + s) * product.n;
         E found[COLUMNS];
@@ -396,13 +385,13 @@ template <class F> __device__ __forceinline__ void join(const Sparse<typename F:
   seen.tell(product);
 }
 
-template <class F, int LANES, int COLUMNS, int V, int PIECE, bool MATRIX> __device__ __forceinline__ void sparse_product(const Sparse<typename F::S>& product) {
+template <class F, int LANES, int COLUMNS, int V, bool MATRIX> __device__ __forceinline__ void sparse_product(const Sparse<typename F::S>& product) {
   if (product.phase == CUT)
     cut<typename F::S, typename F::Index>(product);
   else if (product.phase == JOIN)
     join<F>(product);
   else if constexpr (MATRIX)
-    multiply_matrix<F, LANES, COLUMNS, V, PIECE>(product);
+    multiply_matrix<F, LANES, COLUMNS, V>(product);
   else
     multiply_vector<F, LANES>(product);
 }

@@ -33,9 +33,8 @@ _VECTOR, _MATRIX, _LEAST = 128, 256, 64
 _TERMS = 32
 """Entries of a row that a lane takes of a product with a vector, about."""
 
-_LINE, _LANES = 128, 8
-"""Bytes of a line of the first-level cache, which takes as long for a part of it; and lanes of a row from which on they read its entries in
-pieces."""
+_VECTORS = 2
+"""Vectors of columns, or columns where there are no vectors, that a thread has of a product with a matrix."""
 
 _BYTES, _ITEMS = 30 << 10, {False: 2048, True: 1792}
 """Bytes of a tile's entries at most; and rows and entries together that a tile has about, where rows are short, times a matrix or not."""
@@ -65,8 +64,6 @@ class SparseForm:
         Of a thread.
     width : int
         How many of them are read at once.
-    piece : int
-        Entries that are read at once.
     matrix : bool
         Whether the dense operand has columns; else it is a vector.
     mixed : bool
@@ -81,7 +78,6 @@ class SparseForm:
     lanes: int
     columns: int
     width: int
-    piece: int
     matrix: bool
     mixed: bool
     wide: bool
@@ -115,25 +111,18 @@ def sparse_form(
     rows: int,
     entries: int,
     n: int,
-    size: int,
     *,
     width: int = 1,
-    index: int = 4,
-    aligned: bool = True,
+    wide: bool,
     swapped: bool,
     witness: bool,
     checked: bool = False,
 ) -> SparseForm:
-    """The form of a product with n columns, of which `width` are read at once.
-
-    Numbers of elements take `size` bytes, and those of columns `index`; `aligned` ones begin at a multiple of 16 bytes.
-    """
-    vectors, line = -(-n // width), max(1, _LINE // (width * size))
-    columns = width * (1 if vectors <= line else 2)
-    share = -(-n // columns) if n > 1 else entries // (_TERMS * rows)
+    """The form of a product with n columns, of which `width` are read at once."""
+    columns = width * min(_VECTORS, n // width)
+    share = n // columns if n > 1 else entries // (_TERMS * rows)
     lanes = min(32, 1 << max(share - 1, 0).bit_length())
-    piece = 16 // max(index, size) if n > 1 and aligned and lanes >= _LANES else 1
-    return SparseForm(lanes, columns, width, piece, n > 1, round(entries / rows) % 8 == 0, index == 8, swapped, witness, checked)
+    return SparseForm(lanes, columns, width, n > 1, round(entries / rows) % 8 == 0, wide, swapped, witness, checked)
 
 
 def tiling(form: SparseForm, rows: int, entries: int, entry_bytes: int) -> Tiling:
@@ -154,7 +143,7 @@ def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
     total = sum_of(semiring, dtypes, witness=form.witness)
     swapped, checked, mixed, matrix = (str(x).lower() for x in (form.swapped, form.checked, form.mixed, form.matrix))
     how = f"Form<Summed, {total}<Summed>, {'long long' if form.wide else 'int'}, {swapped}, {checked}, {mixed}>"
-    call = f"sparse_product<{how}, {form.lanes}, {form.columns}, {form.width}, {form.piece}, {matrix}>"
+    call = f"sparse_product<{how}, {form.lanes}, {form.columns}, {form.width}, {matrix}>"
     return summing_source(semiring, dtypes, "sparse.cuh", "sparse", call, _MATRIX if form.matrix else _VECTOR)
 
 
@@ -218,8 +207,7 @@ class CudaSparseProducts:
         if entries and not A.shape[1]:
             raise strange_columns()
         arrays: list[Any] = [A.starts.astype(A.columns.dtype, copy=False), A.columns, *A.values, *B, *C]
-        aligned = not any(v.data.ptr % 16 for v in arrays[1 : 2 + len(A.values)])
-        lie = aligned, B[0].strides[0], (B[0].data.ptr | C[0].data.ptr) % 16
+        lie = B[0].strides[0], (B[0].data.ptr | C[0].data.ptr) % 16
         witness, index = via is not None, A.columns.itemsize
         how = self.plan(A.shape, entries, n, index, *lie, swapped=swapped, witness=witness, signed=signed, fresh=fresh, safe=safe)
         return how.finds_safe([*[v.data.ptr for v in arrays], 0 if via is None else via.data.ptr])
@@ -230,7 +218,6 @@ class CudaSparseProducts:
         entries: int,
         n: int,
         index: int,
-        aligned: bool,
         apart: int,
         shift: int,
         *,
@@ -250,8 +237,6 @@ class CudaSparseProducts:
             Entries of that, and columns of the dense one.
         index : int
             Bytes of a column's number.
-        aligned : bool
-            Whether the columns and the entries begin at a multiple of 16 bytes.
         apart : int
             Bytes from a row of the dense matrix to the next.
         shift : int
@@ -270,7 +255,6 @@ class CudaSparseProducts:
             n,
             width,
             index,
-            aligned,
             apart // size,
             swapped,
             witness,
@@ -360,7 +344,6 @@ def _planned(
     n: int,
     width: int,
     index: int,
-    aligned: bool,
     apart: int,
     swapped: bool,
     witness: bool,
@@ -371,8 +354,7 @@ def _planned(
 ) -> SparsePlan:
     """The plan of a product, of which `width` columns are read at once, and rows of the dense operand lie `apart` elements apart."""
     (rows, depth), r = shape, represent(semiring, dtypes)
-    size, checked = max(d.itemsize for d in r.dtypes), safe is not None
-    form = sparse_form(rows, entries, n, size, width=width, index=index, aligned=aligned, swapped=swapped, witness=witness, checked=checked)
+    form = sparse_form(rows, entries, n, width=width, wide=index == 8, swapped=swapped, witness=witness, checked=safe is not None)
     widths = [index, *(d.itemsize for d in r.dtypes)]
     cut = tiling(form, rows, entries, sum(widths))
     shared = sum([-(-(width * (cut.items + cut.longest) + 15) // 128) * 128 for width in widths])

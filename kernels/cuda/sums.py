@@ -99,11 +99,7 @@ def _staged(r: Representation) -> str:
     element = ", ".join(f"c{c}[i]" for c, _ in each)
     begun = ", ".join(f"c{c}(shared, p.c{c} + first, count, room)" for c, _ in each)
     taken = "char*& shared, const Pointers& p, long long first, int count, int room"
-    pieces = " ".join(f"const auto x{c} = c{c}.template piece<N>(i);" for c, _ in each)
-    of_piece = ", ".join(f"x{c}.element[q]" for c, _ in each)
     return (
         f"  template <bool MIXED> struct Tile {{\n    {fields}\n    __device__ __forceinline__ Tile({taken}) : {begun} {{}}\n"
-        f"    __device__ __forceinline__ Element operator[](int i) const {{ return {{{element}}}; }}\n"
-        f"    template <int N> __device__ __forceinline__ void piece(Element* x, int i) const {{\n      {pieces}\n"
-        f"#pragma unroll\n      for (int q = 0; q < N; q++) x[q] = {{{of_piece}}};\n    }}\n  }};\n"
+        f"    __device__ __forceinline__ Element operator[](int i) const {{ return {{{element}}}; }}\n  }};\n"
     )

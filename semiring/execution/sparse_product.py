@@ -227,8 +227,7 @@ def multiply_stored(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str
     if starts is None or columns is None or values is None:
         return None
     number = cupy.cuda.runtime.getDevice()
-    aligned, shift = (columns.address | values.address) % 16 == 0, other.address % 16
-    lie = starts[1:], columns[1:], values[1:], other[1:], aligned, shift
+    lie = starts[1:], columns[1:], values[1:], other[1:], other.address % 16
     how = _stored(semiring, sparse.shape, *lie, swapped, number, device, check)
     if how is None:
         return None
@@ -251,7 +250,6 @@ def _stored(
     columns: _Lies,
     values: _Lies,
     dense: _Lies,
-    aligned: bool,
     shift: int,
     swapped: bool,
     number: int,
@@ -278,7 +276,7 @@ def _stored(
     if asked and checks.safe is None:
         return None
     products: Any = sparse_products_for(semiring, form.dtypes, place, None)
-    lie = columns[2].itemsize, aligned, steps[0], shift
+    lie = columns[2].itemsize, steps[0], shift
     plan = products.plan((m, depth), entries, n, *lie, swapped=swapped, safe=checks.safe if asked else None)
     return plan, form, place, math.prod(form.full) * size
 

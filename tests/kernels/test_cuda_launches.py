@@ -98,8 +98,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
         "semiring.kernels.cuda.blocks._kernel", functools.cache(lambda size, number: compiler.Kernel(f"copy{size}", str, number))
     )
     monkeypatch.setattr("semiring.kernels.cuda.engine.no_divergence", lambda count: array_at(64, (count,), np.int32))
-    for name in ("engine", "shapes"):
-        monkeypatch.setattr(f"semiring.kernels.cuda.{name}.zeros", lambda count: array_at(1 << 20, (count,), np.int32))
+    monkeypatch.setattr("semiring.kernels.cuda.engine.zeros", lambda count: array_at(1 << 20, (count,), np.int32))
     monkeypatch.setattr("semiring.kernels.cuda.engine._SMALL", 0)
     monkeypatch.setattr(cupy.cuda.runtime, "getDevice", lambda: 0)
     yield functions
@@ -201,8 +200,9 @@ def rehearsed(gpu: _Functions) -> list[bool]:
         (40, 64, 64, 64, "product_shallow", 40, 64),
         (40, 33, 40, 64, "product_shallow", 40, 64),
         (40, 64, 32, 64, "product", None, None),
-        (1, 1 << 18, 32, 32, "product_shallow", 1 << 11, 64),
-        (1, 4096, 16, 4090, "product_shallow", 32 * 64, 128),
+        (1, 1 << 18, 32, 32, "product_shallow", 1 << 12, 32),
+        (1, 1 << 21, 32, 32, "product_shallow", 10_923, 32),
+        (1, 4096, 16, 4090, "product_shallow", 64 * 64, 64),
         (1, 4096, 36, 4096, "product", None, None),
         (1, 1024, 16, 1024, "product", None, None),
         (1, 4096, 4096, 1, "multiply_column", 128, 256),
@@ -223,7 +223,8 @@ def test_shapes_with_kernels_of_their_own(
 def test_a_chance_that_no_number_has_a_sign(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is taken until numbers that are right have signs; what is refused tells nothing of them."""
     answers = list[int]()
-    monkeypatch.setattr("semiring.kernels.cuda.shapes.read_back", lambda beyond: [answers.pop(0)])
+    flags = SimpleNamespace(addresses=[1 << 20], read=lambda: [answers.pop(0), False])
+    monkeypatch.setattr("semiring.kernels.cuda.shapes.Flags", SimpleNamespace(taken=lambda: flags))
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(is_capturing=lambda: False))
     A, B, C = (Block((array_at((1 + i) << 32, (40, 64, 64), np.float32),)) for i in range(3))
     safe = SafeRange(-8.0, 8.0, FINITE)

@@ -188,13 +188,8 @@ def test_kernels_of_sparse_products_compile(semiring: Semiring, dtype: str, orde
     dtypes = (np.dtype(dtype),) * semiring.components
     witness, width = is_selective(semiring, dtypes), 16 // dtypes[0].itemsize if len(dtypes) == 1 and dtypes[0].itemsize >= 4 else 1
     for n in (1, 64):
-        options: dict[str, Any] = {
-            "index": 8 if n == 1 else 4,
-            "swapped": ordered,
-            "witness": witness and not ordered,
-            "checked": len(dtypes) == 1,
-        }
-        form = sparse_form(1000, 27_000, n, max(d.itemsize for d in dtypes), width=width if n > 1 else 1, **options)
+        options = {"wide": n == 1, "swapped": ordered, "witness": witness and not ordered, "checked": len(dtypes) == 1}
+        form = sparse_form(1000, 27_000, n, width=width if n > 1 else 1, **options)
         assert compile_and_report(sparse_source(semiring, dtypes, form), arch)[1] <= 16
 
 
