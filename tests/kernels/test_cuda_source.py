@@ -133,7 +133,8 @@ def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, o
             for tile, checked in ((SHALLOW_STACK, False), (SHALLOW_STACK, True), (SHALLOW_TILES[0], True), (SHALLOW_TILES[1], False)):
                 signless = checked and ordered and r.keeps_bits_ordered
                 source = kernel_source(r, step, SHALLOW, None, (how, how), checked=checked, signless=signless, shallow=tile)
-                assert compile_and_report(source, arch)[1] <= 16  # an address, used once at the end
+                # Of rows that are read one by one addresses are kept there from tile to tile, and otherwise one or two.
+                assert compile_and_report(source, arch)[1] <= (64 if how == "rows" else 16)
     if r.dtypes == dtypes and len(dtypes) == 1 and not r.clamped:
         for name in (STACKS[0], *VECTORS):
             assert compile_and_report(kernel_source(r, None, name, None, (access, access), side=side, checked=True), arch)[1] <= 192
