@@ -19,8 +19,7 @@ from semiring.kernels.cuda.compiler import Kernel, rehearsing
 
 __all__ = [
     "NO_DIVERGENCE", "Flags", "clamp_infinity", "clear_paths", "earliest_divergence", "elements_source", "for_each", "mend",
-    "no_divergence",
-    "read_back", "restore_infinity", "without_paths", "zeros",
+    "no_divergence", "read_back", "restore_infinity", "without_paths", "zeros",
 ]  # fmt: skip
 
 _THREADS = 256

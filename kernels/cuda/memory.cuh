@@ -80,8 +80,8 @@ __device__ __forceinline__ void copy_async_first(Shared target, const char* sour
 }
 
 // Consecutive numbers of an array that a thread block has brought to shared memory, wherever they begin: what is copied begins with the 16
-// bytes that have the first of them, and ends with the last one. Where they are MIXED, bits 4 to 6 of a place are mixed with those above: so numbers that lie 32 apart, or half
-// of that, are in other banks.
+// bytes that have the first of them, and ends with the last one. Where they are MIXED, bits 4 to 6 of a place are mixed with those above: so
+// numbers that lie 32 apart, or half of that, are in other banks.
 template <class T, bool MIXED> struct Staged {
   char* place;
 

@@ -168,9 +168,9 @@ __device__ __forceinline__ void look(const Vector<E>* from, int pitch, int rows,
   }
 }
 
-// Products of at most DEPTH steps. A thread block has a matrix of a stack, of at most ROWS x COLUMNS elements, or else some tiles of so many, one
-// below the other: B is brought to shared memory once for all of them, and A for the next one while this one is computed. A thread has TM rows
-// of a tile, and TN columns in vectors. VECTORS says that all rows begin at multiples of a vector, and end there.
+// Products of at most DEPTH steps. A thread block has a matrix of a stack, of at most ROWS x COLUMNS elements, or else some tiles of so many,
+// one below the other: B is brought to shared memory once for all of them, and A for the next one while this one is computed. A thread has TM
+// rows of a tile, and TN columns in vectors. VECTORS says that all rows begin at multiples of a vector, and end there.
 template <class S, int ROWS, int COLUMNS, int DEPTH, int TM, int TN, bool STACK, bool VECTORS, class Launch>
 __device__ __forceinline__ void multiply_shallow(const Launch& products) {
   using E = typename S::Element;

@@ -130,13 +130,13 @@ def _shallow_tile(kernels: Kernels, count: int, m: int, n: int, k: int) -> Shall
     if count >= STACK:  # not much smaller than the largest ones
         return stack if max(m, n, k) <= stack.rows and min(m, n, k) > STACK_SIDES[-1] else None
     tile = narrow if n <= narrow.columns else wide
-    enough = _tiles(tile, m, n) >= _BLOCKS * kernels.device.multiprocessors
+    enough = math.prod(_tiles(tile, m, n)) >= _BLOCKS * kernels.device.multiprocessors
     return tile if count == 1 and 0 < k <= tile.depth and enough else None
 
 
-def _tiles(tile: ShallowTile, m: int, n: int) -> int:
-    """How many tiles a matrix has."""
-    return -(-m // tile.rows) * -(-n // tile.columns)
+def _tiles(tile: ShallowTile, m: int, n: int) -> tuple[int, int]:
+    """How many tiles a matrix has, down and across."""
+    return -(-m // tile.rows), -(-n // tile.columns)
 
 
 def _shallow(
@@ -145,7 +145,7 @@ def _shallow(
     """The launch of products of few steps."""
     width, count, each = 16 // kernels.representation.size, len(C.values[0]), 1
     if not tile.stack:
-        down, across = -(-C.shape[0] // tile.rows), -(-C.shape[1] // tile.columns)
+        down, across = _tiles(tile, *C.shape)
         each = max(1, min(_DOWN, down * across // (_BLOCKS * tile.blocks * kernels.device.multiprocessors)))
         count = -(-down // each) * across
     whole = vectors and all(X.shape[1] % width == 0 and access(X) == "vectors" for X in (A, B, C))

@@ -108,15 +108,7 @@ class Tiling:
 
 
 def sparse_form(
-    rows: int,
-    entries: int,
-    n: int,
-    *,
-    width: int = 1,
-    wide: bool,
-    swapped: bool,
-    witness: bool,
-    checked: bool = False,
+    rows: int, entries: int, n: int, *, width: int = 1, wide: bool, swapped: bool, witness: bool, checked: bool = False
 ) -> SparseForm:
     """The form of a product with n columns, of which `width` are read at once."""
     columns = width * min(_VECTORS, n // width)
@@ -202,8 +194,7 @@ class CudaSparseProducts:
         if 0 in C[0].shape:
             return True
         n, entries = C[0].shape[1], len(A.columns)
-        far = n == 1 or not 0 <= B[0].strides[0] < 1 << 31  # which is beyond what kernels multiply numbers of rows by
-        B = tuple(map(cupy.ascontiguousarray, B)) if far else of_one_layout(B)
+        B = of_one_layout(B) if n > 1 and self.reaches_rows(B[0].strides[0]) else tuple(map(cupy.ascontiguousarray, B))
         if entries and not A.shape[1]:
             raise strange_columns()
         arrays: list[Any] = [A.starts.astype(A.columns.dtype, copy=False), A.columns, *A.values, *B, *C]
@@ -211,6 +202,11 @@ class CudaSparseProducts:
         witness, index = via is not None, A.columns.itemsize
         how = self.plan(A.shape, entries, n, index, *lie, swapped=swapped, witness=witness, signed=signed, fresh=fresh, safe=safe)
         return how.finds_safe([*[v.data.ptr for v in arrays], 0 if via is None else via.data.ptr])
+
+    @staticmethod
+    def reaches_rows(apart: int) -> bool:
+        """Whether kernels can multiply numbers of rows by so many bytes from a row of the dense matrix to the next."""
+        return 0 <= apart < 1 << 31
 
     def plan(
         self,

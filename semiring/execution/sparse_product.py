@@ -267,7 +267,7 @@ def _stored(
     form = form_of(semiring, left[0], left[1:], right[0], right[1:], False)
     (m, depth), n, size = shape[::-1] if swapped else shape, math.prod(own[1:]), dtype.itemsize
     packed = all(step == (kind.itemsize,) for _, step, kind in (starts, columns, values)) and starts[2] == columns[2]
-    in_rows = steps[0] == size if n == 1 else steps[1] == size and steps[0] % size == 0 and 0 <= steps[0] < 1 << 31
+    in_rows = steps[0] == size if n == 1 else steps[1] == size and steps[0] % size == 0
     if not (form.kept and packed and in_rows) or starts[0] != (m + 1,) or columns[0] != values[0] or 0 in (m, depth, *form.full):
         return None
     entries = values[0][0]
@@ -276,6 +276,8 @@ def _stored(
     if asked and checks.safe is None:
         return None
     products: Any = sparse_products_for(semiring, form.dtypes, place, None)
+    if n > 1 and not products.reaches_rows(steps[0]):
+        return None
     lie = columns[2].itemsize, steps[0], shift
     plan = products.plan((m, depth), entries, n, *lie, swapped=swapped, safe=checks.safe if asked else None)
     return plan, form, place, math.prod(form.full) * size
