@@ -70,13 +70,14 @@ template <int BYTES> __device__ __forceinline__ void copy_async(Shared target, c
 #endif
 }
 
-// The first of 16 bytes, and zeros in the place of the others, which are not read.
-__device__ __forceinline__ void copy_async_first(Shared target, const char* source, unsigned bytes) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes));
-#else
-  for (unsigned byte = 0; byte < bytes; byte++) shared_object<char>(target + byte) = source[byte];
-#endif
+template <class T> __host__ __device__ constexpr bool is_async_size() { return sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16; }
+
+// One number, asynchronously where the hardware can.
+template <class T, class U> __device__ __forceinline__ void fetch(Shared target, const U* source, bool there) {
+  if constexpr (sizeof(T) == sizeof(U) && is_async_size<T>())
+    copy_async<sizeof(T)>(target, source, there);
+  else if (there)
+    shared_object<T>(target) = *source;
 }
 
 // Consecutive numbers of an array that a thread block has brought to shared memory, wherever they begin: what is copied begins with the 16
@@ -94,12 +95,14 @@ template <class T, bool MIXED> struct Staged {
 
   // Begins to bring `count` numbers, and leaves `shared` behind where `room` of them would end.
   __device__ __forceinline__ Staged(char*& shared, const T* source, int count, int room) {
-    const unsigned shift = reinterpret_cast<unsigned long long>(source) % 16, end = shift + unsigned(sizeof(T)) * count;
+    const unsigned shift = reinterpret_cast<unsigned long long>(source) % 16, end = shift + unsigned(sizeof(T)) * count, whole = end / 16 * 16;
     const char* const from = reinterpret_cast<const char*>(source) - shift;
     place = shared + shift;
 #pragma unroll 4
-    for (unsigned byte = 16 * threadIdx.x; byte < end; byte += 16 * blockDim.x)
-      copy_async_first(shared_address(shared + mixed(byte)), from + byte, min(16u, end - byte));
+    for (unsigned byte = 16 * threadIdx.x; byte < whole; byte += 16 * blockDim.x)
+      copy_async<16>(shared_address(shared + mixed(byte)), from + byte, true);
+    if (const unsigned byte = whole + unsigned(sizeof(T)) * threadIdx.x; byte < end)  // nothing beyond the last number is read
+      fetch<T>(shared_address(shared + mixed(byte)), reinterpret_cast<const T*>(from + byte), true);
     shared += (unsigned(sizeof(T)) * room + 15 + 127) / 128 * 128;
   }
 };
@@ -126,14 +129,4 @@ template <int PENDING> __device__ __forceinline__ void wait_for_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(PENDING));
 #endif
-}
-
-template <class T> __host__ __device__ constexpr bool is_async_size() { return sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16; }
-
-// One number, asynchronously where the hardware can.
-template <class T, class U> __device__ __forceinline__ void fetch(Shared target, const U* source, bool there) {
-  if constexpr (sizeof(T) == sizeof(U) && is_async_size<T>())
-    copy_async<sizeof(T)>(target, source, there);
-  else if (there)
-    shared_object<T>(target) = *source;
 }
