@@ -178,7 +178,7 @@ def multi_dot(
     if type(semiring) is not Semiring or hasattr(device, "shape") or hasattr(check, "shape"):
         semiring = as_semiring(semiring)
         refuse_arrays(device=device, check=check)
-    factors = list(arrays)
+    semiring, factors = semiring.marked(False), list(arrays)  # no single k wins in a chain
     if len(factors) < 2:
         raise ShapeError(f"a chain has at least two arrays; this one has {len(factors)}")
     given = semiring
