@@ -190,8 +190,8 @@ def test_kernels_of_sparse_products_compile(semiring: Semiring, dtype: str, orde
     witness, width = is_selective(semiring, dtypes), 16 // dtypes[0].itemsize if len(dtypes) == 1 and dtypes[0].itemsize >= 4 else 1
     for n in (1, 64):
         options = {"wide": n == 1, "swapped": ordered, "witness": witness and not ordered, "checked": len(dtypes) == 1}
-        form = sparse_form(1000, 27_000, n, width=width if n > 1 else 1, **options)
-        assert compile_and_report(sparse_source(semiring, dtypes, form), arch)[1] <= 16
+        form = sparse_form(1000, 27_000, n, width=width if n > 1 else 1, size=represent(semiring, dtypes).size, **options)
+        assert compile_and_report(sparse_source(semiring, dtypes, form), arch)[1] <= (48 if n > 1 else 16)  # what joins rows may spill
 
 
 @pytest.mark.sampled(2)
