@@ -147,9 +147,8 @@ def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
     swapped, checked, mixed, matrix = (str(x).lower() for x in (form.swapped, form.checked, form.mixed, form.matrix))
     how = f"Form<Summed, {total}<Summed>, {'long long' if form.wide else 'int'}, {swapped}, {checked}, {mixed}>"
     call = f"sparse_product<{how}, {form.lanes}, {form.columns}, {form.width}, {matrix}>"
-    return summing_source(
-        semiring, dtypes, "sparse.cuh", "sparse", call, _MATRIX if form.matrix else _VECTOR, blocks=resident(semiring, dtypes, form)
-    )
+    threads, blocks = _MATRIX if form.matrix else _VECTOR, resident(semiring, dtypes, form)
+    return summing_source(semiring, dtypes, "sparse.cuh", "sparse", call, threads, blocks=blocks)
 
 
 def resident(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
@@ -159,13 +158,13 @@ def resident(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
     return _RESIDENT if form.matrix and light and form.columns * r.size <= _SUMS else 1
 
 
-def entry_bytes(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
+def bytes_of_entry(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
     """Bytes of an entry in shared memory."""
     r, index = represent(semiring, dtypes), 8 if form.wide else 4
     if not form.matrix:
         return index + sum(d.itemsize for d in r.dtypes)
-    aligned = max(index, min(r.size, 16))
-    return _up(_up(index, min(r.size, 16)) + r.size, aligned)
+    aligned = min(r.size, 16)
+    return _up(_up(index, aligned) + r.size, max(index, aligned))
 
 
 def _up(size: int, multiple: int) -> int:
@@ -386,7 +385,7 @@ def _planned(
     (rows, depth), r = shape, represent(semiring, dtypes)
     options = {"wide": index == 8, "swapped": swapped, "witness": witness, "checked": safe is not None}
     form = sparse_form(rows, entries, n, width=width, size=r.size, **options)
-    size = entry_bytes(semiring, dtypes, form)
+    size = bytes_of_entry(semiring, dtypes, form)
     cut = tiling(form, rows, entries, size)
     room = cut.items + cut.longest
     if form.matrix:

@@ -85,6 +85,30 @@ __device__ __forceinline__ void add_rows(const Sparse<typename F::S>& product, t
     for (int c = 0; c < COLUMNS; c++) add_term<F>(product, sums[c], entry[q].value, row[q][c], int(entry[q].column));
 }
 
+// Brings the entries of a block to shared memory, and tells of numbers in them, or in its share of B, that make the product void.
+template <class F, int LANES, int COLUMNS, int V>
+__device__ __forceinline__ void prepare(const Sparse<typename F::S>& product, const Segments<F>& own, Columns<LANES, COLUMNS, V> mine, int group) {
+  using S = typename F::S;
+  Seen<F> seen(product);
+  seen.known.strange = own.strange(product);
+  Entries<F>::bring(product, own, seen);
+  if constexpr (F::CHECKED) {
+    const Share share(product, own.tile);
+    for (; mine.first < mine.n; mine.first += LANES * COLUMNS)
+      for (long long k = share.first + group; k < share.last; k += blockDim.x / LANES) {
+        typename S::Pointers row = product.right;
+        S::advance(row, k * product.right_row + mine.first);
+        typename S::Element found[COLUMNS];
+        mine.template get<S>(found, row);
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+          if (mine.at(c) < mine.n) seen.take(found[c]);
+      }
+  }
+  seen.tell(product);
+  __syncthreads();
+}
+
 // A x B for a matrix B.
 template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ void multiply_matrix(const Sparse<typename F::S>& product) {
   using S = typename F::S;
@@ -92,30 +116,11 @@ template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ voi
   using E = typename S::Element;
   constexpr int N = sizeof(E) * COLUMNS <= 20 ? 4 : 2;
   const Segments<F> own(product, blockIdx.x);
-  const int groups = blockDim.x / LANES, n = int(product.n), most = LANES * COLUMNS;
-  const int group = threadIdx.x < groups * LANES ? threadIdx.x / LANES : 1 << 30;  // none for the lanes that are left over
-  Columns<LANES, COLUMNS, V> mine{0, n};
-  {
-  Seen<F> seen(product);
-  seen.known.strange = own.strange(product);
-  Entries<F>::bring(product, own, seen);
-  if constexpr (F::CHECKED) {
-    const Share share(product, own.tile);
-    for (mine.first = threadIdx.x % LANES * V; mine.first < n; mine.first += most)
-      for (long long k = share.first + group; k < share.last; k += groups) {
-        typename S::Pointers row = product.right;
-        S::advance(row, k * product.right_row + mine.first);
-        E found[COLUMNS];
-        mine.template get<S>(found, row);
-#pragma unroll
-        for (int c = 0; c < COLUMNS; c++)
-          if (mine.at(c) < n) seen.take(found[c]);
-      }
-  }
-  seen.tell(product);
-  }
-  __syncthreads();
-  for (mine.first = threadIdx.x % LANES * V; mine.first < n; mine.first += most) {
+  const int groups = blockDim.x / LANES, n = int(product.n);
+  const int group = threadIdx.x < groups * LANES ? threadIdx.x / LANES : 1 << 30;  // none for the threads that are left over
+  Columns<LANES, COLUMNS, V> mine{int(threadIdx.x) % LANES * V, n};
+  prepare<F>(product, own, mine, group);
+  for (; mine.first < n; mine.first += LANES * COLUMNS) {
     typename S::Pointers right = product.right;
     S::advance(right, mine.first), S::keep(right);
     for (int s = group; s < own.count; s += groups) {

@@ -48,6 +48,7 @@ def summing_source(
     step : Step, optional
         See `semiring_struct`.
     """
+    bounds = f"{bound}, {blocks}" if blocks > 1 else f"{bound}"
     taken = f"const __grid_constant__ {name.capitalize()}<Summed> {name}"
     return "\n".join(
         [
@@ -55,7 +56,7 @@ def summing_source(
             f'#include "{header}"',
             "",
             summing_structs(semiring, dtypes, step=step),
-            f'extern "C" __global__ void __launch_bounds__({bound}, {blocks}) {name}({taken}) {{',
+            f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({taken}) {{',
             f"  {call}({name});",
             "}\n",
         ]
