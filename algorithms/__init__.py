@@ -18,7 +18,7 @@ file              papers
 `cycle_mean`      Cochet-Terrasson et al. (1998), Dasdan (2004): Howard's policy iteration
 `betweenness`     Brandes (2001)
 `simple_paths`    Yen (1971), Lawler (1972): the k shortest simple paths
-`divergence`      Cherkassky and Goldberg (1999): cycles that keep a closure from converging
+`bellman_ford`    Bellman (1958), Ford (1956), Cherkassky and Goldberg (1999): cycles that keep a closure from converging
 ================  ==========================================================================================================
 
 What calls what:
@@ -30,7 +30,8 @@ What calls what:
     │     └─ iterative, blocked, recursive
     ├─ components             weakly and strongly connected components, each closed alone
     ├─ divergence             a divergent pivot: the cycle behind it, or rounding
-    │  └─ relaxation          Bellman–Ford steps on a matrix or its edges
+    │  └─ bellman_ford        a cycle whose weight is better than none, or potentials
+    │     └─ relaxation       its steps, on a matrix or on edges
     └─ potentials             the closure once more, if it was rounding
     rows_of_edges             some rows of the closure of a sparse graph: best-first search, or label-correcting rounds
     └─ csr                    a sparse matrix by compressed rows

@@ -19,8 +19,8 @@ import numpy as np
 
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import run, thread_count
+from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.betweenness import BetweennessWords, Scratch, betweenness_function
-from semiring.kernels.cpu.emitter import pack
 
 __all__ = ["Searched", "betweenness"]
 

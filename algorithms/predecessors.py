@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.bellman_ford import exact_weight, rounding
 from semiring.algorithms.csr import consecutive
-from semiring.algorithms.divergence import exact_weight, rounding
 from semiring.algorithms.extraction import erase_loops
 from semiring.algorithms.relaxation import relaxation
 from semiring.arrays.devices import host, on_gpu, to_gpu

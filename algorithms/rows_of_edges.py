@@ -37,8 +37,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.bellman_ford import exact_weight, find_cycle
 from semiring.algorithms.csr import CSR, combine_runs
-from semiring.algorithms.divergence import Diagnosis, exact_weight, extremum_of, find_cycle
+from semiring.algorithms.divergence import Diagnosis, extremum_of
 from semiring.algorithms.potentials import inverse, reweighed
 from semiring.algorithms.predecessors import roots_of
 from semiring.algorithms.relaxation import better, compared, filled

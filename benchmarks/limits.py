@@ -18,8 +18,9 @@ import numpy as np
 import semiring as sr
 from benchmarks.measure import alternate, cores, machine, print_table
 from semiring.arrays.threads import run
+from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Emitter, KernelArguments, Scalar
+from semiring.kernels.cpu.emitter import Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.tile import choose_tile

@@ -23,7 +23,8 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.common.errors import AssumptionWarning, DivergenceError, GraphError, SemiringError, printable
 from semiring.common.units import duration
-from semiring.files.edge_text import HeaderWarning, number
+from semiring.files.edge_text import HeaderWarning
+from semiring.files.fields import number
 from semiring.files.reading import INPUTS, read_file
 from semiring.files.tables import OUTPUTS, require_writable, write_file
 from semiring.graphs import EdgeList, NonEdgeWarning

@@ -13,9 +13,10 @@ from semiring.algorithms.chain import multiply_chain
 from semiring.arrays.cuda_stream import in_stream_of
 from semiring.common.errors import GraphError, SemiringError, ShapeError, about, raised_here, refuse_arrays
 from semiring.execution.operands import flattened, promoted
-from semiring.execution.product import Witnessed, multiply, multiply_again
+from semiring.execution.product import Witnessed, multiply
+from semiring.execution.relaunch import multiply_again
 from semiring.execution.sparse_operands import holds_sparse
-from semiring.execution.sparse_product import multiply_sparse, multiply_stored
+from semiring.execution.sparse_product import multiply_sparse
 
 __all__ = ["Witnessed", "matmul", "multi_dot"]
 
@@ -106,8 +107,7 @@ def matmul(
         if mask is None and not complement:
             if type(a) is type(b) is np.ndarray:
                 return multiply(a, b, semiring, c, out, options)
-            at_once = multiply_again if type(a) is type(b) else multiply_stored
-            if c is out is None and (found := at_once(a, b, semiring, options)) is not None:
+            if c is out is None and (found := multiply_again(a, b, semiring, options)) is not None:
                 return found
         sparse = mask is not None or complement or holds_sparse(a) or holds_sparse(b)
         if not sparse and (type(a) is np.ndarray or type(b) is np.ndarray):
@@ -178,7 +178,7 @@ def multi_dot(
     if type(semiring) is not Semiring or hasattr(device, "shape") or hasattr(check, "shape"):
         semiring = as_semiring(semiring)
         refuse_arrays(device=device, check=check)
-    factors = list(arrays)
+    semiring, factors = semiring.marked(False), list(arrays)  # no single k wins in a chain
     if len(factors) < 2:
         raise ShapeError(f"a chain has at least two arrays; this one has {len(factors)}")
     given = semiring

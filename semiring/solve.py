@@ -286,7 +286,7 @@ def power(
     from semiring.execution.sparse_power import power_operand, sparse_power
     from semiring.product import matmul
 
-    semiring = as_semiring(semiring)
+    semiring = as_semiring(semiring).marked(False)  # no single k wins in a power
     try:
         exponent = operator.index(k)
     except TypeError:

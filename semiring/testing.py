@@ -22,7 +22,7 @@ import numpy as np
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algebra.sampling import draw
-from semiring.algorithms.divergence import exact_weight
+from semiring.algorithms.bellman_ford import exact_weight
 from semiring.arrays.devices import host
 from semiring.common.errors import raised_here
 from semiring.kernels.operations import Operations

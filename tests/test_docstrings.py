@@ -33,6 +33,9 @@ ONE_LINE_SAYS_IT = {
     "semiring.Plan.facts": "for Jupyter",
     "semiring.Progress.facts": "for Jupyter",
     "semiring.Reachability.facts": "for Jupyter",
+    "semiring.Semiring.narrowed": "for closures",
+    "semiring.Semiring.recorded": "for engines",
+    "semiring.Semiring.running": "for engines",
     "semiring.Statistics.facts": "for Jupyter",
     "semiring.kernels.Block.at": "a view, as block[rows, columns] is",
 }
@@ -63,7 +66,8 @@ def public() -> Iterator[tuple[str, Any]]:
                 continue
             yield f"{module.__name__}.{name}", found
             if inspect.isclass(found) and not issubclass(found, Exception | tuple):
-                for member, value in vars(found).items():
+                own = {m: v for base in reversed(found.__mro__) if base.__module__.startswith("semiring") for m, v in vars(base).items()}
+                for member, value in own.items():
                     if not member.startswith("_") and callable(getattr(found, member)) and not isinstance(value, type):
                         yield f"{module.__name__}.{name}.{member}", getattr(found, member)
 

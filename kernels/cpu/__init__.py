@@ -2,7 +2,8 @@
 
 From a semiring to machine code: `representation` says how elements are held while they are multiplied, and `tile` the register tile and
 the cache blocks, for the processor that `semiring.kernels.hardware` tells of. `lowering`, with `instructions`, makes vector instructions
-of the recorded ⊕ and ⊗, which `emitter` writes as LLVM IR; `exponents` has numbers as powers of two; `compiler` compiles and keeps it.
+of the recorded ⊕ and ⊗, which `emitter` writes as LLVM IR; `arguments` says what a kernel is called with; `exponents` has numbers as
+powers of two; `compiler` compiles and keeps it.
 
 The kernels: `product` packs panels and has the macro-kernel, the loops of Goto and BLIS around the micro-kernel in `micro`; `exponential`
 makes products of exponentials of those over log Σ exp; `witness` finds which k won; `pivot` closes a pivot block; `stacks` calls these for

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.kernels.cpu.emitter import I64, Arguments, Emitter, Scalar, scalar_type
+from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.emitter import I64, Emitter, Scalar, scalar_type
 
 __all__ = ["F64", "Body", "Variable"]
 

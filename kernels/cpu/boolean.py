@@ -18,8 +18,9 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address, matched, overlap
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
+from semiring.kernels.cpu.arguments import Arguments, pack
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import I64, Arguments, Emitter, pack
+from semiring.kernels.cpu.emitter import I64, Emitter
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import host
 

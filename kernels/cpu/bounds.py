@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.kernels.cpu.emitter import Arguments, Emitter, KernelWords, Scalar
+from semiring.kernels.cpu.arguments import Arguments, KernelWords
+from semiring.kernels.cpu.emitter import Emitter, Scalar
 from semiring.kernels.cpu.representation import key_of
 from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
 

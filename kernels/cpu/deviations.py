@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.arrays.overlap import address
+from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.body import F64, Body, Variable
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import I64, Emitter, pack
+from semiring.kernels.cpu.emitter import I64, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.search import Heap
 from semiring.kernels.hardware import host

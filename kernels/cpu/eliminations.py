@@ -11,7 +11,7 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, run
 from semiring.common.errors import DivergentPivot
-from semiring.kernels.cpu.emitter import pack
+from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords, Supernodes
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, lanes_of

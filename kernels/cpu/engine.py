@@ -18,8 +18,8 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address, layout, matched, share
 from semiring.arrays.threads import Threaded
 from semiring.common.errors import DivergentPivot
+from semiring.kernels.cpu.arguments import STATUS
 from semiring.kernels.cpu.bounds import bounds_in_words
-from semiring.kernels.cpu.emitter import STATUS
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.launch import THIN, Launch, has_rows, stripe
 from semiring.kernels.cpu.stacks import StackLaunch

@@ -25,7 +25,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from semiring.kernels.cpu.emitter import Emitter, KernelArguments, Scalar
+from semiring.kernels.cpu.arguments import KernelArguments
+from semiring.kernels.cpu.emitter import Emitter, Scalar
 from semiring.kernels.cpu.exponents import ScaledMath, range_of
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.micro import SUMMED, MicroKernel

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.kernels.cpu.emitter import STATUS, Arguments, Emitter, KernelArguments
-from semiring.kernels.cpu.emitter import Array as Word
+from semiring.kernels.cpu.arguments import STATUS, Arguments, KernelArguments
+from semiring.kernels.cpu.arguments import Array as Word
+from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value, load_elements, store_elements
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target

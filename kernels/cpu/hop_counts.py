@@ -12,8 +12,9 @@ import numpy as np
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Scratch, run, take_scratch
 from semiring.common.progress import Meter
+from semiring.common.units import CACHE_LINE
+from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.compiler import compile_library
-from semiring.kernels.cpu.emitter import pack
 from semiring.kernels.cpu.hops import LEVELS, SUMMED, TOGETHER, OrderWords, PlaceWords, SearchWords, hops_ir
 from semiring.kernels.hardware import host
 
@@ -21,9 +22,6 @@ __all__ = ["HopSums", "hop_order", "hop_rows", "hop_sums"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
-
-_LINE = 64
-"""Bytes on which the arrays of a search begin."""
 
 _PROBES, _DEPTH, _SPREAD, _REACH = 8, 256, 2, 3
 """Searches that tell beforehand how far they go; how many rounds these may have, at most and for each so many sources, as in more of them
@@ -168,11 +166,11 @@ class _Search:
         width = (SUMMED if self.sums else TOGETHER) // 8
         sizes = (width * n, width * n, width * n, 8 * (2 * n + 1), 0 if self.sums else 2 * TOGETHER * n)
         if worker not in self._memory:
-            self._memory[worker] = take_scratch(sum(sizes) + _LINE * len(sizes))
+            self._memory[worker] = take_scratch(sum(sizes) + CACHE_LINE * len(sizes))
             self.counts[worker] = [np.zeros(size, np.int64) for size in (n, n, n, min(n, LEVELS) + 1)] if self.sums else []
         places = [self._memory[worker].address]
         for size in sizes[:-1]:
-            places.append(places[-1] + size + -size % _LINE)
+            places.append(places[-1] + size + -size % CACHE_LINE)
         graph, counts = map(address, (self.starts, self.heads, sources)), map(address, self.counts[worker])
         given = [n, *graph, len(sources), self.reflexive, min(limit, LEVELS - 1), *places, *counts]
         words = SearchWords(*given)

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.compiler import link
-from semiring.kernels.cpu.emitter import I64, Arguments, Emitter, Scalar
+from semiring.kernels.cpu.emitter import I64, Emitter, Scalar
 
 __all__ = ["LEVELS", "SUMMED", "TOGETHER", "OrderWords", "PlaceWords", "SearchWords", "hops_ir"]
 

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from semiring.algebra.expression import nodes
+from semiring.kernels.cpu.arguments import STATUS, Array
 from semiring.kernels.cpu.bounds import BoundsCheck
-from semiring.kernels.cpu.emitter import I32, STATUS, Array, Emitter, Scalar
+from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
 from semiring.kernels.cpu.pivot import PivotKernel
 from semiring.kernels.cpu.representation import Representation

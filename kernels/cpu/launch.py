@@ -17,8 +17,8 @@ from semiring.arrays.overlap import Layout, extent, share
 from semiring.arrays.pieces import CPU_SCRATCH
 from semiring.arrays.threads import return_scratch, run, take_scratch
 from semiring.common.progress import Meter
+from semiring.kernels.cpu.arguments import KernelArguments, KernelWords, MatrixWords, pack
 from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
-from semiring.kernels.cpu.emitter import KernelArguments, KernelWords, MatrixWords, pack
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
 from semiring.kernels.machine import LANE_ELEMENTS, SERIAL

@@ -8,7 +8,8 @@ only strict improvements count and slabs come in order.
 
 from __future__ import annotations
 
-from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments
+from semiring.kernels.cpu.arguments import KernelArguments
+from semiring.kernels.cpu.emitter import I32, Emitter
 from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improved, store_where, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile

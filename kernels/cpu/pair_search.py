@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from semiring.kernels.cpu.emitter import Arguments, Emitter
+from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.cpu.lowering import Value, store_elements
 from semiring.kernels.cpu.search import Heap, SearchKernel
 

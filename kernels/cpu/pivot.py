@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from semiring.kernels.cpu.emitter import I32, STATUS, Emitter, KernelArguments
+from semiring.kernels.cpu.arguments import STATUS, KernelArguments
+from semiring.kernels.cpu.emitter import I32, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value, Via, load_elements, store_elements, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target

@@ -18,9 +18,10 @@ import numpy as np
 
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import run
+from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.body import F64, Body, Variable
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Emitter, pack
+from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.hardware import host
 
 __all__ = ["Costs", "Improved", "Policy", "PolicyCycle", "reaching_cycles"]

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from semiring.kernels.cpu.emitter import Emitter, KernelArguments
+from semiring.kernels.cpu.arguments import KernelArguments
+from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.cpu.exponential import ExponentialKernel
 from semiring.kernels.cpu.lowering import Lowering
 from semiring.kernels.cpu.micro import MicroKernel

@@ -18,10 +18,12 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from semiring.kernels.cpu.emitter import I32, Arguments, Emitter, Scalar
+from semiring.common.units import CACHE_LINE
+from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.scan_words import LINE, ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
+from semiring.kernels.cpu.scan_words import ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
 from semiring.kernels.hardware import Target
 
 __all__ = ["ScanKernel"]
@@ -61,12 +63,8 @@ class ScanKernel:
     def functions(self) -> list[Emitter]:
         """The function."""
         em, args = self.em, self.args
-        first, last, table, scratch = (
-            args.load(em, "first"),
-            args.load(em, "last"),
-            args.pointer(em, "table"),
-            args.pointer(em, "scratch"),
-        )
+        first, last = args.load(em, "first"), args.load(em, "last")
+        table, scratch = args.pointer(em, "table"), args.pointer(em, "scratch")
         self._states = args.load(em, "states")
         lanes = self._lanes = str(em.round_up(self._states, self.width))
         self._whole, self._rest = str(em.round_down(self._states, self.width)), ""
@@ -84,7 +82,7 @@ class ScanKernel:
         places, at = list[str](), scratch
         for scalar, entries in arrays:
             places.append(at)
-            at = em.at("i8", at, em.round_up(em.mul(entries, scalar.bytes), LINE))
+            at = em.at("i8", at, em.round_up(em.mul(entries, scalar.bytes), CACHE_LINE))
         count = len(self.components)
         self._vector, self._new, self._weights = (places[i * count : (i + 1) * count] for i in range(3))
         self._winners, self._matrix = places[3 * count], places[3 * count + 1 :]
@@ -116,21 +114,11 @@ class ScanKernel:
         self.em.loop(0, self._lanes, self.width, lambda j, _: body(j))
 
     def _copy(self, scalar: Scalar, source: str, stride: str | None, target: str, *, load: bool, encoded: int | None = None) -> None:
-        """Copy a vector between memory and scratch, where it is padded.
+        """Copy a vector to scratch, where it is padded, or back; in memory elements lie `stride` apart, or side by side.
 
-        Parameters
-        ----------
-        scalar : Scalar
-        source, target : str
-        stride : str or None
-            How many elements lie from one of memory to the next; None: they lie side by side.
-        load : bool
-            From memory to scratch, instead of back.
-        encoded : int, optional
-            Elements of this component become inner ones on the way.
+        On the way those of the component that is `encoded` become inner ones.
         """
-        em = self.em
-        inner = scalar if encoded is None else self.rep.inner[encoded]
+        em, inner = self.em, scalar if encoded is None else self.rep.inner[encoded]
 
         def move(low: Lowering, j: str, at: str | int, mask: str = "") -> None:
             place, to, ir = em.at(scalar.ir, source, at), em.at(inner.ir, target, j), scalar.vector(low.width)
@@ -153,7 +141,11 @@ class ScanKernel:
             contiguous()
             return
         apart = em.let(f"icmp eq i64 {stride}, 1")
-        em.branch(apart, contiguous, lambda: _nothing(em.loop(0, self._states, 1, lambda j, _: move(self.single, j, em.mul(j, stride)))))
+
+        def strided() -> None:
+            em.loop(0, self._states, 1, lambda j, _: move(self.single, j, em.mul(j, stride)))
+
+        em.branch(apart, contiguous, strided)
 
     # One sequence.
 
@@ -230,7 +222,7 @@ class ScanKernel:
 
         def row(k: str, _: list[str]) -> None:
             end = em.at(s.ir, ahead, em.add(em.mul(em.sub(last, k), down), last))
-            em.loop(0, self._states, LINE // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, end, em.sub("0", j)), write=False))
+            em.loop(0, self._states, CACHE_LINE // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, end, em.sub("0", j)), write=False))
 
         em.loop(0, self._states, 1, row)
 
@@ -406,7 +398,3 @@ class ScanKernel:
             return [em.select_i64(em.let(f"icmp slt i64 {state}, 0"), -1, before)]
 
         em.loop(0, str(em.add(steps, 1)), 1, back, [("i64", best)])
-
-
-def _nothing(_: object) -> None:
-    """For what is emitted for its effect."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.emitter import I32
 from semiring.kernels.cpu.representation import Representation
 
-__all__ = ["LINE", "ScanArrays", "ScanForm", "ScanWords", "SequenceArrays", "SequenceWords", "scratch_bytes"]
-
-LINE = 64
-"""Bytes of a cache line, on which each array of scratch begins."""
+__all__ = ["ScanArrays", "ScanForm", "ScanWords", "SequenceArrays", "SequenceWords", "scratch_bytes"]
 
 
 @dataclass(frozen=True)
@@ -86,4 +84,4 @@ def scratch_bytes(rep: Representation, states: int, width: int) -> int:
     lanes = -(-states // width) * width
     inner, outer = sum(s.bytes for s in rep.inner), sum(s.bytes for s in rep.outer)
     arrays = 4 * len(rep.outer) + 1
-    return lanes * (states * inner + inner + 2 * outer + I32.bytes) + arrays * LINE
+    return lanes * (states * inner + inner + 2 * outer + I32.bytes) + arrays * CACHE_LINE

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from semiring.kernels.cpu.emitter import I64, Arguments, Emitter, Scalar
+from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.emitter import I64, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target

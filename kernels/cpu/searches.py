@@ -12,8 +12,9 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.common.progress import Meter
+from semiring.common.units import CACHE_LINE
 from semiring.kernels import machine
-from semiring.kernels.cpu.emitter import pack
+from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.hop_counts import hop_rows
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.pair_search import PairArrays, PairWords
@@ -28,9 +29,6 @@ Graph = tuple[Array, Array, Values]
 
 _PATIENCE = 32
 """How many times as many entries as there are edges may leave the queue of a search in rounds."""
-
-_LINE = 64
-"""Bytes between two arrays of a queue at most."""
 
 _MEET, _PAIR_SEEN = PairWords._fields.index("meet"), PairWords._fields.index("seen")
 
@@ -100,7 +98,7 @@ class Searches(Threaded):
         # Each vertex has its turn once a round, or once in all; then each edge adds an entry.
         room = m + 1
         entry = 8 + sum([w.itemsize for w in weights])
-        size = (room * entry + len(values) * _LINE + _LINE) * (1 if best_first else 2)
+        size = (room * entry + len(values) * CACHE_LINE + CACHE_LINE) * (1 if best_first else 2)
         turns = room if best_first else _PATIENCE * room
         trees = 0 if tree is None else address(tree)
         words = SearchWords(address(sources), 0, 0, n, reflexive, address(starts), address(heads), 0, room, turns, n + 1, trees, 0)
@@ -163,13 +161,13 @@ class Searches(Threaded):
         patterns = [np.ascontiguousarray(v, np.int64) for v in (*graph[:2], *back[:2])]
         weights = [[w if w.flags.c_contiguous else w.copy() for w in g[2]] for g in (graph, back)]
         dtypes = [w.dtype for w in weights[0]]
-        found = take_scratch(2 * (n + _LINE) * (8 + sum([d.itemsize for d in dtypes])))  # new memory takes longer than a short search
+        found = take_scratch(2 * (n + CACHE_LINE) * (8 + sum([d.itemsize for d in dtypes])))  # new memory takes longer than a short search
         parts = iter(found.arrays([(n, np.dtype(np.int64))] * 2 + [(n, d) for d in dtypes] * 2))
         links = [next(parts) for _ in range(2)]
         elements = [*([next(parts) for _ in dtypes] for _ in range(2)), [np.empty(1, d) for d in dtypes]]
-        queue = (m + 1) * (8 + sum([d.itemsize for d in dtypes])) + (len(dtypes) + 1) * _LINE
-        scratch = take_scratch(2 * queue + _LINE)
-        queues = scratch.address, scratch.address + queue + -queue % _LINE
+        queue = (m + 1) * (8 + sum([d.itemsize for d in dtypes])) + (len(dtypes) + 1) * CACHE_LINE
+        scratch = take_scratch(2 * queue + CACHE_LINE)
+        queues = scratch.address, scratch.address + queue + -queue % CACHE_LINE
         given = [n, source, target, *map(address, patterns), *queues, m + 1, *map(address, links)]
         words = PairWords(*given)
         arguments = pack(words, [PairArrays(*map(address, each)) for each in zip(*weights, *elements, strict=True)])
@@ -205,7 +203,7 @@ class Searches(Threaded):
         weights, back_weights = ([np.ascontiguousarray(w) for w in g[2]] for g in (graph, back))
         roots, grown = np.append(roots, np.repeat(roots[-1:], lanes)).astype(np.int32), np.zeros(count + lanes, np.uint8)
         sizes = [4 * max(n, lanes * lanes), *(n * lanes * w.itemsize for w in weights)]
-        sizes = [size + -size % _LINE for size in sizes]
+        sizes = [size + -size % CACHE_LINE for size in sizes]
         given = [n, 0, 0, *map(address, (roots, starts, heads, back_starts, tails)), 0, address(tree), address(grown)]
         words = TightWords(*given)
         parts = [TightArrays(address(w), address(b), address(v), 0) for w, b, v in zip(weights, back_weights, values, strict=True)]

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from semiring.common.units import CACHE_LINE
+from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.bounds import BoundsCheck
-from semiring.kernels.cpu.emitter import I32, I64, Arguments, Emitter, Scalar
+from semiring.kernels.cpu.emitter import I32, I64, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.sparse_words import SparseArrays, SparseForm, SparseWords
@@ -30,9 +32,6 @@ _VECTORS = 8
 
 _AHEAD = 16
 """Entries before its turn, a row of B is asked for."""
-
-_LINE = 64
-"""Bytes of a cache line."""
 
 
 class Entries:
@@ -300,5 +299,5 @@ class SparseKernel(Entries):
         em, k = self.em, self.number(self.columns, e)
         for s, start, down in zip(self.rep.outer, self._right, self._down, strict=True):
             row = em.add(em.mul(k, down), j)
-            for b in range(0, columns, _LINE // s.bytes):
+            for b in range(0, columns, CACHE_LINE // s.bytes):
                 em.prefetch(em.at(s.ir, start, em.add(row, b)), write=False)

@@ -15,8 +15,8 @@ from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, run
 from semiring.kernels import machine
 from semiring.kernels.compressed import CompressedRows, Mask, Room, strange_columns
+from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.bounds import bounds_in_words
-from semiring.kernels.cpu.emitter import pack
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.sparse_words import BEYOND, STRANGE, SparseArrays, SparseForm, SparseWords, bitmap_bytes
 from semiring.kernels.limits import SafeRange

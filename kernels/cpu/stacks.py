@@ -12,8 +12,9 @@ from itertools import accumulate
 
 from semiring.arrays.threads import run
 from semiring.common.progress import Meter
+from semiring.kernels.cpu.arguments import STATUS, Array, KernelArguments, KernelWords
 from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
-from semiring.kernels.cpu.emitter import STATUS, Array, Emitter, KernelArguments, KernelWords
+from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.cpu.launch import SCRATCH, Launch, call
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile

@@ -16,7 +16,9 @@ import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from semiring.kernels.cpu.emitter import Arguments, Emitter, Scalar
+from semiring.common.units import CACHE_LINE
+from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.emitter import Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, load_elements
 from semiring.kernels.cpu.pivot import outer_product
 from semiring.kernels.cpu.representation import Representation
@@ -27,9 +29,6 @@ __all__ = ["GatherArrays", "GatherWords", "SweepArrays", "SweepKernel", "SweepWo
 
 _ROW = 256
 """Bytes of a row of X: four cache lines, which the micro-kernel reads at once."""
-
-_LINE = 64
-"""Bytes of a cache line."""
 
 _AHEAD, _ASKED = 16, 4096
 """How many supernodes before a panel is read it is asked for, and how many bytes of it: the rest comes as expected."""
@@ -209,8 +208,6 @@ class SweepKernel:
         em = self.em
         begin, w, rows, r, panel = self._supernode("down", turn)
         own, beyond = self._from("numbers", begin), self._from("slot_rows", rows)
-        along: str | int
-        across: str | int
         along, across = (em.add(w, r), 1) if self.backward else (1, w)
         matrix = "upper" if self.backward else "lower"
         self._ask(turn, matrix)
@@ -237,12 +234,12 @@ class SweepKernel:
         start = self._word("panel_starts", later)
         size = em.sub(self._word("panel_starts", em.add(later, 1)), start)
         for c, t in enumerate(self.rep.outer):
-            self._ask_for(em.at(t.ir, self.arrays[matrix][c], start), em.smin(em.mul(size, t.bytes), _ASKED))
+            panel, asked = em.at(t.ir, self.arrays[matrix][c], start), em.smin(em.mul(size, t.bytes), _ASKED)
+            em.loop(0, asked, CACHE_LINE, functools.partial(self._prefetch, panel))
 
-    def _ask_for(self, panel: str, size: str) -> None:
-        """Prefetch so many bytes."""
-        em = self.em
-        em.loop(0, size, _LINE, lambda i, _: em.prefetch(em.at("i8", panel, i), write=False))
+    def _prefetch(self, panel: str, byte: str, _: list[str]) -> None:
+        """Ask for the cache line of a byte."""
+        self.em.prefetch(self.em.at("i8", panel, byte), write=False)
 
     def _call(
         self,
@@ -366,7 +363,7 @@ class SweepKernel:
             # Rows lie anywhere: they are asked for before those before them are done.
             later = row(em.smin(em.add(j, _PART), em.sub(k, 1)))
             for c, t in enumerate(self.rep.outer):
-                for b in range(0, lanes, _LINE // t.bytes):
+                for b in range(0, lanes, CACHE_LINE // t.bytes):
                     em.prefetch(em.at(t.ir, x[c], em.add(later, b)), write=False)
 
         def square(b: str, j: str, _: list[str]) -> None:

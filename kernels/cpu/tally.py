@@ -13,7 +13,8 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from semiring.kernels.cpu.emitter import I32, Arguments, Emitter, Scalar
+from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target

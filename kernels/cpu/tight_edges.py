@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from semiring.kernels.cpu.emitter import I32, Arguments, Emitter, Scalar
+from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, store_elements
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.search import SearchKernel

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.arrays.overlap import address
+from semiring.kernels.cpu.arguments import Arguments, pack
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Arguments, Emitter, pack
+from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.hardware import host
 
 __all__ = ["is_symmetric", "transposition"]

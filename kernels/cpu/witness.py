@@ -6,7 +6,8 @@ transposed, which then stay in the second-level cache while all rows of A pass b
 
 from __future__ import annotations
 
-from semiring.kernels.cpu.emitter import I32, Emitter, KernelArguments, Scalar
+from semiring.kernels.cpu.arguments import KernelArguments
+from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
 from semiring.kernels.cpu.launch import transposed_shape
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation

@@ -378,15 +378,7 @@ def _names(structure: type[Any], components: int) -> list[str]:
 def parameters(structure: type[Any], name: str, *, components: tuple[str, ...] = (), template: str = "") -> tuple[str, str]:
     """The parameters of a kernel that takes a structure word by word, and the C++ expression of the structure.
 
-    Parameters
-    ----------
-    structure : type
-    name : str
-        What the parameters' names begin with.
-    components : tuple of str
-        The types of the components of a `Matrix`.
-    template : str
-        The argument of the structure's template, if it is one.
+    Their names begin with `name`; `components` are the types of a `Matrix`'s components, and `template` is the argument of a template.
     """
     taken, given = [], []
     for field, hint in _hints(structure).items():

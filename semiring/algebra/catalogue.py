@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import sys
+from collections.abc import Sequence
 from operator import add, and_, mul, or_, xor
 from typing import Any
 
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
-from semiring.common.errors import DivergenceError, SemiringError, or_similar
+from semiring.common.errors import DivergenceError, SemiringError, or_similar, raised_here
 
 __all__ = [
     "BITSET", "BOOLEAN", "DISTANCE_COUNT", "DISTANCE_HOPS", "GF2", "LOG", "MAX_MIN", "MAX_PLUS", "MAX_TIMES", "MIN_MAX", "MIN_PLUS",
-    "PLUS_TIMES", "TROPICAL", "TROPICAL_ARGMIN", "as_semiring", "semirings",
+    "PLUS_TIMES", "TROPICAL", "TROPICAL_ARGMIN", "as_semiring", "k_best", "semirings",
 ]  # fmt: skip
 
 _LARGEST = sys.float_info.max
 """The largest finite number: an interval that ends here excludes that infinity."""
+
+_MOST_WALKS = 16
+"""Of `k_best`: the operations of ⊗, k³, are recorded one by one."""
 
 MIN_PLUS = Semiring("min-plus", min, add, math.inf, 0, domain=(-_LARGEST, math.inf))
 """Shortest paths: ⊕ keeps the shorter, ⊗ adds lengths."""
@@ -110,6 +115,69 @@ DISTANCE_HOPS = Semiring("distance-hops", min, _lengthen_hopping, (math.inf, mat
 
 TROPICAL_ARGMIN = MIN_PLUS.with_witness()
 """`TROPICAL`, whose products also tell which k won."""
+
+
+@raised_here
+@functools.lru_cache
+def k_best(k: int) -> Semiring:
+    """The semiring of the k best walks: an element has the k smallest lengths that differ, in ascending order.
+
+    A walk may meet a vertex several times: `k_shortest_paths` finds paths that do not.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 4.0), ("c", "b", 3.0)])
+    >>> [float(lengths[2]) for lengths in sr.closure(ways, sr.k_best(3), sources="a")]
+    [3.0, 4.0, 8.0]
+
+    Parameters
+    ----------
+    k : int
+        From 2 to 16. Elements are tuples of so many components, ∞ where there are fewer walks.
+
+    Returns
+    -------
+    Semiring
+        Over lengths that are not negative; an ordinary weight is one walk of that length.
+
+    Raises
+    ------
+    SemiringError
+        For another k.
+
+    Notes
+    -----
+    ⊕ takes 4 k² operations, ⊗ k³, and a product that many times k. Every loop of length c may be taken up to k − 1 times: of m lengths that
+    are added, and none of them 0, the sums of the first 0, 1, …, m are m + 1 lengths that differ, so that a k-th best walk has m < k.
+    """
+    if not isinstance(k, int) or not 2 <= k <= _MOST_WALKS:
+        raise SemiringError(f"k is {k!r}; it must be from 2 to {_MOST_WALKS}, and the one best walk is of MIN_PLUS")
+
+    def least(lengths: Sequence[Any]) -> tuple[Any, ...]:
+        found = [functools.reduce(ops.minimum, lengths)]
+        while len(found) < k:
+            found.append(functools.reduce(ops.minimum, [ops.where(x > found[-1], x, math.inf) for x in lengths]))
+        return tuple(found)
+
+    def merge(a: Any, b: Any) -> Any:
+        return least((*a, *b))
+
+    def lengthen(a: Any, b: Any) -> Any:
+        # a_i + b_j is longer than the i + j sums on a way to it from a_0 + b_0.
+        return least([a[i] + b[j] for i in range(k) for j in range(k - i)])
+
+    def star(a: Any) -> Any:
+        walks = once = least((0, *a))
+        for _ in range(k - 2):
+            walks = lengthen(walks, once)
+        return walks
+
+    def ascending(a: Any) -> Any:
+        return functools.reduce(and_, [a[0] >= 0, *((x < y) | (y == math.inf) for x, y in itertools.pairwise(a))])
+
+    none = (math.inf,) * k
+    return Semiring(f"{k}-best", merge, lengthen, none, (0, *none[1:]), star=star, domain=ascending, from_weight=lambda w: (w, *none[1:]))
 
 
 def semirings() -> dict[str, Semiring]:

@@ -19,6 +19,7 @@ import numpy as np
 from semiring.arrays.overlap import address
 from semiring.common import forks
 from semiring.common.errors import SemiringError
+from semiring.common.units import CACHE_LINE
 
 __all__ = ["Scratch", "Threaded", "return_scratch", "run", "take_scratch", "thread_count"]
 
@@ -175,9 +176,6 @@ def _forget() -> None:
 forks.in_children(_forget)
 
 
-_LINE = 64
-"""Bytes of a cache line, on which scratch begins."""
-
 _LARGEST = 8 << 20
 """Bytes of what is kept at most: the product that needs more takes so long that new memory does not count."""
 
@@ -197,7 +195,7 @@ class Scratch(NamedTuple):
         found, start = [], self.address - address(self.owner)
         for count, dtype in parts:
             found.append(self.owner[start : start + count * dtype.itemsize].view(dtype))
-            start += -(-count * dtype.itemsize // _LINE) * _LINE
+            start += -(-count * dtype.itemsize // CACHE_LINE) * CACHE_LINE
         return found
 
 
@@ -218,9 +216,9 @@ def take_scratch(size: int) -> Scratch:
 
 def _made(size: int) -> Scratch:
     """New scratch, which begins on a cache line."""
-    owner = np.empty(size + _LINE, dtype=np.uint8)
+    owner = np.empty(size + CACHE_LINE, dtype=np.uint8)
     start = address(owner)
-    return Scratch(size, start + -start % _LINE, owner)
+    return Scratch(size, start + -start % CACHE_LINE, owner)
 
 
 def return_scratch(scratch: Scratch) -> None:

@@ -1,8 +1,11 @@
-"""Numbers with their units, in words: times, speeds and sizes as people say them."""
+"""Numbers with their units, in words: times, speeds and sizes as people say them; and the size of a cache line."""
 
 from __future__ import annotations
 
-__all__ = ["duration", "format_bytes", "step_rate"]
+__all__ = ["CACHE_LINE", "duration", "format_bytes", "step_rate"]
+
+CACHE_LINE = 64
+"""Bytes of a cache line, on which arrays of scratch memory begin."""
 
 
 def duration(seconds: float) -> str:

@@ -10,6 +10,7 @@
     searches_by_ranks.py    searches of a sparse graph whose sources the ranks share out
     product.py      `multiply`: from whatever the caller calls matrices to their product
     sparse_product.py   `multiply_sparse`: the same of sparse arrays, with `sparse_operands.py`, what is read of them, and `sparse_power.py`
+    relaunch.py     `multiply_again`: on a GPU, what was launched for operands that lay alike
     scan.py         `scan_sequences`: vectors through a long product of matrices
     operands.py     the operands of a product: its form, their components as arrays, and where the result is put
     reporting.py    who is told how far a call is: a function, a bar, or nobody

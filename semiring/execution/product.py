@@ -1,22 +1,17 @@
-"""A product is run here: its operands are read, the plan is asked for, numbers are checked, and the engine multiplies.
-
-What comes again and again on a GPU, arrays of one kind that lie alike, is launched as it was the last time.
-"""
+"""A product is run here: its operands are read, the plan is asked for, numbers are checked, and the engine multiplies."""
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.cuda_stream import Strided, aside, empty_beside, scratch_memory, strided
-from semiring.arrays.devices import gpu_name, namespace, on_device, on_gpu
-from semiring.arrays.exchange import Borrowed, borrowed
+from semiring.arrays.cuda_stream import scratch_memory
+from semiring.arrays.devices import namespace, on_device, on_gpu
+from semiring.arrays.exchange import Borrowed
 from semiring.arrays.memory import ALWAYS_FITS, require_room, with_scratch
 from semiring.execution.operands import (
     WITNESS,
@@ -33,21 +28,14 @@ from semiring.execution.operands import (
     require_one_place,
     restorer_of,
 )
-from semiring.kernels.cuda.elements import clear_paths, zeros
+from semiring.kernels.cuda.elements import clear_paths
 from semiring.kernels.engine import Block, Engine
-from semiring.kernels.limits import SafeRange
 from semiring.kernels.overflow.statistics import SMALL, flag_signs
 from semiring.planning import Plan, Problem, location, plan
 
-__all__ = ["Witnessed", "multiply", "multiply_again"]
+__all__ = ["Witnessed", "begin_checks", "matrices_of", "multiply", "require_gpu_room", "waiting_for_nothing"]
 
 _NOTHING = nullcontext()
-
-_known: dict[Hashable, _Launched] = {}
-"""Products that were launched, by the operands, where they lie and what was asked."""
-
-_KEPT = 1024
-"""How many of them are kept."""
 
 
 class Witnessed(NamedTuple):
@@ -94,7 +82,7 @@ def multiply(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, options: tupl
     target = matching(lent_out, form.dtypes, form.shape, "out", exact=True) if lent_out else None
     require_one_place(lent_a, lent_b, lent_c, old, target, there=how.problem.there)
     if how.gpu:
-        _require_room(how, (*left, *right, *(old or ())), target)
+        require_gpu_room(how, (*left, *right, *(old or ())), target)
     with on_device(how.device):
         return _execute(how, form, (lent_a, lent_b, lent_c, lent_out), target, out, check=check)
 
@@ -134,7 +122,7 @@ def _execute(
     return product if via is None else Witnessed(product, via)
 
 
-def _require_room(how: Plan, given: tuple[Any, ...], target: tuple[Any, ...] | None) -> None:
+def require_gpu_room(how: Plan, given: tuple[Any, ...], target: tuple[Any, ...] | None) -> None:
     """Refuse what does not fit the GPU beside what lies there."""
     results = how.problem.result_bytes - (0 if target is None else sum(v.nbytes for v in target))
     needed = results + sum([v.nbytes for v in given if not on_gpu(v)])
@@ -178,8 +166,8 @@ def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: P
     from semiring.kernels.cuda.compiler import rehearsing, run
 
     def launch() -> Callable[[], object]:
-        engine = _gpu_engine(how, form)
-        verify = _begin_checks(how, engine.signs, [v for part in operands for v in part], lambda: operands, check=check)
+        engine = waiting_for_nothing(how, form)
+        verify = begin_checks(how, engine.signs, [v for part in operands for v in part], lambda: operands, check=check)
         if not (own or rehearsing()):
             verify()
         if via is not None:
@@ -206,7 +194,7 @@ def _multiply_at_once(
         return False
     if not own and sum([v.nbytes for v in work]) > SMALL:
         return False
-    left, right = _matrices(form, *operands)
+    left, right = matrices_of(form, *operands)
     result = work if own else tuple(map(np.empty_like, work))
     if via is not None:
         via.fill(-1)
@@ -218,7 +206,7 @@ def _multiply_at_once(
     return True
 
 
-def _gpu_engine(how: Plan, form: ProductForm) -> Any:
+def waiting_for_nothing(how: Plan, form: ProductForm) -> Any:
     """An engine that waits for nothing: what a product depends on of its operands' numbers, the GPU tells itself."""
     engine: Any = how.engine()
     engine.asynchronous = True
@@ -226,7 +214,7 @@ def _gpu_engine(how: Plan, form: ProductForm) -> Any:
     return engine
 
 
-def _begin_checks(
+def begin_checks(
     how: Plan, signs: Any, given: Sequence[Any], operands: Callable[[], Sequence[Arrays]], *, check: bool
 ) -> Callable[[], object]:
     """Launch the checks of operands on the GPU, if they are wanted; what this returns waits, and refuses."""
@@ -249,7 +237,7 @@ def _multiply(engine: Engine, form: ProductForm, operands: Sequence[Arrays], pla
         old = _apart(old, work) if len(old) > 1 else old
         for w, v in zip(work, old, strict=True):
             _copy(v.reshape(form.full), w)
-    left, right = _matrices(form, left, right)
+    left, right = matrices_of(form, left, right)
     A, B = engine.load(left, owned=False), engine.load(right, owned=False)
     if rest:
         C = engine.load(work, via)
@@ -260,7 +248,7 @@ def _multiply(engine: Engine, form: ProductForm, operands: Sequence[Arrays], pla
     engine.store(C, work)
 
 
-def _matrices(form: ProductForm, left: Arrays, right: Arrays) -> tuple[Arrays, Arrays]:
+def matrices_of(form: ProductForm, left: Arrays, right: Arrays) -> tuple[Arrays, Arrays]:
     """The operands as matrices, or stacks of them with the leading axes of the product."""
     if form.row:
         left = tuple(v[None, :] for v in left)
@@ -285,126 +273,3 @@ def _copy(source: Any, target: Any) -> None:
         copy_into(source, target)
     else:
         target[...] = source
-
-
-# Once more what was launched before.
-
-
-class _Launched(NamedTuple):
-    """A product that was launched on a GPU before, and can be again where operands lie alike.
-
-    Either by a launch that checks its operands, see `CudaEngine.launches_within`, or by `CudaEngine.launches`.
-    """
-
-    form: ProductForm
-    how: Plan
-    within: list[tuple[Any, SafeRange]]
-    launches: list[tuple[Any, int | None]]
-
-
-def multiply_again(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
-    """The product of arrays that lie on the current GPU in its dtype, by what is known of the last one of such; None where nothing is."""
-    witness, device, threads, check = options
-    left, right = strided(a), strided(b)
-    if left is None or right is None or type(device) is not str or threads is not None:
-        return None
-    import cupy
-
-    from semiring.kernels.cuda.shapes import finds_safe
-
-    if cupy.cuda.get_current_stream().is_capturing():
-        return None  # memory is the graph's then
-    number = cupy.cuda.runtime.getDevice()
-    key = (semiring, left[1:], left.address % 16, right[1:], right.address % 16, number, device, witness, check)
-    known = _known.get(key)
-    settled = known[:2] if known else _settled(semiring, left.shape, left.dtype, right.shape, right.dtype, number, device, witness)
-    if settled is None:
-        return None
-    form, how = settled
-    if how.problem.result_bytes > ALWAYS_FITS:
-        _require_room(how, (), None)
-    try:
-        values, into = empty_beside(a, form.shape, form.dtypes[0])
-        via, into_via = empty_beside(a, form.shape, WITNESS) if witness else (None, 0)
-        if known is None:
-            known = _launched_before(form, how, (a, b, values, via), check=check)
-            if known is None:
-                return None
-            if len(_known) >= _KEPT:
-                _known.clear()
-            _known[key] = known
-        own = left.address, right.address, into, right.address, into_via, 0
-        if known.within:
-            launch, sought = known.within[0]
-            if not finds_safe(launch, own, sought, form.dtypes[0]):
-                _known.pop(key, None)  # what they are tried with next time depends on what they hold
-                return None
-        else:
-            _launch_again(known, (a, b), (left, right), own, into_via, check=check)
-    except Exception:
-        with on_device(how.device):  # which tells of what memory there is not
-            raise
-    return values if via is None else Witnessed(values, via)
-
-
-@functools.lru_cache(maxsize=1024)
-def _settled(
-    semiring: Semiring,
-    a: tuple[int, ...],
-    kind_a: np.dtype[Any],
-    b: tuple[int, ...],
-    kind_b: np.dtype[Any],
-    number: int,
-    device: str,
-    witness: bool,
-) -> tuple[ProductForm, Plan] | None:
-    """The form and the plan of such a product; None where it is none."""
-    if semiring.components != 1 or max(len(a), len(b)) > 3:
-        return None
-    form = form_of(semiring, a, (kind_a,), b, (kind_b,), witness)
-    place = gpu_name(number)
-    problem = Problem("product", semiring, form.dtypes, form.full, form.depth, place, witness, device=device)
-    if not form.kept or 0 in form.full:
-        return None
-    how = plan(problem)
-    return (form, how) if how.device == place else None
-
-
-def _launched_before(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, Any], *, check: bool) -> _Launched | None:
-    """What was launched for a product of a and b where they lie alike, if that needs neither copies nor conversions."""
-    a, b, values = (borrowed(v).array for v in arrays[:3])
-    via = None if arrays[3] is None else borrowed(arrays[3]).array.reshape(form.full)
-    left, right = _matrices(form, (a,), (b,))
-    blocks = Block(left), Block(right), Block((values.reshape(form.full),), via)
-    engine, checks = _gpu_engine(how, form), how.checks
-    within: Any = []
-    if form.large and checks.safe is not None and checks.asked(refuse=check):
-        within = engine.launches_within(*blocks, checks.safe)
-    launches = [] if within else engine.launches(*blocks)
-    return None if launches is None else _Launched(form, how, within, launches)
-
-
-def _launch_again(
-    known: _Launched, arrays: tuple[Any, Any], lie: tuple[Strided, Strided], own: tuple[int, ...], into_via: int, *, check: bool
-) -> None:
-    """The same launches once more, of arrays that `lie` so, beside a pass over them that checks them."""
-    import cupy
-
-    def begin(signs: Any = None) -> Callable[[], object]:
-        return _begin_checks(known.how, signs, lie, lambda: tuple((borrowed(v).array,) for v in arrays), check=check)
-
-    if into_via:
-        clear_paths(into_via, math.prod(known.form.shape))
-    waits = known.launches[0][1] is not None  # for what the pass says of signs
-    if known.form.large and not waits:
-        before = cupy.cuda.get_current_stream().record()
-        for launch, _ in known.launches:
-            launch.start(own, (0, 0))
-        with aside(before):
-            verify = begin()
-    else:
-        signs: Any = zeros(1) if waits else None
-        verify = begin(signs)
-        for launch, signed in known.launches:
-            launch.start(own, (0, 0) if signed is None else (signs.data.ptr, signed))
-    verify()

@@ -6,16 +6,14 @@ the factors of ⊗ swapped: so a product of two matrices by columns, and of a de
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.cuda_stream import empty_beside, strided
-from semiring.arrays.devices import gpu_name, is_gpu, namespace, on_device, on_gpu
+from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, free_on
 from semiring.common.errors import SemiringError, ShapeError, TooLargeError
 from semiring.common.units import format_bytes
@@ -33,7 +31,6 @@ from semiring.execution.operands import (
 )
 from semiring.execution.product import Witnessed
 from semiring.execution.sparse_operands import SparseOperand, holds_sparse, mask_of, sparse_operand
-from semiring.graphs.array_like import comes_from
 from semiring.kernels.compressed import CompressedRows
 from semiring.kernels.limits import SafeRange
 from semiring.kernels.operations import operations_for
@@ -43,14 +40,7 @@ from semiring.kernels.select import sparse_products_for
 from semiring.planning import location
 from semiring.planning.options import named_device
 
-if TYPE_CHECKING:
-    from semiring.kernels.cuda.sparse import SparsePlan
-
-__all__ = ["multiply_sparse", "multiply_stored"]
-
-
-_Lies = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
-"""The shape, the strides and the dtype of an array."""
+__all__ = ["multiply_sparse"]
 
 
 class _Call(NamedTuple):
@@ -204,83 +194,6 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
     if out is None:
         return _product(values, via)
     return out if via is None else Witnessed(out, via)
-
-
-def multiply_stored(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
-    """The product of a sparse matrix of CuPy's and an array on the current GPU of which nothing has to be converted; else None.
-
-    It is the product by compressed rows, or of a vector and compressed columns. Should a number need a closer look, there is none either.
-    """
-    witness, device, threads, check = options
-    swapped = comes_from(b, "cupyx")
-    sparse, dense = (b, a) if swapped else (a, b)
-    other = strided(dense)
-    if other is None or not comes_from(sparse, "cupyx") or sparse.format != ("csc" if swapped else "csr"):
-        return None
-    if witness or type(device) is not str or threads is not None:
-        return None
-    import cupy
-
-    if cupy.cuda.get_current_stream().is_capturing():
-        return None
-    starts, columns, values = map(strided, (sparse.indptr, sparse.indices, sparse.data))
-    if starts is None or columns is None or values is None:
-        return None
-    number = cupy.cuda.runtime.getDevice()
-    lie = starts[1:], columns[1:], values[1:], other[1:], other.address % 16
-    how = _stored(semiring, sparse.shape, *lie, swapped, number, device, check)
-    if how is None:
-        return None
-    plan, form, place, size = how
-    _require_room(size, f"a result of shape {form.shape}", place)
-    try:
-        product, into = empty_beside(dense, form.shape, form.dtypes[0])
-        own = starts.address, columns.address, values.address, other.address, into, 0
-        return product if plan.finds_safe(own) else None
-    except Exception:
-        with on_device(place):  # which tells of what memory there is not
-            raise
-
-
-@functools.lru_cache(maxsize=1024)
-def _stored(
-    semiring: Semiring,
-    shape: tuple[int, ...],
-    starts: _Lies,
-    columns: _Lies,
-    values: _Lies,
-    dense: _Lies,
-    shift: int,
-    swapped: bool,
-    number: int,
-    device: str,
-    check: bool,
-) -> tuple[SparsePlan, ProductForm, str, int] | None:
-    """What is launched for it, with its form, the GPU, and the bytes of the result; None where something has to be converted."""
-    own, steps, dtype = dense
-    place = gpu_name(number)
-    if semiring.components > 1 or len(shape) != 2 or len(own) > 2 - swapped:
-        return None
-    if not is_gpu(named_device(device, place, exact=False) or "cpu"):
-        return None
-    left, right = ((own, dtype), (shape, values[2])) if swapped else ((shape, values[2]), (own, dtype))
-    form = form_of(semiring, left[0], left[1:], right[0], right[1:], False)
-    (m, depth), n, size = shape[::-1] if swapped else shape, math.prod(own[1:]), dtype.itemsize
-    packed = all(step == (kind.itemsize,) for _, step, kind in (starts, columns, values)) and starts[2] == columns[2]
-    in_rows = steps[0] == size if n == 1 else steps[1] == size and steps[0] % size == 0
-    if not (form.kept and packed and in_rows) or starts[0] != (m + 1,) or columns[0] != values[0] or 0 in (m, depth, *form.full):
-        return None
-    entries = values[0][0]
-    checks = checks_for(semiring, form.dtypes, max(entries, 1))
-    asked = checks.asked(refuse=check)
-    if asked and checks.safe is None:
-        return None
-    products: Any = sparse_products_for(semiring, form.dtypes, place, None)
-    if n > 1 and not products.reaches_rows(steps[0]):
-        return None
-    lie = columns[2].itemsize, steps[0], shift
-    plan = products.plan((m, depth), entries, n, *lie, swapped=swapped, safe=checks.safe if asked else None)
-    return plan, form, place, math.prod(form.full) * size
 
 
 class _SparseTimesDense(NamedTuple):

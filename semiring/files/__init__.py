@@ -2,6 +2,7 @@
 
     reading.py    graphs from files: `read_edges`, and what the command line reads
     edge_text.py  edge lists as text: every line is an edge, a header, a comment, or an error with its number
+    fields.py     what the fields of a line mean: numbers, and the columns of a header
     networks.py   the formats that NetworkX reads
     tables.py     matrices to the files that the command line names
     formats.py    named matrices and a text in .npz, .zarr or .zarr.zip, written by rows and replaced in one step

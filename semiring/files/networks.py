@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from semiring.common.errors import library
-from semiring.files.edge_text import numbers_for_names, numbers_of
+from semiring.files.fields import numbers_for_names, numbers_of
 from semiring.graphs import EdgeList, edges
 from semiring.graphs.edge_list import require_weights
 from semiring.graphs.foreign import edges_of_library

@@ -15,7 +15,8 @@ from typing import IO, Any
 import numpy as np
 
 from semiring.common.errors import GraphError, SemiringError, TooLargeError, library, raised_here
-from semiring.files.edge_text import Named, WrongLine, number, parse
+from semiring.files.edge_text import parse
+from semiring.files.fields import Named, WrongLine, number
 from semiring.files.networks import NETWORKS, listed, read_network
 from semiring.graphs import EdgeList, edges
 

@@ -355,20 +355,7 @@ def numbered(ends: list[tuple[Hashable, Hashable]], labels: tuple[Hashable, ...]
 
 
 def require_weights(weights: list[Any] | Array, where: Callable[[int], str], *, structured: bool = True) -> None:
-    """Refuse what is certainly no weight: objects of one's own may be elements of a semiring.
-
-    Parameters
-    ----------
-    weights : list or array
-    where : callable
-        Names an edge, for messages.
-    structured : bool
-        Whether a tuple of components may be one.
-
-    Raises
-    ------
-    DTypeError
-    """
+    """Refuse what is certainly no weight, naming its edge by `where`; objects of one's own, and tuples if `structured`, may be elements."""
     if isinstance(weights, np.ndarray) and weights.dtype.kind in "biuf":
         return
     types = set(map(type, weights))

@@ -1,6 +1,7 @@
 """What a closure with paths returns, and the ways out of it.
 
-    paths.py          `Paths`: elements and best paths, asked by the names of vertices
+    paths.py          `Paths`: elements and best paths, of one graph or of a batch
+    lookups.py        what it is asked by the names of vertices: elements, paths, farthest pairs, trees
     paths_between.py  `PathsBetween`: the same between chosen sources and targets
     exports.py        what both give to other programs: tables, graphs, pictures, files
     store.py          `Store`, what both ask: a rectangle of elements, and what holds the best paths of its pairs
@@ -10,7 +11,7 @@
     running.py        `RunningDistances`: what `statistics` says of distances, as rows of them come by
     statistics.py     `Statistics`, and how distances come to it that are tallied as a sweep finds them
     factor.py         `Factor`: a sparse graph that was eliminated, of which rows, columns and entries are asked
-    factor_exports.py   what it gives beside elements: statistics, and a file
+    factor_exports.py   what it tells of itself and gives beside elements: order and fill, statistics, a file
     farthest.py       the farthest pairs and the center, out of a store
     pictures.py       a graph with its best paths, and elements as a heat map, drawn by Matplotlib
     layout.py         where the vertices of a graph are drawn

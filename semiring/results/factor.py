@@ -76,59 +76,6 @@ class Factor(FactorExports):
         """The dtype of each component of an element."""
         return self._matrix.edges.dtypes
 
-    # What it is.
-
-    @property
-    def order(self) -> tuple[Any, ...]:
-        """The vertices in the order of elimination, for `factor` of other weights of the same graph.
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> star = sr.edges([("hub", "a"), ("hub", "b"), ("hub", "c")], directed=False)
-        >>> sr.factor(star, order=["a", "b", "c", "hub"]).order
-        ('a', 'b', 'c', 'hub')
-        """
-        return tuple([self.nodes[v] for v in self._matrix.found.order.tolist()])
-
-    @property
-    def fill(self) -> int:
-        """Entries above the diagonal of the eliminated matrix, those of the graph and those that elimination made.
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> sr.factor(sr.edges([(0, 1), (1, 2), (2, 3)], directed=False), order="natural").fill
-        3
-        """
-        return self._matrix.found.fill.entries
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that it holds beside the graph.
-
-        Examples
-        --------
-        >>> import semiring as sr
-        >>> sr.factor(sr.edges([(0, 1)])).nbytes > 0
-        True
-        """
-        return self._matrix.elimination.nbytes
-
-    def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What Jupyter shows."""
-        found = self._matrix.found
-        return f"factor of {found.n:,} vertices over {self.semiring.name}", [
-            ("order", found.fill.order),
-            ("fill", f"{found.fill.entries:,} entries, of {len(self._matrix.edges.heads):,} edges"),
-            ("height", f"{found.height:,} of {len(found.parent):,} supernodes"),
-            ("elimination", f"{found.fill.steps:,} steps"),
-            ("memory", format_bytes(self.nbytes)),
-        ]
-
-    def __repr__(self) -> str:
-        return f"<{self.facts()[0]}: {self.fill:,} entries of fill>"
-
     # What follows from it.
 
     @raised_here

@@ -1,4 +1,4 @@
-"""What a `Factor` gives beside elements: the statistics of all distances, and a file."""
+"""What a `Factor` tells of itself and gives beside elements: order and fill, the statistics of all distances, and a file."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.factorization import Factorization
 from semiring.common.errors import SemiringError, raised_here
 from semiring.common.html import Shown
+from semiring.common.units import format_bytes
 from semiring.results.running import BINS, RunningDistances
 from semiring.results.statistics import Statistics, add_by_elimination, statistics_from
 
@@ -29,6 +30,57 @@ class FactorExports(Shown):
     _listed: tuple[Array, Array] | None
     _directed: bool
     _by_rows: bool
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """The vertices in the order of elimination, for `factor` of other weights of the same graph.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> star = sr.edges([("hub", "a"), ("hub", "b"), ("hub", "c")], directed=False)
+        >>> sr.factor(star, order=["a", "b", "c", "hub"]).order
+        ('a', 'b', 'c', 'hub')
+        """
+        return tuple([self.nodes[v] for v in self._matrix.found.order.tolist()])
+
+    @property
+    def fill(self) -> int:
+        """Entries above the diagonal of the eliminated matrix, those of the graph and those that elimination made.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.factor(sr.edges([(0, 1), (1, 2), (2, 3)], directed=False), order="natural").fill
+        3
+        """
+        return self._matrix.found.fill.entries
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it holds beside the graph.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.factor(sr.edges([(0, 1)])).nbytes > 0
+        True
+        """
+        return self._matrix.elimination.nbytes
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """What Jupyter shows."""
+        found = self._matrix.found
+        return f"factor of {found.n:,} vertices over {self._matrix.semiring.name}", [
+            ("order", found.fill.order),
+            ("fill", f"{found.fill.entries:,} entries, of {len(self._matrix.edges.heads):,} edges"),
+            ("height", f"{found.height:,} of {len(found.parent):,} supernodes"),
+            ("elimination", f"{found.fill.steps:,} steps"),
+            ("memory", format_bytes(self.nbytes)),
+        ]
+
+    def __repr__(self) -> str:
+        return f"<{self.facts()[0]}: {self.fill:,} entries of fill>"
 
     @raised_here
     def statistics(self, *, bins: int | Sequence[float] | Array | None = BINS) -> Statistics:

@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semiring.algebra import catalogue, ops
-from semiring.algebra.catalogue import as_semiring, semirings
+from semiring.algebra.catalogue import as_semiring, k_best, semirings
 from semiring.algebra.equations import PROPERTIES, law
 from semiring.algebra.expression import chooses_operand, evaluate, nodes
 from semiring.algebra.laws import check
+from semiring.common.errors import SemiringError
+from semiring.graphs import edges as edge_list
+from semiring.solve import closure
 
 CASES = [(name, str(dtype)) for name, s in sorted(semirings().items()) for dtype in (*s.supported_dtypes, "object")]
 
@@ -159,3 +162,33 @@ def test_distance_count_counts_shortest_paths():
     assert s.add((2, 3), (1, 4)) == (1, 4)
     assert s.mul((2, 3), (1, 4)) == (3, 12)
     assert s.mul(s.zero, (1, 4)) == s.zero
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "object"])
+def test_the_laws_of_k_best(dtype):
+    assert check(k_best(3), dtype).ok
+    assert k_best(3) is k_best(3)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@given(lengths=st.lists(st.integers(0, 6), min_size=9, max_size=9), there=st.lists(st.booleans(), min_size=9, max_size=9))
+@settings(max_examples=20)
+def test_the_k_best_walks_are_the_least_lengths_that_differ(k, lengths, there):
+    edges = [(i // 3, i % 3, w) for i, (w, is_edge) in enumerate(zip(lengths, there, strict=True)) if is_edge]
+    found = closure(edge_list([(u, v, float(w)) for u, v, w in edges], nodes=range(3)), k_best(k))
+    most = 6 * 3 * k  # a k-th best walk has no more edges than a path and k rounds of cycles
+    for source in range(3):
+        reached = {(source, 0)}
+        new = set(reached)
+        while new:
+            new = {(v, length + w) for u, length in new for a, v, w in edges if a == u and length + w <= most} - reached
+            reached |= new
+        for target in range(3):
+            expected = sorted(length for vertex, length in reached if vertex == target)[:k]
+            assert [float(x[source, target]) for x in found] == expected + [math.inf] * (k - len(expected))
+
+
+@pytest.mark.parametrize("k", [1, 17, 2.0, "2"])
+def test_walks_of_no_semiring_are_refused(k):
+    with pytest.raises(SemiringError, match="from 2 to 16"):
+        k_best(k)

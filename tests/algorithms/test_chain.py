@@ -111,3 +111,10 @@ def test_dtypes_are_promoted_before_anything_is_multiplied() -> None:
 def test_what_does_not_fit_is_refused(error: type[Exception], match: str, arrays: list[Any]) -> None:
     with pytest.raises(error, match=match):
         sr.multi_dot(arrays, "plus-times")
+
+
+def test_no_k_wins_in_a_chain_or_a_power() -> None:
+    a, b = np.array([[0.0, 2.0], [1.0, 0.0]]), np.array([[3.0], [0.5]])
+    assert sr.multi_dot([a, a, b], sr.TROPICAL_ARGMIN).tolist() == sr.multi_dot([a, a, b], sr.TROPICAL).tolist()
+    assert sr.multi_dot([a, b], sr.TROPICAL_ARGMIN).tolist() == sr.matmul(a, b, sr.TROPICAL).tolist()
+    assert sr.power(a, 3, sr.TROPICAL_ARGMIN).tolist() == sr.power(a, 3, sr.TROPICAL).tolist()

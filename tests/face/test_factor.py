@@ -17,7 +17,7 @@ from scipy.sparse.linalg import splu
 
 import semiring as sr
 from semiring.algorithms import elimination, ordering
-from semiring.algorithms.divergence import exact_weight
+from semiring.algorithms.bellman_ford import exact_weight
 from semiring.graphs import read_graph
 
 Array = np.ndarray[Any, Any]

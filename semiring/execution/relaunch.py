@@ -1,0 +1,251 @@
+"""What comes again and again on a GPU, operands that lie alike, is launched as it was the last time.
+
+What such a product is, which kernels it takes and what is looked for in its operands follows from how these lie, and is kept; a call then
+only fills in addresses.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.arrays.cuda_stream import Strided, aside, empty_beside, strided
+from semiring.arrays.devices import gpu_name, is_gpu, on_device
+from semiring.arrays.exchange import borrowed
+from semiring.arrays.memory import ALWAYS_FITS, require_room
+from semiring.execution.operands import WITNESS, ProductForm, form_of
+from semiring.execution.product import Witnessed, begin_checks, matrices_of, require_gpu_room, waiting_for_nothing
+from semiring.graphs.array_like import comes_from
+from semiring.kernels.cuda.elements import clear_paths, zeros
+from semiring.kernels.engine import Block
+from semiring.kernels.limits import SafeRange
+from semiring.kernels.overflow.products import checks_for
+from semiring.kernels.select import sparse_products_for
+from semiring.planning import Plan, Problem, plan
+from semiring.planning.options import named_device
+
+if TYPE_CHECKING:
+    from semiring.kernels.cuda.sparse import SparsePlan
+
+__all__ = ["multiply_again"]
+
+_known: dict[Hashable, _Launched] = {}
+"""Products that were launched, by the operands, where they lie and what was asked."""
+
+_KEPT = 1024
+"""How many of them are kept."""
+
+_Lies = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
+"""The shape, the strides and the dtype of an array."""
+
+
+class _Launched(NamedTuple):
+    """A product that was launched on a GPU before, and can be again where operands lie alike.
+
+    Either by a launch that checks its operands, see `CudaEngine.launches_within`, or by `CudaEngine.launches`.
+    """
+
+    form: ProductForm
+    how: Plan
+    within: list[tuple[Any, SafeRange]]
+    launches: list[tuple[Any, int | None]]
+
+
+def multiply_again(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
+    """The product of two arrays on the current GPU, or of one and a sparse matrix of CuPy's, that need neither copies nor conversions.
+
+    None where they do, where what is launched is not settled by how they lie, and where a number needs a closer look.
+    """
+    _, device, threads, _ = options
+    if type(device) is not str or threads is not None:
+        return None
+    return (_dense if type(a) is type(b) else _sparse)(a, b, semiring, options)
+
+
+def _current_gpu() -> int | None:
+    """The number of the current GPU; None while its stream is being recorded, as memory is the graph's then."""
+    import cupy
+
+    return None if cupy.cuda.get_current_stream().is_capturing() else cupy.cuda.runtime.getDevice()
+
+
+# Of two arrays.
+
+
+def _dense(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
+    """The product of two arrays."""
+    witness, device, _, check = options
+    left, right = strided(a), strided(b)
+    if left is None or right is None or (number := _current_gpu()) is None:
+        return None
+    from semiring.kernels.cuda.shapes import finds_safe
+
+    key = (semiring, left[1:], left.address % 16, right[1:], right.address % 16, number, device, witness, check)
+    known = _known.get(key)
+    settled = known[:2] if known else _settled_dense(semiring, left.shape, left.dtype, right.shape, right.dtype, number, device, witness)
+    if settled is None:
+        return None
+    form, how = settled
+    if how.problem.result_bytes > ALWAYS_FITS:
+        require_gpu_room(how, (), None)
+    try:
+        values, into = empty_beside(a, form.shape, form.dtypes[0])
+        via, into_via = empty_beside(a, form.shape, WITNESS) if witness else (None, 0)
+        if known is None:
+            known = _launched_before(form, how, (a, b, values, via), check=check)
+            if known is None:
+                return None
+            if len(_known) >= _KEPT:
+                _known.clear()
+            _known[key] = known
+        own = left.address, right.address, into, right.address, into_via, 0
+        if known.within:
+            launch, sought = known.within[0]
+            if not finds_safe(launch, own, sought, form.dtypes[0]):
+                _known.pop(key, None)  # what they are tried with next time depends on what they hold
+                return None
+        else:
+            _launch_again(known, (a, b), (left, right), own, into_via, check=check)
+    except Exception:
+        with on_device(how.device):  # which tells of what memory there is not
+            raise
+    return values if via is None else Witnessed(values, via)
+
+
+@functools.lru_cache(maxsize=1024)
+def _settled_dense(
+    semiring: Semiring,
+    a: tuple[int, ...],
+    kind_a: np.dtype[Any],
+    b: tuple[int, ...],
+    kind_b: np.dtype[Any],
+    number: int,
+    device: str,
+    witness: bool,
+) -> tuple[ProductForm, Plan] | None:
+    """The form and the plan of such a product; None where it is none."""
+    if semiring.components != 1 or max(len(a), len(b)) > 3:
+        return None
+    form = form_of(semiring, a, (kind_a,), b, (kind_b,), witness)
+    place = gpu_name(number)
+    problem = Problem("product", semiring, form.dtypes, form.full, form.depth, place, witness, device=device)
+    if not form.kept or 0 in form.full:
+        return None
+    how = plan(problem)
+    return (form, how) if how.device == place else None
+
+
+def _launched_before(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, Any], *, check: bool) -> _Launched | None:
+    """What was launched for a product of a and b where they lie alike, if that needs neither copies nor conversions."""
+    a, b, values = (borrowed(v).array for v in arrays[:3])
+    via = None if arrays[3] is None else borrowed(arrays[3]).array.reshape(form.full)
+    left, right = matrices_of(form, (a,), (b,))
+    blocks = Block(left), Block(right), Block((values.reshape(form.full),), via)
+    engine, checks = waiting_for_nothing(how, form), how.checks
+    within: Any = []
+    if form.large and checks.safe is not None and checks.asked(refuse=check):
+        within = engine.launches_within(*blocks, checks.safe)
+    launches = [] if within else engine.launches(*blocks)
+    return None if launches is None else _Launched(form, how, within, launches)
+
+
+def _launch_again(
+    known: _Launched, arrays: tuple[Any, Any], lie: tuple[Strided, Strided], own: tuple[int, ...], into_via: int, *, check: bool
+) -> None:
+    """The same launches once more, of arrays that `lie` so, beside a pass over them that checks them."""
+    import cupy
+
+    def begin(signs: Any = None) -> Callable[[], object]:
+        return begin_checks(known.how, signs, lie, lambda: tuple((borrowed(v).array,) for v in arrays), check=check)
+
+    if into_via:
+        clear_paths(into_via, math.prod(known.form.shape))
+    waits = known.launches[0][1] is not None  # for what the pass says of signs
+    if known.form.large and not waits:
+        before = cupy.cuda.get_current_stream().record()
+        for launch, _ in known.launches:
+            launch.start(own, (0, 0))
+        with aside(before):
+            verify = begin()
+    else:
+        signs: Any = zeros(1) if waits else None
+        verify = begin(signs)
+        for launch, signed in known.launches:
+            launch.start(own, (0, 0) if signed is None else (signs.data.ptr, signed))
+    verify()
+
+
+# Of a sparse matrix and an array.
+
+
+def _sparse(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
+    """The product by compressed rows, or of a vector and compressed columns."""
+    witness, device, _, check = options
+    swapped = comes_from(b, "cupyx")
+    sparse, dense = (b, a) if swapped else (a, b)
+    other = strided(dense)
+    if witness or other is None or not comes_from(sparse, "cupyx") or sparse.format != ("csc" if swapped else "csr"):
+        return None
+    starts, columns, values = map(strided, (sparse.indptr, sparse.indices, sparse.data))
+    if starts is None or columns is None or values is None or (number := _current_gpu()) is None:
+        return None
+    lie = starts[1:], columns[1:], values[1:], other[1:], other.address % 16
+    how = _settled_sparse(semiring, sparse.shape, *lie, swapped, number, device, check)
+    if how is None:
+        return None
+    plan, form, place, size = how
+    if size > ALWAYS_FITS:
+        require_room(place, size, "multiply some rows at a time")
+    try:
+        product, into = empty_beside(dense, form.shape, form.dtypes[0])
+        own = starts.address, columns.address, values.address, other.address, into, 0
+        return product if plan.finds_safe(own) else None
+    except Exception:
+        with on_device(place):  # which tells of what memory there is not
+            raise
+
+
+@functools.lru_cache(maxsize=1024)
+def _settled_sparse(
+    semiring: Semiring,
+    shape: tuple[int, ...],
+    starts: _Lies,
+    columns: _Lies,
+    values: _Lies,
+    dense: _Lies,
+    shift: int,
+    swapped: bool,
+    number: int,
+    device: str,
+    check: bool,
+) -> tuple[SparsePlan, ProductForm, str, int] | None:
+    """What is launched for it, with its form, the GPU, and the bytes of the result; None where something has to be converted."""
+    own, steps, dtype = dense
+    place = gpu_name(number)
+    if semiring.components > 1 or len(shape) != 2 or len(own) > 2 - swapped:
+        return None
+    if not is_gpu(named_device(device, place, exact=False) or "cpu"):
+        return None
+    left, right = ((own, dtype), (shape, values[2])) if swapped else ((shape, values[2]), (own, dtype))
+    form = form_of(semiring, left[0], left[1:], right[0], right[1:], False)
+    (m, depth), n, size = shape[::-1] if swapped else shape, math.prod(own[1:]), dtype.itemsize
+    packed = all(step == (kind.itemsize,) for _, step, kind in (starts, columns, values)) and starts[2] == columns[2]
+    in_rows = steps[0] == size if n == 1 else steps[1] == size and steps[0] % size == 0
+    if not (form.kept and packed and in_rows) or starts[0] != (m + 1,) or columns[0] != values[0] or 0 in (m, depth, *form.full):
+        return None
+    entries = values[0][0]
+    checks = checks_for(semiring, form.dtypes, max(entries, 1))
+    asked = checks.asked(refuse=check)
+    if asked and checks.safe is None:
+        return None
+    products: Any = sparse_products_for(semiring, form.dtypes, place, None)
+    if n > 1 and not products.reaches_rows(steps[0]):
+        return None
+    lie = columns[2].itemsize, steps[0], shift
+    plan = products.plan((m, depth), entries, n, *lie, swapped=swapped, safe=checks.safe if asked else None)
+    return plan, form, place, math.prod(form.full) * size
