@@ -36,10 +36,10 @@ _LANES = 32
 _TERMS = 32
 """Entries of a row that a lane takes of a product with a vector, about."""
 
-_SUMS, _SCALARS = 16, 3
+_SUMS, _SCALARS = 16, 2
 """Bytes of the sums of a thread of a product with a matrix at most; and columns that it has about, where they are read one by one."""
 
-_RESIDENT = 8
+_RESIDENT = 6
 """Blocks of such a product that a multiprocessor has at a time, where registers allow it: rows of the dense operand come from afar."""
 
 _BYTES, _ITEMS = 30 << 10, {False: 2048, True: 1792}
@@ -132,7 +132,7 @@ def tiling(form: SparseForm, rows: int, entries: int, entry_bytes: int) -> Tilin
     """The tiles: as many rows as groups of lanes, or several times as many where these are short."""
     each, most = entries / rows + 1, _BYTES // entry_bytes
     threads = _MATRIX if form.matrix else _VECTOR
-    while threads > _LEAST and threads // form.lanes * each > most:
+    while threads > _LEAST and threads // form.lanes * each > (min(most, _ITEMS[True] * 9 // 8) if form.matrix else most):
         threads //= 2
     groups = threads // form.lanes
     turns = max(1, round(_ITEMS[form.matrix] / (groups * each)))

@@ -18,16 +18,25 @@ template <class F> struct Entries {
 
   static __device__ __forceinline__ Entry<F>& at(int e) { return reinterpret_cast<Entry<F>*>(shared_memory)[F::MIXED ? e + (e >> 4) : e]; }
 
-  // Brings them there, and looks at each one.
+  // Brings them there, and looks at each one; N of a thread are on their way at a time.
   static __device__ __forceinline__ void bring(const Sparse<S>& product, const Segments<F>& own, Seen<F>& seen) {
-    const auto* const columns = static_cast<const typename F::Index*>(product.columns) + own.first;
+    using Index = typename F::Index;
+    using E = typename S::Element;
+    constexpr int N = sizeof(Entry<F>) <= 8 ? 8 : 4;
+    const Index* const columns = static_cast<const Index*>(product.columns) + own.first;
     typename S::Pointers values = product.values;
     S::advance(values, own.first);
-#pragma unroll 4
-    for (int e = threadIdx.x; e < own.entries; e += blockDim.x) {
-      const typename S::Element value = S::get(values, e);
-      at(e) = {seen.known(columns[e]), value};
-      seen.take(value);
+    for (int first = threadIdx.x; first < own.entries; first += N * blockDim.x) {
+      Index column[N];
+      E value[N];
+#pragma unroll
+      for (int q = 0; q < N; q++) {
+        const int e = min(first + q * int(blockDim.x), own.entries - 1);
+        column[q] = columns[e], value[q] = S::get(values, e);
+      }
+#pragma unroll
+      for (int q = 0; q < N; q++)
+        if (const int e = first + q * int(blockDim.x); e < own.entries) at(e) = {seen.known(column[q]), value[q]}, seen.take(value[q]);
     }
   }
 };
@@ -37,7 +46,7 @@ template <int LANES, int COLUMNS, int V> struct Columns {
   int first, n;
   static __device__ __forceinline__ constexpr int apart(int c) { return c / V * (LANES * V) + c % V; }
   __device__ __forceinline__ int at(int c) const { return first + apart(c); }
-  __device__ __forceinline__ bool has(int c) const { return c == 0 || at(c) < n; }
+  __device__ __forceinline__ bool has(int c) const { return c / V == 0 || at(c / V * V) < n; }
 
   // Elements of a row of B, of which `row` is the first one of this lane.
   template <class S, class E> __device__ __forceinline__ void get(E (&found)[COLUMNS], const typename S::Pointers& row) const {
@@ -90,8 +99,8 @@ template <class F, int LANES, int COLUMNS, int V>
 __device__ __forceinline__ void prepare(const Sparse<typename F::S>& product, const Segments<F>& own, Columns<LANES, COLUMNS, V> mine, int group) {
   using S = typename F::S;
   Seen<F> seen(product);
-  seen.known.strange = own.strange(product);
   Entries<F>::bring(product, own, seen);
+  seen.known.strange |= own.strange(product);
   if constexpr (F::CHECKED) {
     const Share share(product, own.tile);
     for (; mine.first < mine.n; mine.first += LANES * COLUMNS)
@@ -102,11 +111,10 @@ __device__ __forceinline__ void prepare(const Sparse<typename F::S>& product, co
         mine.template get<S>(found, row);
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)
-          if (mine.at(c) < mine.n) seen.take(found[c]);
+          if (mine.has(c)) seen.take(found[c]);
       }
   }
   seen.tell(product);
-  __syncthreads();
 }
 
 // A x B for a matrix B.
@@ -120,13 +128,13 @@ template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ voi
   const int group = threadIdx.x < groups * LANES ? threadIdx.x / LANES : 1 << 30;  // none for the threads that are left over
   Columns<LANES, COLUMNS, V> mine{int(threadIdx.x) % LANES * V, n};
   prepare<F>(product, own, mine, group);
+  int e = own.begin(group), end = own.end(group);
+  __syncthreads();
   for (; mine.first < n; mine.first += LANES * COLUMNS) {
     typename S::Pointers right = product.right;
     S::advance(right, mine.first), S::keep(right);
     for (int s = group; s < own.count; s += groups) {
       Sum sums[COLUMNS];
-      const int end = own.end(s);
-      int e = own.begin(s);
 #pragma unroll 1
       for (; e + N <= end; e += N) add_rows<N, F>(product, sums, right, mine, e);
       if (N > 2 && e + 2 <= end) add_rows<2, F>(product, sums, right, mine, e), e += 2;
@@ -136,13 +144,15 @@ template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ voi
         E found[COLUMNS];
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)
-          if (mine.at(c) < n) found[c] = settled<F>(product, sums[c], to + mine.at(c));
+          if (mine.has(c)) found[c] = settled<F>(product, sums[c], to + mine.at(c));
         mine.template put<S>(found, product.out, to);
       } else {
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)
-          if (mine.at(c) < n) part_of<F>(product, own.tile, !own.ends(s), mine.at(c)) = sums[c];
+          if (mine.has(c)) part_of<F>(product, own.tile, !own.ends(s), mine.at(c)) = sums[c];
       }
+      const int next = s + groups < own.count ? s + groups : group;
+      e = own.begin(next), end = own.end(next);
     }
   }
   if (threadIdx.x == 0) product.closed[own.tile] = own.last_row > own.first_row && !own.begins(0);

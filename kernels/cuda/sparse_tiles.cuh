@@ -48,15 +48,16 @@ template <class S, class Index> __device__ __forceinline__ void cut(const Sparse
 template <class F> struct Segments {
   using Index = typename F::Index;
   const Index* starts;
-  long long tile, first_row, last_row, first;
+  long long tile, first_row, last_row;
+  Index first;
   int entries, count;
 
   __device__ __forceinline__ Segments(const Sparse<typename F::S>& product, long long tile) : tile(tile) {
     const long long* const cuts = product.cuts + 2 * tile;
-    first_row = cuts[0], first = cuts[1], last_row = cuts[2];
+    first_row = cuts[0], first = Index(cuts[1]), last_row = cuts[2];
     starts = static_cast<const Index*>(product.starts) + first_row;
-    entries = int(min(max(cuts[3] - first, 0ll), product.items + product.longest));
-    const bool goes_on = last_row < product.m && first + entries > starts[last_row - first_row];
+    entries = int(min(max(cuts[3] - cuts[1], 0ll), product.items + product.longest));
+    const bool goes_on = last_row < product.m && entries > starts[last_row - first_row] - first;
     count = int(min(max(last_row - first_row, 0ll), product.items)) + goes_on;
     if (product.depth == 0) entries = 0;
   }
@@ -70,7 +71,7 @@ template <class F> struct Segments {
     return found;
   }
   // The entries of a segment, from the first one of the block on.
-  __device__ __forceinline__ int place(long long entry) const { return int(min(max(entry - first, 0ll), static_cast<long long>(entries))); }
+  __device__ __forceinline__ int place(Index entry) const { return int(min(max(entry - first, Index(0)), Index(entries))); }
   __device__ __forceinline__ int begin(int s) const { return s == 0 ? 0 : s < count ? place(starts[s]) : entries; }
   __device__ __forceinline__ int end(int s) const { return s < count && ends(s) ? place(starts[s + 1]) : entries; }
   // Whether it is the first part of a row, and whether it is the last.
