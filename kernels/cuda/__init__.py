@@ -11,8 +11,9 @@ The templates, which take the struct as ``S``:
 - ``shapes.cuh`` multiplies small matrices, of which a warp or a thread block has one, and a matrix and a vector; ``exponential.cuh`` has
   what is done before and after a product of exponentials.
 - ``pivot.cuh`` closes a pivot block, ``paths.cuh`` grows predecessor trees and expands paths.
-- ``scan.cuh`` takes vectors through long products of matrices, a thread block each, and ``sparse.cuh`` multiplies compressed rows by a
-  vector or a dense matrix; ``sums.cuh`` has how both add terms up. ``fronts.cuh`` eliminates the fronts of a sparse graph,
+- ``scan.cuh`` takes vectors through long products of matrices, a thread block each, and ``sparse.cuh`` multiplies compressed rows, in the
+  tiles of ``sparse_tiles.cuh``, by a vector (``sparse_vector.cuh``) or a dense matrix (``sparse_matrix.cuh``); ``sums.cuh`` has how both
+  add terms up. ``fronts.cuh`` eliminates the fronts of a sparse graph,
   ``sweeps.cuh`` goes through their panels, and ``levels.cuh`` counts hops between all vertices of a sparse graph.
 - ``bits.cuh`` and ``bits_product.cuh`` are for matrices of bits; ``elements.cuh`` and ``statistics.cuh`` read and write each element.
 - ``memory.cuh``, ``arithmetic.cuh`` and ``bounds.cuh``, which tells of operands that need a closer look, are below all these. The fields of

@@ -20,6 +20,18 @@ template <class E, int N = sizeof(E) < 16 ? 16 / sizeof(E) : 1> struct alignas(s
 // A value that stays in a register, instead of being computed again and again from what the compiler knows of it.
 __device__ __forceinline__ int kept(int x) { return __shfl_sync(0xffffffff, x, threadIdx.x % 32); }
 
+// Likewise an address in global memory, to which offsets are then added in one instruction.
+template <class T> __device__ __forceinline__ void keep(T*& p) {
+  asm("" : "+l"(p));
+  __builtin_assume(__isGlobal(p));
+}
+
+// The number that lies some rows of `apart` numbers behind another; a number of a row is not below 0.
+template <class T> __device__ __forceinline__ T* row_behind(T* p, int rows, unsigned apart) {
+  return reinterpret_cast<T*>(reinterpret_cast<char*>(p) + static_cast<unsigned long long>(unsigned(rows)) * (apart * unsigned(sizeof(T))));
+}
+template <class T> __device__ __forceinline__ T* row_behind(T* p, long long rows, unsigned apart) { return p + rows * apart; }
+
 // The numbers of this thread and this block, read anew at each call: what depends on them then need not stay in registers in between.
 __device__ __forceinline__ int thread_number() {
   int x;

@@ -30,11 +30,17 @@ DTypes = tuple[np.dtype[Any], ...]
 _VECTOR, _MATRIX, _LEAST = 128, 256, 64
 """Threads of a block of the product with a vector, and with a matrix, and where few rows are a tile."""
 
+_LANES = 32
+"""Threads that share a row at most."""
+
 _TERMS = 32
 """Entries of a row that a lane takes of a product with a vector, about."""
 
-_VECTORS = 2
-"""Vectors of columns, or columns where there are no vectors, that a thread has of a product with a matrix."""
+_SUMS, _SCALARS = 16, 2
+"""Bytes of the sums of a thread of a product with a matrix at most; and columns that it has about, where they are read one by one."""
+
+_RESIDENT = 6
+"""Blocks of such a product that a multiprocessor has at a time, where registers allow it: rows of the dense operand come from afar."""
 
 _BYTES, _ITEMS = 30 << 10, {False: 2048, True: 1792}
 """Bytes of a tile's entries at most; and rows and entries together that a tile has about, where rows are short, times a matrix or not."""
@@ -108,12 +114,17 @@ class Tiling:
 
 
 def sparse_form(
-    rows: int, entries: int, n: int, *, width: int = 1, wide: bool, swapped: bool, witness: bool, checked: bool = False
+    rows: int, entries: int, n: int, *, width: int = 1, size: int = 4, wide: bool, swapped: bool, witness: bool, checked: bool = False
 ) -> SparseForm:
-    """The form of a product with n columns, of which `width` are read at once."""
-    columns = width * min(_VECTORS, n // width)
-    share = n // columns if n > 1 else entries // (_TERMS * rows)
-    lanes = min(32, 1 << max(share - 1, 0).bit_length())
+    """The form of a product with n columns, of which `width`, of some `size` each, are read at once."""
+    if n > 1:
+        most = max(1, _SUMS // (width * size))
+        vectors, each = -(-n // width), 1 if width > 1 else min(_SCALARS, most)
+        passes = -(-vectors // (_LANES * most))
+        lanes = min(_LANES, -(-vectors // (passes * each)))
+        columns = width * -(-vectors // (passes * lanes))
+    else:
+        lanes, columns = min(_LANES, 1 << max(entries // (_TERMS * rows) - 1, 0).bit_length()), 1
     return SparseForm(lanes, columns, width, n > 1, round(entries / rows) % 8 == 0, wide, swapped, witness, checked)
 
 
@@ -121,7 +132,7 @@ def tiling(form: SparseForm, rows: int, entries: int, entry_bytes: int) -> Tilin
     """The tiles: as many rows as groups of lanes, or several times as many where these are short."""
     each, most = entries / rows + 1, _BYTES // entry_bytes
     threads = _MATRIX if form.matrix else _VECTOR
-    while threads > _LEAST and threads // form.lanes * each > most:
+    while threads > _LEAST and threads // form.lanes * each > (min(most, _ITEMS[True] * 9 // 8) if form.matrix else most):
         threads //= 2
     groups = threads // form.lanes
     turns = max(1, round(_ITEMS[form.matrix] / (groups * each)))
@@ -136,7 +147,29 @@ def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
     swapped, checked, mixed, matrix = (str(x).lower() for x in (form.swapped, form.checked, form.mixed, form.matrix))
     how = f"Form<Summed, {total}<Summed>, {'long long' if form.wide else 'int'}, {swapped}, {checked}, {mixed}>"
     call = f"sparse_product<{how}, {form.lanes}, {form.columns}, {form.width}, {matrix}>"
-    return summing_source(semiring, dtypes, "sparse.cuh", "sparse", call, _MATRIX if form.matrix else _VECTOR)
+    threads, blocks = _MATRIX if form.matrix else _VECTOR, resident(semiring, dtypes, form)
+    return summing_source(semiring, dtypes, "sparse.cuh", "sparse", call, threads, blocks=blocks)
+
+
+def resident(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
+    """Blocks that a multiprocessor has at a time at least."""
+    r = represent(semiring, dtypes)
+    light = not form.witness and not form.wide and not r.has_series and not r.is_heavy(witness=False)
+    return _RESIDENT if form.matrix and light and form.columns * r.size <= _SUMS else 1
+
+
+def bytes_of_entry(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
+    """Bytes of an entry in shared memory."""
+    r, index = represent(semiring, dtypes), 8 if form.wide else 4
+    if not form.matrix:
+        return index + sum(d.itemsize for d in r.dtypes)
+    aligned = min(r.size, 16)
+    return _up(_up(index, aligned) + r.size, max(index, aligned))
+
+
+def _up(size: int, multiple: int) -> int:
+    """The next multiple."""
+    return -(-size // multiple) * multiple
 
 
 class CudaSparseProducts:
@@ -350,10 +383,15 @@ def _planned(
 ) -> SparsePlan:
     """The plan of a product, of which `width` columns are read at once, and rows of the dense operand lie `apart` elements apart."""
     (rows, depth), r = shape, represent(semiring, dtypes)
-    form = sparse_form(rows, entries, n, width=width, wide=index == 8, swapped=swapped, witness=witness, checked=safe is not None)
-    widths = [index, *(d.itemsize for d in r.dtypes)]
-    cut = tiling(form, rows, entries, sum(widths))
-    shared = sum([-(-(width * (cut.items + cut.longest) + 15) // 128) * 128 for width in widths])
+    options = {"wide": index == 8, "swapped": swapped, "witness": witness, "checked": safe is not None}
+    form = sparse_form(rows, entries, n, width=width, size=r.size, **options)
+    size = bytes_of_entry(semiring, dtypes, form)
+    cut = tiling(form, rows, entries, size)
+    room = cut.items + cut.longest
+    if form.matrix:
+        shared = size * (room + form.mixed * (room // 16 + 1))
+    else:
+        shared = sum(_up(width * room + 15, 128) for width in (index, *(d.itemsize for d in r.dtypes)))
     cuts, parts = 16 * (cut.tiles + 1), 2 * cut.tiles * n * size_of_sum(semiring, dtypes, witness=witness)
     nothing = (0,) * len(dtypes)
     last = threshold(int(r.zero[0]), signed=signed) if r.clamped else 0

@@ -27,7 +27,9 @@ def size_of_sum(semiring: Semiring, dtypes: DTypes, *, witness: bool) -> int:
     return size if sum_of(semiring, dtypes, witness=witness) == "Fold" else 2 * size
 
 
-def summing_source(semiring: Semiring, dtypes: DTypes, header: str, name: str, call: str, bound: int, *, step: Step | None = None) -> str:
+def summing_source(
+    semiring: Semiring, dtypes: DTypes, header: str, name: str, call: str, bound: int, *, blocks: int = 1, step: Step | None = None
+) -> str:
     """The CUDA C++ of a kernel that adds terms up: the semiring's structs, and an instantiation of a template of some header.
 
     Parameters
@@ -41,9 +43,12 @@ def summing_source(semiring: Semiring, dtypes: DTypes, header: str, name: str, c
         The template with its arguments, in which ``Summed`` is the semiring.
     bound : int
         Threads of a block at most.
+    blocks : int
+        Of that many threads, which a multiprocessor has at a time at least.
     step : Step, optional
         See `semiring_struct`.
     """
+    bounds = f"{bound}, {blocks}" if blocks > 1 else f"{bound}"
     taken = f"const __grid_constant__ {name.capitalize()}<Summed> {name}"
     return "\n".join(
         [
@@ -51,7 +56,7 @@ def summing_source(semiring: Semiring, dtypes: DTypes, header: str, name: str, c
             f'#include "{header}"',
             "",
             summing_structs(semiring, dtypes, step=step),
-            f'extern "C" __global__ void __launch_bounds__({bound}) {name}({taken}) {{',
+            f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({taken}) {{',
             f"  {call}({name});",
             "}\n",
         ]
@@ -79,12 +84,17 @@ def _summed_struct(semiring: Semiring, dtypes: DTypes, r: Representation) -> str
         number = f"x.c0 {'>' if r.add[0].op == 'min' else '<'}= {r.registers[0]}(threshold)"
         decoded = f"{number} ? Element{{{literal(zero[0], r.registers[0])}}} : x"
     asked = " ".join(f"::prefetch(p.c{c} + i);" for c, _ in enumerate(r.dtypes))
+    kept = " ".join(f"::keep(p.c{c});" for c, _ in enumerate(r.dtypes))
+    behind = ", ".join(f"row_behind(p.c{c}, k, apart)" for c, _ in enumerate(r.dtypes))
     kind = r.registers[0]
     scales = [literal(x, kind) if kind.kind == "f" else "1" for x in (scale, 1 / scale)]
     methods = (
         f"Element encode(Element x) {{ return {encoded}; }}",
         f"Element decode(Element x, long long threshold) {{ return {decoded}; }}",
         f"void prefetch(const Pointers& p, long long i) {{ {asked} }}",
+        f"void keep(Pointers& p) {{ {kept} }}",
+        f"Pointers row(const Pointers& p, int k, unsigned apart) {{ return {{{behind}}}; }}",
+        f"Pointers row(const Pointers& p, long long k, unsigned apart) {{ return {{{behind}}}; }}",
         f"{kind} scale() {{ return {scales[0]}; }}",
         f"{kind} inverse_scale() {{ return {scales[1]}; }}",
     )
