@@ -36,8 +36,8 @@ def factor(
     >>> import semiring as sr
     >>> roads = sr.edges([("Bern", "Thun", 30), ("Thun", "Spiez", 11), ("Bern", "Biel", 41), ("Biel", "Jura", 70)], directed=False)
     >>> f = sr.factor(roads)
-    >>> f
-    <factor of 5 vertices over min-plus: 4 entries of fill>
+    >>> f  # doctest: +ELLIPSIS
+    <factor of 5 vertices over min-plus: order ..., 4 entries of fill, height ...>
     >>> f.rows("Spiez")
     array([ 41.,  11.,   0.,  82., 152.])
     >>> f["Spiez", ["Biel", "Jura"]]
@@ -56,8 +56,8 @@ def factor(
     semiring : Semiring or str
         With the laws of a closure; one of the catalogue also by its name.
     order : str or sequence of vertices
-        The order of elimination: "metis" (nested dissection, by pymetis), "minimum degree" (by SciPy), "natural", or the vertices in their
-        order. "auto" is the first for which there is a library; ``pip install semiring[sparse]`` brings what there is.
+        The order of elimination: "metis" (nested dissection, by pymetis), "minimum degree" (by SciPy), "natural", or the vertices. "auto"
+        is the first that ``pip install semiring[sparse]`` brings.
     weight, nonedge, dtype
         As for `apsp`.
 

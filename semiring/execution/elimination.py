@@ -15,7 +15,7 @@ from semiring.arrays.memory import fits, free_on
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import DTypeError, TooLargeError, noted
 from semiring.common.units import format_bytes
-from semiring.graphs.array_like import is_sparse
+from semiring.graphs.array_like import is_sparse, to_scipy
 from semiring.graphs.coo import listed_edges
 from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
@@ -43,7 +43,9 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
     """The factor of whatever the caller calls a graph."""
     with noted("the elimination", semiring, graph):
         listed = listed_edges(graph)
-        edges, labels = one_graph(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, weight=options.weight, listed=listed)
+        edges, labels = one_graph(
+            graph, semiring, nonedge=options.nonedge, dtype=options.dtype, weight=options.weight, listed=listed, closed=True
+        )
         if any(d.kind == "O" for d in edges.dtypes):
             raise DTypeError("elimination is compiled for numbers, and these are objects; pass dtype=float, or use closure")
         require_closure_laws(semiring, edges.dtypes, paths=False)
@@ -52,10 +54,18 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
         names = int if labels is None else labels.__getitem__
         device = named_device(options.device, "cpu", exact=False) or "cpu"
         matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check, device=device)
+        if listed is not None:
+            return Factor(matrix, labels, (listed.sources, listed.targets), directed=listed.directed)
         by_rows = not is_sparse(graph) or (getattr(graph, "format", "") == "csr" and bool(getattr(graph, "has_canonical_format", False)))
-        if listed is None:
-            return Factor(matrix, labels, None, by_rows=by_rows)
-        return Factor(matrix, labels, (listed.sources, listed.targets), directed=listed.directed, by_rows=by_rows)
+        return Factor(matrix, labels, None if by_rows else _entry_order(graph), by_rows=by_rows)
+
+
+def _entry_order(graph: Any) -> tuple[Array, Array] | None:
+    """The ends of the entries of a sparse array in the order in which it stores them; None where there is no such order."""
+    if getattr(graph, "format", "") not in ("csr", "csc", "coo"):
+        return None
+    coo = to_scipy(graph).tocoo()
+    return coo.row, coo.col
 
 
 def _analysed(edges: CSR, labels: Any, order: Any) -> Symbolic:

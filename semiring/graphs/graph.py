@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Reading(NamedTuple):
-    """How a graph is to be read: the arguments of `read_graph`."""
+    """How a graph is to be read: the arguments of `read_graph`, and whether edges are kept whose weight is the semiring's zero."""
 
     nonedge: Any
     dtype: Any
@@ -32,6 +32,7 @@ class Reading(NamedTuple):
     presence: bool
     paths: bool
     check: bool = True
+    closed: bool = False
 
 
 @dataclass(eq=False, slots=True)

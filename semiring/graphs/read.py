@@ -198,11 +198,15 @@ def edges_of(
     presence: bool = False,
     weight: Any = None,
     listed: EdgeList | None = None,
+    closed: bool = False,
 ) -> tuple[CSR, tuple[Hashable, ...] | None] | None:
-    """The edges of what lists them, and the labels; None for a dense matrix. See `read_graph` and `coordinates`."""
+    """The edges of what lists them, and the labels; None for a dense matrix. See `read_graph` and `coordinates`.
+
+    Those whose weight is the semiring's zero are among them where they are wanted, being `closed`.
+    """
     if weight is None and (isinstance(graph, np.ndarray) or on_gpu(graph)):
         return None
-    reading = reading_of(semiring, nonedge, dtype, presence=presence)
+    reading = reading_of(semiring, nonedge, dtype, presence=presence)._replace(closed=closed)
     if weight is None and isinstance(graph, EdgeList) and not graph.columns and is_constant(graph):
         return _read_once(graph, semiring, reading), graph.labels
     if weight is None and comes_from(graph, "scipy") and hasattr(graph, "tocoo"):
@@ -231,16 +235,23 @@ def _read_once(graph: EdgeList, semiring: Semiring, reading: Reading) -> CSR:
 
 
 def one_graph(
-    graph: Any, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, weight: Any = None, listed: EdgeList | None = None
+    graph: Any,
+    semiring: Semiring,
+    *,
+    nonedge: Any = None,
+    dtype: Any = None,
+    weight: Any = None,
+    listed: EdgeList | None = None,
+    closed: bool = False,
 ) -> tuple[CSR, tuple[Hashable, ...] | None]:
-    """The edges of whatever the caller calls a graph, of a dense matrix too, and the labels.
+    """The edges of whatever the caller calls a graph, of a dense matrix too, and the labels; see `edges_of`.
 
     Raises
     ------
     GraphError
         For a batch of matrices, and as for `read_graph`.
     """
-    read = edges_of(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight, listed=listed)
+    read = edges_of(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight, listed=listed, closed=closed)
     if read is not None:
         return read
     g = GivenMatrix.of(graph, semiring, reading_of(semiring, nonedge, dtype)).read()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,9 @@ from semiring.arrays.conversion import conversions, require_inside, written_as
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed
 from semiring.common.errors import DTypeError, GraphError, ShapeError
+from semiring.graphs.array_like import is_sparse
+from semiring.graphs.coo import listed_edges
+from semiring.graphs.read import edges_of
 from semiring.graphs.vertices import chosen
 from semiring.kernels.overflow.statistics import surely_elements
 
@@ -75,8 +77,8 @@ def reweighed(
 
     Parameters
     ----------
-    weights : array, or tuple (tails, heads, weights)
-        Of all edges, or of some by their ends.
+    weights : array, tuple (tails, heads, weights), or graph
+        Of all edges, of some by their ends, or of those that a sparse array, a list of edges or a graph of another library has.
     semiring, dtypes
         See `as_elements`.
     every : tuple of int arrays, or None
@@ -87,12 +89,13 @@ def reweighed(
     directed : bool
         Otherwise an edge has the same weight both ways.
     """
-    by_ends = isinstance(weights, tuple) and len(weights) == 3 and not all(isinstance(x, Real) for x in weights)
-    if by_ends and (len(dtypes) != 3 or isinstance(weights[2], tuple)):
+    if is_sparse(weights) or listed_edges(weights) is not None:
+        return _of_graph(weights, semiring, dtypes, labels, n)
+    if isinstance(weights, tuple) and len(weights) == 3 and (len(dtypes) != 3 or isinstance(weights[2], tuple)):
         tails, heads = chosen(weights[0], n, labels, "tails").numbers, chosen(weights[1], n, labels, "heads").numbers
         values = as_elements(weights[2], semiring, dtypes, "weights")
     elif every is None:
-        raise GraphError("weights of a sparse array that is not by rows, sorted: pass (tails, heads, weights), or factor its tocsr()")
+        raise GraphError("the weights of an array that does not list its entries have no order: pass (tails, heads, weights), or an array")
     else:
         (tails, heads), values = every, as_elements(weights, semiring, dtypes, "weights")
     if values[0].ndim != 1:
@@ -104,3 +107,16 @@ def reweighed(
     back = np.flatnonzero(tails != heads)
     ends = np.concatenate([tails, heads[back]]), np.concatenate([heads, tails[back]])
     return *ends, tuple(np.concatenate([v, v[back]]) for v in values)
+
+
+def _of_graph(graph: Any, semiring: Semiring, dtypes: DTypes, labels: Sequence[Hashable] | None, n: int) -> tuple[Array, Array, Values]:
+    """The edges of a graph of the same vertices."""
+    read = edges_of(graph, semiring, dtype=dtypes if len(dtypes) > 1 else dtypes[0], closed=True)
+    assert read is not None, "it lists its edges"
+    edges, names = read
+    if names is None:
+        if edges.n != n:
+            raise ShapeError(f"weights are of a graph of {edges.n:,} vertices, and the factor has {n:,}")
+        return edges.tails, edges.heads, edges.weights
+    numbers = chosen(list(names), n, labels, "nodes").numbers
+    return numbers[edges.tails], numbers[edges.heads], edges.weights

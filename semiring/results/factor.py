@@ -299,10 +299,11 @@ class Factor(FactorExports):
 
         Parameters
         ----------
-        weights : array, or tuple (tails, heads, weights)
-            Of all edges: in the order of the list, or of the graph of another library, that `factor` was given; of a matrix or a sorted
-            CSR array by rows, then by columns. Or of some, by their ends. Where elements are structured, weights are a tuple of arrays.
-            An edge of an undirected list has the same weight both ways. Of edges that are named several times weights combine with ⊕.
+        weights : array, tuple (tails, heads, weights), or graph
+            Of all edges: in the order of the list, or of the graph of another library, that `factor` was given; of a sparse array in the
+            order of its entries, and of a matrix by rows, then by columns. Or of some, by their ends, or as a graph that has them. Where
+            elements are structured, weights are a tuple of arrays. An edge of an undirected list has the same weight both ways. Of edges
+            that are named several times weights combine with ⊕.
 
         Raises
         ------
@@ -312,7 +313,7 @@ class Factor(FactorExports):
             As for `factor`. The factor is as it was.
         """
         edges = self._matrix.edges
-        every = self._listed or (edges.tails, edges.heads) if self._by_rows else None
+        every = self._listed or ((edges.tails, edges.heads) if self._by_rows else None)
         tails, heads, given = reweighed(weights, self.semiring, self.dtypes, every, self._labels, len(self.nodes), directed=self._directed)
         numbers = self._matrix.located(tails, heads)
         if (numbers < 0).any():
@@ -334,8 +335,8 @@ class Factor(FactorExports):
         >>> import semiring as sr, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     sr.factor(sr.edges([(0, 1, 4.0), (1, 2, 1.0)])).save(f"{folder}/f.npz")
-        ...     sr.Factor.load(f"{folder}/f.npz")
-        <factor of 3 vertices over min-plus: 2 entries of fill>
+        ...     sr.Factor.load(f"{folder}/f.npz").rows(0)
+        array([0., 4., 5.])
 
         Parameters
         ----------

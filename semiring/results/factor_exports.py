@@ -80,7 +80,9 @@ class FactorExports(Shown):
         ]
 
     def __repr__(self) -> str:
-        return f"<{self.facts()[0]}: {self.fill:,} entries of fill>"
+        found = self._matrix.found
+        steps, memory = f"{found.fill.steps:,} steps", format_bytes(self.nbytes)
+        return f"<{self.facts()[0]}: order {found.fill.order}, {self.fill:,} entries of fill, height {found.height:,}, {steps}, {memory}>"
 
     @raised_here
     def statistics(self, *, bins: int | Sequence[float] | Array | None = BINS) -> Statistics:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -284,10 +285,10 @@ class TestUpdate:
             f.update(([12], [13], [-5.0]))
         assert f.closure().tobytes() == before.tobytes()
 
-    def test_a_sparse_array_that_is_not_by_rows(self) -> None:
+    def test_a_sparse_array_that_does_not_list_its_entries(self) -> None:
         coo = sp.coo_array(([1.0, 2.0, 3.0], ([2, 1, 0], [0, 2, 1])))
-        f = sr.factor(coo)
-        with pytest.raises(sr.GraphError, match="by rows, sorted"):
+        f = sr.factor(coo.todok())
+        with pytest.raises(sr.GraphError, match="have no order: pass"):
             f.update(coo.data)
         f.update((coo.row, coo.col, coo.data + 1))
         coo.data += 1
@@ -412,14 +413,14 @@ def test_whatever_is_no_graph_gets_an_error_of_the_family() -> None:
 
 
 def test_entries_of_every_kind() -> None:
-    """Unsorted rows, duplicates, which SciPy adds up, explicit zeros, which are edges, explicit ∞, which are none, and loops."""
+    """Unsorted rows, duplicates, of which the shorter counts, explicit zeros, which are edges, explicit ∞, which are none, and loops."""
     data = np.array([3.0, 0.0, 1.0, 2.0, np.inf, 7.0, 4.0])
     graph = sp.csr_array((data, np.array([2, 1, 2, 0, 3, 3, 2]), np.array([0, 3, 5, 6, 7])), shape=(4, 4))
     assert not graph.has_canonical_format
     expected = sr.apsp(graph)
     np.testing.assert_array_equal(sr.factor(graph).closure(), expected)
-    assert expected[0].tolist() == [0.0, 0.0, 4.0, 11.0]
-    np.testing.assert_array_equal(sr.factor(graph.tocoo().astype(np.float32)).closure(), expected)
+    assert expected[0].tolist() == [0.0, 0.0, 1.0, 8.0]
+    np.testing.assert_array_equal(sr.factor(graph.tocoo(), dtype=np.float32).closure(), expected)
 
 
 def test_fill_without_room_is_refused_before_it_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,6 +447,88 @@ def test_nothing_of_the_callers_is_changed() -> None:
 
 def test_what_it_says() -> None:
     f = sr.factor(sr.edges([("a", "b"), ("b", "c")], directed=False), order="natural")
-    assert repr(f) == "<factor of 3 vertices over min-plus: 2 entries of fill>"
+    assert repr(f).startswith("<factor of 3 vertices over min-plus: order natural, 2 entries of fill, height 1, ")
+    assert re.search(r", [0-9,]+ steps, [0-9.]+ KiB>$", repr(f))
     text = f._repr_html_()
     assert all(word in text for word in ("order", "natural", "height", "steps", "memory"))
+
+
+class TestUpdatesOfEveryKind:
+    def test_one_edge_between_numbers(self) -> None:
+        f = sr.factor(sr.edges([(0, 1, 10.0), (1, 2, 10.0), (2, 3, 10.0)]))
+        f.update((0, 1, 5.0))
+        assert f.rows(0).tolist() == [0, 5, 15, 25]
+
+    @pytest.mark.parametrize("kind", ["list", "csr", "networkx"])
+    def test_an_edge_that_was_closed_is_opened(self, kind: str) -> None:
+        ends, weights = [(0, 1), (0, 2), (1, 2)], [4.0, np.inf, 1.0]
+        graph: Any = sr.edges([(u, v, w) for (u, v), w in zip(ends, weights, strict=True)], nodes=range(3))
+        if kind == "csr":
+            graph = sp.csr_array((weights, tuple(np.transpose(ends))), shape=(3, 3))
+        if kind == "networkx":
+            graph = nx.DiGraph()
+            graph.add_weighted_edges_from([(u, v, w) for (u, v), w in zip(ends, weights, strict=True)])
+        f = sr.factor(graph)
+        assert f.rows(0).tolist() == [0, 4, 5]
+        assert f.paths(0).path(0, 2) == [0, 1, 2]
+        f.update([4.0, 3.0, 1.0])
+        assert f.rows(0).tolist() == [0, 4, 3]
+        f.update(([0], [2], [np.inf]))
+        assert f.rows(0).tolist() == [0, 4, 5]
+
+    def test_a_vertex_behind_a_closed_edge_has_no_path(self) -> None:
+        f = sr.factor(sr.edges([("a", "b", np.inf), ("b", "c", 1.0)]))
+        assert f.paths("a").path("a", "c") == []
+        assert f.paths("a").predecessors().tolist() == [-9999] * 3
+
+    @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "unsorted", "duplicates", "pydata"])
+    def test_weights_come_in_the_order_of_the_entries(self, kind: str) -> None:
+        rng = np.random.default_rng(4)
+        graph: Any = sp.random_array((20, 20), density=0.1, rng=rng, format="coo")
+        graph.data = rng.integers(1, 90, graph.nnz).astype(float)
+        if kind == "unsorted":
+            graph = graph.tocsr()
+            graph.indices, graph.data = (
+                np.concatenate([x[i:j][::-1] for i, j in itertools.pairwise(graph.indptr)]) for x in (graph.indices, graph.data)
+            )
+            graph.has_sorted_indices = graph.has_canonical_format = False
+        elif kind == "duplicates":
+            graph = sp.coo_array((np.tile(graph.data, 2), (np.tile(graph.row, 2), np.tile(graph.col, 2))), shape=(20, 20))
+        elif kind == "pydata":
+            graph = pytest.importorskip("sparse").COO(graph)
+        else:
+            graph = graph.asformat(kind)
+        f = sr.factor(graph)
+        new = rng.integers(1, 90, graph.nnz).astype(float)
+        f.update(new)
+        other = graph.copy()
+        other.data[:] = new
+        np.testing.assert_array_equal(f.closure(), sr.apsp(other))
+
+    def test_graphs_of_the_same_vertices(self) -> None:
+        matrix = sp.csr_array(np.array([[0, 4.0, 9.0], [0, 0, 1.0], [0, 0, 0]]))
+        f = sr.factor(matrix)
+        f.update(matrix * 2)
+        assert f.rows(0).tolist() == [0, 8, 10]
+        roads = nx.Graph()
+        roads.add_weighted_edges_from([("a", "b", 1.0), ("b", "c", 2.0)])
+        g = sr.factor(roads)
+        roads["a"]["b"]["weight"] = 5.0
+        g.update(roads)
+        assert g.rows("c").tolist() == [7, 2, 0]
+        g.update(sr.edges([("c", "b", 3.0)], directed=False))  # a part of it
+        assert g.rows("c").tolist() == [8, 3, 0]
+        with pytest.raises(sr.GraphError, match="there is no edge from 1 to 0"):
+            f.update(sp.csr_array((([7.0]), ([1], [0])), shape=(3, 3)))
+        with pytest.raises(sr.ShapeError, match="4 vertices, and the factor has 3"):
+            f.update(sp.csr_array((4, 4)))
+        assert f.rows(0).tolist() == [0, 8, 10]
+
+
+def test_what_is_stored_twice_is_added_with_the_semirings_sum() -> None:
+    graph = sp.coo_array(([5.0, 3.0, 1.0], ([0, 0, 1], [1, 1, 2])), shape=(3, 3))
+    for found in (sr.apsp(graph), sr.factor(graph).closure(), sr.closure(graph, "min-plus")):
+        assert found[0].tolist() == [0, 3, 4]
+    assert sr.closure(graph, "max-min")[0].tolist() == [np.inf, 5, 1]
+    assert sr.power(graph, 2, "min-plus").toarray()[0, 2] == sr.matmul(graph, graph, "min-plus").toarray()[0, 2] == 4
+    assert sr.statistics(graph).largest == 4
