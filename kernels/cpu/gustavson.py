@@ -44,6 +44,8 @@ class GustavsonKernel(Entries):
         if self.form.kind == "numeric":
             self._out_columns = args.pointer(em, "out_columns")
             self._right, self._places = [args.pointer(em, ("right", c)) for c in self.components], self.places()
+            if self.scale is not None:
+                self._places.append((self.kinds[-1], args.pointer(em, "sums")))
             self._threshold = em.splat_word(args.load(em, "threshold"), self.rep.inner[0], 1) if self.rep.kind == "clamped" else ""
         em.loop(args.load(em, "first"), self.last, 1, self._count if self.form.kind == "symbolic" else self._fill)
         em.line("ret void")
@@ -208,7 +210,7 @@ class GustavsonKernel(Entries):
 
         self._each_term(i, add, values=True)
         self._each_word(lambda at, bits, none: none, [], clear=True)
-        if rep.kind == "clamped":
+        if rep.kind == "clamped" or self.scale is not None:
             em.loop(start, stop, 1, lambda e, _: self._store(e, self.decoded(1, self._load(e), self._threshold)))
 
     def _load(self, at: str | int) -> list[str]:
@@ -216,6 +218,6 @@ class GustavsonKernel(Entries):
         return [self.em.load(s.ir, self.em.at(s.ir, array, at), s.bytes) for s, array in self._places]
 
     def _store(self, at: str | int, values: Sequence[str]) -> None:
-        """Put one there."""
-        for (s, array), x in zip(self._places, values, strict=True):
+        """Put one there; of a sum that is done there is no more than the element."""
+        for (s, array), x in zip(self._places, values, strict=False):
             self.em.store(s.ir, x, self.em.at(s.ir, array, at), s.bytes)

@@ -14,12 +14,15 @@ Where B has the left factors of ⊗, the product is of transposed matrices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import I32, I64, Emitter, Scalar
+from semiring.kernels.cpu.exponents import ScaledMath, range_of
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.sparse_words import SparseArrays, SparseForm, SparseWords
@@ -39,6 +42,8 @@ class Entries:
 
     def __init__(self, rep: Representation, target: Target, name: str) -> None:
         self.rep, self.target, self.form, self.name = rep.unpacked, target, SparseForm.named(name), name
+        self.scale = rep.scale if rep.kind == "exponential" else None
+        self.kinds = [*self.rep.inner, *self.rep.outer * (self.scale is not None)]
         self.args = Arguments(SparseWords, SparseArrays, len(rep.outer))
         self.components = range(len(rep.outer))
 
@@ -46,6 +51,7 @@ class Entries:
         """The function."""
         self.em = em = Emitter(self.name, "ptr %args")
         self._low: dict[int, Lowering] = {}
+        self._math: dict[int, ScaledMath] = {}
         self.last = self.args.load(em, "last")
         self.starts, self.columns = (self.args.pointer(em, x) for x in ("starts", "columns"))
         self.values = [self.args.pointer(em, ("values", c)) for c in self.components]
@@ -87,10 +93,16 @@ class Entries:
         """One element in all lanes."""
         return [Value(self.em.splat(x.name, s, width), s) for x, s in zip(element, self.rep.inner, strict=True)]
 
+    @property
+    def parts(self) -> int:
+        """How many numbers a sum is: its components, the sum of exponentials where it is the logarithm of one, and the witness."""
+        return len(self.kinds) + self.form.witness
+
     def zeros(self, width: int) -> list[tuple[str, str]]:
         """Sums without terms, and the witness of none behind them."""
         codes = [(I32.vector(width), I32.constant(-1, width))] * self.form.witness
-        return [*((s.vector(width), s.constant(z, width)) for s, z in zip(self.rep.inner, self.rep.inner_zero, strict=True)), *codes]
+        numbers = zip(self.kinds, (*self.rep.inner_zero, 0.0), strict=False)
+        return [*((s.vector(width), s.constant(z, width)) for s, z in numbers), *codes]
 
     def take(self, width: int, sums: Sequence[str], entry: Sequence[Value], other: Sequence[Value], code: str) -> list[str]:
         """sums ⊕ entry ⊗ other, or other ⊗ entry; where there is a witness, it is the last of the sums, and `code` that of this term."""
@@ -102,8 +114,38 @@ class Entries:
             if fused is not None:
                 return [fused]
         term = low.evaluate(rep.mul, a, b, rep.inner)
+        if self.scale is not None:
+            return self._add_exponentials(width, sums, [term[0].name, rep.inner[0].constant(1.0, width)])
         new, is_better = improve(low, rep.add, rep.inner, rep.extremum, old, term)
         return [*(v.name for v in new), *([low.select(is_better(), I32, code, sums[-1])] if self.form.witness else [])]
+
+    def joined(self, width: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
+        """The sum of two sums that have no witness."""
+        if self.scale is not None:
+            return self._add_exponentials(width, one, other)
+        left, right = ([Value(x, s) for x, s in zip(half, self.rep.inner, strict=True)] for half in (one, other))
+        return [v.name for v in self.low(width).evaluate(self.rep.add, left, right, self.rep.inner)]
+
+    def _scaled_math(self, width: int) -> ScaledMath:
+        """Exponentials and logarithms."""
+        if width not in self._math:
+            (s,), scale = self.rep.inner, self.scale or Fraction(1)
+            self._math[width] = ScaledMath(self.em, s, width, fma=self.target.fma, scale=scale, limits=range_of(s, 1))
+        return self._math[width]
+
+    def _add_exponentials(self, width: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
+        """The sum of sums m + log(t) / s, each of which is m, the term whose multiple by s is the largest, and t = Σ exp(s (x − m)).
+
+        Where nothing is infinitely less, t ← t exp(s (m − m')) + t' if m' is larger than m, and t ← t + t' exp(s (m' − m)) if not.
+        """
+        low, scaled, (s,) = self.low(width), self._scaled_math(width), self.rep.inner
+        (m, t), (x, r) = one, other
+        most = scaled.larger(m, x)
+        grows = low.compare("ne", s, most, m)
+        apart = low.arithmetic("sub", s, [low.select(grows, s, m, x), most])
+        less = low.select(scaled.counts(apart), s, scaled.exp(apart), s.constant(0.0, width))
+        smaller, larger = low.select(grows, s, t, r), low.select(grows, s, r, t)
+        return [most, low.arithmetic("add", s, [low.arithmetic("mul", s, [smaller, less]), larger])]
 
     def code(self, k: str, width: int) -> str:
         """The witness of a term."""
@@ -112,6 +154,10 @@ class Entries:
     def decoded(self, width: int, sums: Sequence[str], threshold: str) -> list[str]:
         """Sums as outer elements, with their witness: of a finite element added to half of ∞ there is none."""
         rep, low = self.rep, self.low(width)
+        if self.scale is not None:
+            (m, t), (s,) = sums, rep.inner
+            infinite = low.compare("eq", s, low.arithmetic("abs", s, [m]), s.constant(math.inf, width))
+            return [low.select(infinite, s, m, low.arithmetic("add", s, [m, self._scaled_math(width).log(t)]))]
         found = [rep.decode(low, c, x, threshold) for c, x in zip(self.components, sums, strict=False)]
         if not self.form.witness:
             return found
@@ -204,7 +250,7 @@ class SparseKernel(Entries):
 
     def _row(self, i: str, _: list[str]) -> None:
         """A row of the result: blocks of columns, and what is left of them in halves."""
-        em, parts = self.em, len(self.rep.inner) + self.form.witness
+        em, parts = self.em, self.parts
         begin, end = self._sound(*self.ends(self.starts, i))
         vectors = _VECTORS
         while vectors > 1 and vectors * parts > self.target.registers // 2:
@@ -228,7 +274,7 @@ class SparseKernel(Entries):
 
     def _segment(self, ends: tuple[str, str], j: str | int, place: str | int, vectors: int, width: int) -> None:
         """Some columns of a row from j on."""
-        em, parts = self.em, len(self.rep.inner) + self.form.witness
+        em, parts = self.em, self.parts
 
         def term(e: str, sums: list[str]) -> list[str]:
             k = self._long(self._inside(em.load(self._index.ir, em.at(self._index.ir, self.columns, e), self._index.bytes), 1), 1)
@@ -279,7 +325,7 @@ class SparseKernel(Entries):
                     raw = em.gather(s, width, em.at(s.ir, self._right[c], j), I64, rows, mask)
                 other.append(Value(rep.encode(self.low(width), c, raw), inner))
             new = self.take(width, sums, entry, other, "")
-            return [self.low(width).select(mask, s, x, old) for s, x, old in zip(rep.inner, new, sums, strict=True)]
+            return [self.low(width).select(mask, s, x, old) for s, x, old in zip(self.kinds, new, sums, strict=True)]
 
         def turn(e: str, sums: list[str]) -> list[str]:
             left = em.splat(em.let(f"sub i64 {end}, {e}"), I64, width)
@@ -288,10 +334,9 @@ class SparseKernel(Entries):
 
         sums = em.loop(begin, end, width, turn, self.zeros(width))
         while width > 1:
-            halves = [[em.half(x, s, width, upper) for s, x in zip(rep.inner, sums, strict=True)] for upper in (0, 1)]
+            one, other = ([em.half(x, s, width, upper) for s, x in zip(self.kinds, sums, strict=True)] for upper in (0, 1))
             width //= 2
-            one, other = ([Value(x, s) for s, x in zip(rep.inner, half, strict=True)] for half in halves)
-            sums = [v.name for v in self.low(width).evaluate(rep.add, one, other, rep.inner)]
+            sums = self.joined(width, one, other)
         return sums
 
     def _ask(self, e: str, j: str | int, columns: int) -> None:

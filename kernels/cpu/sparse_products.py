@@ -164,7 +164,8 @@ class CpuSparseProducts(Threaded):
         room(count)
         columns, values = np.empty(count, B.columns.dtype), tuple(np.empty(count, d) for d in self.dtypes)
         via = np.empty(count, np.int32) if witness else None
-        known = known._replace(out_columns=address(columns), via=0 if via is None else address(via))
+        sums = np.empty(count if self._kernels.representation.kind == "exponential" else 0, self.dtypes[0])
+        known = known._replace(out_columns=address(columns), via=0 if via is None else address(via), sums=address(sums))
         arrays = [SparseArrays(address(v), address(b), 0, address(c)) for v, b, c in zip(A.values, B.values, values, strict=True)]
         _over_rows(self._kernels.function(numeric.name), known, arrays, tasks, threads, bitmaps)
         return CompressedRows((A.shape[0], B.shape[1]), starts, columns, values), via

@@ -54,7 +54,8 @@ class SparseWords(NamedTuple):
     The rows of A from `first` to `last` are multiplied; with a dense B `grain` of them at a time, from the counter `taken` on, which all
     threads have. `starts` and `columns` are those of its compressed rows, `right_starts` and `right_columns` those of B, and `mask_starts`
     and `mask_columns` those of a mask, whose bits are exclusive-ored with `flip`. B has `n` columns. Rows of a sparse result begin at
-    `out_starts`, which ``symbolic`` fills with their lengths, one place further on. `bitmap` is zeroed memory for `words` words, see
+    `out_starts`, which ``symbolic`` fills with their lengths, one place further on; where ⊕ is log Σ exp,
+    `sums` has room for a number beside each of its entries. `bitmap` is zeroed memory for `words` words, see
     `bitmap_bytes`. A product with a dense B, of `depth` rows, takes the last one for all beyond, and tells that by `strange`, as it does of
     rows that are not within all `entries`; one with a vector also tells, by `beyond`, whether entries are beyond `origin`, `least` and
     `most`, see `BoundsCheck`.
@@ -85,6 +86,7 @@ class SparseWords(NamedTuple):
     taken: int = 0
     grain: int = 0
     entries: int = 0
+    sums: int = 0
 
 
 STRANGE, BEYOND = map(SparseWords._fields.index, ("strange", "beyond"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiring.algebra.catalogue import MIN_PLUS, PLUS_TIMES
+from semiring.algebra import ops
+from semiring.algebra.catalogue import LOG, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import GraphError
 from semiring.kernels import machine
@@ -19,6 +21,7 @@ from semiring.kernels.engine import Block
 from semiring.kernels.overflow.products import checks_for
 from semiring.kernels.reference import ReferenceEngine
 from tests.kernels.samples import CASES, ISAS, SELECTIVE, Array, Values, elements, examples, name
+from tests.kernels.test_exponential import assert_within, normal, recorded
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
@@ -246,3 +249,51 @@ def test_columns_that_there_are_not_are_refused(column: int, n: int, isa: str) -
             products.times_dense(A, b, (np.empty((20, n)),))
         with pytest.raises(GraphError, match="do not belong"):
             products.times_sparse(A, B, room)
+
+
+def log_products(a: Array, b: Array, semiring: Semiring = LOG, isa: str | None = None) -> list[Array]:
+    """a ⊗ b with a sparse and b a matrix, columns or sparse, and b swapped for a."""
+    products, zero = CpuSparseProducts(semiring, (a.dtype,), 1, isa), semiring.zero
+    A, B, Bt = (compressed((v,), v != zero, np.int32) for v in (a, b, np.ascontiguousarray(b.T)))
+    whole, column, turned = np.empty((len(a), b.shape[1]), a.dtype), np.empty((len(a), 1), a.dtype), np.empty((b.shape[1], len(a)), a.dtype)
+    products.times_dense(A, (b,), (whole,))
+    products.times_dense(A, (np.ascontiguousarray(b[:, :1]),), (column,))
+    products.times_dense(Bt, (np.ascontiguousarray(a.T),), (turned,), swapped=True)
+    (found,) = dense((semiring, (a.dtype,)), products.times_sparse(A, B, room)[0])
+    return [whole, np.concatenate([column, whole[:, 1:]], axis=1), turned.T, found]
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("isa", ISAS)
+def test_sums_of_exponentials(isa: str, dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    for k in (1, 2, 7, 60, 700):
+        for spread in (1e-3, 1, 40, 1000):
+            for zeros in (0.0, 0.4):
+                a, b = normal(rng, (3, k), dtype, spread, zeros), normal(rng, (k, 19), dtype, spread, zeros)
+                for found in log_products(a, b, isa=isa):
+                    assert_within(found, a, b, 4 + math.sqrt(k), most=2)
+
+
+def test_long_sums_of_exponentials_do_not_stop_growing() -> None:
+    a, b = np.full((1, 20_000), -3000.3, np.float32), np.zeros((20_000, 2), np.float32)
+    rising = np.arange(20_000, dtype=np.float32).reshape(1, -1) * np.float32(1e-4)  # each term is the largest so far
+    for x in (a, rising):
+        for found in log_products(x, b):
+            assert_within(found, x, b, 4 + math.sqrt(20_000))
+
+
+@pytest.mark.parametrize(
+    ("semiring", "scale"),
+    [
+        (recorded(lambda a, b: -ops.logaddexp(-a, -b), math.inf), -1.0),
+        (recorded(lambda a, b: 0.5 * ops.logaddexp(a / 0.5, b / 0.5), -math.inf), 2.0),
+    ],
+    ids=["soft minimum", "temperature"],
+)
+def test_sums_of_exponentials_of_another_base(semiring: Semiring, scale: float) -> None:
+    rng = np.random.default_rng(6)
+    a, b = (np.where(rng.random(s) < 0.3, semiring.zero, 40 * rng.normal(size=s)) for s in ((3, 70), (70, 9)))
+    for found in log_products(a, b, semiring):
+        assert_within(found, a, b, (4 + math.sqrt(70)) * max(1, 1 / abs(scale)), scale=scale)
