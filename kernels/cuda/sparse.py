@@ -36,11 +36,15 @@ _LANES = 32
 _TERMS = 32
 """Entries of a row that a lane takes of a product with a vector, about."""
 
-_SUMS, _SCALARS = 16, 2
-"""Bytes of the sums of a thread of a product with a matrix at most; and columns that it has about, where they are read one by one."""
+_PAIRS = 16
+"""Vectors of a row of the dense operand from which on a thread of a product with a matrix has two of them, else one."""
 
-_RESIDENT = 6
-"""Blocks of such a product that a multiprocessor has at a time, where registers allow it: rows of the dense operand come from afar."""
+_SCALARS, _SCALAR_BYTES = 3, 24
+"""Columns of a thread, about, and their bytes at most, where they are read one by one."""
+
+_RESIDENT, _LATENT = 6, 4
+"""Blocks of a product with a matrix that a multiprocessor has at a time; and where a thread has more than 16 bytes of columns, or a row for
+itself, and needs registers for more rows of the dense operand on their way."""
 
 _BYTES, _ITEMS = 30 << 10, {False: 2048, True: 1792}
 """Bytes of a tile's entries at most; and rows and entries together that a tile has about, where rows are short, times a matrix or not."""
@@ -118,14 +122,25 @@ def sparse_form(
 ) -> SparseForm:
     """The form of a product with n columns, of which `width`, of some `size` each, are read at once."""
     if n > 1:
-        most = max(1, _SUMS // (width * size))
-        vectors, each = -(-n // width), 1 if width > 1 else min(_SCALARS, most)
-        passes = -(-vectors // (_LANES * most))
-        lanes = min(_LANES, -(-vectors // (passes * each)))
-        columns = width * -(-vectors // (passes * lanes))
+        lanes, columns = _shared(n, width, size)
     else:
         lanes, columns = min(_LANES, 1 << max(entries // (_TERMS * rows) - 1, 0).bit_length()), 1
     return SparseForm(lanes, columns, width, n > 1, round(entries / rows) % 8 == 0, wide, swapped, witness, checked)
+
+
+def _shared(n: int, width: int, size: int) -> tuple[int, int]:
+    """The lanes that share a row of n columns, in as few passes as can be, and the columns of each."""
+    vectors = -(-n // width)
+    if width > 1:
+        each = 1 + (vectors >= _PAIRS)
+        passes = -(-vectors // (_LANES * each))
+        lanes = -(-vectors // (passes * each))
+    else:
+        most = max(2, _SCALAR_BYTES // size)
+        passes = -(-n // (_LANES * most))
+        each = min(_SCALARS, most)
+        lanes = min(_LANES, 1 << (-(-n // (passes * each)) - 1).bit_length())  # so that what they read lies in few lines of the cache
+    return lanes, width * -(-vectors // (passes * lanes))
 
 
 def tiling(form: SparseForm, rows: int, entries: int, entry_bytes: int) -> Tiling:
@@ -154,8 +169,9 @@ def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
 def resident(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
     """Blocks that a multiprocessor has at a time at least."""
     r = represent(semiring, dtypes)
-    light = not form.witness and not form.wide and not r.has_series and not r.is_heavy(witness=False)
-    return _RESIDENT if form.matrix and light and form.columns * r.size <= _SUMS else 1
+    if not form.matrix or form.witness or form.wide or r.has_series or r.is_heavy(witness=False):
+        return 1
+    return _LATENT if form.lanes == 1 or form.columns * r.size > 16 else _RESIDENT
 
 
 def bytes_of_entry(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:

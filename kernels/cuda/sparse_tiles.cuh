@@ -94,12 +94,15 @@ template <class F> __device__ __forceinline__ typename F::Sum& part_of(const Spa
 extern __shared__ __align__(128) char shared_memory[];
 
 // Whether a column is there; numbers below 0 are large without a sign.
+__device__ __forceinline__ unsigned without_sign(int x) { return x; }
+__device__ __forceinline__ unsigned long long without_sign(long long x) { return x; }
 template <class Index> struct Known {
-  unsigned long long depth;
+  using Number = decltype(without_sign(Index()));
+  Number depth;
   bool strange = false;
-  __device__ __forceinline__ explicit Known(long long depth) : depth(depth) {}
+  __device__ __forceinline__ explicit Known(unsigned long long depth) : depth(min(depth, (Number(-1) >> 1) + 1ull)) {}
   __device__ __forceinline__ Index operator()(Index column) {
-    const bool there = sizeof(Index) == 4 ? unsigned(column) < unsigned(min(depth, 1ull << 31)) : static_cast<unsigned long long>(column) < depth;
+    const bool there = without_sign(column) < depth;
     strange |= !there;
     return there ? column : 0;
   }

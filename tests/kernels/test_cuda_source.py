@@ -202,7 +202,7 @@ def test_every_number_of_columns_is_taken_in_few_passes(width: int) -> None:
         passes = -(-n // (form.lanes * form.columns))
         assert form.columns % width == 0
         assert form.lanes <= 32
-        assert passes == -(-n // (64 if width == 2 else 128))
+        assert passes == -(-n // {1: 192, 2: 128, 4: 256}[width])
         assert passes * form.lanes * form.columns - n < max(3 * passes * width, n / 2)
 
 
