@@ -96,8 +96,8 @@ def matmul(
 
     Notes
     -----
-    m·n·k steps. Over `LOG`, on the CPU, an element r is within ``c ε max(1, |r|)``, ``c = min(k, 128)/2 + 16 ⌈k/512⌉ + 16`` (of sparse arrays
-    ``3k + 16``). More: Reference, Options; How it works, Accuracy.
+    m·n·k steps. Over `LOG`, on the CPU, an element r is within ``c ε max(1, |r|)``, ``c = min(k, 128)/2 + 16 ⌈k/512⌉ + 16`` (of sparse
+    arrays ``3k + 16``). More: Reference, Options; How it works, Accuracy.
     """
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(device, "shape") or hasattr(check, "shape"):
         semiring = as_semiring(semiring)
