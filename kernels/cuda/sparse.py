@@ -1,4 +1,4 @@
-"""Products of compressed rows on a GPU: how many threads share a row, and into which tiles the entries are cut."""
+"""Products of compressed rows on a GPU: what is launched for them, and once more where operands lie alike."""
 
 from __future__ import annotations
 
@@ -19,35 +19,14 @@ from semiring.kernels.cuda.elements import Flags
 from semiring.kernels.cuda.expansion import expanded_product
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.shapes import bounds_of
-from semiring.kernels.cuda.sums import size_of_sum, sum_of, summing_source
+from semiring.kernels.cuda.sparse_form import SparseForm, Tiling, bytes_of_entry, round_up, sparse_form, sparse_source, tiling
+from semiring.kernels.cuda.sums import size_of_sum
 from semiring.kernels.limits import SafeRange, threshold
 
-__all__ = ["CudaSparseProducts", "SparseForm", "SparsePlan", "sparse_form", "sparse_source"]
+__all__ = ["CudaSparseProducts", "SparsePlan"]
 
 Values = tuple[Any, ...]
 DTypes = tuple[np.dtype[Any], ...]
-
-_VECTOR, _MATRIX, _LEAST = 128, 256, 64
-"""Threads of a block of the product with a vector, and with a matrix, and where few rows are a tile."""
-
-_LANES = 32
-"""Threads that share a row at most."""
-
-_TERMS = 32
-"""Entries of a row that a lane takes of a product with a vector, about."""
-
-_PAIRS = 16
-"""Vectors of a row of the dense operand from which on a thread of a product with a matrix has two of them, else one."""
-
-_SCALARS, _SCALAR_BYTES = 3, 24
-"""Columns of a thread, about, and their bytes at most, where they are read one by one."""
-
-_RESIDENT, _LATENT = 6, 4
-"""Blocks of a product with a matrix that a multiprocessor has at a time; and where a thread has more than 16 bytes of columns, or a row for
-itself, and needs registers for more rows of the dense operand on their way."""
-
-_BYTES, _ITEMS = 30 << 10, {False: 2048, True: 1792}
-"""Bytes of a tile's entries at most; and rows and entries together that a tile has about, where rows are short, times a matrix or not."""
 
 _CUT, _MULTIPLY, _JOIN = range(3)
 """The phases of a launch."""
@@ -55,137 +34,8 @@ _CUT, _MULTIPLY, _JOIN = range(3)
 _PHASE = Sparse._fields.index("phase") - len(Sparse._fields) - len(Bounds._fields) + 1
 """The place of the word that has it, seen from the end."""
 
-_EIGHTH = 8
-"""A row of a tile's entries by this is not cut."""
-
 _NO_BOUNDS = Bounds(0, 0, 0, 0, 0)
 """Of a launch that compares nothing with them."""
-
-
-@dataclass(frozen=True)
-class SparseForm:
-    """Which kernel is generated.
-
-    Attributes
-    ----------
-    lanes : int
-        Threads that share a row.
-    columns : int
-        Of a thread.
-    width : int
-        How many of them are read at once.
-    matrix : bool
-        Whether the dense operand has columns; else it is a vector.
-    mixed : bool
-        Whether rows would meet each other in few banks of shared memory.
-    wide : bool
-        Whether numbers of columns have 64 bits.
-    swapped : bool
-        Whether it has the left factors of ⊗.
-    witness, checked : bool
-    """
-
-    lanes: int
-    columns: int
-    width: int
-    matrix: bool
-    mixed: bool
-    wide: bool
-    swapped: bool
-    witness: bool
-    checked: bool
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """How rows and entries are cut into tiles.
-
-    Attributes
-    ----------
-    threads : int
-        Of the block that has a tile.
-    items : int
-        Rows and entries together.
-    longest : int
-        Entries of a row that is not cut.
-    tiles : int
-    """
-
-    threads: int
-    items: int
-    longest: int
-    tiles: int
-
-
-def sparse_form(
-    rows: int, entries: int, n: int, *, width: int = 1, size: int = 4, wide: bool, swapped: bool, witness: bool, checked: bool = False
-) -> SparseForm:
-    """The form of a product with n columns, of which `width`, of some `size` each, are read at once."""
-    if n > 1:
-        lanes, columns = _shared(n, width, size)
-    else:
-        lanes, columns = min(_LANES, 1 << max(entries // (_TERMS * rows) - 1, 0).bit_length()), 1
-    return SparseForm(lanes, columns, width, n > 1, round(entries / rows) % 8 == 0, wide, swapped, witness, checked)
-
-
-def _shared(n: int, width: int, size: int) -> tuple[int, int]:
-    """The lanes that share a row of n columns, in as few passes as can be, and the columns of each."""
-    vectors = -(-n // width)
-    if width > 1:
-        each = 1 + (vectors >= _PAIRS)
-        passes = -(-vectors // (_LANES * each))
-        lanes = -(-vectors // (passes * each))
-    else:
-        most = max(2, _SCALAR_BYTES // size)
-        passes = -(-n // (_LANES * most))
-        each = min(_SCALARS, most)
-        lanes = min(_LANES, 1 << (-(-n // (passes * each)) - 1).bit_length())  # so that what they read lies in few lines of the cache
-    return lanes, width * -(-vectors // (passes * lanes))
-
-
-def tiling(form: SparseForm, rows: int, entries: int, entry_bytes: int) -> Tiling:
-    """The tiles: as many rows as groups of lanes, or several times as many where these are short."""
-    each, most = entries / rows + 1, _BYTES // entry_bytes
-    threads = _MATRIX if form.matrix else _VECTOR
-    while threads > _LEAST and threads // form.lanes * each > (min(most, _ITEMS[True] * 9 // 8) if form.matrix else most):
-        threads //= 2
-    groups = threads // form.lanes
-    turns = max(1, round(_ITEMS[form.matrix] / (groups * each)))
-    wanted = int(turns * groups * each * 31 / 32)  # as rows differ, and another turn of some groups takes as long as one of all
-    items = max(min(wanted, most), form.lanes, _LEAST)
-    return Tiling(threads, items, items // _EIGHTH, -(-(rows + entries) // items))
-
-
-def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
-    """The CUDA C++ of the kernel ``sparse``."""
-    total = sum_of(semiring, dtypes, witness=form.witness)
-    swapped, checked, mixed, matrix = (str(x).lower() for x in (form.swapped, form.checked, form.mixed, form.matrix))
-    how = f"Form<Summed, {total}<Summed>, {'long long' if form.wide else 'int'}, {swapped}, {checked}, {mixed}>"
-    call = f"sparse_product<{how}, {form.lanes}, {form.columns}, {form.width}, {matrix}>"
-    threads, blocks = _MATRIX if form.matrix else _VECTOR, resident(semiring, dtypes, form)
-    return summing_source(semiring, dtypes, "sparse.cuh", "sparse", call, threads, blocks=blocks)
-
-
-def resident(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
-    """Blocks that a multiprocessor has at a time at least."""
-    r = represent(semiring, dtypes)
-    if not form.matrix or form.witness or form.wide or r.has_series or r.is_heavy(witness=False):
-        return 1
-    return _LATENT if form.lanes == 1 or form.columns * r.size > 16 else _RESIDENT
-
-
-def bytes_of_entry(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
-    """Bytes of an entry in shared memory."""
-    r, index = represent(semiring, dtypes), 8 if form.wide else 4
-    if not form.matrix:
-        return index + sum(d.itemsize for d in r.dtypes)
-    aligned = min(r.size, 16)
-    return _up(_up(index, aligned) + r.size, max(index, aligned))
-
-
-def _up(size: int, multiple: int) -> int:
-    """The next multiple."""
-    return -(-size // multiple) * multiple
 
 
 class CudaSparseProducts:
@@ -407,7 +257,7 @@ def _planned(
     if form.matrix:
         shared = size * (room + form.mixed * (room // 16 + 1))
     else:
-        shared = sum(_up(width * room + 15, 128) for width in (index, *(d.itemsize for d in r.dtypes)))
+        shared = sum(round_up(width * room + 15, 128) for width in (index, *(d.itemsize for d in r.dtypes)))
     cuts, parts = 16 * (cut.tiles + 1), 2 * cut.tiles * n * size_of_sum(semiring, dtypes, witness=witness)
     nothing = (0,) * len(dtypes)
     last = threshold(int(r.zero[0]), signed=signed) if r.clamped else 0
