@@ -70,6 +70,10 @@ def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tup
         return np.arange(n), "natural"
     if order != "auto" and order not in ORDERS:
         raise GraphError(f"order {order!r} is unknown; it may be 'auto', {_names()}, or an array of the vertices in their order")
+    if len(heads) > np.iinfo(np.int32).max:
+        raise GraphError(
+            f"METIS and SciPy order at most 2³¹ − 1 entries, and there are {len(heads):,}; pass the vertices in an order of yours"
+        )
     for name in ORDERS if order == "auto" else (order,):
         module, find = ORDERS[name]
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import re
 from fractions import Fraction
 from typing import Any
@@ -532,3 +533,23 @@ def test_what_is_stored_twice_is_added_with_the_semirings_sum() -> None:
     assert sr.closure(graph, "max-min")[0].tolist() == [np.inf, 5, 1]
     assert sr.power(graph, 2, "min-plus").toarray()[0, 2] == sr.matmul(graph, graph, "min-plus").toarray()[0, 2] == 4
     assert sr.statistics(graph).largest == 4
+
+
+def test_a_factor_says_how_it_is_kept() -> None:
+    with pytest.raises(TypeError, match=r"f\.save\(path\)"):
+        pickle.dumps(sr.factor(nx.path_graph(3)))
+
+
+@pytest.mark.parametrize("function", [sr.factor, sr.apsp, sr.statistics, sr.reachability, sr.cycle_mean, sr.transitive_closure])
+def test_entries_outside_of_a_sparse_array_are_refused(function: Any) -> None:
+    graph = sp.csr_array(np.array([[0, 1.0, 2], [0, 0, 3], [1, 0, 0]]))
+    graph.indices[1] = 7
+    with pytest.raises(sr.GraphError, match=r"outside of its shape \(3, 3\)"):
+        function(graph)
+
+
+@pytest.mark.parametrize("function", [sr.factor, sr.apsp, sr.statistics])
+def test_more_vertices_than_there_is_memory(function: Any) -> None:
+    graph = sp.coo_array(([1.0], ([0], [2**40])), shape=(2**41, 2**41))
+    with pytest.raises(sr.TooLargeError, match="2,199,023,255,552 vertices"):
+        function(graph)
