@@ -42,7 +42,7 @@ ORDERS: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
     "metis": ("pymetis", _metis),
     "minimum degree": ("scipy", _scipy),
 }
-"""The module that finds each order, and how; the best first."""
+"""The module that finds each order, and how; the best first. (Of suitesparse-amd the wheels take dense matrices only.)"""
 
 
 def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tuple[Array, str]:
