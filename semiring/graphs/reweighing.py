@@ -111,7 +111,7 @@ def reweighed(
 
 def _of_graph(graph: Any, semiring: Semiring, dtypes: DTypes, labels: Sequence[Hashable] | None, n: int) -> tuple[Array, Array, Values]:
     """The edges of a graph of the same vertices."""
-    read = edges_of(graph, semiring, dtype=dtypes if len(dtypes) > 1 else dtypes[0], closed=True)
+    read = edges_of(graph, semiring, dtype=dtypes[0] if len(dtypes) == 1 else dtypes, closed=True)
     assert read is not None, "it lists its edges"
     edges, names = read
     if names is None:
