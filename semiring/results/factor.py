@@ -204,7 +204,7 @@ class Factor(FactorExports):
         ends = chosen(sources, n, self._labels, "sources"), chosen(targets, n, self._labels, "targets")
         backward = sources is None and targets is not None
         roots, others = ends[::-1] if backward else ends
-        self._require_room(len(roots.numbers), n, sum(d.itemsize for d in self.dtypes) + 4)
+        self._require_room(len(roots.numbers), n, sum(d.itemsize for d in self.dtypes) + 4, "paths from fewer vertices")
         every = np.arange(n)
         between = (every, roots.numbers) if backward else (roots.numbers, every)
         found = self._matrix.between(*between, every_source=backward or roots.every, every_target=not backward or roots.every)
@@ -385,16 +385,16 @@ class Factor(FactorExports):
 
     def _elements(self, sources: Vertices, targets: Vertices) -> Any:
         """Elements between vertices, where the memory has room for them."""
-        self._require_room(len(sources.numbers), len(targets.numbers), sum(d.itemsize for d in self.dtypes))
+        self._require_room(len(sources.numbers), len(targets.numbers), sum(d.itemsize for d in self.dtypes), "fewer, or go through f.blocks()")
         ends = sources.numbers, targets.numbers
         found = self._matrix.between(*ends, every_source=sources.every, every_target=targets.every, on_host=False)
         return shown(found, sources, targets, None)
 
-    def _require_room(self, rows: int, columns: int, size: int) -> None:
+    def _require_room(self, rows: int, columns: int, size: int, instead: str) -> None:
         """Refuse so many elements of so many bytes, if the memory has no room for them."""
         needed, device = rows * columns * size, self._matrix.device
         if not fits(needed, device):
             raise TooLargeError(
                 f"{rows:,} × {columns:,} elements take {format_bytes(needed)}, but {format_bytes(free_on(device) or 0)} of memory are "
-                f"available; ask for fewer, or go through f.blocks()"
+                f"available; ask for {instead}"
             )
