@@ -164,7 +164,7 @@ def require_memory(
         remedies.append("the memory of the host (device='cpu', and an array that lies there)")
     remedies += [
         "one connected component at a time (scipy.sparse.csgraph.connected_components)",
-        "of a sparse graph some rows at a time (sources=…, sr.factor(graph).blocks()), or what they come to (sr.statistics, sr.reachability)",
+        "of a sparse graph some rows at a time (sources=…, sr.factor(graph).blocks()), or what all say (sr.statistics, sr.reachability)",
     ]
     if not gpu and not batch:
         remedies.append("for a matrix in a file (numpy.memmap, Zarr), checkpoint=folder, where the result is a file too")

@@ -385,7 +385,9 @@ class Factor(FactorExports):
 
     def _elements(self, sources: Vertices, targets: Vertices) -> Any:
         """Elements between vertices, where the memory has room for them."""
-        self._require_room(len(sources.numbers), len(targets.numbers), sum(d.itemsize for d in self.dtypes), "fewer, or go through f.blocks()")
+        self._require_room(
+            len(sources.numbers), len(targets.numbers), sum(d.itemsize for d in self.dtypes), "fewer, or go through f.blocks()"
+        )
         ends = sources.numbers, targets.numbers
         found = self._matrix.between(*ends, every_source=sources.every, every_target=targets.every, on_host=False)
         return shown(found, sources, targets, None)
