@@ -92,6 +92,10 @@ what many breadth-first searches do together."""
 EDGE = {"best": 2.7e-9, "levels": 1.2e-9, "rounds": 1.6e-9}
 """Of an edge each time that a search looks at it."""
 
+NEAR, FAR = 25_000, {"best": 5.5e-9, "levels": 2.5e-9, "rounds": 2.5e-9}
+"""Vertices whose distances stay in the second-level cache of a core; and what an edge that a search looks at takes more for each doubling
+of them. 2026-11-24; rounds as levels."""
+
 ROUNDS = 0.25
 """How often rounds look at an edge, where nobody has tried: times log₂ n, and once at least."""
 

@@ -82,7 +82,8 @@ def search_seconds(problem: Problem, *, compiled: bool) -> float:
     if order == "levels" and seen < found:  # searches that meet look at a vertex and its edges together
         each = each * seen / found + machine.PLACED
     again = machine.AGAIN * max(0.0, seen - found) if order == "rounds" else 0.0
-    search = n * (found * (each + machine.TREE * problem.paths) + again) + edges * seen * machine.EDGE[order]
+    edge = machine.EDGE[order] + machine.FAR[order] * max(0.0, math.log2(max(1, n) / machine.NEAR))
+    search = n * (found * (each + machine.TREE * problem.paths) + again) + edges * seen * edge
     search += n * machine.ENTRY * (1 + problem.paths)
     call = _listing(problem) + machine.SEARCH_CALL
     if not compiled:
