@@ -82,14 +82,18 @@ def search_seconds(problem: Problem, *, compiled: bool) -> float:
     if order == "levels" and seen < found:  # searches that meet look at a vertex and its edges together
         each = each * seen / found + machine.PLACED
     again = machine.AGAIN * max(0.0, seen - found) if order == "rounds" else 0.0
-    edge = machine.EDGE[order] + machine.FAR[order] * max(0.0, math.log2(max(1, n) / machine.NEAR))
-    search = n * (found * (each + machine.TREE * problem.paths) + again) + edges * seen * edge
+    search = n * (found * (each + machine.TREE * problem.paths) + again) + edges * seen * (machine.EDGE[order] + _far(problem))
     search += n * machine.ENTRY * (1 + problem.paths)
     call = _listing(problem) + machine.SEARCH_CALL
     if not compiled:
         return call + count * (machine.SEARCH + search * (machine.EXACT_SEARCH if problem.exact else machine.NUMPY_SEARCH))
     alone, workers = count * (machine.SEARCH + search), max(1, min(thread_count(problem.threads), count))
     return call + min(alone, machine.SEARCH_THREADS + alone / workers)
+
+
+def _far(problem: Problem) -> float:
+    """Of an edge that a search looks at, where the distances of all vertices are too many for the second-level cache of a core."""
+    return machine.FAR[problem.order] * max(0.0, math.log2(max(1, problem.n) / machine.NEAR))
 
 
 def elimination_seconds(problem: Problem) -> float:
@@ -119,7 +123,9 @@ def _analysis_seconds(problem: Problem) -> float:
 def scipy_seconds(problem: Problem) -> float:
     """Of SciPy's searches: Dijkstra's algorithm from each source, with negative edges Johnson's, n rounds over all edges first."""
     n, edges, count, order = problem.n, problem.edges or 0, problem.rows, problem.order
-    search = problem.reach.found * (n * _logarithms(n, edges) * machine.SCIPY_FOUND[order] + edges * machine.SCIPY_EDGE[order])
+    search = problem.reach.found * (
+        n * _logarithms(n, edges) * machine.SCIPY_FOUND[order] + edges * (machine.SCIPY_EDGE[order] + _far(problem))
+    )
     search += n * machine.SCIPY_ENTRY * (1 + problem.paths)
     rounds = n * edges * machine.SCIPY_ROUND if order == "rounds" else 0.0
     return _listing(problem) + machine.SCIPY_CALL + count * search + rounds
