@@ -323,10 +323,6 @@ class Factor(FactorExports):
         add = operations_for(self.semiring, self.dtypes).add
         self._matrix.update(*combine_runs(numbers[order], tuple(v[order] for v in given), add))
 
-    def __reduce__(self) -> Any:
-        """A factor is no pickle: what it holds is compiled, or lies on a GPU."""
-        raise TypeError("a factor cannot be pickled; f.save(path) writes it, and sr.Factor.load(path) reads it, in another process too")
-
     @staticmethod
     @raised_here
     def load(

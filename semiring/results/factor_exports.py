@@ -157,3 +157,7 @@ class FactorExports(Shown):
         from semiring.results import factor_files  # only where it is wanted: a first call should be quick
 
         factor_files.save(path, factor_files.Saved(self._matrix, self._labels, self._listed, self._directed, self._by_rows))
+
+    def __reduce__(self) -> Any:
+        """A factor is no pickle: what it holds is compiled, or lies on a GPU."""
+        raise TypeError("a factor cannot be pickled; f.save(path) writes it, and sr.Factor.load(path) reads it, in another process too")
