@@ -13,11 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address, layout, matched, share
 from semiring.arrays.threads import Threaded
 from semiring.common.errors import DivergentPivot
+from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import STATUS
 from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.kernels import kernels_for
@@ -71,8 +73,17 @@ class Operand:
 
 def copied(block: Block, *, via: bool = False) -> Block:
     """A contiguous copy of a block; with its construction matrix, if it has one, on request."""
-    kept = np.array(block.via, order="C") if via and block.via is not None else None
-    return Block(tuple(np.array(v, order="C") for v in block.values), kept, block.row, block.column)
+    kept = _on_cache_lines(block.via) if via and block.via is not None else None
+    return Block(tuple(map(_on_cache_lines, block.values)), kept, block.row, block.column)
+
+
+def _on_cache_lines(matrix: NDArray[Any]) -> NDArray[Any]:
+    """A contiguous copy that begins on a cache line, so that no vector of a row of whole lines lies in two."""
+    memory = np.empty(matrix.nbytes + CACHE_LINE, np.uint8)
+    start = -address(memory) % CACHE_LINE
+    copy = memory[start : start + matrix.nbytes].view(matrix.dtype).reshape(matrix.shape)
+    copy[...] = matrix
+    return copy
 
 
 def assign(to: Block, source: Block) -> None:

@@ -120,6 +120,9 @@ _SHARES = 4
 _DOT = 4
 """Vectors from which on the terms of a sum are added lane by lane."""
 
+_SCATTERED_ROWS, _SCATTERED_BYTES = 64, 2048
+"""Rows of a pivot block, and bytes from one to the next, from which on a copy is closed in its place."""
+
 _RELATIONS = 512
 """Ways in which operands and results lie to each other that are remembered: blocks of one matrix lie in few."""
 
@@ -363,7 +366,7 @@ def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -
         [pack(words, [MatrixWords(*(0, 0, 0), *(0, 0, 0), *(0, x.down // x.size, 1)) for x in layouts])],
         [*_slots("C", len(layouts)), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
-        direct=all(map(_is_aligned, layouts)) and all(map(has_rows, [*layouts, *via])),
+        direct=all(map(_is_aligned, layouts)) and all(has_rows(x) and not _is_scattered(x) for x in (*layouts, *via)),
     )
 
 
@@ -388,6 +391,11 @@ def _held(A: tuple[Layout, ...], B: tuple[Layout, ...], C: tuple[Layout, ...], w
 def _is_aligned(x: Layout) -> bool:
     """Whether elements of a matrix lie apart by multiples of their size, as kernels count; a field of packed records may lie between."""
     return x.down % x.size == x.across % x.size == 0
+
+
+def _is_scattered(x: Layout) -> bool:
+    """Whether the rows of a pivot block lie so far apart that they meet in few sets of a cache: two copies take less time than that."""
+    return x.rows >= _SCATTERED_ROWS and x.down >= max(_SCATTERED_BYTES, 2 * x.columns * x.size)
 
 
 def has_rows(x: Layout) -> bool:
