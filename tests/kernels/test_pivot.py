@@ -243,3 +243,33 @@ def test_bits_are_closed_and_eliminated_like_bytes(n: int) -> None:
         expected = closed(CpuEngine(BOOLEAN, (np.dtype(bool),)), (a,), method)
         assert isinstance(expected, Block)
         np.testing.assert_array_equal(found, expected.values[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("witness", [False, True])
+def test_a_block_whose_rows_lie_far_apart_is_closed_where_it_lies(dtype: str, witness: bool) -> None:
+    """It is closed in a copy: the result, and what a divergent pivot leaves, are those of a block of its own; nothing else changes."""
+    rng = np.random.default_rng(0)
+    engine = CpuEngine(MIN_PLUS, (np.dtype(dtype),), 1)
+    for least in (1, -1):
+        whole = rng.integers(1, 99, (130, 1030)).astype(dtype)
+        whole[91, 95] = least  # on the diagonal of the block
+        via = np.full(whole.shape, -1, np.int32)
+        inside = np.s_[1:129, 5:133]
+        expected, far = (
+            Block((a,), v if witness else None, 7, 7) for a, v in ((whole[inside].copy(), via[inside].copy()), (whole[inside], via[inside]))
+        )
+        kept, pivots = whole.copy(), []
+        for block in (expected, far):
+            if least < 0:
+                with pytest.raises(DivergentPivot) as error:
+                    engine.close(block)
+                pivots.append(error.value.args)
+            else:
+                engine.close(block)
+        assert pivots[:1] == pivots[1:]
+        np.testing.assert_array_equal(far.values[0], expected.values[0])
+        if witness:
+            np.testing.assert_array_equal(far.via, expected.via)
+        kept[inside] = whole[inside]
+        np.testing.assert_array_equal(whole, kept)
