@@ -154,11 +154,11 @@ class Sides(Protocol):
     @property
     def alignment(self) -> int: ...  # noqa: D102 (described in `Engine`)
     @property
-    def pivot(self) -> int: ...  # noqa: D102
+    def pivot(self) -> int: ...  # noqa: D102 (likewise)
     @property
-    def sweep(self) -> int: ...  # noqa: D102
+    def sweep(self) -> int: ...  # noqa: D102 (likewise)
     @property
-    def block(self) -> int: ...  # noqa: D102
+    def block(self) -> int: ...  # noqa: D102 (likewise)
 
 
 class Engine(Primitives, Protocol):

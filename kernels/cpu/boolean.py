@@ -225,7 +225,7 @@ class BitsKernel:
         def row(i: str, _: list[str]) -> None:
             octets, bits = em.at("i8", x["a"], em.mul(i, x["a_groups"])), em.at("i64", x["c"], em.mul(i, x["c_rows"]))
             for start, stop, count in zip(ends, ends[1:], (64, 8, 1), strict=False):
-                em.loop(start, stop, count, lambda j, _, count=count: convert(em, octets, bits, j, count))  # type: ignore[misc]
+                em.loop(start, stop, count, lambda j, _, count=count: convert(em, octets, bits, j, count))  # type: ignore[misc]  # the default of a lambda
 
         em.loop(0, x["m"], 1, row)
         em.line("ret void")

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address, layout, matched, share
-from semiring.arrays.threads import Threaded
+from semiring.arrays.threads import Threaded, new_scratch
 from semiring.common.errors import DivergentPivot
-from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import STATUS
 from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.kernels import kernels_for
@@ -79,9 +78,8 @@ def copied(block: Block, *, via: bool = False) -> Block:
 
 def _on_cache_lines(matrix: NDArray[Any]) -> NDArray[Any]:
     """A contiguous copy that begins on a cache line, so that no vector of a row of whole lines lies in two."""
-    memory = np.empty(matrix.nbytes + CACHE_LINE, np.uint8)
-    start = -address(memory) % CACHE_LINE
-    copy = memory[start : start + matrix.nbytes].view(matrix.dtype).reshape(matrix.shape)
+    (elements,) = new_scratch(matrix.nbytes).arrays([(matrix.size, matrix.dtype)])
+    copy = elements.reshape(matrix.shape)
     copy[...] = matrix
     return copy
 
@@ -118,7 +116,7 @@ class CpuEngine(ArrayEngine, Threaded):
         self.pivot = self._kernels.pivot
 
     @property
-    def _operations(self) -> Operations:  # type: ignore[override]
+    def _operations(self) -> Operations:  # type: ignore[override]  # which is derived here
         """⊕, ⊗ and 1 on arrays, for what has no kernel."""
         return operations_for(self.semiring, self.dtypes)
 

@@ -90,7 +90,7 @@ class PairKernel(SearchKernel):
         best, meet, seen = arrays["best"], em.variable(-1), em.variable(0)
         zero, one = ([Value(s.literal(v), s) for v, s in zip(unit, rep.outer, strict=True)] for unit in (rep.zero, rep.one))
         for side, root in zip(sides, (x["source"], x["target"]), strict=True):
-            em.loop(0, x["n"], 1, lambda v, _, side=side: self._store(side.row, v, zero))  # type: ignore[misc]
+            em.loop(0, x["n"], 1, lambda v, _, side=side: self._store(side.row, v, zero))  # type: ignore[misc]  # the default of a lambda
             self._store(side.row, root, one)
             side.queue.push(root, one)
         self._store(best, 0, zero)

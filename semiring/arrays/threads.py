@@ -21,7 +21,7 @@ from semiring.common import forks
 from semiring.common.errors import SemiringError
 from semiring.common.units import CACHE_LINE
 
-__all__ = ["Scratch", "Threaded", "return_scratch", "run", "take_scratch", "thread_count"]
+__all__ = ["Scratch", "Threaded", "new_scratch", "return_scratch", "run", "take_scratch", "thread_count"]
 
 Task = TypeVar("Task")
 _helpers = 0
@@ -206,16 +206,16 @@ _free: deque[Scratch] = deque(maxlen=_MOST)
 def take_scratch(size: int) -> Scratch:
     """At least `size` bytes, with anything in them."""
     if size > _LARGEST:
-        return _made(size)
+        return new_scratch(size)
     try:
         scratch = _free.pop()
     except IndexError:
-        return _made(size)
-    return scratch if scratch.size >= size else _made(size)
+        return new_scratch(size)
+    return scratch if scratch.size >= size else new_scratch(size)
 
 
-def _made(size: int) -> Scratch:
-    """New scratch, which begins on a cache line."""
+def new_scratch(size: int) -> Scratch:
+    """Memory that nobody has to return, which begins on a cache line."""
     owner = np.empty(size + CACHE_LINE, dtype=np.uint8)
     start = address(owner)
     return Scratch(size, start + -start % CACHE_LINE, owner)

@@ -108,7 +108,7 @@ def takes(options: Any) -> Callable[[F], F]:
                 kind = Options.__annotations__[name]
                 kind = getattr(kind, "__forward_arg__", kind)
                 parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
-        function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]  # functions may have one
         return function
 
     return with_signature
