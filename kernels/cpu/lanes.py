@@ -252,8 +252,8 @@ class LaneKernel:
                 candidate = [Value(rep.decode(merged, x, found[x], threshold), s) for x, s in enumerate(rep.outer)]
                 places = [em.at(s.ir, p, place) for s, p in zip(rep.outer, c, strict=True)]
                 update(
-                    merged, rep.add, rep.outer, rep.extremum, candidate, places,
-                    (em.at("i32", via, place), found[-1]) if self.witness else None,
+                    merged, rep.add, rep.outer, rep.extremum, [candidate], places,
+                    (em.at("i32", via, place), [found[-1]]) if self.witness else None,
                 )  # fmt: skip
 
         def rows_of(i: str, rows: int) -> None:

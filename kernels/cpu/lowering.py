@@ -231,8 +231,8 @@ def store_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[st
         low.em.store(s.vector(low.width), value.name, low.em.at(s.ir, a, i), s.bytes)
 
 
-Via = tuple[str, str]
-"""Where the witness is kept (an address), and the vector of i32 to put there."""
+Via = tuple[str, Sequence[str]]
+"""Where the witness is kept (an address), and the vector of i32 to put there, one for each candidate."""
 
 
 def improve(
@@ -254,23 +254,30 @@ def update(
     add: Sequence[Expr],
     scalars: Sequence[Scalar],
     extremum: str | None,
-    candidate: Sequence[Value],
+    candidates: Sequence[Sequence[Value]],
     places: Sequence[str],
     via: Via | None,
 ) -> None:
-    """Emit C ← C ⊕ candidate at `places`, one address a component."""
+    """Emit C ← C ⊕ candidate at `places`, one address a component, for one candidate after the other."""
     em, width = low.em, low.width
-    old = [Value(em.load(s.vector(width), p, s.bytes), s) for s, p in zip(scalars, places, strict=True)]
-    new, is_better = improve(low, add, scalars, extremum, old, candidate)
-    for value, scalar, place in zip(new, scalars, places, strict=True):
-        em.store(scalar.vector(width), value.name, place, scalar.bytes)
+    value = [Value(em.load(s.vector(width), p, s.bytes), s) for s, p in zip(scalars, places, strict=True)]
+    better = []
+    for candidate in candidates:
+        value, is_better = improve(low, add, scalars, extremum, value, candidate)
+        if via is not None:
+            better.append(is_better())
+    for v, scalar, place in zip(value, scalars, places, strict=True):
+        em.store(scalar.vector(width), v.name, place, scalar.bytes)
     if via is not None:
-        store_where(low, is_better(), via)
+        to, (code, *later) = via
+        for condition, winner in zip(better[1:], later, strict=True):
+            code = low.select(condition, I32, winner, code)
+        store_where(low, low.any_of(better), to, code)
 
 
-def store_where(low: Lowering, condition: str, via: Via) -> None:
-    """Emit the store of witnesses where the condition holds."""
-    em, ir, (place, code) = low.em, I32.vector(low.width), via
+def store_where(low: Lowering, condition: str, place: str, code: str) -> None:
+    """Emit the store of a vector of witnesses where the condition holds."""
+    em, ir = low.em, I32.vector(low.width)
     if low.target.masks and low.width > 1:
         em.masked_store(I32, low.width, code, place, condition)
     else:

@@ -66,7 +66,7 @@ class MicroKernel:
         """C ← C ⊕ found at `places`, one a component; where that improves C strictly, ``via`` ← code."""
         threshold = self.args.threshold(low.em, self.rep.inner[0], low.width) if self.rep.kind == "clamped" else ""
         candidate = [Value(self.rep.decode(low, c, found[c], threshold), s) for c, s in enumerate(self.rep.outer)]
-        update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidate, places, (via, code) if self.witness else None)
+        update(low, self.rep.add, self.rep.outer, self.rep.extremum, [candidate], places, (via, [code]) if self.witness else None)
 
     def merge_edge(self) -> Emitter:
         """``merge_edge(args, tile…, codes, C…, via, rows, columns)``: a tile in memory that hangs over C's edge."""
@@ -181,7 +181,7 @@ class MicroKernel:
         before = self._from_memory(self._memory)
         for old, new, (i, j) in zip(before, self._by_vector(found), self._vectors, strict=True):
             values = [[Value(v, s) for v, s in zip(x, inner, strict=True)] for x in (old, new)]
-            store_where(low, improved(low, inner, self.rep.extremum, *values), (self._code_place(i, j), code))
+            store_where(low, improved(low, inner, self.rep.extremum, *values), self._code_place(i, j), code)
         self._to_memory(self._by_vector(found), self._memory)
         return found
 

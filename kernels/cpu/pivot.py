@@ -8,6 +8,7 @@ a vector of them, and the kernel ends where the pivot of one matrix diverges.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import STATUS, KernelArguments
@@ -19,6 +20,7 @@ from semiring.kernels.hardware import Target
 __all__ = ["PivotKernel", "outer_product"]
 
 Body = Callable[[Lowering, str], None]
+Pivot = tuple[list[Value], list[str]]
 
 
 def outer_product(rep: Representation, low: Lowering, left: list[Value], right: list[Value], threshold: str) -> list[Value]:
@@ -33,6 +35,12 @@ def outer_product(rep: Representation, low: Lowering, left: list[Value], right: 
 _UNROLLED = 4
 """Vectors that one turn of the innermost loop handles."""
 
+_TOGETHER = 4
+"""Components of pivots that one pass over a row takes in: each pass reads and writes it once."""
+
+_SEVERAL = 24
+"""Vertices from which on that takes less time; smaller blocks stay in the first-level cache."""
+
 
 class PivotKernel:
     """Generates ``close``, ``close_witness`` and ``eliminate``, or with so many `lanes` their groups, as ``close_group``."""
@@ -41,20 +49,30 @@ class PivotKernel:
         self.rep, self.target, self.width, self.lanes = rep, target, width, lanes
         self.components = range(len(rep.outer))
         self.args = KernelArguments(len(rep.outer))
+        self._together = max(1, _TOGETHER // len(rep.outer))
 
     def functions(self, name: str) -> list[Emitter]:
-        """The function called `name`."""
-        return [self._eliminate() if name == "eliminate" else self._close(name, witness=name == "close_witness")]
+        """The function called `name`, after those that it calls."""
+        if name == "eliminate":
+            return [self._eliminate()]
+        witness = name == "close_witness"
+        counts = sorted({1, self._together})
+        return [*(self._rows_take_in(name, count, witness=witness) for count in counts), self._close(name, witness=witness)]
 
-    def _open(self, name: str) -> tuple[Emitter, Lowering, Lowering]:
+    def _kernel(self, name: str) -> str:
+        """The function for one block, or for a group."""
+        return name if self.lanes == 1 else f"{name}_group"
+
+    def _open(self, name: str, parameters: str = "ptr %args") -> tuple[Emitter, Lowering, Lowering]:
         """The function, its operations on vectors and on single elements (of a group, all lanes), and what all its steps need."""
-        em = Emitter(name if self.lanes == 1 else f"{name}_group", "ptr %args", attributes="#0" if self.lanes == 1 else "#1")
+        called = self.lanes > 1 or parameters != "ptr %args"
+        em = Emitter(name, parameters, attributes="#1" if called else "#0")
         wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, self.lanes))
         self._n, self._pivots = self.args.load(em, "n"), self.args.load(em, "k")
         self._long = em.mul(self._n, self.lanes)
         clamped = self.rep.kind == "clamped"
         self._threshold = {low: self.args.threshold(em, self.rep.inner[0], low.width) if clamped else "" for low in (wide, single)}
-        self._ends = {v: str(em.round_down(self._long, v * self.width)) for v in (_UNROLLED, 1)}
+        self._ends = {v: str(em.round_down(self._long, v * self.width)) for v in (1, 2, _UNROLLED)}
         if self.lanes == 1:
             self._start, self._via = [self.args.pointer(em, ("C", c)) for c in self.components], self.args.pointer(em, "via")
             self._down, self._via_down = [self.args.load(em, ("C_rows", c)) for c in self.components], self.args.load(em, "via_rows")
@@ -82,16 +100,17 @@ class PivotKernel:
             return scalars
         return [Value(low.em.splat(v.name, s, low.width), s) for v, s in zip(scalars, self.rep.outer, strict=True)]
 
-    def _along(self, wide: Lowering, single: Lowering, body: Body) -> None:
+    def _along(self, wide: Lowering, single: Lowering, body: Body, vectors: int = _UNROLLED) -> None:
         """``body`` for all columns: by several vectors, by vectors, then one by one."""
         em, width = wide.em, self.width
 
         def several(j: str, _: list[str]) -> None:
-            for v in range(_UNROLLED):
+            for v in range(vectors):
                 body(wide, str(em.add(j, v * width)))
 
-        em.loop(0, self._ends[_UNROLLED], _UNROLLED * width, several)
-        em.loop(self._ends[_UNROLLED], self._ends[1], width, lambda j, _: body(wide, j))
+        if vectors > 1:
+            em.loop(0, self._ends[vectors], vectors * width, several)
+        em.loop(self._ends[vectors] if vectors > 1 else 0, self._ends[1], width, lambda j, _: body(wide, j))
         if self.lanes == 1:
             em.loop(self._ends[1], self._long, 1, lambda j, _: body(single, j))
 
@@ -99,11 +118,11 @@ class PivotKernel:
         """left ⊗ right."""
         return outer_product(self.rep, low, left, right, self._threshold[low])
 
-    def _take_in(self, low: Lowering, left: list[Value], row_k: list[str], row_i: list[str], j: str, via: Via | None) -> None:
-        """a_ij ← a_ij ⊕ left a_kj."""
-        candidate = self._product(low, left, self._load(low, row_k, j))
+    def _take_in(self, low: Lowering, pivots: list[Pivot], row_i: list[str], j: str, via: Via | None) -> None:
+        """a_ij ← a_ij ⊕ left a_kj for each of some pivots, given as (left, row k), one after the other."""
+        candidates = [self._product(low, left, self._load(low, row_k, j)) for left, row_k in pivots]
         places = [low.em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)]
-        update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidate, places, via)
+        update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidates, places, via)
 
     def _one(self, low: Lowering) -> list[Value]:
         """1 in all lanes."""
@@ -124,41 +143,78 @@ class PivotKernel:
         em.returning(condition)
 
     def _close(self, name: str, *, witness: bool) -> Emitter:
-        """Warshall's and Floyd's algorithm."""
-        em, wide, single = self._open(name)
-        first = self.args.load(em, "first") if witness else ""
+        """Warshall's and Floyd's algorithm, some pivots at a time.
 
-        def pivot(k: str, _: list[str]) -> None:
-            row_k, column_k = self._rows(em, k), str(em.mul(k, self.lanes))
-            self._refuse(em, self._divergent(single, self._load(single, row_k, column_k)), k)
-            code = em.let(f"trunc i64 {em.add(first, k)} to i32") if witness else ""
-            codes = {low: em.splat(code, I32, low.width) if witness else "" for low in (wide, single)}
+        Each of their rows takes in those before it, is tested, and then waits for those after it: every other row takes in all of them in
+        one pass as it would one by one. A pivot's own row would only gain p a_kj, and 1 ⊕ p = 1.
+        """
+        em, _, single = self._open(self._kernel(name))
 
-            def row(i: str, _: list[str]) -> None:
-                def improve() -> None:
-                    row_i = self._rows(em, i)
-                    scalars = self._load(single, row_i, column_k)
-                    spread = {low: self._spread(low, scalars) for low in (wide, single)}
+        def take_in(count: int, start: str | int, stop: str | int, k: str) -> None:
+            em.line(f"call void @{self._rows_function(name, count)}(ptr %args, i64 {start}, i64 {stop}, i64 {k})")
 
-                    def at(low: Lowering, j: str) -> None:
-                        # a_ij ← a_ij ⊕ a_ik a_kj
-                        where = (em.at("i32", self._via, em.add(em.mul(i, self._via_down), j)), codes[low]) if witness else None
-                        self._take_in(low, spread[low], row_k, row_i, j, where)
+        def group(k: str, _: list[str], count: int) -> None:
+            after = str(em.add(k, count))
 
-                    self._along(wide, single, at)
+            def own(p: str, _: list[str]) -> None:
+                row = em.add(p, 1)
+                em.loop(k, p, 1, lambda earlier, _: take_in(1, p, row, earlier))
+                self._refuse(em, self._divergent(single, self._load(single, self._rows(em, p), str(em.mul(p, self.lanes)))), p)
 
-                # Row k would only gain p a_kj, and 1 ⊕ p = 1.
-                em.branch(em.let(f"icmp ne i64 {i}, {k}"), improve)
+            em.loop(k, after, 1, own)
+            take_in(count, 0, self._n, k)
+            # Those before p that are of this group.
+            em.loop(em.add(k, 1), after, 1, lambda p, _: take_in(1, k, p, p))
 
-            em.loop(0, self._n, 1, row)
+        several = em.let(f"icmp sge i64 {self._n}, {_SEVERAL}")
+        whole = em.select_i64(several, em.round_down(self._pivots, self._together), 0)
+        em.loop(0, whole, self._together, functools.partial(group, count=self._together))
+        em.loop(whole, self._pivots, 1, functools.partial(group, count=1))
+        em.line("ret void")
+        return em
 
-        em.loop(0, self._pivots, 1, pivot)
+    def _rows_function(self, name: str, count: int) -> str:
+        """The name of the function by which rows take in so many pivots."""
+        return f"{self._kernel(name)}_rows_{count}"
+
+    def _rows_take_in(self, name: str, count: int, *, witness: bool) -> Emitter:
+        """``rows(args, start, stop, k)``: these rows, but for the pivots' own, take in `count` pivots from k on, one after the other."""
+        em, wide, single = self._open(self._rows_function(name, count), "ptr %args, i64 %start, i64 %stop, i64 %k")
+        pivots = [str(em.add("%k", t)) for t in range(count)]
+        rows, columns = [self._rows(em, k) for k in pivots], [str(em.mul(k, self.lanes)) for k in pivots]
+        first = em.add(self.args.load(em, "first"), "%k") if witness else 0
+        numbers = [em.let(f"trunc i64 {em.add(first, t)} to i32") for t in range(count)] if witness else []
+        codes = {low: [em.splat(number, I32, low.width) for number in numbers] for low in (wide, single)}
+
+        def take_in(i: str) -> None:
+            row_i = self._rows(em, i)
+            lefts: list[list[Value]] = []
+            for column in columns:
+                # a_ik as the pivots before leave it.
+                left = self._load(single, row_i, column)
+                for earlier, row_k in zip(lefts, rows, strict=False):
+                    candidate = self._product(single, earlier, self._load(single, row_k, column))
+                    left = single.evaluate(self.rep.add, left, candidate, self.rep.outer)
+                lefts.append(left)
+            spread = {low: [self._spread(low, left) for left in lefts] for low in (wide, single)}
+
+            def at(low: Lowering, j: str) -> None:
+                # a_ij ← a_ij ⊕ a_ik a_kj for each k
+                via = (em.at("i32", self._via, em.add(em.mul(i, self._via_down), j)), codes[low]) if witness else None
+                self._take_in(low, list(zip(spread[low], rows, strict=True)), row_i, j, via)
+
+            self._along(wide, single, at, _UNROLLED // count)
+
+        def row(i: str, _: list[str]) -> None:
+            em.branch(em.let(f"icmp uge i64 {em.sub(i, '%k')}, {count}"), lambda: take_in(i))
+
+        em.loop("%start", "%stop", 1, row)
         em.line("ret void")
         return em
 
     def _eliminate(self) -> Emitter:
         """Gauss and Jordan's elimination."""
-        em, wide, single = self._open("eliminate")
+        em, wide, single = self._open(self._kernel("eliminate"))
 
         def pivot(k: str, _: list[str]) -> None:
             row_k, column_k = self._rows(em, k), str(em.mul(k, self.lanes))
@@ -174,7 +230,7 @@ class PivotKernel:
 
                     def at(low: Lowering, j: str) -> None:
                         # a_ij ← a_ij ⊕ (a_ik p*) a_kj
-                        self._take_in(low, spread[low], row_k, row_i, j, None)
+                        self._take_in(low, [(spread[low], row_k)], row_i, j, None)
 
                     self._along(wide, single, at)
                     self._store(single, left, row_i, column_k)

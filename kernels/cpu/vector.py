@@ -159,7 +159,9 @@ class VectorKernel:
         rep, low = self.rep, self._outer[width]
         found = [Value(rep.decode(low, c, v, self._threshold[width]), s) for c, (v, s) in enumerate(zip(sums, rep.outer, strict=False))]
         places = [self._em.at(s.ir, x, i) for s, x in zip(rep.outer, self._result, strict=True)]
-        update(low, rep.add, rep.outer, rep.extremum, found, places, (self._em.at("i32", self._via, i), sums[-1]) if self.witness else None)
+        update(
+            low, rep.add, rep.outer, rep.extremum, [found], places, (self._em.at("i32", self._via, i), [sums[-1]]) if self.witness else None
+        )
 
     # Where elements of the result follow each other.
 
