@@ -100,7 +100,7 @@ class WitnessKernel:
                 outs = "".join(f", ptr {b}" for b in self._b)
                 em.line(f"call void @transpose(ptr %args{panels}, i64 %k{outs}, i64 {self._steps}, i64 {count})")
 
-                def row(i: str, _: list[str]) -> None:
+                def row(i: str, whole_slabs: bool) -> None:
                     below = em.smin(em.add(i, 1), last)
                     for s, (base, down) in zip(rep.outer, self._a, strict=True):
                         self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), self._begin)), self._steps)
@@ -109,10 +109,15 @@ class WitnessKernel:
                     codes = em.at("i32", via, em.add(em.mul(i, via_down), start))
                     a = [em.at(s.ir, x, em.add(em.mul(i, down), self._begin)) for s, (x, down) in zip(rep.outer, self._a, strict=True)]
                     c = [em.at(s.ir, x, em.add(em.mul(i, down), start)) for s, (x, down) in zip(rep.outer, self._c, strict=True)]
+                    self._whole_slabs = whole_slabs
                     em.loop(0, whole, width, lambda j, _: self._entries(em, a, c, j, codes, width))
                     em.loop(whole, count, 1, lambda j, _: self._entries(em, a, c, j, codes, 1))
 
-                em.loop(0, m, 1, row)
+                em.branch(
+                    em.let(f"icmp sge i64 {self._steps}, {tile.slab}"),
+                    lambda: em.loop(0, m, 1, lambda i, _: row(i, True)) and None,
+                    lambda: em.loop(0, m, 1, lambda i, _: row(i, False)) and None,
+                )
 
             em.loop(0, "%k", steps, part)
 
@@ -149,8 +154,8 @@ class WitnessKernel:
 
         em.repeat([("i64", mask)], lambda left: em.let(f"icmp ne i64 {left[0]}, 0"), following)
 
-    def _entry(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, start: str) -> None:
-        """``via[i, j]`` ← first + the lowest k of the slab from `start` on with a_ik ⊗ b_kj = c_ij."""
+    def _entry(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, begin: str) -> None:
+        """``via[i, j]`` ← first + the lowest k of the slab from `begin` on with a_ik ⊗ b_kj = c_ij."""
         b = [em.at(s.ir, p, em.mul(j, self._long)) for s, p in zip(self.rep.inner, self._b, strict=True)]
         c_place = [em.at(s.ir, p, j) for s, p in zip(self.rep.outer, c, strict=True)]
 
@@ -158,16 +163,18 @@ class WitnessKernel:
             em.store("i32", em.let(f"trunc i64 {em.add(em.add(self._first, self._begin), k)} to i32"), em.at("i32", codes, j), 4)
 
         def whole() -> None:
+            # The last slab may be a part of one. Then one is read that ends with it: no step before that slab gives C, or it had won.
+            start = em.smin(begin, self._last_whole)
             low = Lowering(em, self.target, self.tile.width, infinities=self.rep.inner_infinities)
             bits = self._hits(low, a, b, self._wanted(low, c_place), start, self.tile.slab)
             write(em.add(start, em.call("cttz.i64", "i64", ("i64", bits), ("i1", "true"))))
 
         def part() -> None:
-            best, begin = self._steps, start
+            best, start = self._steps, begin
             for width in (self.tile.width, 1):
                 low = Lowering(em, self.target, width, infinities=self.rep.inner_infinities)
                 wanted = self._wanted(low, c_place)
-                end = em.add(begin, em.round_down(em.sub(self._steps, begin), width))
+                end = em.add(start, em.round_down(em.sub(self._steps, start), width))
 
                 def search(p: str, found: list[str], low: Lowering = low, wanted: list[str] = wanted) -> list[str]:
                     bits = self._hits(low, a, b, wanted, p, low.width)
@@ -176,11 +183,11 @@ class WitnessKernel:
                     at = em.add(p, em.call("cttz.i64", "i64", ("i64", bits), ("i1", "false")))
                     return [em.select_i64(em.let(f"and i1 {hit}, {none}"), at, found[0])]
 
-                best = em.loop(begin, end, width, search, [("i64", best)])[0]
-                begin = str(end)
+                best = em.loop(start, end, width, search, [("i64", best)])[0]
+                start = str(end)
             write(best)
 
-        em.branch(em.let(f"icmp sle i64 {start}, {self._last_whole}"), whole, part)
+        (whole if self._whole_slabs else part)()
 
     def _hits(self, low: Lowering, a: list[str], b: list[str], wanted: list[str], p: str, steps: int) -> str:
         """One bit for each of `steps` values of k from p on: whether a⊗b is the wanted element."""
