@@ -22,7 +22,7 @@ from semiring.common.errors import DivergentPivot
 from semiring.kernels.cpu.arguments import STATUS
 from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.launch import THIN, Launch, has_rows, stripe
+from semiring.kernels.cpu.launch import THIN, Launch, has_rows
 from semiring.kernels.cpu.stacks import StackLaunch
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.limits import SafeRange
@@ -257,13 +257,6 @@ class CpuEngine(ArrayEngine, Threaded):
             a, hold_a = a.copied(), False
         if hold_b and b.layouts != c.layouts:
             b, hold_b = b.copied(), False
-        if C.via is not None and hold_a:
-            # The winners are looked up in the rows of A after C has changed: copies of some rows take their place.
-            (m, k), n = A.shape, C.shape[1]
-            rows = stripe(m, n, k, self._kernels.representation)
-            for part in (slice(top, top + rows) for top in range(0, m, rows)):
-                self._run(copied(A[part, :]), b.block, C[part, :], fresh)
-            return
         if C.via is not None and not a.contiguous_rows:
             a = a.copied()
         self._run(a.block, b.block, C, fresh, hold_a, hold_b)

@@ -23,7 +23,7 @@ from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
 from semiring.kernels.machine import LANE_ELEMENTS, SERIAL
 
-__all__ = ["SCRATCH", "THIN", "Launch", "Strides", "call", "has_rows", "pivot_launch", "product_launch", "stripe", "tasks_of"]
+__all__ = ["SCRATCH", "THIN", "Launch", "Strides", "call", "has_rows", "pivot_launch", "product_launch", "tasks_of"]
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,6 @@ class Tasks:
     threads: int
     scratch: dict[str, int]
     transposed_rows: int
-
-
-def stripe(m: int, n: int, k: int, rep: Representation) -> int:
-    """How many rows of A = C a witness product takes at a time: a copy of them takes A's place."""
-    size = sum(s.bytes for s in rep.inner)
-    return max(1, max(CPU_SCRATCH, m * n * size // 20) // max(1, k * size))
 
 
 _LOOKUP_COLUMNS, _LOOKUP_BYTES = 128, 4096
@@ -62,7 +56,7 @@ def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: i
     threads : int
     hold_a, hold_b : bool
         The operand is C itself, so a task packs its whole part of it before it changes C: then tasks are whole rows (columns) of C.
-        With a witness that is B alone.
+        With a witness it copies that of A.
     witness : bool
         A task also has some of Bᵀ.
     """
@@ -89,9 +83,11 @@ def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: i
     depth = tile.packed_steps(min(k, tile.depth), rep)
     line = 64 * len(rep.inner)
     scratch = {
-        "packed_a": (height * packed if hold_a else tile.block * depth) * size + line,
+        "packed_a": (height * packed if hold_a and not witness else tile.block * depth) * size + line,
         "packed_b": width * (packed if hold_b else depth) * size + line,
     }
+    if hold_a and witness:
+        scratch["packed_c"] = height * k * sum(s.bytes for s in rep.outer) + line
     columns, steps = transposed_shape(tile, rep)
     long = -(-min(k, steps) // 32) * 32 + 32 if witness else 0
     if witness:
@@ -320,7 +316,7 @@ def product_launch(
         direct=all(map(_is_aligned, layouts)) and all(map(has_rows, [*c, *via, *(a if witness and not name else ())])),
         operands=[(i, *extent(x)) for i, x in enumerate([*a, *b])],
         results=[(i, *extent(x)) for i, x in enumerate(c, 2 * count)],
-        relation=functools.partial(_held, tuple(a), tuple(b), tuple(c), witness),
+        relation=functools.partial(_held, tuple(a), tuple(b), tuple(c)),
         threads=tasks.threads,
         scratch=scratch,
         thin=not (by_tiles or name) and _is_thin(m, n, k, tiles[witness]),
@@ -378,13 +374,12 @@ def _slots(names: str, components: int) -> list[int]:
 
 
 @functools.lru_cache(maxsize=_RELATIONS)
-def _held(A: tuple[Layout, ...], B: tuple[Layout, ...], C: tuple[Layout, ...], witness: bool, *places: int) -> Held | None:
+def _held(A: tuple[Layout, ...], B: tuple[Layout, ...], C: tuple[Layout, ...], *places: int) -> Held | None:
     """`Launch.held` exactly, of matrices that lie like this at these addresses."""
     placed = [x._replace(address=place) for x, place in zip((*A, *B, *C), places, strict=False)]
     a, b, c = (placed[i : i + len(C)] for i in range(0, 3 * len(C), len(C)))
     hold_a, hold_b = (any(share(x, z) for x in operand for z in c) for operand in (a, b))
-    # The winners of a witness product are looked up in the rows of A after C has changed.
-    copies = (hold_a and (hold_b or witness or a != c)) or (hold_b and b != c)
+    copies = (hold_a and (hold_b or a != c)) or (hold_b and b != c)
     return None if copies else (hold_a, hold_b)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import KernelArguments
-from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.emitter import Emitter, Scalar
 from semiring.kernels.cpu.exponential import ExponentialKernel
 from semiring.kernels.cpu.lowering import Lowering
 from semiring.kernels.cpu.micro import MicroKernel
@@ -154,6 +154,9 @@ class ProductKernel:
         em = Emitter(self.name, "ptr %args")
         m, n, k = (self.args.load(em, x) for x in ("m", "n", "k"))
         hold_a, hold_b, fresh = (em.let(f"icmp ne i64 {self.args.load(em, x)}, 0") for x in ("hold_a", "hold_b", "fresh"))
+        if self.witness:
+            em.branch(hold_a, lambda: self._copy_a(em, m, k))
+            hold_a = "false"
         m_padded, n_padded = em.round_up(m, rows), em.round_up(n, columns)
         depths = em.select_i64(hold_a, k, em.smin(k, depth)), em.select_i64(hold_b, k, em.smin(k, depth))
         heights = em.select_i64(hold_a, m_padded, block)
@@ -228,6 +231,26 @@ class ProductKernel:
         em.loop(0, k, depth, depth_slab)
         em.line("ret void")
         return em
+
+    def _copy_a(self, em: Emitter, m: str, k: str) -> None:
+        """Let a copy take A's place, which is C: the winners are looked up in its rows after C has changed."""
+        copies = em.side_by_side(self.args.pointer(em, "packed_c"), self.rep.outer, em.mul(m, k))
+        for c, (s, copy) in enumerate(zip(self.rep.outer, copies, strict=True)):
+            start, down = self.args.pointer(em, ("A", c)), self.args.load(em, ("A_rows", c))
+
+            def row(i: str, _: list[str], s: Scalar = s, copy: str = copy, start: str = start, down: str = down) -> None:
+                source, to = em.at(s.ir, start, em.mul(i, down)), em.at(s.ir, copy, em.mul(i, k))
+                whole, width = em.round_down(k, self.tile.width), self.tile.width
+                for begin, end, lanes in ((0, whole, width), (whole, k, 1)):
+
+                    def move(p: str, _: list[str], ir: str = s.vector(lanes)) -> None:
+                        em.store(ir, em.load(ir, em.at(s.ir, source, p), s.bytes), em.at(s.ir, to, p), s.bytes)
+
+                    em.loop(begin, end, lanes, move)
+
+            em.loop(0, m, 1, row)
+            em.store("ptr", copy, self.args.place(em, ("A", c)), 8)
+            em.store("i64", k, self.args.place(em, ("A_rows", c)), 8)
 
     def _clear(self, em: Emitter, m: str, n: str) -> None:
         """C ← 0."""

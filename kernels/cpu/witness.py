@@ -20,10 +20,11 @@ __all__ = ["WitnessKernel"]
 class WitnessKernel:
     """Generates ``resolve(args, step, k, B…)``, which the product calls, and ``transpose``."""
 
-    # Of the part of the steps that is looked at: its first one, how many they are, and where the last whole slab begins.
+    # Of the part of the steps that is looked at: its first one, how many they are, whether no fewer than a slab, where the last one begins.
     _begin: str | int
     _steps: str
-    _last_whole: str | int
+    _has_slab: bool
+    _last_slab: str | int
 
     def __init__(self, rep: Representation, target: Target, tile: Tile) -> None:
         self.rep, self.target, self.tile = rep, target, tile
@@ -93,14 +94,14 @@ class WitnessKernel:
 
             def part(p: str, _: list[str]) -> None:
                 self._begin, self._steps = em.add("%step", p), em.smin(em.sub("%k", p), steps)
-                self._last_whole = em.sub(self._steps, tile.slab)
+                self._last_slab = em.sub(self._steps, tile.slab)
                 panels = "".join(
                     f", ptr {em.at(s.ir, f'%B{c}', em.add(em.mul(start, '%k'), em.mul(p, tile.columns)))}" for c, s in enumerate(rep.inner)
                 )
                 outs = "".join(f", ptr {b}" for b in self._b)
                 em.line(f"call void @transpose(ptr %args{panels}, i64 %k{outs}, i64 {self._steps}, i64 {count})")
 
-                def row(i: str, whole_slabs: bool) -> None:
+                def row(i: str, _: list[str]) -> None:
                     below = em.smin(em.add(i, 1), last)
                     for s, (base, down) in zip(rep.outer, self._a, strict=True):
                         self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), self._begin)), self._steps)
@@ -109,15 +110,14 @@ class WitnessKernel:
                     codes = em.at("i32", via, em.add(em.mul(i, via_down), start))
                     a = [em.at(s.ir, x, em.add(em.mul(i, down), self._begin)) for s, (x, down) in zip(rep.outer, self._a, strict=True)]
                     c = [em.at(s.ir, x, em.add(em.mul(i, down), start)) for s, (x, down) in zip(rep.outer, self._c, strict=True)]
-                    self._whole_slabs = whole_slabs
                     em.loop(0, whole, width, lambda j, _: self._entries(em, a, c, j, codes, width))
                     em.loop(whole, count, 1, lambda j, _: self._entries(em, a, c, j, codes, 1))
 
-                em.branch(
-                    em.let(f"icmp sge i64 {self._steps}, {tile.slab}"),
-                    lambda: em.loop(0, m, 1, lambda i, _: row(i, True)) and None,
-                    lambda: em.loop(0, m, 1, lambda i, _: row(i, False)) and None,
-                )
+                def rows(has_slab: bool) -> None:
+                    self._has_slab = has_slab
+                    em.loop(0, m, 1, row)
+
+                em.branch(em.let(f"icmp sge i64 {self._steps}, {tile.slab}"), lambda: rows(True), lambda: rows(False))
 
             em.loop(0, "%k", steps, part)
 
@@ -164,7 +164,7 @@ class WitnessKernel:
 
         def whole() -> None:
             # The last slab may be a part of one. Then one is read that ends with it: no step before that slab gives C, or it had won.
-            start = em.smin(begin, self._last_whole)
+            start = em.smin(begin, self._last_slab)
             low = Lowering(em, self.target, self.tile.width, infinities=self.rep.inner_infinities)
             bits = self._hits(low, a, b, self._wanted(low, c_place), start, self.tile.slab)
             write(em.add(start, em.call("cttz.i64", "i64", ("i64", bits), ("i1", "true"))))
@@ -187,7 +187,7 @@ class WitnessKernel:
                 start = str(end)
             write(best)
 
-        (whole if self._whole_slabs else part)()
+        (whole if self._has_slab else part)()
 
     def _hits(self, low: Lowering, a: list[str], b: list[str], wanted: list[str], p: str, steps: int) -> str:
         """One bit for each of `steps` values of k from p on: whether a⊗b is the wanted element."""

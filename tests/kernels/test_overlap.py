@@ -19,7 +19,7 @@ from semiring.kernels.cpu.boolean import BitsKernel
 from semiring.kernels.cpu.compiler import link
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.launch import stripe, tasks_of
+from semiring.kernels.cpu.launch import tasks_of
 from semiring.kernels.engine import Block
 from semiring.product import matmul
 from tests.kernels.samples import ISAS, Array, name
@@ -132,7 +132,7 @@ def test_a_plan_covers_each_element_once(m: int, n: int, k: int, threads: int, t
     k=st.integers(1, 5000),
     threads=st.sampled_from([1, 2, 8]),
     tiles=st.sampled_from(TILES),
-    held=st.sampled_from([(False, False, False), (True, False, False), (False, True, False), (False, False, True), (False, True, True)]),
+    held=st.tuples(st.booleans(), st.booleans(), st.booleans()).filter(lambda held: not (held[0] and held[1])),
 )
 def test_scratch_is_limited(m: int, n: int, k: int, threads: int, tiles: Any, held: tuple[bool, bool, bool]) -> None:
     """All workers together: 64 MiB, or 15 % of C if that is more."""
@@ -153,11 +153,6 @@ def test_scratch_is_limited(m: int, n: int, k: int, threads: int, tiles: Any, he
 @pytest.mark.parametrize("hold", [(False, False), (True, False), (False, True)])
 def test_plans_of_matrices_beyond_two_to_the_31(n: int, witness: bool, hold: tuple[bool, bool]) -> None:
     tile, witness_tile, rep = TILES[0]
-    if hold[0] and witness:
-        rows = stripe(n, n, n, rep)  # a copy of so many takes A's place
-        assert 4 * rows * n <= 0.06 * 4 * n * n
-        assert n // rows < 50
-        hold = (False, False)
     found = tasks_of(n, n, n, witness_tile if witness else tile, rep, 2, hold_a=hold[0], hold_b=hold[1], witness=witness)
     assert sum((bottom - top) * (right - left) for top, bottom, left, right in found.tiles) == n * n
     assert sum(found.scratch.values()) * found.threads <= 0.15 * 4 * n * n

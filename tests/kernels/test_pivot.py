@@ -24,7 +24,7 @@ from semiring.product import matmul
 from tests.kernels.samples import CASES, ISAS, SELECTIVE, DTypes, Values, assert_equal, elements, examples, laid_out, name, squeeze
 
 INF = math.inf
-SIDES = (0, 1, 2, 3, 16, 17, 33, 64, 65, 100)
+SIDES = (0, 1, 2, 3, 16, 17, 24, 27, 33, 64, 65, 100)
 IDEMPOTENT = [c for c in CASES if is_idempotent(*c)]
 
 
