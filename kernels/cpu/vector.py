@@ -27,6 +27,9 @@ __all__ = ["VectorKernel"]
 _ROWS = 8
 """Rows that are streamed at once, and dot products that are computed at once, unless a series makes each of them long."""
 
+_AHEAD = 1024
+"""Bytes of a row that are fetched ahead of what is read, beyond what processors foresee of so many rows."""
+
 
 class VectorKernel:
     """Generates ``matrix_vector_streamed``, ``matrix_vector_dot``, and for a vector on the left, each also with ``_witness``."""
@@ -92,12 +95,17 @@ class VectorKernel:
 
     # Terms.
 
-    def _elements(self, raw: Sequence[str], width: int) -> list[Value]:
-        """Elements of the matrix as inner ones, which are checked."""
-        for c, x in enumerate(raw):
+    def _elements(self, row: Sequence[str], place: str | int, width: int) -> list[Value]:
+        """Elements of a row of the matrix as inner ones, which are checked."""
+        em, low, found = self._em, self._inner[width], []
+        for c, (start, outer, inner) in enumerate(zip(row, self.rep.outer, self.rep.inner, strict=True)):
+            at = em.at(outer.ir, start, place)
+            if width > 1:
+                em.prefetch(em.at("i8", at, _AHEAD), write=False)
+            x = em.load(outer.vector(width), at, outer.bytes)
             self._check.take(c, x, width)
-        low = self._inner[width]
-        return [Value(self.rep.encode(low, c, x), s) for c, (x, s) in enumerate(zip(raw, self.rep.inner, strict=True))]
+            found.append(Value(self.rep.encode(low, c, x), inner))
+        return found
 
     def _term_of(self, p: str | int) -> list[Value]:
         """Element p of the vector in all lanes."""
@@ -205,8 +213,7 @@ class VectorKernel:
             places = [em.at(s.ir, x, place) for s, x in kept]
             sums = [em.load(s.vector(lanes), x, s.bytes) for (s, _), x in zip(kept, places, strict=True)]
             for begin, factor, code in zip(begins, factors, codes, strict=True):
-                raw = [em.load(s.vector(lanes), em.at(s.ir, x, column), s.bytes) for s, x in zip(rep.outer, begin, strict=True)]
-                sums = self._take(lanes, sums, self._elements(raw, lanes), factor, code)
+                sums = self._take(lanes, sums, self._elements(begin, column, lanes), factor, code)
             for value, (s, _), x in zip(sums, kept, places, strict=True):
                 em.store(s.vector(lanes), value, x, s.bytes)
 
@@ -243,8 +250,7 @@ class VectorKernel:
                 number = self._number(p, width)
                 code = em.let(f"add {I32.vector(width)} {number}, <{ramp}>") if width > 1 else number
             for r, start in enumerate(starts):
-                raw = [em.load(s.vector(width), em.at(s.ir, x, p), s.bytes) for s, x in zip(rep.outer, start, strict=True)]
-                found += self._take(width, sums[r * parts : (r + 1) * parts], self._elements(raw, width), factor, code)
+                found += self._take(width, sums[r * parts : (r + 1) * parts], self._elements(start, p, width), factor, code)
             return found
 
         def zeros(width: int) -> list[tuple[str, str]]:
