@@ -15,6 +15,7 @@ __all__ = ["EXTRAS", "installed", "show_config"]
 
 EXTRAS = {
     "graphs": ("scipy", "networkx"),
+    "sparse": ("pymetis", "scipy"),
     "symbolic": ("sympy",),
     "progress": ("tqdm",),
     "mpi": ("mpi4py",),
