@@ -21,6 +21,7 @@ __all__ = ["PivotKernel", "outer_product"]
 
 Body = Callable[[Lowering, str], None]
 Pivot = tuple[list[Value], list[str]]
+"""What a row is multiplied by, in all lanes, and the addresses of the pivot's row."""
 
 
 def outer_product(rep: Representation, low: Lowering, left: list[Value], right: list[Value], threshold: str) -> list[Value]:
@@ -119,7 +120,7 @@ class PivotKernel:
         return outer_product(self.rep, low, left, right, self._threshold[low])
 
     def _take_in(self, low: Lowering, pivots: list[Pivot], row_i: list[str], j: str, via: Via | None) -> None:
-        """a_ij ← a_ij ⊕ left a_kj for each of some pivots, given as (left, row k), one after the other."""
+        """a_ij ← a_ij ⊕ left a_kj for one pivot after the other."""
         candidates = [self._product(low, left, self._load(low, row_k, j)) for left, row_k in pivots]
         places = [low.em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)]
         update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidates, places, via)
@@ -163,12 +164,13 @@ class PivotKernel:
 
             em.loop(k, after, 1, own)
             take_in(count, 0, self._n, k)
-            # Those before p that are of this group.
-            em.loop(em.add(k, 1), after, 1, lambda p, _: take_in(1, k, p, p))
+            em.loop(em.add(k, 1), after, 1, lambda p, _: take_in(1, k, p, p))  # by the rows of the pivots before p
 
-        several = em.let(f"icmp sge i64 {self._n}, {_SEVERAL}")
-        whole = em.select_i64(several, em.round_down(self._pivots, self._together), 0)
-        em.loop(0, whole, self._together, functools.partial(group, count=self._together))
+        whole: str | int = 0
+        if self._together > 1:
+            several = em.let(f"icmp sge i64 {self._n}, {_SEVERAL}")
+            whole = em.select_i64(several, em.round_down(self._pivots, self._together), 0)
+            em.loop(0, whole, self._together, functools.partial(group, count=self._together))
         em.loop(whole, self._pivots, 1, functools.partial(group, count=1))
         em.line("ret void")
         return em
