@@ -128,6 +128,7 @@ AGREES: dict[str, tuple[Any, dict[str, Any]]] = {
     "a constant beyond floats of a carrier": (lambda a, b: a + b, {"domain": lambda a: a < 10**400}),
     "bits": (lambda a, b: (a & b) + (a ^ b) + (a << 3), {}),
     "shifts": (lambda a, b: a << b, {"domain": (0, INF)}),
+    "NumPy's integers that wrap, in a float": (lambda a, b: (a + 0.0 * b) * (a * b * (b * b)), {}),
     "large ends": (lambda a, b: min(a + b, 2**63 - 1), {}),
     "NaN": (lambda a, b: (a - b) * 0, {"domain": (-INF, INF)}),
     "functions": (lambda a, b: ops.exp(ops.log(abs(a) + 1)) + ops.sqrt(abs(b)), {}),
