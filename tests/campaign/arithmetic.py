@@ -66,17 +66,17 @@ def plain_table() -> Table:
 
 def rounded_table(dtype: np.dtype[Any]) -> Table:
     """Operations on `Near`, which bound what an engine may round when it computes in `dtype`."""
-    unit, single = unit_of(dtype), dtype == np.float32
+    unit, single, least = unit_of(dtype), dtype == np.float32, float(np.finfo(dtype).smallest_normal)
 
     def exact(value: Array, *operands: Array, grid: float) -> Any:
-        """Where a result needs no rounding: its operands are multiples of 1/grid, and it is not too large."""
+        """Where a result needs no rounding: its operands are multiples of 1/grid, and it is not too large, as are sums in another order."""
         if single:
-            return value == value.astype(np.float32)
+            return (value == value.astype(np.float32)) & ((np.abs(value) <= 2.0**24) | np.isinf(value))
         whole = functools.reduce(np.logical_and, (np.isinf(x) | (x * grid == np.rint(x * grid)) for x in operands))
         return whole & ((np.abs(value) <= 2.0**28) | np.isinf(value))
 
     def near(value: Array, error: Any, is_exact: Any = False, roundings: float = 1) -> Near:
-        local = np.where(is_exact, 0.0, roundings * unit * np.abs(value))
+        local = np.where(is_exact, 0.0, roundings * unit * np.maximum(np.abs(value), least))  # what is less underflows
         total = local + error
         return Near(value, total if np.any(total) else 0.0)
 
@@ -102,16 +102,20 @@ def rounded_table(dtype: np.dtype[Any]) -> Table:
         shifted = (np.frexp(x.value)[0] % 0.5 == 0) | (np.frexp(y.value)[0] % 0.5 == 0)  # by a power of two, or zero
         return near(value, error, exact(value, x.value, y.value, grid=2.0**12) | (shifted & (np.abs(value) > 1e-300)))
 
+    def quotient(error: Any, size: Any) -> Any:
+        """An error over what is no less than a size; there is none where that is not positive."""
+        return np.where(np.asarray(error) == 0, 0.0, np.where(size > 0, error / size, np.inf))
+
     def div(x: Near, y: Near) -> Near:
         value = x.value / y.value
-        return near(value, (x.error + np.abs(value) * y.error) / (np.abs(y.value) - y.error))
+        return near(value, quotient(x.error + np.abs(value) * y.error, np.abs(y.value) - y.error))
 
     def exp(x: Near) -> Near:
         value = np.exp(x.value)
         return near(value, np.exp(x.value + x.error) - value, roundings=_FUNCTION_ROUNDINGS)
 
     def log1p(x: Near) -> Near:
-        return near(np.log1p(x.value), x.error / (1 + x.value - x.error), roundings=_FUNCTION_ROUNDINGS)
+        return near(np.log1p(x.value), quotient(x.error, 1 + x.value - x.error), roundings=_FUNCTION_ROUNDINGS)
 
     def sqrt(x: Near) -> Near:
         root = np.sqrt(x.value)
