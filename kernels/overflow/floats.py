@@ -20,7 +20,11 @@ from semiring.kernels.limits import ValueStatistics, overflow_risk
 __all__ = ["certify_floats", "magnitudes", "product_of_magnitudes"]
 
 _GROWING = {"add", "sub", "mul"}
-_BOUNDED = CHOOSING | _GROWING | {"neg", "abs", "sqrt"}
+
+Range = tuple[float, float]
+"""The least and the greatest value of an expression; NaN where none is known."""
+
+_UNKNOWN = math.nan, math.nan
 
 
 def certify_floats(
@@ -86,33 +90,59 @@ def _product(
     limit = min(float(np.finfo(d).max) for d in dtypes if d.kind == "f")
     found: list[str] = []
 
-    def checked(op: str, args: list[float]) -> float:
-        size = _magnitude_of(op, args)
-        if size > limit:
+    def checked(op: str, args: list[Range]) -> Range:
+        values = _range_of(op, args, limit)
+        if _magnitude(values) > limit:
             found.append(op)
-        return size
+        return values
 
     roots = [root for root, d in zip(semiring.program.mul, dtypes, strict=True) if d.kind == "f"]
-    sizes = iter(fold(roots, left, right, _constant, checked))
-    return [next(sizes) if d.kind == "f" else size for d, size in zip(dtypes, left, strict=True)], found[0] if found else None
+    a, b = ([(-size, size) for size in sizes] for sizes in (left, right))
+    results = iter(fold(roots, a, b, _constant, checked))
+    return [_magnitude(next(results)) if d.kind == "f" else size for d, size in zip(dtypes, left, strict=True)], found[0] if found else None
 
 
-def _constant(value: Any) -> float:
-    """The magnitude of a constant."""
-    return 0.0 if value in (math.inf, -math.inf) else float(min(abs(value), sys.float_info.max))
+def _magnitude(values: Range) -> float:
+    """The largest magnitude in a range."""
+    least, greatest = values
+    return max(-least, greatest)
 
 
-def _magnitude_of(op: str, args: list[float]) -> float:
-    """The largest magnitude of an operation on magnitudes; NaN where none is known, as of a quotient, and of what is computed from that."""
-    if op not in _BOUNDED or any(map(math.isnan, args)):
-        return math.nan
+def _constant(value: Any) -> Range:
+    """The range of a constant; that of an infinite one is said to be 0."""
+    if value in (math.inf, -math.inf):
+        return 0.0, 0.0
+    most = sys.float_info.max
+    exact = float(max(-most, min(value, most)))
+    return exact, exact
+
+
+def _range_of(op: str, args: list[Range], limit: float) -> Range:
+    """The range of an operation on ranges; none is known of quotients and exponentials that may go beyond the limit, as they rarely do."""
+    chosen = args[1:] if op == "where" else args
+    if any(math.isnan(end) for values in chosen for end in values):
+        return _UNKNOWN
+    (a, b), (c, d) = chosen[0], chosen[-1]
+    ends: tuple[float, ...]
     match op:
-        case "add" | "sub":
-            return args[0] + args[1]
+        case "add":
+            ends = a + c, b + d
+        case "sub":
+            ends = a - d, b - c
         case "mul":
-            return args[0] * args[1]
-        case "where":
-            return max(args[1:])
+            ends = a * c, a * d, b * c, b * d
+        case "div" if c > 0 or d < 0:
+            ends = a / c, a / d, b / c, b / d
+        case "exp" if b < math.log(limit):
+            ends = math.exp(a), math.exp(b)
+        case "neg":
+            ends = -a, -b
+        case "abs":
+            ends = max(0.0, a, -b), max(-a, b)
         case "sqrt":
-            return math.sqrt(args[0])
-    return max(args)
+            ends = math.sqrt(max(0.0, a)), math.sqrt(max(0.0, b))
+        case _ if op in CHOOSING:
+            ends = a, b, c, d
+        case _:
+            return _UNKNOWN
+    return _UNKNOWN if op == "div" and max(map(abs, ends)) > limit else (min(ends), max(ends))

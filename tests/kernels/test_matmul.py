@@ -34,6 +34,8 @@ LARGEST = {d: float(np.finfo(d).max) for d in ("f4", "f8")}
 LUKASIEWICZ = Semiring("lukasiewicz", max, lambda a, b: max(a + b - 1, 0), 0, 1, domain=(0, 1))
 MINE = Semiring("mine", lambda a, b: a if a < b else b, lambda a, b: a + 2 * b, INF, 0)
 ROOTED = Semiring("rooted", max, lambda a, b: ops.sqrt(abs(a * b) / 3.5), 0, 1)
+DAMPED = Semiring("damped", max, lambda a, b: max(ops.exp(-abs(a)), a / 2) * b, 0, 1)
+SHARED = Semiring("shared", max, lambda a, b: (a / (abs(b) + 1)) * b, 0, 1)
 PACKED = Semiring("exp", max, lambda a, b: ops.exp(a) * b, 0, 1)
 
 
@@ -53,6 +55,8 @@ def single(value: Any, dtype: str = "f8") -> np.ndarray[Any, Any]:
         (MAX_TIMES, 0.1, 11),
         (MINE, 0.1, 0.6),
         (ROOTED, 0.1, 11),
+        (DAMPED, 0.5, 11),
+        (SHARED, 0.5, 11),
     ],
     ids=str,
 )
