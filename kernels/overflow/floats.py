@@ -118,7 +118,11 @@ def _constant(value: Any) -> Range:
 
 
 def _range_of(op: str, args: list[Range], limit: float) -> Range:
-    """The range of an operation on ranges; none is known of quotients and exponentials that may go beyond the limit, as they rarely do."""
+    """The range of an operation on ranges. None is known of an exponential or a quotient that could grow much: it rarely does.
+
+    What is not negative, say, is not known here, so that the range of its exponential would be far too large.
+    """
+    modest = limit**0.25
     chosen = args[1:] if op == "where" else args
     if any(math.isnan(end) for values in chosen for end in values):
         return _UNKNOWN
@@ -133,7 +137,7 @@ def _range_of(op: str, args: list[Range], limit: float) -> Range:
             ends = a * c, a * d, b * c, b * d
         case "div" if c > 0 or d < 0:
             ends = a / c, a / d, b / c, b / d
-        case "exp" if b < math.log(limit):
+        case "exp" if b < math.log(modest):
             ends = math.exp(a), math.exp(b)
         case "neg":
             ends = -a, -b
@@ -145,4 +149,5 @@ def _range_of(op: str, args: list[Range], limit: float) -> Range:
             ends = a, b, c, d
         case _:
             return _UNKNOWN
-    return _UNKNOWN if op == "div" and max(map(abs, ends)) > limit else (min(ends), max(ends))
+    found = min(ends), max(ends)
+    return _UNKNOWN if op == "div" and _magnitude(found) > max(_magnitude((a, b)), modest) else found
