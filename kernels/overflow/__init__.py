@@ -32,6 +32,7 @@ closure of integers, min or max, finite zero                                    
 closure of other integers                     (always refused)                                                    guard_for
 ============================================  ======================================  ==========================  ===================
 
+Of an exponential or a quotient of floats that could grow much nothing is known, and what is computed from it is not refused.
 What could leave its dtype is an `OverflowRiskError`, which names the reach, the limit and the remedy (`remedy`): the next wider integer
 dtype; float64 after int64 and float32; smaller entries, or exact objects, after float64. What is no element is a `DomainError`; where
 an elimination leaves the carrier (`leaves_carrier`), that is a `DivergenceError`. With ``check=False`` nothing is refused; but whether
